@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, HttpUrl, SecretStr, ValidationError, field_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from skerry.config.base import Section
@@ -20,7 +20,14 @@ from skerry.policy.tool_policy import GroupRules
 DEFAULT: AccountId = AccountId("default")
 """Account whose settings are those of the platform itself."""
 AccountName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
+Root = Annotated[HttpUrl, Field(max_length=512)]
+"""Address of a server of a platform."""
 _SENDER_KINDS = ("id:", "e164:", "username:", "name:")
+
+
+def revealed(secret: SecretStr | None) -> str:
+    """Returns the text of a secret; empty where there is none."""
+    return secret.get_secret_value() if secret else ""
 
 
 class ChannelGroup(GroupAccessConfig):

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -25,10 +25,13 @@ __all__ = (
     "Menu",
     "MenuCommand",
     "Outcome",
+    "Recent",
     "Reports",
     "Vault",
     "VaultKey",
 )
+K = TypeVar("K")
+V = TypeVar("V")
 _PORTS: Final = {"http": 80, "https": 443}
 _KEPT: Final = 2
 """Idle connections: one for a request that waits, one for what is sent."""
@@ -244,3 +247,18 @@ class ChannelHost(Struct, frozen=True):
     menu: Callable[[], Menu] = Menu
     """Returns the commands by who may give them; they change with plugins and settings."""
     vault: Vault = field(default_factory=MemoryVault)
+
+
+class Recent(dict[K, V]):
+    """Values by name, of which as many are kept as were set last."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, name: K, value: V) -> None:
+        """Sets a value; forgets the one that was set first where there are too many."""
+        self.pop(name, None)
+        super().__setitem__(name, value)
+        if len(self) > self._most:
+            del self[next(iter(self))]

@@ -12,6 +12,7 @@ from skerry.channels.discord.config import DiscordAccount
 from skerry.channels.discord.places import Places
 from skerry.channels.discord.receiving import Receiver
 from skerry.channels.discord.sending import Poster
+from skerry.config.channels import revealed
 from skerry.sdk.channel_account import Account
 from skerry.sdk.channel_errors import PlatformError
 from skerry.sdk.channel_files import byte_limit, fetched_file
@@ -143,5 +144,4 @@ class DiscordAdapter(Account):
 
 def open_account(settings: DiscordAccount, host: ChannelHost) -> DiscordAdapter:
     """Returns the adapter of an account."""
-    token = settings.token.get_secret_value() if settings.token else ""
-    return DiscordAdapter(settings, host, token)
+    return DiscordAdapter(settings, host, revealed(settings.token))

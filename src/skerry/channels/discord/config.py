@@ -1,13 +1,11 @@
 """Section `channels.discord`: bots."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, HttpUrl, SecretStr
 
-from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig
-
-Root = Annotated[HttpUrl, Field(max_length=512)]
+from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig, Root, revealed
 
 
 class DiscordAccount(ChannelAccount):
@@ -31,7 +29,7 @@ class DiscordAccount(ChannelAccount):
     @property
     def is_configured(self) -> bool:
         """Returns whether there is a token."""
-        return self.token is not None and bool(self.token.get_secret_value())
+        return bool(revealed(self.token))
 
 
 class DiscordConfig(DiscordAccount, ChannelConfig):

@@ -7,6 +7,7 @@ import msgspec
 from skerry.channels.discord import wire
 from skerry.channels.discord.api import RestApi
 from skerry.sdk.channel_errors import PlatformError
+from skerry.sdk.channel_host import Recent
 from skerry.sdk.channels import DeliveryRefusedError, PeerKind, ReplyTo
 
 _MOST: Final = 1000
@@ -18,8 +19,8 @@ class Places:
 
     def __init__(self, api: RestApi) -> None:
         self._api = api
-        self._known: dict[str, wire.Conversation] = {}
-        self._direct: dict[str, str] = {}
+        self._known = Recent[str, wire.Conversation](_MOST)
+        self._direct = Recent[str, str](_MOST)
         """Direct chats by the id of their person."""
         self._roles: dict[tuple[str, str], wire.Member] = {}
 
@@ -48,8 +49,6 @@ class Places:
             if error.status not in _HIDDEN:
                 raise
             known = wire.Conversation(channel_id)
-        if len(self._known) >= _MOST:
-            self._known.clear()
         self._known[channel_id] = known
         return known
 
@@ -59,8 +58,6 @@ class Places:
 
     def note_direct(self, person: str, channel_id: str) -> None:
         """Notes the direct chat of a person."""
-        if len(self._direct) >= _MOST:
-            self._direct.clear()
         self._direct[person] = channel_id
 
     async def member(self, guild_id: str, person: str) -> wire.Member:

@@ -19,7 +19,7 @@ from skerry.channels.email.reading import read_mail
 from skerry.sdk.channel_account import Account
 from skerry.sdk.channel_errors import PlatformError, RateLimit
 from skerry.sdk.channel_files import read_file
-from skerry.sdk.channel_host import ChannelHost
+from skerry.sdk.channel_host import ChannelHost, Recent
 from skerry.sdk.channels import (
     AccountState,
     Attachment,
@@ -92,7 +92,7 @@ class EmailAdapter(Account):
         self._author = Author(settings.address, settings.name)
         self._taken_at: dict[str, deque[int]] = {}
         """Times at which mails of a sender were taken within the last hour."""
-        self._threads: dict[str, Thread] = {}
+        self._threads = Recent[str, Thread](_MOST_THREADS)
         """Threads of the last mails by their ids, so that an answer needs no look-up."""
         self._unreadable: tuple[str, int] = ("", 0)
         """The mail whose description was unreadable last, and how often in a row."""
@@ -222,8 +222,6 @@ class EmailAdapter(Account):
         return ""
 
     def _remember(self, message_id: str, thread: Thread) -> None:
-        if len(self._threads) >= _MOST_THREADS:
-            self._threads.pop(next(iter(self._threads)))
         self._threads[message_id] = thread
 
     async def send(self, part: OutboundPart) -> Receipt:

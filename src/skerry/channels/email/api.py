@@ -10,6 +10,7 @@ from skerry.channels.email.imap_wire import quoted
 from skerry.channels.email.lines import Door, Login
 from skerry.channels.email.oauth import MailTokens
 from skerry.channels.email.wire import Head, read_head
+from skerry.config.channels import revealed
 from skerry.sdk.channel_errors import PlatformError
 from skerry.sdk.channel_host import AccountHttp, ChannelHost
 
@@ -35,7 +36,7 @@ class MailServers:
         self._imap = Door(http, settings.imap_host, settings.imap_port, settings.imap_security)
         self._smtp = Door(http, sends_at, settings.smtp_port, settings.smtp_security)
         self._name = settings.username or settings.address
-        self._password = settings.password.get_secret_value() if settings.password else ""
+        self._password = revealed(settings.password)
 
     @asynccontextmanager
     async def imap(self) -> AsyncGenerator[Imap]:

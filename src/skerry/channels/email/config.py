@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
 from skerry.config.channel_oauth import OAuthConfig
-from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig
+from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig, revealed
 
 Host = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:-]*$", max_length=253)]
 Port = Annotated[int, Field(ge=1, le=65535)]
@@ -110,9 +110,8 @@ class EmailAccount(ChannelAccount):
     @property
     def is_configured(self) -> bool:
         """Returns whether there are an address, a server, and a password or a sign-in."""
-        password = self.password.get_secret_value() if self.password else ""
         signed_in = self.oauth is not None and self.oauth.is_usable
-        return bool(self.address and self.imap_host and (password or signed_in))
+        return bool(self.address and self.imap_host and (revealed(self.password) or signed_in))
 
 
 def _is_here(host: str) -> bool:

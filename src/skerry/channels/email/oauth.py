@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from msgspec import Struct
 
 from skerry.config.channel_oauth import OAuthConfig
+from skerry.config.channels import revealed
 from skerry.sdk.channel_access import AccessError, AccessToken
 from skerry.sdk.channel_host import AccountHttp, ChannelHost, Kept
 
@@ -39,8 +40,7 @@ class MailTokens:
         self._vault = host.vault
         url = settings.addresses.token_url
         self._access = AccessToken(http, url, self._form, host.clock, self._keep)
-        token = settings.refresh_token
-        self._configured = token.get_secret_value() if token else ""
+        self._configured = revealed(settings.refresh_token)
         self._refresh = ""
 
     async def get(self) -> str:
@@ -61,12 +61,12 @@ class MailTokens:
         self._access.drop()
 
     def _form(self) -> Mapping[str, str]:
-        secret = self._settings.client_secret
+        secret = revealed(self._settings.client_secret)
         return {
             "grant_type": "refresh_token",
             "refresh_token": self._refresh,
             "client_id": self._settings.client_id,
-            **({"client_secret": secret.get_secret_value()} if secret else {}),
+            **({"client_secret": secret} if secret else {}),
         }
 
     @property

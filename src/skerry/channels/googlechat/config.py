@@ -5,9 +5,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, HttpUrl, StringConstraints
 
-from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig
+from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig, Root
 
-Root = Annotated[HttpUrl, Field(max_length=512)]
 Audience = Annotated[
     str, StringConstraints(pattern=r"^$|^[0-9]{4,20}$|^https://[^\s]{4,400}$", max_length=512)
 ]

@@ -18,10 +18,11 @@ from skerry.channels.imessage.outbound import (
     receipt_of,
     temp_guid,
 )
+from skerry.config.channels import revealed
 from skerry.sdk.channel_account import Account
 from skerry.sdk.channel_errors import PlatformError, RateLimit
 from skerry.sdk.channel_files import byte_limit, fetched_file, read_file
-from skerry.sdk.channel_host import ChannelHost
+from skerry.sdk.channel_host import ChannelHost, Recent
 from skerry.sdk.channels import (
     AccountState,
     Attachment,
@@ -85,8 +86,8 @@ class IMessageAdapter(Account):
         self._limit = RateLimit("the Mac", self.failed)
         self.journal = Journal(host.cursor)
         self._info: wire.Info | None = None
-        self._people: dict[str, str] = {}
-        self._tapbacks: dict[str, str] = {}
+        self._people = Recent[str, str](_MOST_PEOPLE)
+        self._tapbacks = Recent[str, str](_MOST_PEOPLE)
         """Tapbacks that may be removed, by the id of the message."""
         self._edits: dict[str, None] = {}
         """Messages that were changed and are to be read again."""
@@ -183,8 +184,6 @@ class IMessageAdapter(Account):
             except (PlatformError, msgspec.DecodeError) as error:
                 logger.info("imessage/%s: a name is unknown: %s", self.account, error)
                 return ""
-            if len(self._people) >= _MOST_PEOPLE:
-                self._people.clear()
             self._people[address] = known
         return known
 
@@ -207,8 +206,7 @@ class IMessageAdapter(Account):
 
     async def posted(self, post: Post) -> PostAnswer:
         """Takes a webhook as a sign to look: BlueBubbles signs nothing, and never repeats one."""
-        secret = self._settings.webhook_secret
-        wanted = secret.get_secret_value().encode() if secret else b""
+        wanted = revealed(self._settings.webhook_secret).encode()
         if not wanted or not hmac.compare_digest(post.path.encode(), wanted):
             return PostAnswer(401, b"the secret is wrong")
         try:
@@ -307,8 +305,6 @@ class IMessageAdapter(Account):
             raise DeliveryRefusedError(f"There is no tapback {emoji}, or no Private API.")
         if emoji:
             self._tapbacks[guid] = word
-            if len(self._tapbacks) > _MOST_PEOPLE:
-                del self._tapbacks[next(iter(self._tapbacks))]
         body = {"chatGuid": chat_of(to), "selectedMessageGuid": guid}
         with self._limit.sending():
             await self._api.react({**body, "reaction": word if emoji else f"-{word}"})
@@ -329,5 +325,5 @@ class IMessageAdapter(Account):
 
 def open_account(settings: IMessageAccount, host: ChannelHost) -> IMessageAdapter:
     """Returns the adapter of an account."""
-    password = settings.password.get_secret_value() if settings.password else ""
+    password = revealed(settings.password)
     return IMessageAdapter(settings, host, BlueBubbles(str(settings.api_root), password))

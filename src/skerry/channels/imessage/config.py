@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Final
+from typing import ClassVar, Final
 
 from pydantic import Field, HttpUrl, SecretStr, field_validator
 
-from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig
+from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig, Root, revealed
 
 _SECRET: Final = re.compile(r"[A-Za-z0-9_-]{16,128}")
-Root = Annotated[HttpUrl, Field(max_length=512)]
 
 
 class IMessageAccount(ChannelAccount):
@@ -44,7 +43,7 @@ class IMessageAccount(ChannelAccount):
     @property
     def is_configured(self) -> bool:
         """Returns whether there is a password."""
-        return self.password is not None and bool(self.password.get_secret_value())
+        return bool(revealed(self.password))
 
 
 class IMessageConfig(IMessageAccount, ChannelConfig):

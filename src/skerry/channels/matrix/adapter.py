@@ -18,6 +18,7 @@ from skerry.channels.matrix.outgoing import Outgoing
 from skerry.channels.matrix.rooms import RoomReader
 from skerry.channels.matrix.sealing import Sealing, open_sealing
 from skerry.channels.matrix.unread import Unread
+from skerry.config.channels import revealed
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.sdk.channel_account import Account
 from skerry.sdk.channel_errors import PlatformError
@@ -303,6 +304,6 @@ class MatrixAdapter(Account):
 
 def open_account(settings: MatrixAccount, host: ChannelHost) -> MatrixAdapter:
     """Returns the adapter of an account."""
-    token = settings.access_token.get_secret_value() if settings.access_token else ""
+    token = revealed(settings.access_token)
     api = MatrixApi(str(settings.homeserver), token)
     return MatrixAdapter(settings, host, api, open_sealing(host.vault, api, host.clock))

@@ -1,13 +1,11 @@
 """Section `channels.matrix`: accounts at homeservers."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, HttpUrl, SecretStr
 
-from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig
-
-Root = Annotated[HttpUrl, Field(max_length=512)]
+from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig, Root, revealed
 
 
 class MatrixAccount(ChannelAccount):
@@ -32,7 +30,7 @@ class MatrixAccount(ChannelAccount):
     @property
     def is_configured(self) -> bool:
         """Returns whether there is a token."""
-        return self.access_token is not None and bool(self.access_token.get_secret_value())
+        return bool(revealed(self.access_token))
 
 
 class MatrixConfig(MatrixAccount, ChannelConfig):

@@ -12,7 +12,7 @@ from skerry.channels.matrix.api import CLIENT, MatrixApi, path
 from skerry.channels.matrix.sealing import SealedError, Sealing
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.sdk.channel_errors import PlatformError
-from skerry.sdk.channel_host import Kept, Vault
+from skerry.sdk.channel_host import Kept, Recent, Vault
 from skerry.sdk.channels import AccountId, Quoted
 
 logger = logging.getLogger(__name__)
@@ -36,8 +36,8 @@ class RoomReader:
         self._api = api
         self._vault = vault
         self._sealing = sealing
-        self._kept: dict[str, wire.Room] = {}
-        self._encryption: dict[str, Mapping[str, Any] | None] = {}
+        self._kept = Recent[str, wire.Room](_MOST_ROOMS)
+        self._encryption = Recent[str, Mapping[str, Any] | None](_MOST_ROOMS)
 
     def forget(self, room_id: str) -> None:
         """Reads the room anew when it is needed."""
@@ -56,8 +56,6 @@ class RoomReader:
             PlatformError: the server does not show the room.
         """
         if room_id not in self._encryption:
-            if len(self._encryption) >= _MOST_ROOMS:
-                self._encryption.pop(next(iter(self._encryption)))
             self._encryption[room_id] = await self._read_encryption(room_id)
         return self._encryption[room_id]
 
@@ -125,8 +123,6 @@ class RoomReader:
             name = ""
             if len(members.joined) > 2:  # noqa: PLR2004 - a direct chat needs no name
                 name = await self._room_name(where)
-            if len(self._kept) >= _MOST_ROOMS:
-                self._kept.pop(next(iter(self._kept)))
             room = self._kept[room_id] = wire.Room(room_id, members, name)
         return room
 

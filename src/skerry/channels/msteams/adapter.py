@@ -12,7 +12,7 @@ from skerry.channels.msteams.config import MsTeamsAccount
 from skerry.channels.msteams.markup import rendered
 from skerry.sdk.channel_errors import PlatformError, RateLimit
 from skerry.sdk.channel_files import byte_limit, fetched_file
-from skerry.sdk.channel_host import ChannelHost, Outcome
+from skerry.sdk.channel_host import ChannelHost, Outcome, Recent
 from skerry.sdk.channel_posts import PostedAccount
 from skerry.sdk.channel_tokens import Keys, Rules, Token, TokenError, verified
 from skerry.sdk.channels import (
@@ -65,7 +65,7 @@ class MsTeamsAdapter(PostedAccount):
         self._api = api
         self._keys = Keys(api.http, str(settings.metadata_url), host.clock, is_metadata=True)
         self._rules = Rules(settings.app_id)
-        self._services: dict[str, str] = {}
+        self._services = Recent[str, str](_MOST_SERVICES)
         """Addresses of the connector by conversation, as far as this process knows them."""
         self._limit = RateLimit("Teams", self.failed)
 
@@ -129,8 +129,6 @@ class MsTeamsAdapter(PostedAccount):
         """Keeps the address for answers, which an answer after a restart needs too."""
         place, url = wire.peer(event)[0].id, event.service_url
         if place and self._services.get(place) != url:
-            if len(self._services) >= _MOST_SERVICES:
-                self._services.clear()
             if await self._service(place) != url:
                 await self.host.cursor.write(f"{_SERVICE}:{place}", url)
             self._services[place] = url

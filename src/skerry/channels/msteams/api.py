@@ -7,6 +7,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from skerry.channels.msteams.config import MsTeamsAccount
+from skerry.config.channels import revealed
 from skerry.infra.clock import Clock
 from skerry.sdk.channel_access import AccessToken, checked
 from skerry.sdk.channel_errors import PlatformError
@@ -35,11 +36,10 @@ class Connector:
         self.http = AccountHttp(
             [login, str(settings.metadata_url), *self._roots], others=(*SERVICES, *FILES)
         )
-        secret = settings.app_password
         form = {
             "grant_type": "client_credentials",
             "client_id": settings.app_id,
-            "client_secret": secret.get_secret_value() if secret else "",
+            "client_secret": revealed(settings.app_password),
             "scope": SCOPE,
         }
         tenant = settings.tenant_id or "botframework.com"

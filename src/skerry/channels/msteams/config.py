@@ -5,9 +5,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, HttpUrl, SecretStr, StringConstraints
 
-from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig
+from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig, Root, revealed
 
-Root = Annotated[HttpUrl, Field(max_length=512)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.-]*$", max_length=128)]
 
 
@@ -40,8 +39,7 @@ class MsTeamsAccount(ChannelAccount):
     @property
     def is_configured(self) -> bool:
         """Returns whether there are an id and a secret."""
-        secret = self.app_password
-        return bool(self.app_id and secret and secret.get_secret_value())
+        return bool(self.app_id and revealed(self.app_password))
 
 
 class MsTeamsConfig(MsTeamsAccount, ChannelConfig):

@@ -15,7 +15,7 @@ from skerry.sdk.channel_account import Account
 from skerry.sdk.channel_errors import PlatformError, RateLimit
 from skerry.sdk.channel_events import EventsEndedError
 from skerry.sdk.channel_files import byte_limit, read_file
-from skerry.sdk.channel_host import ChannelHost
+from skerry.sdk.channel_host import ChannelHost, Recent
 from skerry.sdk.channel_socket import SocketEndedError
 from skerry.sdk.channels import (
     AccountState,
@@ -72,9 +72,9 @@ class SignalAdapter(Account):
             f"Start it at {settings.api_root}; it is tried again, and"
             " `skerry channels status --probe` asks at once."
         )
-        self._texts: dict[str, str] = {}
+        self._texts = Recent[str, str](_MOST_QUOTED)
         """Begins of the last messages by id, oldest first: a quote repeats its text."""
-        self._reactions: dict[str, str] = {}
+        self._reactions = Recent[str, str](_MOST_QUOTED)
         """Reactions that may be removed, by the id of the message."""
 
     async def run(self, inbox: Inbox) -> None:
@@ -140,8 +140,6 @@ class SignalAdapter(Account):
 
     def _remember(self, message: InboundMessage) -> None:
         self._texts[message.message_id] = message.text[:_MOST_QUOTE]
-        if len(self._texts) > _MOST_QUOTED:
-            del self._texts[next(iter(self._texts))]
 
     async def _keep(self, events: list[str]) -> None:
         """Notes events for the next start of the account."""
@@ -191,8 +189,6 @@ class SignalAdapter(Account):
             emoji = self._reactions.pop(to.message_id, _USUAL_REACTION)
         else:
             self._reactions[to.message_id] = emoji
-            if len(self._reactions) > _MOST_QUOTED:
-                del self._reactions[next(iter(self._reactions))]
         with self._limit.sending():
             await self._bridge.react(to.peer, target, emoji, remove=remove)
 

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal
 
 from pydantic import Field, HttpUrl, field_validator
 
-from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig
+from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig, Root
 
 _NUMBER: Final = re.compile(r"\+[0-9]{4,20}")
-Root = Annotated[HttpUrl, Field(max_length=512)]
 
 
 class SignalAccount(ChannelAccount):

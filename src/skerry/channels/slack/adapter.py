@@ -12,10 +12,11 @@ from skerry.channels.slack import files, wire
 from skerry.channels.slack.api import WebApi
 from skerry.channels.slack.config import SlackAccount
 from skerry.channels.slack.markup import MRKDWN
+from skerry.config.channels import revealed
 from skerry.sdk.channel_account import Account
 from skerry.sdk.channel_errors import PlatformError, RateLimit
 from skerry.sdk.channel_files import byte_limit, fetched_file
-from skerry.sdk.channel_host import ChannelHost
+from skerry.sdk.channel_host import ChannelHost, Recent
 from skerry.sdk.channel_socket import AccountSocket, SocketEndedError
 from skerry.sdk.channels import (
     AccountState,
@@ -100,8 +101,8 @@ class SlackAdapter(Account):
         self._settings = settings
         self._api = api
         self._me = wire.Me()
-        self._people: dict[str, wire.Profile] = {}
-        self._reacted: dict[tuple[str, str], str] = {}
+        self._people = Recent[str, wire.Profile](_MOST_PEOPLE)
+        self._reacted = Recent[tuple[str, str], str](_MOST_REACTIONS)
         """Reactions that were set, by channel and time stamp, oldest first."""
         self._limit = RateLimit("Slack")
 
@@ -178,8 +179,6 @@ class SlackAdapter(Account):
             except (PlatformError, msgspec.DecodeError) as error:
                 logger.info("slack/%s: the name of a sender is unknown: %s", self.account, error)
                 return wire.Profile()
-            if len(self._people) >= _MOST_PEOPLE:
-                self._people.clear()
             self._people[user] = known
         return known
 
@@ -263,8 +262,6 @@ class SlackAdapter(Account):
         if emoji:
             names = [_EMOJI.get(emoji, emoji.strip(":"))]
             self._reacted[mark] = names[0]
-            if len(self._reacted) > _MOST_REACTIONS:
-                del self._reacted[next(iter(self._reacted))]
         else:
             known = self._reacted.pop(mark, "")
             names = [known] if known else list(_EMOJI.values())
@@ -327,8 +324,8 @@ def _blocks(text: str, part: OutboundPart) -> list[dict[str, Any]]:
 
 def open_account(settings: SlackAccount, host: ChannelHost) -> SlackAdapter:
     """Returns the adapter of an account: over a socket, or over requests of Slack."""
-    bot = settings.bot_token.get_secret_value() if settings.bot_token else ""
-    app = settings.app_token.get_secret_value() if settings.app_token else ""
+    bot = revealed(settings.bot_token)
+    app = revealed(settings.app_token)
     api = WebApi(str(settings.api_root), bot, app)
     if settings.mode == "http":
         # It is imported here: most apps have a socket, and it builds on this module.

@@ -1,13 +1,11 @@
 """Section `channels.slack`: apps of workspaces."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, HttpUrl, SecretStr
 
-from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig
-
-Root = Annotated[HttpUrl, Field(max_length=512)]
+from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig, Root, revealed
 
 
 class SlackAccount(ChannelAccount):
@@ -37,9 +35,7 @@ class SlackAccount(ChannelAccount):
     def is_configured(self) -> bool:
         """Returns whether there is the token of the bot, and the secret that the mode needs."""
         other = self.signing_secret if self.mode == "http" else self.app_token
-        return all(
-            secret is not None and secret.get_secret_value() for secret in (self.bot_token, other)
-        )
+        return bool(revealed(self.bot_token) and revealed(other))
 
 
 class SlackConfig(SlackAccount, ChannelConfig):

@@ -14,6 +14,7 @@ from skerry.channels.slack import wire
 from skerry.channels.slack.adapter import SlackAdapter
 from skerry.channels.slack.api import WebApi
 from skerry.channels.slack.config import SlackAccount
+from skerry.config.channels import revealed
 from skerry.sdk.channel_errors import PlatformError
 from skerry.sdk.channel_host import ChannelHost
 from skerry.sdk.channels import Inbox, Post, PostAnswer
@@ -38,8 +39,7 @@ class SlackHttpAdapter(SlackAdapter):
 
     def __init__(self, settings: SlackAccount, host: ChannelHost, api: WebApi) -> None:
         super().__init__(settings, host, api)
-        secret = settings.signing_secret
-        self._secret = secret.get_secret_value().encode() if secret else b""
+        self._secret = revealed(settings.signing_secret).encode()
         self._inbox: Inbox | None = None
 
     async def run(self, inbox: Inbox) -> None:

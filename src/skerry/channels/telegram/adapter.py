@@ -13,6 +13,7 @@ from skerry.channels.telegram import menu, wire
 from skerry.channels.telegram.api import ApiError, BotApi
 from skerry.channels.telegram.config import TelegramAccount
 from skerry.channels.telegram.markup import HTML
+from skerry.config.channels import revealed
 from skerry.sdk.channel_account import Account
 from skerry.sdk.channel_errors import PlatformError, RateLimit
 from skerry.sdk.channel_files import byte_limit, fetched_file, read_file
@@ -323,5 +324,5 @@ def _receipt(answer: bytes) -> Receipt:
 
 def open_account(settings: TelegramAccount, host: ChannelHost) -> TelegramAdapter:
     """Returns the adapter of an account."""
-    token = settings.bot_token.get_secret_value() if settings.bot_token else ""
-    return TelegramAdapter(settings, host, BotApi(str(settings.api_root), token))
+    api = BotApi(str(settings.api_root), revealed(settings.bot_token))
+    return TelegramAdapter(settings, host, api)

@@ -1,13 +1,11 @@
 """Section `channels.telegram`: bots and how they receive."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 from pydantic import Field, HttpUrl, SecretStr
 
-from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig
-
-Root = Annotated[HttpUrl, Field(max_length=512)]
+from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig, Root, revealed
 
 
 class TelegramAccount(ChannelAccount):
@@ -31,7 +29,7 @@ class TelegramAccount(ChannelAccount):
     @property
     def is_configured(self) -> bool:
         """Returns whether there is a token."""
-        return self.bot_token is not None and bool(self.bot_token.get_secret_value())
+        return bool(revealed(self.bot_token))
 
 
 class TelegramConfig(TelegramAccount, ChannelConfig):

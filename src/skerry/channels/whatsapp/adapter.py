@@ -11,9 +11,10 @@ import msgspec
 from skerry.channels.whatsapp import outbound, wire
 from skerry.channels.whatsapp.api import Failure, GraphApi, explained
 from skerry.channels.whatsapp.config import WhatsAppAccount
+from skerry.config.channels import revealed
 from skerry.sdk.channel_errors import PlatformError, RateLimit
 from skerry.sdk.channel_files import byte_limit, fetched_file, read_file
-from skerry.sdk.channel_host import ChannelHost
+from skerry.sdk.channel_host import ChannelHost, Recent
 from skerry.sdk.channel_posts import PostedAccount
 from skerry.sdk.channels import (
     Attachment,
@@ -67,7 +68,7 @@ class WhatsAppAdapter(PostedAccount):
         self._settings = settings
         self._api = api
         self._limit = RateLimit("WhatsApp", self.failed, _OF_ONE_PERSON)
-        self._fates: dict[str, bool] = {}
+        self._fates = Recent[str, bool](_MOST_FATES)
         """Parts of which a status was reported, oldest first; False for one that failed."""
         self._reported = anyio.Event()
 
@@ -98,8 +99,7 @@ class WhatsAppAdapter(PostedAccount):
 
     def _verified(self, post: Post) -> PostAnswer:
         """Answers the question that Meta asks when the address is registered."""
-        token = self._settings.verify_token
-        wanted = token.get_secret_value() if token else ""
+        wanted = revealed(self._settings.verify_token)
         given, challenge = post.query.get("hub.verify_token", ""), post.query.get("hub.challenge")
         is_known = wanted and hmac.compare_digest(given.encode(), wanted.encode())
         if post.query.get("hub.mode") != "subscribe" or not is_known or not challenge:
@@ -107,8 +107,7 @@ class WhatsAppAdapter(PostedAccount):
         return PostAnswer(200, challenge[:_MOST_CHALLENGE].encode())
 
     def _is_signed(self, post: Post) -> bool:
-        secret = self._settings.app_secret
-        key = secret.get_secret_value().encode() if secret else b""
+        key = revealed(self._settings.app_secret).encode()
         made = hmac.new(key, post.body, hashlib.sha256).hexdigest()
         given = post.headers.get("x-hub-signature-256", "")
         return bool(key) and hmac.compare_digest(given.encode(), f"sha256={made}".encode())
@@ -154,10 +153,7 @@ class WhatsAppAdapter(PostedAccount):
             nonce, failed = status.biz_opaque_callback_data, status.status == "failed"
             if not nonce:
                 continue
-            self._fates.pop(nonce, None)
             self._fates[nonce] = not failed
-            if len(self._fates) > _MOST_FATES:
-                del self._fates[next(iter(self._fates))]
             self._reported.set()
             self._reported = anyio.Event()
             if failed:
@@ -245,6 +241,6 @@ def _explained(failure: Failure) -> str:
 
 def open_account(settings: WhatsAppAccount, host: ChannelHost) -> WhatsAppAdapter:
     """Returns the adapter of an account."""
-    token = settings.access_token.get_secret_value() if settings.access_token else ""
+    token = revealed(settings.access_token)
     api = GraphApi(str(settings.api_root), settings.phone_number_id, token)
     return WhatsAppAdapter(settings, host, api)

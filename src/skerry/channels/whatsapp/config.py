@@ -1,15 +1,14 @@
 """Section `channels.whatsapp`: business numbers on the Cloud API."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Final
+from typing import ClassVar, Final
 
 from pydantic import Field, HttpUrl, SecretStr, field_validator
 
-from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig
+from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig, Root, revealed
 
 LEAST_SECRET: Final = 16
 """Characters of a text that must not be guessed."""
-Root = Annotated[HttpUrl, Field(max_length=512)]
 
 
 class WhatsAppAccount(ChannelAccount):
@@ -54,9 +53,7 @@ class WhatsAppAccount(ChannelAccount):
     def is_configured(self) -> bool:
         """Returns whether there are the id, the token and both secrets."""
         secrets = (self.access_token, self.app_secret, self.verify_token)
-        return bool(self.phone_number_id) and all(
-            secret is not None and secret.get_secret_value() for secret in secrets
-        )
+        return bool(self.phone_number_id) and all(map(revealed, secrets))
 
 
 class WhatsAppConfig(WhatsAppAccount, ChannelConfig):
