@@ -35,7 +35,7 @@ from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryMode, MemoryQuestion
 from skerry.model.redaction import Redaction
 from skerry_recall.embed import EmbeddingModel, Kind
-from skerry_recall.scores import Floats
+from skerry_recall.numbers import Floats
 
 FILE_CHARS = 1000
 QUERIES = 200

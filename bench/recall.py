@@ -19,8 +19,8 @@ import numpy as np
 from bench.measure import figure
 from skerry_recall.collection import Collection
 from skerry_recall.fuse import BEST, Options, rank
+from skerry_recall.numbers import Floats
 from skerry_recall.passage import Passage
-from skerry_recall.scores import Floats
 from skerry_recall.terms import Words
 
 SIZES = (10_000, 100_000)

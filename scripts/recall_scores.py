@@ -26,8 +26,8 @@ from skerry.features.memory.bench.sets import Query, Scope, Trial, trials
 from skerry_recall.collection import Collection
 from skerry_recall.fuse import BEST, Options, rank
 from skerry_recall.models import SCALES
+from skerry_recall.numbers import Longs
 from skerry_recall.question import read
-from skerry_recall.scores import Longs
 from skerry_recall.terms import Words
 
 LEAST: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8)

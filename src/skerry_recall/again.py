@@ -8,14 +8,14 @@ from datetime import date, datetime, time, timedelta, tzinfo
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skerry_recall.common import COMMON
 from skerry_recall.dates import moment, within
 from skerry_recall.diverse import newer_first, newest, tokens
+from skerry_recall.numbers import Floats, Longs, Rows
 from skerry_recall.question import Asked
 from skerry_recall.rerank import Hints, is_talk, weigh
-from skerry_recall.scores import Floats, Longs, Scores
+from skerry_recall.scores import Scores
 
 POOL: Final = 50
 """Hits whose texts the hints look at, however many are asked for."""
@@ -117,7 +117,7 @@ def share_talk(
         candidate.score /= max(1.0, most)
 
 
-def _beside(rows: NDArray[np.intp], distance: int, scores: Scores, short: int) -> list[bool]:
+def _beside(rows: Rows, distance: int, scores: Scores, short: int) -> list[bool]:
     """Returns for each row whether the one so far from it is of the same document, and one is long.
 
     All rows at once: one by one they would cost more than all else that is done with the texts.

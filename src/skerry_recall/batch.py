@@ -4,7 +4,7 @@ import hashlib
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import anyio
 import msgspec
@@ -17,12 +17,9 @@ from skerry_recall.embed import (
     checked,
 )
 from skerry_recall.lengths import answered, of_size, pieces
+from skerry_recall.numbers import Floats
 from skerry_recall.remote import RemoteEmbedder, Spent
 from skerry_recall.wires import OpenAiAnswer, matrix
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 T = TypeVar("T")
 
@@ -106,7 +103,7 @@ class BatchEmbedder:
         """Returns how many passages make a job."""
         return MOST if self._failures < _FAILURES else self._inner.bulk
 
-    async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
+    async def embed(self, texts: Sequence[str], kind: Kind) -> Floats:
         """Returns one row a text; see `embed.Embedder`. A job may take an hour."""
         few = len(texts) < LEAST or len(texts) > MOST
         if few or kind is Kind.QUERY or self._failures >= _FAILURES:
@@ -126,8 +123,8 @@ class BatchEmbedder:
         self,
         texts: Sequence[str],
         open_rows: Sequence[int],
-        done: "Mapping[int, NDArray[np.float32]]",
-    ) -> "dict[int, NDArray[np.float32]]":
+        done: Mapping[int, Floats],
+    ) -> dict[int, Floats]:
         """Embeds the rest that the job left out; on failure, the job's paid results are kept."""
         try:
             rows = await self._inner.embed([texts[row] for row in open_rows], Kind.PASSAGE)
@@ -136,7 +133,7 @@ class BatchEmbedder:
             raise
         return dict(zip(open_rows, rows, strict=True))
 
-    async def _by_job(self, texts: Sequence[str]) -> "dict[int, NDArray[np.float32]]":
+    async def _by_job(self, texts: Sequence[str]) -> dict[int, Floats]:
         """Returns the vectors of the texts that the job has, by place."""
         all_pieces = pieces(texts, self._inner.wire.limits.text_tokens)
         lines = b"\n".join(
@@ -186,9 +183,7 @@ class BatchEmbedder:
             return await self._inner.asking.ask(method, path, content, kind=kind)
         raise EmbeddingTimeoutError(f"{self.model} needed more than {_REQUEST_SECONDS:g} s.")
 
-    def _answer(
-        self, output: bytes, count: int
-    ) -> "tuple[Sequence[NDArray[np.float32] | None], int]":
+    def _answer(self, output: bytes, count: int) -> tuple[Sequence[Floats | None], int]:
         """Returns the rows that the job has, None for a line that failed, and what they cost."""
         places: list[int] = []
         vectors: list[list[float | None] | None] = []
@@ -206,7 +201,7 @@ class BatchEmbedder:
             raise EmbeddingAnswerError(f"{self.model}: the job has no vector.")
         given = checked(matrix(vectors), len(vectors), None, str(self.model))
         self._inner.dims = given.shape[1]
-        rows: list[NDArray[np.float32] | None] = [None] * count
+        rows: list[Floats | None] = [None] * count
         for place, row in zip(places, given, strict=True):
             rows[place] = row
         return rows, tokens

@@ -3,14 +3,11 @@
 Whoever embeds a text for a memory uses these rules, so that a relevance means the same everywhere.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from skerry_recall.calibrations import VERSION, has_calibration
 from skerry_recall.embed import Kind
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from skerry_recall.numbers import Floats
 
 MOST_CHARACTERS: Final = 8192
 """Characters of a text that are embedded. The model takes seconds of CPU for so many; a text of a
@@ -39,7 +36,7 @@ def cut(text: str, kind: Kind) -> str:
     return text[: MOST_QUESTION if kind is Kind.QUERY else MOST_CHARACTERS]
 
 
-def calibrated(model: str, rows: "NDArray[np.float32]") -> "NDArray[np.float32]":
+def calibrated(model: str, rows: Floats) -> Floats:
     """Returns the rows of a model calibrated; as they are where there are no numbers for it."""
     if not has_calibration(model):
         return rows

@@ -4,7 +4,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import anyio
 
@@ -19,10 +19,7 @@ from skerry_recall.embed import (
     directed,
     is_loading,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from skerry_recall.numbers import Floats, np
 
 RESTS: Final = (60.0, 300.0, 1500.0)
 """Seconds after the first, second and each later failure in a row."""
@@ -63,9 +60,7 @@ class Chain:
         self._monotonic = monotonic
         self._trouble: dict[EmbeddingModel, Trouble] = {}
         self._current: EmbeddingModel | None = None
-        self._questions: OrderedDict[tuple[EmbeddingModel, str], NDArray[np.float32]] = (
-            OrderedDict()
-        )
+        self._questions: OrderedDict[tuple[EmbeddingModel, str], Floats] = OrderedDict()
 
     def chosen(self, current: EmbeddingModel | None = None) -> Embedder | None:
         """Returns the model with which passages are embedded; None is by words alone.
@@ -93,7 +88,7 @@ class Chain:
             model = self.embedders[0].model if self.embedders else None
         return self._resting(model) if model else None
 
-    async def query(self, text: str, model: EmbeddingModel) -> "NDArray[np.float32]":
+    async def query(self, text: str, model: EmbeddingModel) -> Floats:
         """Returns the vector of a question in the space of `model`, that of the index.
 
         The last few hundred are remembered.
@@ -113,7 +108,7 @@ class Chain:
             self._questions.popitem(last=False)
         return vector
 
-    async def passages(self, texts: Sequence[str], model: EmbeddingModel) -> "NDArray[np.float32]":
+    async def passages(self, texts: Sequence[str], model: EmbeddingModel) -> Floats:
         """Returns the vectors of passages by `model`, a row each.
 
         Raises:
@@ -122,9 +117,7 @@ class Chain:
         """
         return await self.texts(texts, model, Kind.PASSAGE)
 
-    async def texts(
-        self, texts: Sequence[str], model: EmbeddingModel, kind: Kind
-    ) -> "NDArray[np.float32]":
+    async def texts(self, texts: Sequence[str], model: EmbeddingModel, kind: Kind) -> Floats:
         """Returns the vectors of texts by `model` in a role, a row each, however long it takes.
 
         Raises:
@@ -147,7 +140,7 @@ class Chain:
 
     async def _ask(
         self, embedder: Embedder, texts: Sequence[str], kind: Kind, seconds: float | None = None
-    ) -> "NDArray[np.float32]":
+    ) -> Floats:
         model = embedder.model
         try:
             with anyio.fail_after(seconds):
@@ -197,15 +190,13 @@ class Face:
         """Returns whether it is being loaded now."""
         return is_loading(self._inner)
 
-    async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
+    async def embed(self, texts: Sequence[str], kind: Kind) -> Floats:
         """Returns one row a text; see `embed.Embedder`."""
         if kind is Kind.PASSAGE:
             return await self._chain.passages(texts, self.model)
-        import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
-
         return np.stack([await self._chain.query(text, self.model) for text in texts])
 
-    async def kept(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
+    async def kept(self, texts: Sequence[str], kind: Kind) -> Floats:
         """Returns the vectors of texts to keep, in either role; nobody waits for an answer.
 
         Raises:

@@ -13,9 +13,10 @@ from typing import Final
 import numpy as np
 
 from skerry_recall.arrays import DamagedError, load, on_disk, replace_file, save, verify
+from skerry_recall.numbers import Floats
 from skerry_recall.passage import Passage
 from skerry_recall.postings import Postings, build
-from skerry_recall.scores import Floats, Scores
+from skerry_recall.scores import Scores
 from skerry_recall.segments import Change, Parts, Removed, changed, compacted, purged
 from skerry_recall.snapshot import Snapshot, snapshot
 from skerry_recall.terms import shared

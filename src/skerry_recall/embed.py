@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
+from skerry_recall.numbers import Doubles, Floats, np
+
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
 USELESS: Final = "no usable vector: only zeros, no numbers, or another size than the others"
 _NOTHING: Final = 1e-10
@@ -47,7 +48,7 @@ class EmbeddingError(Exception):
         self.remedy = remedy
         self.retry_after = retry_after
         """Seconds after which the provider wants to be asked again; None where it did not say."""
-        self.done: Mapping[int, NDArray[np.float32]] = {}
+        self.done: Mapping[int, Floats] = {}
         """Rows that were answered, and perhaps paid, before it failed, by the place of the text."""
         super().__init__(message)
 
@@ -95,7 +96,7 @@ class Embedder(Protocol):
         """Returns the length of its vectors; None before the first answer."""
         ...
 
-    async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
+    async def embed(self, texts: Sequence[str], kind: Kind) -> Floats:
         """Returns one row a text, in their order, each `normalised`; shape (texts, dims).
 
         Any number of texts of any length may be asked for: they are batched as the model wants it,
@@ -123,25 +124,21 @@ def is_loading(embedder: object) -> bool:
     return isinstance(embedder, Loads) and embedder.is_loading
 
 
-def normalised(vectors: "ArrayLike") -> "NDArray[np.float32]":
+def normalised(vectors: "ArrayLike") -> Floats:
     """Returns a vector, or a matrix of them in rows, with length 1.
 
     Components that are no finite numbers become 0. A vector whose length is then below 1e-10 is
     returned as it is. Source: seed 002, `sanitizeAndNormalizeEmbedding`.
     """
-    import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
-
     exact = np.asarray(vectors, dtype=np.float64)
     sound = np.where(np.isfinite(exact), exact, 0.0)
     length = np.sqrt(np.sum(sound * sound, axis=-1, keepdims=True))
     length[length < _NOTHING] = 1.0
-    unit: NDArray[np.float32] = (sound / length).astype(np.float32)
+    unit: Floats = (sound / length).astype(np.float32)
     return unit
 
 
-def checked(
-    vectors: "NDArray[np.float64] | NDArray[np.float32]", texts: int, dims: int | None, who: str
-) -> "NDArray[np.float32]":
+def checked(vectors: Doubles | Floats, texts: int, dims: int | None, who: str) -> Floats:
     """Checks a model's vectors for this many texts, and normalises them.
 
     `dims` is the length of its earlier vectors; None is any.
@@ -160,14 +157,12 @@ def checked(
     return normalised(vectors)
 
 
-def has_direction(row: "NDArray[np.float32]") -> bool:
+def has_direction(row: Floats) -> bool:
     """Returns whether a row is a vector: a text to which nothing of use was answered has none."""
-    import numpy as np  # noqa: PLC0415 - at first use
-
     return bool(np.isfinite(row).all() and np.abs(row).max(initial=0) > _NOTHING)
 
 
-def directed(row: "NDArray[np.float32]", who: str) -> "NDArray[np.float32]":
+def directed(row: Floats, who: str) -> Floats:
     """Returns the row, which is a vector.
 
     Raises:

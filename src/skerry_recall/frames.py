@@ -4,13 +4,11 @@ Four bytes, big-endian, hold the length of what follows: MessagePack of one of t
 """
 
 import struct
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from skerry_recall.numbers import Floats, np
 
 LONGEST: Final = 16 * 1024 * 1024
 """Bytes of a frame: 4,000 vectors, or all that is asked at once many times over."""
@@ -88,8 +86,6 @@ def told(body: bytes) -> Told:
     return message
 
 
-def matrix(vectors: Vectors) -> "NDArray[np.float32]":
+def matrix(vectors: Vectors) -> Floats:
     """Returns the numbers; shape (rows, dims). Raises `ValueError` if they are not as many."""
-    import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
-
     return np.frombuffer(vectors.data, np.dtype("<f4")).reshape(vectors.rows, vectors.dims)

@@ -8,13 +8,13 @@ from types import MappingProxyType
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skerry_recall.again import POOL, Candidate, again, dated, distinct, related, share_talk
 from skerry_recall.diverse import marginal, tokens
+from skerry_recall.numbers import Doubles, Floats, Ints, Longs, Mask, Rows
 from skerry_recall.question import Asked
 from skerry_recall.rerank import Hints
-from skerry_recall.scores import Floats, Ints, Longs, Mask, Scores
+from skerry_recall.scores import Scores
 
 DAY_MS: Final = 86_400_000
 CANDIDATES: Final = 4
@@ -26,8 +26,6 @@ _BLOCK: Final = 128
 _LEAST: Final = 1e-6
 _SPREAD: Final = 0.06
 """Difference of the highest and the lowest cosine below which they count as equal."""
-
-Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +329,7 @@ def _allowed(scores: Floats, mask: Mask | None) -> Floats:
     return scores if mask is None else scores * mask
 
 
-def _few(name: str, raw: Floats, rows: Rows, values: NDArray[np.floating]) -> _Side:
+def _few(name: str, raw: Floats, rows: Rows, values: Doubles | Floats) -> _Side:
     """Returns a side that found only these rows, each with its share of the score."""
     part = np.zeros_like(raw)
     part[rows] = values

@@ -2,13 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from skerry_recall.embed import normalised
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from skerry_recall.numbers import Floats, np
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,26 +65,18 @@ def requests(all_pieces: Sequence[Piece], limits: Limits) -> Iterator[list[Piece
         yield request
 
 
-def joined(
-    vectors: "NDArray[np.float32]", all_pieces: Sequence[Piece], texts: int
-) -> "NDArray[np.float32]":
+def joined(vectors: Floats, all_pieces: Sequence[Piece], texts: int) -> Floats:
     """Returns one vector a text: the mean of its pieces' vectors, by their lengths, normalised."""
     if len(all_pieces) == texts:
         return vectors
-    import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
-
     sums = np.zeros((texts, vectors.shape[1]), np.float32)
     weights = np.array([[max(len(piece.text), 1)] for piece in all_pieces], np.float32)
     np.add.at(sums, [piece.owner for piece in all_pieces], vectors * weights)
     return normalised(sums)
 
 
-def of_size(
-    rows: "Sequence[NDArray[np.float32] | None]", dims: int | None
-) -> "NDArray[np.float32]":
+def of_size(rows: Sequence[Floats | None], dims: int | None) -> Floats:
     """Returns the rows as a matrix; one of another size, or none, is all zeros."""
-    import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
-
     matrix = np.zeros((len(rows), dims or 0), np.float32)
     for into, row in zip(matrix, rows, strict=True):
         if row is not None and len(row) == dims:
@@ -97,11 +85,11 @@ def of_size(
 
 
 def answered(
-    rows: "Sequence[NDArray[np.float32] | None]",
+    rows: Sequence[Floats | None],
     all_pieces: Sequence[Piece],
     texts: int,
     dims: int | None,
-) -> "dict[int, NDArray[np.float32]]":
+) -> dict[int, Floats]:
     """Returns the vectors of the texts all of whose pieces were answered, by place."""
     lacking = {piece.owner for piece, row in zip(all_pieces, rows, strict=True) if row is None}
     if len(lacking) == texts:

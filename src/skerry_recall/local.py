@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from typing import Final, Protocol, Self
 
 import anyio
 import anyio.abc
@@ -37,10 +37,7 @@ from skerry_recall.frames import (
     told,
 )
 from skerry_recall.lengths import joined, pieces
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from skerry_recall.numbers import Floats, np
 
 LOAD_SECONDS: Final = 120.0
 QUERY_SECONDS: Final = 300.0
@@ -101,7 +98,7 @@ class _Job:
     texts: Texts
     seconds: float
     done: anyio.Event = field(default_factory=anyio.Event)
-    vectors: "NDArray[np.float32] | None" = None
+    vectors: Floats | None = None
     error: EmbeddingError | None = None
     crashes: int = 0
     abandoned: bool = False
@@ -171,12 +168,10 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
         """Returns whether the process was started and has not read its model yet."""
         return self._loading
 
-    async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
+    async def embed(self, texts: Sequence[str], kind: Kind) -> Floats:
         """Returns one row a text; see `embed.Embedder`."""
-        import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
-
         all_pieces = pieces(texts, self._text_tokens)
-        rows: list[NDArray[np.float32]] = []
+        rows: list[Floats] = []
         for begin in range(0, len(all_pieces), _BATCH):
             batch = [piece.text for piece in all_pieces[begin : begin + _BATCH]]
             rows.append(await self._ask(batch, kind))
@@ -184,7 +179,7 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
             return np.zeros((0, self.dims or 0), np.float32)
         return joined(np.concatenate(rows), all_pieces, len(texts))
 
-    async def _ask(self, texts: list[str], kind: Kind) -> "NDArray[np.float32]":
+    async def _ask(self, texts: list[str], kind: Kind) -> Floats:
         if self._ended:
             raise EmbeddingUnavailableError(f"{self.model} has ended.")
         job = _Job(Texts(kind.value, texts), QUERY_SECONDS if kind is Kind.QUERY else BATCH_SECONDS)

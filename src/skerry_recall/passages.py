@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from skerry_recall.embed import (
     USELESS,
@@ -14,10 +14,7 @@ from skerry_recall.embed import (
     checked,
     has_direction,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from skerry_recall.numbers import Floats
 
 EASY: Final = "memory"
 """A text that every model takes: one that refuses it too refuses not the text but the work."""
@@ -27,7 +24,7 @@ EASY: Final = "memory"
 class Embedded:
     """Result of a model for passages; a place in none of the two was not answered."""
 
-    vectors: "Mapping[int, NDArray[np.float32]]" = field(default_factory=dict)
+    vectors: Mapping[int, Floats] = field(default_factory=dict)
     """Vectors by the index of the text, from 0."""
     refused: Mapping[int, str] = field(default_factory=dict)
     """Reasons for the texts that have no vector: a second attempt would not help."""
@@ -53,7 +50,7 @@ class _Asking:
         self._embedder = embedder
         self._texts = texts
         self._is_able = False
-        self.rows: dict[int, NDArray[np.float32]] = {}
+        self.rows: dict[int, Floats] = {}
         self.refused: dict[int, str] = {}
 
     async def ask(self, places: Sequence[int]) -> None:
@@ -84,7 +81,7 @@ class _Asking:
         else:
             await self._take(places, dict(enumerate(rows)))
 
-    async def _take(self, places: Sequence[int], rows: "Mapping[int, NDArray[np.float32]]") -> None:
+    async def _take(self, places: Sequence[int], rows: Mapping[int, Floats]) -> None:
         useless: list[int] = []
         for at, row in rows.items():
             if has_direction(row):

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from skerry_recall.arrays import Array, Arrays
 from skerry_recall.language import SPOKEN, guess
+from skerry_recall.numbers import Floats, Ints, Longs, Mask
 from skerry_recall.passage import Passage
-from skerry_recall.scores import Floats, Ints, Longs, Mask
 from skerry_recall.terms import Known, Words
 
 K1: Final = 1.2

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import anyio
 import httpx2
@@ -19,12 +19,9 @@ from skerry_recall.embed import (
     checked,
 )
 from skerry_recall.lengths import Piece, answered, joined, of_size, pieces, requests
+from skerry_recall.numbers import Floats, np
 from skerry_recall.refusals import Failure, failure
 from skerry_recall.wires import Wire
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 QUERY_SECONDS: Final = 60.0
 BATCH_SECONDS: Final = 120.0
@@ -154,12 +151,10 @@ class RemoteEmbedder:
         self._chance = chance
         self._slots = anyio.Semaphore(CONCURRENCY)
 
-    async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
+    async def embed(self, texts: Sequence[str], kind: Kind) -> Floats:
         """Returns one row a text; see `embed.Embedder`."""
-        import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
-
         all_pieces = pieces(texts, self.wire.limits.text_tokens)
-        rows: list[NDArray[np.float32] | None] = []
+        rows: list[Floats | None] = []
         failed: list[EmbeddingError] = []
 
         async def one(batch: list[Piece], begin: int) -> None:
@@ -190,7 +185,7 @@ class RemoteEmbedder:
 
     async def _patiently(
         self, texts: list[str], kind: Kind, failed: Sequence[EmbeddingError]
-    ) -> "NDArray[np.float32]":
+    ) -> Floats:
         """Asks, and again after what may pass, unless another request failed for good meanwhile."""
         for failures in range(RETRIES + 1):
             try:
@@ -202,7 +197,7 @@ class RemoteEmbedder:
             await self._sleep(pause)
         raise AssertionError("the last failure is raised")
 
-    async def _booked(self, texts: list[str], kind: Kind) -> "NDArray[np.float32]":
+    async def _booked(self, texts: list[str], kind: Kind) -> Floats:
         self.allow()
         begin = anyio.current_time()
         try:
@@ -213,7 +208,7 @@ class RemoteEmbedder:
         self.on_spent(Spent(self.model, tokens, anyio.current_time() - begin))
         return rows
 
-    async def _once(self, texts: list[str], kind: Kind) -> "tuple[NDArray[np.float32], int | None]":
+    async def _once(self, texts: list[str], kind: Kind) -> tuple[Floats, int | None]:
         content = msgspec.json.encode(self.wire.body(self.model.model, texts, kind))
         seconds = QUERY_SECONDS if kind is Kind.QUERY else BATCH_SECONDS
         try:

@@ -2,13 +2,7 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Mask = NDArray[np.bool_]
+from skerry_recall.numbers import Floats, Ints, Longs, Mask
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 
 from skerry_recall.arrays import Arrays
+from skerry_recall.numbers import Floats, Longs, Mask
 from skerry_recall.postings import Postings, merge, without
-from skerry_recall.scores import Floats, Longs, Mask
 from skerry_recall.vectors import MAX_DIMENSIONS, SMALL, Vectors, pack, some_of
 
 RECENT: Final = 2000

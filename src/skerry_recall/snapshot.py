@@ -8,8 +8,9 @@ from typing import Final
 import numpy as np
 
 from skerry_recall.arrays import Array
+from skerry_recall.numbers import Floats, Ints, Longs, Mask
 from skerry_recall.postings import Postings, add, idf, norms
-from skerry_recall.scores import Floats, Ints, Longs, Mask, Scores
+from skerry_recall.scores import Scores
 from skerry_recall.segments import Parts
 from skerry_recall.vectors import SizeError, Vectors
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skerry_recall.arrays import Arrays, OnDisk
-from skerry_recall.scores import Floats, Longs, Mask
+from skerry_recall.numbers import Floats, Longs, Mask
 
 SMALL: Final = 8192
 """Vectors up to which all are compared exactly: 12 MB of 384 dimensions."""

@@ -3,16 +3,13 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
 from skerry_recall.embed import EmbeddingAnswerError, Kind
 from skerry_recall.lengths import Limits
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from skerry_recall.numbers import Doubles, np
 
 T = TypeVar("T")
 
@@ -21,7 +18,7 @@ T = TypeVar("T")
 class Answer:
     """Response of a provider."""
 
-    rows: "NDArray[np.float64]"
+    rows: Doubles
     """One vector a text, as it gave them."""
     tokens: int | None
     """Billed tokens; None if it does not report them."""
@@ -169,10 +166,8 @@ def _decoded(body: bytes, shape: type[T]) -> T:
         raise EmbeddingAnswerError(f"the answer cannot be read: {error}") from error
 
 
-def matrix(rows: Sequence[list[float | None] | None]) -> "NDArray[np.float64]":
+def matrix(rows: Sequence[list[float | None] | None]) -> Doubles:
     """Returns the rows of an answer; one of another size than most, or missing, is all zeros."""
-    import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
-
     sizes = Counter(len(row) for row in rows if row)
     size = sizes.most_common(1)[0][0] if sizes else 0
     nothing: list[float | None] = [0.0] * size

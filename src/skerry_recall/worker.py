@@ -22,6 +22,7 @@ from skerry_recall.frames import (
     frame,
 )
 from skerry_recall.models import LocalModel, load
+from skerry_recall.numbers import np
 
 
 def main() -> int:
@@ -45,8 +46,6 @@ def main() -> int:
 
 
 def _answer(model: LocalModel, request: Texts) -> Told:
-    import numpy as np  # noqa: PLC0415 - the model has it loaded
-
     try:
         rows = np.asarray(model.embed(request.texts, Kind(request.kind)), np.dtype("<f4"))
         count, dims = rows.shape

@@ -1,16 +1,12 @@
 """Vectors of texts for the relayer: one model, one calibration, the same on every path."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from skerry_recall.calibrated import calibrated, cut, relevance_of, role_of, space_of
 from skerry_recall.embed import Embedder, EmbeddingError, EmbeddingRefusedError, Kind
+from skerry_recall.numbers import Floats, np
 from skerry_relayer.errors import DownError, RefusedError
 from skerry_relayer.ports import WIDTH
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 class Vectors:
@@ -27,7 +23,7 @@ class Vectors:
         """Returns the space of a model's vectors: its name and the number of its calibration."""
         return space_of(model)
 
-    async def of(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
+    async def of(self, texts: Sequence[str], kind: Kind) -> Floats:
         """Returns one row a text, of length 1 and calibrated; of a long text its beginning counts.
 
         Raises:
@@ -50,12 +46,12 @@ class Vectors:
         return min(2.0, max(0.0, 1.0 - cosine))
 
 
-def padded(row: "NDArray[np.float32]") -> tuple[float, ...]:
+def padded(row: Floats) -> tuple[float, ...]:
     """Returns a vector as clients get it: `WIDTH` numbers, the last of them zeros."""
     return (*row.tolist(), *([0.0] * (WIDTH - row.size)))
 
 
-def placed(vector: Sequence[float], dims: int, space: str) -> tuple["NDArray[np.float32]", str]:
+def placed(vector: Sequence[float], dims: int, space: str) -> tuple[Floats, str]:
     """Returns a client's vector with length 1, and the space in which it is compared.
 
     A vector of `/api/embed` has zeros past the numbers of our model and is compared with ours. Any
@@ -64,8 +60,6 @@ def placed(vector: Sequence[float], dims: int, space: str) -> tuple["NDArray[np.
     Raises:
         RefusedError: its numbers are not finite, or it has none.
     """
-    import numpy as np  # noqa: PLC0415 - at first use
-
     from skerry_recall.embed import normalised  # noqa: PLC0415 - beside it
 
     row = np.asarray(vector, np.float64)

@@ -7,11 +7,12 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import anyio
 
 from skerry_recall.embed import Kind
+from skerry_recall.numbers import Floats
 from skerry_relayer import index, job_rows
 from skerry_relayer.blobs import Blob, BlobStore, Header, packed
 from skerry_relayer.database import Database, Unit
@@ -33,10 +34,6 @@ from skerry_relayer.keys.messages import Wrapped
 from skerry_relayer.keys.registry import now_ms
 from skerry_relayer.nearest import Nearest, Place
 from skerry_relayer.vault import Content, closed
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 logger = logging.getLogger(__name__)
 HOLD_MS: Final = 60_000
@@ -242,7 +239,7 @@ class Runner(anyio.AsyncContextManagerMixin):
         except EnvelopeError as error:
             raise RefusedError("The accepted text cannot be opened any more.") from error
 
-    async def _closed(self, job: Waiting, text: str, vector: "NDArray[np.float32]") -> Blob:
+    async def _closed(self, job: Waiting, text: str, vector: Floats) -> Blob:
         header = Header(
             job.id,
             job.owner,
@@ -256,9 +253,7 @@ class Runner(anyio.AsyncContextManagerMixin):
         keys = await self._parts.keys.owner_keys(job.owner)
         return closed(header, content, keys.seal)
 
-    async def _add(
-        self, job: Waiting, blob: Blob, size: int, vector: "NDArray[np.float32]"
-    ) -> None:
+    async def _add(self, job: Waiting, blob: Blob, size: int, vector: Floats) -> None:
         parts, now, space = self._parts, self._parts.clock(), self._parts.vectors.space
         memory = memory_of(blob, size, now)
 

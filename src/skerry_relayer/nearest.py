@@ -3,13 +3,10 @@
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
+from skerry_recall.numbers import Floats, np
 from skerry_relayer.database import Database, Unit
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 MOST_BYTES: Final = 256 * 1024 * 1024
 """Bytes of vectors in memory; of more the namespace that was asked longest ago is dropped."""
@@ -32,17 +29,15 @@ class Place:
 class Nearest(Protocol):
     """Finds the memories of a namespace whose vectors are nearest to one."""
 
-    async def find(
-        self, place: Place, vector: "NDArray[np.float32]", limit: int
-    ) -> list[tuple[str, float]]:
+    async def find(self, place: Place, vector: Floats, limit: int) -> list[tuple[str, float]]:
         """Returns memory ids with their cosines, highest first."""
         ...
 
-    def bound(self, vector: "NDArray[np.float32]") -> object:
+    def bound(self, vector: Floats) -> object:
         """Returns the vector as the engine binds it in a statement."""
         ...
 
-    def added(self, place: Place, memory_id: str, vector: "NDArray[np.float32]") -> None:
+    def added(self, place: Place, memory_id: str, vector: Floats) -> None:
         """Notes a memory whose row is durable."""
         ...
 
@@ -54,15 +49,13 @@ class Nearest(Protocol):
 class _Matrix:
     """Vectors of one namespace."""
 
-    def __init__(self, ids: list[str], rows: "NDArray[np.float32]") -> None:
+    def __init__(self, ids: list[str], rows: Floats) -> None:
         self.ids = ids
         self.rows = rows
         """With free rows at the end."""
         self._known = set(ids)
 
-    def add(self, memory_id: str, vector: "NDArray[np.float32]") -> None:
-        import numpy as np  # noqa: PLC0415 - at first use
-
+    def add(self, memory_id: str, vector: Floats) -> None:
         if memory_id in self._known:  # the rows were read after its COMMIT
             return
         count = len(self.ids)
@@ -81,9 +74,7 @@ class _Matrix:
         self.ids = [self.ids[place] for place in keep]
         self._known -= gone
 
-    def find(self, vector: "NDArray[np.float32]", limit: int) -> list[tuple[str, float]]:
-        import numpy as np  # noqa: PLC0415 - at first use
-
+    def find(self, vector: Floats, limit: int) -> list[tuple[str, float]]:
         count = len(self.ids)
         cosines = np.vecdot(self.rows[:count], vector)  # `@` wakes the threads of BLAS
         few = min(limit, count)
@@ -105,9 +96,7 @@ class NearestInMemory:
         self._changes = 0
         """Counts changes: what was read from the database while one happened is read again."""
 
-    async def find(
-        self, place: Place, vector: "NDArray[np.float32]", limit: int
-    ) -> list[tuple[str, float]]:
+    async def find(self, place: Place, vector: Floats, limit: int) -> list[tuple[str, float]]:
         """Returns memory ids with their cosines, highest first."""
         while place not in self._matrices:
             changes = self._changes
@@ -119,11 +108,11 @@ class NearestInMemory:
         matrix = self._matrices[place]
         return matrix.find(vector, limit) if matrix.ids else []
 
-    def bound(self, vector: "NDArray[np.float32]") -> object:
+    def bound(self, vector: Floats) -> object:
         """Returns the vector as bytes."""
         return vector.tobytes()
 
-    def added(self, place: Place, memory_id: str, vector: "NDArray[np.float32]") -> None:
+    def added(self, place: Place, memory_id: str, vector: Floats) -> None:
         """Adds a row."""
         self._changes += 1
         if (matrix := self._matrices.get(place)) is not None:
@@ -146,8 +135,6 @@ class NearestInMemory:
 
 
 def _read(unit: Unit, place: Place) -> _Matrix:
-    import numpy as np  # noqa: PLC0415 - at first use
-
     ids = [
         row[0]
         for row in unit.all(

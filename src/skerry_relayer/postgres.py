@@ -3,19 +3,16 @@
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import anyio
 import anyio.to_thread
 import psycopg
 
+from skerry_recall.numbers import Floats
 from skerry_relayer.database import Database, Row, Unit
 from skerry_relayer.errors import DownError
 from skerry_relayer.nearest import Place
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 T = TypeVar("T")
 WORDS: Final = {"bytes": "BYTEA", "vector": "VECTOR"}
@@ -187,9 +184,7 @@ class NearestInPostgres:
 
         await self._database.write(make)
 
-    async def find(
-        self, place: Place, vector: "NDArray[np.float32]", limit: int
-    ) -> list[tuple[str, float]]:
+    async def find(self, place: Place, vector: Floats, limit: int) -> list[tuple[str, float]]:
         """Returns memory ids with their cosines, highest first."""
         bound, dims = self.bound(vector), int(vector.size)
 
@@ -207,11 +202,11 @@ class NearestInPostgres:
         rows = await self._database.read(look)
         return [(id_, _number(cosine)) for id_, cosine in rows]
 
-    def bound(self, vector: "NDArray[np.float32]") -> str:
+    def bound(self, vector: Floats) -> str:
         """Returns the vector as text, which pgvector reads."""
         return "[" + ",".join(f"{number:.9g}" for number in vector.tolist()) + "]"
 
-    def added(self, place: Place, memory_id: str, vector: "NDArray[np.float32]") -> None:
+    def added(self, place: Place, memory_id: str, vector: Floats) -> None:
         """Does nothing: the database has it."""
 
     def removed(self, owner: str, namespace: str, ids: Iterable[str]) -> None:

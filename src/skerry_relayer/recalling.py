@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from skerry_recall.embed import Kind
+from skerry_recall.numbers import Floats
 from skerry_relayer import index
 from skerry_relayer.embedding import placed
 from skerry_relayer.errors import DownError, NoCertificateError
@@ -13,10 +14,6 @@ from skerry_relayer.jobs import Parts
 from skerry_relayer.nearest import Place
 from skerry_relayer.ports import Caller, Hit, Query, Recalled
 from skerry_relayer.vault import Opened, Vault
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 MANUAL: Final = "manual:"
 """Prefix of the space of memories whose text only the client can open."""
@@ -93,7 +90,7 @@ class Recall:
             raise DownError(f"The blobs cannot be read: {error.strerror}.") from error
 
     async def _ranked(
-        self, places: Sequence[Place], vector: "NDArray[np.float32]", query: Query
+        self, places: Sequence[Place], vector: Floats, query: Query
     ) -> list[tuple[Memory, Hit]]:
         reorders = query.sort == "recent" or query.weights.changes_order
         count = max(min(_WIDER * query.limit, _AT_LEAST), query.limit) if reorders else query.limit

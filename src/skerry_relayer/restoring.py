@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from skerry_recall.embed import Kind
+from skerry_recall.numbers import np
 from skerry_relayer import index
 from skerry_relayer.blobs import Blob, BlobError, Header, header_of, unpacked
 from skerry_relayer.database import Unit
@@ -80,8 +81,6 @@ class Restore:
         return restored, sum(there is None for there in opened)
 
     async def _add(self, opened: Opened, size: int, tag_key: bytes) -> bool:
-        import numpy as np  # noqa: PLC0415 - at first use
-
         parts, header, content = self._parts, opened.blob.header, opened.content
         memory = memory_of(opened.blob, size, parts.clock())
         vector, space = np.frombuffer(content.vector, np.float32), content.space

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from skerry_recall.arrays import Array
-    from skerry_recall.scores import Floats, Ints
+    from skerry_recall.numbers import Floats, Ints
 
 SITTING_MS: Final = 3_600_000
 """Milliseconds without a message after which another sitting begins: its entries are not

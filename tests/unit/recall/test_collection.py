@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from skerry_recall import segments, snapshot
 from skerry_recall.arrays import Array, DamagedError
 from skerry_recall.collection import Collection
+from skerry_recall.numbers import Floats
 from skerry_recall.passage import Passage
 from skerry_recall.postings import add
-from skerry_recall.scores import Floats, Scores
+from skerry_recall.scores import Scores
 from skerry_recall.snapshot import SURE
 from skerry_recall.terms import Words, terms
 from tests.support.shown import examples

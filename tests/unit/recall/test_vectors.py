@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from skerry_recall import vectors
 from skerry_recall.collection import Collection
+from skerry_recall.numbers import Floats, Longs
 from skerry_recall.passage import Passage
-from skerry_recall.scores import Floats, Longs
 from skerry_recall.vectors import SMALL, Vectors, hamming, hamming_plain, pack
 
 MANY = 20_000

@@ -39,11 +39,9 @@ from skerry.model.memory import (
 )
 from skerry.model.redaction import Redaction
 from skerry_recall.embed import EmbeddingError
+from skerry_recall.numbers import Floats
 
 if TYPE_CHECKING:  # numpy and the model come with the first use
-    import numpy as np
-    from numpy.typing import NDArray
-
     from skerry_recall.embed import Embedder
 
 logger = logging.getLogger(__name__)
@@ -286,7 +284,7 @@ class BuiltinMemory:
 
     async def _vector(
         self, text: str, seconds: float, patience: float
-    ) -> "tuple[NDArray[np.float32] | None, str, MemoryFallback | None]":
+    ) -> tuple[Floats | None, str, MemoryFallback | None]:
         """Returns the vector of a question and its model; None where words have to do.
 
         With it, what is to be said where the model was being loaded all the time: that will pass.
@@ -322,7 +320,7 @@ class BuiltinMemory:
             raise MemoryBackendError(f"The memory's index is damaged: {error}.") from error
 
     def _search(
-        self, question: MemoryQuestion, vector: "NDArray[np.float32] | None", label: str
+        self, question: MemoryQuestion, vector: Floats | None, label: str
     ) -> "tuple[list[MemoryHit], bool, MemoryFallback | None, Sequence[str]]":
         """Returns the hits, whether meaning was compared, why not for all, and what waits."""
         lacks: MemoryFallback | None = None

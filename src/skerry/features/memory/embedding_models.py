@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import anyio
 import anyio.abc
@@ -34,12 +34,9 @@ from skerry_recall.chain import Chain
 from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingUnavailableError, Kind
 from skerry_recall.local import LocalEmbedder
 from skerry_recall.models import GGUF, installed
+from skerry_recall.numbers import Floats
 from skerry_recall.remote import Remote, RemoteEmbedder, Spent
 from skerry_recall.wires import GeminiWire, OpenAiWire, VoyageWire, Wire
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +150,7 @@ class Absent:
         self.model = model
         self._error = message, remedy
 
-    async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
+    async def embed(self, texts: Sequence[str], kind: Kind) -> Floats:
         """Raises `EmbeddingUnavailableError`."""
         del texts, kind
         raise EmbeddingUnavailableError(*self._error)

@@ -9,11 +9,9 @@ import anyio
 from skerry.model.errors import PluginError
 from skerry.model.ids import AgentId
 from skerry.sdk.embedding import Embedded
+from skerry_recall.numbers import Floats, np
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from skerry_recall.chain import Face
 
 MOST_TEXTS: Final = 256
@@ -86,14 +84,12 @@ class LentEmbeddings:
         return face
 
 
-async def _asked(face: "Face", texts: Sequence[str], *, is_query: bool) -> "NDArray[np.float32]":
+async def _asked(face: "Face", texts: Sequence[str], *, is_query: bool) -> Floats:
     """Returns the vectors of a model; a question waits for one that is being loaded.
 
     Raises:
         EmbeddingError: the model fails.
     """
-    import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
-
     from skerry.features.memory.query_embedding import LoadingError, ask  # noqa: PLC0415 - beside it
     from skerry_recall.calibrated import cut, role_of  # noqa: PLC0415 - beside it
     from skerry_recall.chain import SEARCH_SECONDS  # noqa: PLC0415 - beside it

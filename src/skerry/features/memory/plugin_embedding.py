@@ -1,15 +1,12 @@
 """The embedding model of a plugin, as the memory asks any other."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from skerry.model.errors import PluginError
 from skerry.sdk.embedding import EmbeddingProvider
 from skerry_recall.embed import EmbeddingError, EmbeddingModel, Kind, checked
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from skerry_recall.numbers import Floats, np
 
 BATCH: Final = 32
 """Texts of one call."""
@@ -28,15 +25,13 @@ class PluginEmbedder:
         self.dims: int | None = None
         self._provider = provider
 
-    async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
+    async def embed(self, texts: Sequence[str], kind: Kind) -> Floats:
         """Returns one row a text.
 
         Raises:
             EmbeddingError: the plugin failed, or answered no vectors.
         """
-        import numpy as np  # noqa: PLC0415 - 20 MB, once there are vectors
-
-        rows: dict[int, NDArray[np.float32]] = {}
+        rows: dict[int, Floats] = {}
         for begin in range(0, len(texts), BATCH):
             some = [text[:MOST_CHARACTERS] for text in texts[begin : begin + BATCH]]
             try:
@@ -52,8 +47,6 @@ class PluginEmbedder:
             rows |= dict(enumerate(vectors, begin))
         return np.stack([rows[place] for place in range(len(texts))])
 
-    def _failed(
-        self, error: EmbeddingError, done: "dict[int, NDArray[np.float32]]"
-    ) -> EmbeddingError:
+    def _failed(self, error: EmbeddingError, done: dict[int, Floats]) -> EmbeddingError:
         error.done = done
         return error

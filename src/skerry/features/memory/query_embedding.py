@@ -1,6 +1,6 @@
 """Asks an embedding model for the vector of a question: not for long, unless it is being loaded."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import anyio
 
@@ -12,11 +12,7 @@ from skerry_recall.embed import (
     directed,
     is_loading,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+from skerry_recall.numbers import Floats
 
 _STEP: Final = 0.5
 """Seconds between two looks at a model that is being loaded, where there is patience alone."""
@@ -26,9 +22,7 @@ class LoadingError(Exception):
     """The model is still being loaded."""
 
 
-async def ask(
-    embedder: Embedder, text: str, seconds: float, patience: float
-) -> "NDArray[np.float32]":
+async def ask(embedder: Embedder, text: str, seconds: float, patience: float) -> Floats:
     """Returns the vector of a question.
 
     It is waited for `seconds`, and for up to `patience` more while the model is being loaded.

@@ -11,13 +11,11 @@ from skerry.infra.clock import named as zone_of
 from skerry.model.memory import MemoryHit, MemoryQuestion, MemorySource
 from skerry_recall.fuse import PROFILES, Decay, Options, rank
 from skerry_recall.models import SCALES
+from skerry_recall.numbers import Floats, Longs, np
 from skerry_recall.question import phrases, read
 from skerry_recall.terms import shared
 
 if TYPE_CHECKING:  # numpy costs 20 MB, which only a search needs
-    import numpy as np
-    from numpy.typing import NDArray
-
     from skerry_recall.collection import Collection
     from skerry_recall.fuse import Profile, Ranked
     from skerry_recall.scores import Scores
@@ -63,7 +61,7 @@ class SearchSettings:
     weighing: Weighing
     now: int
     """Time in milliseconds since 1970."""
-    recall: "Callable[[object, Callable[[], NDArray[np.int64]]], NDArray[np.int64]]"
+    recall: Callable[[object, Callable[[], Longs]], Longs]
     """Gives what was made for an equal question of the same tables, or makes it."""
     zone: str | None = None
     """Zone in which days begin, an IANA name; None is the zone of this machine."""
@@ -73,7 +71,7 @@ def search(
     tables: Tables,
     collection: "Collection",
     question: MemoryQuestion,
-    vector: "NDArray[np.float32] | None",
+    vector: Floats | None,
     asking: SearchSettings,
 ) -> list[MemoryHit]:
     """Returns the passages that answer the question, the best first."""
@@ -116,9 +114,7 @@ def search(
     ]
 
 
-def _documents(
-    tables: Tables, question: MemoryQuestion, asking: SearchSettings
-) -> "NDArray[np.int64] | None":
+def _documents(tables: Tables, question: MemoryQuestion, asking: SearchSettings) -> Longs | None:
     """Returns the files in which the question looks; None is all."""
     opened = None
     if question.opens is not None:
@@ -128,9 +124,8 @@ def _documents(
     narrow = question.path or question.session or opened is not None
     if question.sources == frozenset(MemorySource) and not narrow:
         return None
-    import numpy as np  # noqa: PLC0415 - at first use
 
-    def make() -> "NDArray[np.int64]":
+    def make() -> Longs:
         return np.fromiter(
             tables.documents(question.sources, question.path, question.session, opened), np.int64
         )
@@ -145,8 +140,6 @@ def _without_heard(
     """Returns the scores with a mask for what the model that asks has before it."""
     if question.heard is None:
         return scores
-    import numpy as np  # noqa: PLC0415 - at first use
-
     key, since = question.heard.key, question.heard.since
     only = frozenset({MemorySource.SESSIONS})
     mine = asking.recall(
@@ -163,8 +156,6 @@ def _lifted(
     scores: "Scores", tables: Tables, wanted: Sequence[str]
 ) -> tuple["Scores", AbstractSet[int]]:
     """Returns the scores with passages that have a phrase above all others, and those passages."""
-    import numpy as np  # noqa: PLC0415 - at first use
-
     quoted = {key for phrase in wanted for key in tables.matching(_phrase(phrase), QUOTED)}
     if not quoted:
         return scores, quoted

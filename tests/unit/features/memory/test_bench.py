@@ -16,8 +16,8 @@ from skerry.features.memory.bench.run import Vectors, measure
 from skerry.features.memory.bench.sets import NoDataError, Query, Scope, Trial, trials
 from skerry_recall.embed import Kind
 from skerry_recall.fuse import PROFILES
+from skerry_recall.numbers import Floats
 from skerry_recall.passage import Passage
-from skerry_recall.scores import Floats
 
 SAID = (
     ("s1", "Ada", "I painted the boat last week."),

@@ -24,8 +24,8 @@ from skerry.model.memory import MemoryAnswer, MemoryQuestion, MemorySource
 from skerry.model.redaction import Redaction
 from skerry_recall.collection import Collection
 from skerry_recall.embed import EmbeddingModel, Kind
+from skerry_recall.numbers import Floats
 from skerry_recall.passage import Passage
-from skerry_recall.scores import Floats
 
 COUNT = 12
 

@@ -22,7 +22,7 @@ from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryQuestion, TrackedConversation, Utterance
 from skerry.model.redaction import Redaction
 from skerry_recall.embed import EmbeddingModel, Kind
-from skerry_recall.scores import Floats
+from skerry_recall.numbers import Floats
 
 FACT = "The code of my locker is zebra quokka.\n"
 REDACTION = Redaction(["zebra quokka"])

@@ -16,7 +16,7 @@ from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryMode, MemoryQuestion
 from skerry_recall.embed import EmbeddingModel, Kind
-from skerry_recall.scores import Floats
+from skerry_recall.numbers import Floats
 
 
 @dataclass

@@ -5,13 +5,11 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from math import log
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from skerry.features.memory.bench.sets import Scope
 from skerry_recall.common import COMMON, UNSPACED
-
-if TYPE_CHECKING:
-    from skerry_recall.scores import Floats
+from skerry_recall.numbers import Floats
 
 BASELINES: Final = {"fts5-and": " AND ", "fts5-or": " OR "}
 """Operators that join the words of a question; stemmed by `porter`, common words included."""

@@ -4,12 +4,9 @@ import hashlib
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-import numpy as np
-
-if TYPE_CHECKING:
-    from skerry_recall.scores import Floats
+from skerry_recall.numbers import Floats, np
 
 _DIGEST: Final = 32
 _BATCH: Final = 32

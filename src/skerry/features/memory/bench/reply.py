@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from skerry.config.root import Config
 from skerry.features.memory.bench.run import MODEL, Report, Table
@@ -32,13 +32,8 @@ from skerry.model.provenance import clean
 from skerry.ports.memory import MemoryBackend
 from skerry.ports.tool import ToolContext
 from skerry_recall.embed import EmbeddingModel, Kind
+from skerry_recall.numbers import Floats, np
 from skerry_recall.passage import Passage
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from skerry_recall.scores import Floats
 
 KIND: Final = "turn"
 """The trials whose turns are also asked for through the tool."""
@@ -50,7 +45,7 @@ _OWNER: Final = Caller(SessionKey.main(), PeerKind.DIRECT, Origin.OWNER, is_priv
 _YEARS: Final = 3650
 """Days for which transcripts are searched."""
 
-Embed = Callable[[Kind, Sequence[str]], Awaitable[Mapping[str, "Floats"]]]
+Embed = Callable[[Kind, Sequence[str]], Awaitable[Mapping[str, Floats]]]
 """Embeds texts."""
 
 
@@ -218,10 +213,8 @@ class _Embedder:
         self.model = EmbeddingModel(*MODEL.split("/"))
         self.dims: int | None = None
 
-    async def embed(self, texts: Sequence[str], kind: Kind) -> "NDArray[np.float32]":
+    async def embed(self, texts: Sequence[str], kind: Kind) -> Floats:
         """Returns a row a text."""
-        import numpy as np  # noqa: PLC0415 - 20 MB, with the first vector
-
         made = await self._embed(kind, texts)
         rows = np.array([made[text] for text in texts], np.float32)
         self.dims = rows.shape[1]

