@@ -27,9 +27,9 @@ import numpy as np
 
 from bench.measure import figure
 from skerry.features.memory.builtin import BuiltinMemory
-from skerry.features.memory.files import Places
 from skerry.features.memory.index import Index
 from skerry.features.memory.indexer import Settings
+from skerry.features.memory.settings import Places
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryMode, MemoryQuestion

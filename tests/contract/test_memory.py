@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from skerry.features.memory.builtin import BuiltinMemory
-from skerry.features.memory.files import Places
 from skerry.features.memory.index import Index
 from skerry.features.memory.indexer import Settings
+from skerry.features.memory.settings import Places
 from skerry.features.memory.slot import FallbackMemoryManager
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId

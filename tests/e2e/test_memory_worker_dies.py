@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from skerry.config.memory_qmd import QmdLimits
 from skerry.features.memory.builtin import BuiltinMemory
-from skerry.features.memory.files import Places
 from skerry.features.memory.index import Index
 from skerry.features.memory.indexer import Settings
 from skerry.features.memory.service import Service
+from skerry.features.memory.settings import Places
 from skerry.features.memory.tools import MemorySearch
 from skerry.features.memory.waiting import QUERY
 from skerry.infra.clock import SystemClock

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import anyio
 import anyio.to_thread
@@ -12,16 +12,19 @@ from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.config.root import Config
 from skerry.features.memory.holder import CORE
+from skerry.features.memory.inspection import Inspection, look
+from skerry.features.memory.late import embedding_models
 from skerry.features.memory.memories import FOLDER
+from skerry.features.memory.qmd_process import QmdError
+from skerry.features.memory.qmd_program import QmdHome, find_program
+from skerry.features.memory.settings import Places
 from skerry.infra.clock import SystemClock
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ClientError, GatewayUnreachableError
 from skerry.model.ids import AgentId
 from skerry.ports.checks import Check, Level
 from skerry.sdk.features import Installation
-
-if TYPE_CHECKING:  # loaded where there is an index
-    from skerry.features.memory.inspection import Inspection
+from skerry_recall.embed import EmbeddingError, Kind
 
 NAME: Final = "memory qmd"
 SHOWN: Final = 3
@@ -51,19 +54,16 @@ async def index(config: Config, agent: AgentId, *, whole: bool = False) -> list[
     return list(_index(await _look(config, agent, whole=whole), agent))
 
 
-async def _look(config: Config, agent: AgentId, *, whole: bool) -> "Inspection | None":
+async def _look(config: Config, agent: AgentId, *, whole: bool) -> Inspection | None:
     path = config.state_dir / FOLDER / f"{agent}.sqlite"
     if not path.exists():
         return None
-    from skerry.features.memory.files import Places  # noqa: PLC0415 - at first use
-    from skerry.features.memory.inspection import look  # noqa: PLC0415 - at first use
-
     extra = tuple(Path(extra_path) for extra_path in config.memory_search(agent).extra_paths)
     places = Places(config.workspace(agent), extra)
     return await anyio.to_thread.run_sync(partial(look, path, places, whole=whole))
 
 
-def _index(inspection: "Inspection | None", agent: AgentId) -> Iterator[Check]:
+def _index(inspection: Inspection | None, agent: AgentId) -> Iterator[Check]:
     name = f"memory of {agent}"
     if inspection is None:
         message = "not indexed yet; the first search, or a running gateway, does it."
@@ -101,7 +101,7 @@ async def thorough(config: Config, environ: Mapping[str, str], agent: AgentId) -
     return [*checks, *await qmd(config, environ)]
 
 
-def _fresh(inspection: "Inspection", *, is_kept: bool) -> Iterator[Check]:
+def _fresh(inspection: Inspection, *, is_kept: bool) -> Iterator[Check]:
     """Yields whether the index is as the files are; `is_kept` where a gateway looks after it."""
     now = SystemClock().now_ms()
     late = [path for path, at in inspection.stale if not is_kept or now - at > LATE_MS]
@@ -118,7 +118,7 @@ def _fresh(inspection: "Inspection", *, is_kept: bool) -> Iterator[Check]:
     yield Check("memory watcher", Level.WARNING, message, remedy)
 
 
-def _vectors(inspection: "Inspection") -> Iterator[Check]:
+def _vectors(inspection: Inspection) -> Iterator[Check]:
     """Yields how many passages are found by their meaning."""
     refused = sum(count for _, count in inspection.refused)
     lacking = inspection.passages - inspection.vectors - refused
@@ -168,12 +168,9 @@ def _running(status: Mapping[str, Any]) -> Iterator[Check]:
 
 async def _model(config: Config, environ: Mapping[str, str], agent: AgentId) -> Check:
     """Returns whether the embedding model can be used; a hosted one is asked by a gateway alone."""
-    from skerry.features.memory.embedding_models import Embedders  # noqa: PLC0415 - at first use
-    from skerry_recall.embed import EmbeddingError, Kind  # noqa: PLC0415 - at first use
-
     name = "memory model"
     async with HttpClient() as http, anyio.create_task_group() as tasks:
-        made = Embedders(
+        made = embedding_models.Embedders(
             lambda: config, http, environ, tasks, book=lambda _: None, allow=lambda _: None
         )
         first = next(iter(made.of(agent).embedders), None)
@@ -199,10 +196,6 @@ async def qmd(config: Config, environ: Mapping[str, str]) -> list[Check]:
     """Returns which QMD, and which Node, would be run; nothing where QMD is not configured."""
     if config.memory.backend != "qmd":
         return []
-    # Here, because few have it, and the doctor shall not load it for the others.
-    from skerry.features.memory.qmd_process import QmdError  # noqa: PLC0415 - at first use
-    from skerry.features.memory.qmd_program import QmdHome, find_program  # noqa: PLC0415
-
     anywhere = QmdHome(Path("/"))  # nothing is written; the agent's own folder may not be there yet
     try:
         program = await find_program(config.memory.qmd.command, environ, anywhere)

@@ -4,7 +4,7 @@ import os
 from argparse import Namespace
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import anyio
 from pydantic import BaseModel, ValidationError
@@ -15,12 +15,11 @@ from skerry.client.discover import URL, find
 from skerry.config.load import load_good
 from skerry.config.root import Config
 from skerry.features.memory.cli_progress import Bar
+from skerry.features.memory.late import answers, methods, offline
+from skerry.gateway.problems import describe
 from skerry.model.errors import ClientError, GatewayUnreachableError, StateLockedError
 from skerry.model.ids import AgentId, agent_id
 from skerry.model.memory import MemoryProgress
-
-if TYPE_CHECKING:  # only where no gateway runs
-    from skerry.features.memory.offline import MemoryAlone
 
 WAIT_SECONDS: Final = 86_400.0
 """Embedding a hundred thousand passages here takes hours; each batch is kept."""
@@ -86,10 +85,8 @@ async def memory(
         config = load_good(os.environ).config
         agent = agent_of(config, arguments.agent)
         workspace = str(config.workspace(agent))
-        from skerry.features.memory.offline import open_memory  # noqa: PLC0415 - not for a gateway's
-
         try:
-            async with open_memory(config, os.environ, ours=ours) as alone:
+            async with offline.open_memory(config, os.environ, ours=ours) as alone:
                 yield _Here(alone, agent), workspace
         except StateLockedError as error:
             async with _asked(arguments, scopes, error) as remote:
@@ -115,18 +112,14 @@ async def _asked(
 class _Here:
     """The memory under our own lock."""
 
-    def __init__(self, alone: "MemoryAlone", agent: AgentId) -> None:
+    def __init__(self, alone: "offline.MemoryAlone", agent: AgentId) -> None:
         self._alone = alone
         self._agent = agent
 
     async def ask(self, method: str, params: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        # Imported here: a gateway on another machine answers without them.
-        from skerry.features.memory.answers import status_of  # noqa: PLC0415 - at first use
-        from skerry.features.memory.methods import ANSWERS  # noqa: PLC0415 - at first use
-
         if method == "memory.status":
-            return self._noted(status_of(await self._alone.of(self._agent).status()))
-        shape, answer = ANSWERS[method]
+            return self._noted(answers.status_of(await self._alone.of(self._agent).status()))
+        shape, answer = methods.ANSWERS[method]
         checked = _checked(shape, params)
         if method == "memory.search":
             await self._alone.prepare(self._agent, params["query"], progress)
@@ -137,17 +130,15 @@ class _Here:
         return reply | {"notes": [*self._alone.notes, *reply["notes"]]}
 
     async def sync(self, *, force: bool, progress: Progress) -> dict[str, Any]:
-        from skerry.features.memory.answers import report_of  # noqa: PLC0415 - at first use
-
         memory = self._alone.of(self._agent)
-        return report_of(await memory.sync(force=force, progress=progress), memory.name)
+        return answers.report_of(await memory.sync(force=force, progress=progress), memory.name)
 
     async def forget(self, params: dict[str, Any]) -> dict[str, Any]:
-        from skerry.features.memory.methods import ForgetParams, forget  # noqa: PLC0415 - as said above
-
         parts = self._alone.parts
         service = parts.service if parts.has_slot else None
-        return await forget(parts.forgets, service, self._agent, _checked(ForgetParams, params))
+        return await methods.forget(
+            parts.forgets, service, self._agent, _checked(methods.ForgetParams, params)
+        )
 
 
 def _checked(shape: type[P], params: dict[str, Any]) -> P:
@@ -156,8 +147,6 @@ def _checked(shape: type[P], params: dict[str, Any]) -> P:
     Raises:
         ClientError: they are wrong, in the words of a gateway.
     """
-    from skerry.gateway.problems import describe  # noqa: PLC0415 - at first use
-
     try:
         return shape.model_validate(params)
     except ValidationError as error:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from skerry.features.memory.documents import date_of
-from skerry.features.memory.files import Places, scan
+from skerry.features.memory.files import scan
 from skerry.features.memory.notes import notes
 from skerry.features.memory.reading import NotMemoryError, provenance_of
+from skerry.features.memory.settings import Places
 from skerry.infra.rooted_fs import Beneath, EscapeError, Rules
 from skerry.model.memory import (
     MemoryBackendError,

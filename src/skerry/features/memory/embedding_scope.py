@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import anyio
 
 from skerry.config.root import Config
+from skerry.features.memory.late import embedding_models
 from skerry.infra.http import HttpClient
 from skerry.model.ids import AgentId
 from skerry.sdk.embedding import EmbeddingProvider
 from skerry.sdk.slots import Payer
 
 if TYPE_CHECKING:
-    from skerry.features.memory.embedding_models import Embedders
     from skerry_recall.chain import Face
 
 
@@ -33,15 +33,15 @@ async def open_embedding(
     if not wanted:
         yield lambda _: None
         return
-    made: list[Embedders] = []
+    made: list[embedding_models.Embedders] = []
     async with HttpClient() as http, anyio.create_task_group() as tasks:
 
         def embedder(agent: AgentId) -> "Face | None":
             if not made:
-                from skerry.features.memory.embedding_models import Embedders  # noqa: PLC0415 - 20 ms, with a memory
-
                 made.append(
-                    Embedders(config, http, environ, tasks, book=payer.book, allow=payer.allow)
+                    embedding_models.Embedders(
+                        config, http, environ, tasks, book=payer.book, allow=payer.allow
+                    )
                 )
                 made[0].plugins = {} if plugins is None else plugins
             return made[0].of(agent).face()

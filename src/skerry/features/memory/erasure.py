@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import anyio
 import anyio.to_thread
@@ -19,6 +19,8 @@ from msgspec.structs import replace
 
 from skerry.config.protected import gate
 from skerry.config.root import Config
+from skerry.features.memory.late import forgetting, holding, media, orphan_mirrors, qmd_program
+from skerry.features.memory.settings import Places
 from skerry.infra.backoff import Backoff
 from skerry.infra.clock import Clock
 from skerry.lanes.running import ActiveRun
@@ -28,16 +30,12 @@ from skerry.model.redaction import Redaction
 from skerry.model.redaction_report import Forgotten
 from skerry.ports.memory import Memories, MemoryForgets
 from skerry.sdk.slots import Live
-from skerry.store import Reader, Store, nothing
+from skerry.store import Reader, Store, aside, nothing
 from skerry.store.forgetting import Forgetting, begin, begun, finish, found, redact
 from skerry.store.listing import SessionFilter, recent
 from skerry.store.mirror import Mirror
 from skerry.store.redacted import Redacted
 from skerry.workspace.prompt_files import ORDER
-
-if TYPE_CHECKING:  # loaded when something is to be forgotten, not with each start
-    from skerry.features.memory.forgetting import FileEraser
-    from skerry.features.memory.media import MediaCopies
 
 logger = logging.getLogger(__name__)
 
@@ -197,39 +195,28 @@ class Forgetter(Struct):
         runs = self.live.running.of() if self.live is not None else []
         return [run for run in runs if run.request.key.agent == agent]
 
-    def _files(self, agent: AgentId, *, extra: bool = False) -> "FileEraser":
-        from skerry.features.memory.files import Places  # noqa: PLC0415 - at first use
-        from skerry.features.memory.forgetting import FileEraser  # noqa: PLC0415 - at first use
-
+    def _files(self, agent: AgentId, *, extra: bool = False) -> "forgetting.FileEraser":
         config = self.config()
         paths = list(config.memory_search(agent).extra_paths)
         if config.memory.backend == "qmd":
             paths += [path.path for path in config.memory.qmd.paths]
         places = Places(config.workspace(agent), tuple(map(Path, paths)))
-        return FileEraser(places, ORDER, gate(config), extra)
+        return forgetting.FileEraser(places, ORDER, gate(config), extra)
 
-    def _media(self) -> "MediaCopies":
-        from skerry.features.memory.media import MediaCopies  # noqa: PLC0415 - at first use
-
-        return MediaCopies(self.config().state_dir)
+    def _media(self) -> "media.MediaCopies":
+        return media.MediaCopies(self.config().state_dir)
 
     def _strays(self, agent: AgentId, sessions: Sequence[str], redaction: Redaction) -> None:
         """Cleans what no memory and no mirror looks after any more."""
-        from skerry.features.memory.qmd_program import QmdHome  # noqa: PLC0415 - at first use
-        from skerry.store import aside  # noqa: PLC0415 - at first use
-        from skerry.store.orphan_mirrors import clean  # noqa: PLC0415 - at first use
-
         config = self.config()
         folder = config.state_dir / "agents" / agent
         if self.live is None or config.memory.backend != "qmd":
-            QmdHome(folder / "qmd").forget(redaction)
-        clean(folder / "sessions", frozenset(sessions), redaction)
-        clean(config.state_dir / aside.FOLDER / agent, (), redaction)
+            qmd_program.QmdHome(folder / "qmd").forget(redaction)
+        orphan_mirrors.clean(folder / "sessions", frozenset(sessions), redaction)
+        orphan_mirrors.clean(config.state_dir / aside.FOLDER / agent, (), redaction)
 
     async def _with_backups(self, report: Forgotten, redaction: Redaction) -> Forgotten:
-        from skerry.store.holding import holding  # noqa: PLC0415 - at first use
-
-        look = partial(holding, self.config().state_dir, redaction)
+        look = partial(holding.holding, self.config().state_dir, redaction)
         return replace(report, backups=await anyio.to_thread.run_sync(look))
 
 

@@ -5,12 +5,13 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from skerry.features.memory.documents import Stamp
+from skerry.features.memory.settings import Places
 from skerry.infra.rooted_fs import Beneath, EscapeError
 
 MAX_BYTES: Final = 4 << 20
@@ -30,17 +31,6 @@ _IGNORED: Final = frozenset({"node_modules", "__pycache__", "venv", "site-packag
 
 class UnreadableError(Exception):
     """A file cannot be indexed; the text says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Places of an agent's files."""
-
-    workspace: Path
-    extra: Sequence[Path] = ()
-    """Further Markdown files, or folders of them; relative ones are in the workspace."""
-    wanted: bool = True
-    """Enables the indexing of files."""
 
 
 @dataclass(slots=True)

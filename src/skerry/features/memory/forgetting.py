@@ -9,7 +9,6 @@ from typing import Final
 
 from skerry.features.memory.files import (
     MAX_BYTES,
-    Places,
     UnreadableError,
     decoded,
     encoded,
@@ -18,6 +17,7 @@ from skerry.features.memory.files import (
     scan,
 )
 from skerry.features.memory.notes import Note, notes
+from skerry.features.memory.settings import Places
 from skerry.infra.rooted_fs import Beneath, EscapeError, Rules
 from skerry.model.provenance import item, tidy
 from skerry.model.redaction import Redaction

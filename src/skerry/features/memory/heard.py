@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from skerry.model.memory import KnownMessages, MemoryHit, MemorySource
 from skerry.model.provenance import clean
 from skerry.model.recalled import unrecalled
+from skerry_recall.terms import shared
 
 SPEAKERS: Final = ("User: ", "Assistant: ")
 """Labels of the lines of a transcript."""
@@ -58,8 +59,6 @@ def flat(texts: Iterable[str]) -> str:
 
 def _answers(question: str, rest: list[str], lines: list[str]) -> bool:
     """Returns whether the rest has half of the question's words that the whole had, or more."""
-    from skerry_recall.terms import shared  # noqa: PLC0415 - loads with a search
-
     words = shared()
     terms = set(words.content(question))
     had, has = (terms.intersection(words.content("\n".join(part))) for part in (lines, rest))

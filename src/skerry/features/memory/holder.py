@@ -11,6 +11,13 @@ from msgspec.structs import replace
 from skerry.commands.table import Command
 from skerry.features.memory.embedding_scope import open_embedding
 from skerry.features.memory.erasure import Forgetter
+from skerry.features.memory.late import (
+    chat_commands,
+    claimed,
+    recalling,
+    slot_fallback,
+    tools,
+)
 from skerry.features.memory.lent_embedding import LentEmbeddings
 from skerry.features.memory.memories import BuiltinMemories, StoredTranscripts
 from skerry.features.memory.service import Service
@@ -81,15 +88,10 @@ async def open_parts(host: MemoryHost) -> AsyncGenerator[Parts]:
         chains = SlotMemories(config, behind, transcripts, clock, host.redact, host.environ)
         memories: Memories = chains
         if config().plugins.slots.memory not in OURS:
-            # Imported here: most gateways have no plugin in the slot.
-            from skerry.features.memory.claimed import ClaimedMemories  # noqa: PLC0415 - as above
-
-            claimed = ClaimedMemories(config, host.claims, chains)
-            memories = claimed
+            plugin = claimed.ClaimedMemories(config, host.claims, chains)
+            memories = plugin
             if config().plugins.slots.memory_fallback:
-                from skerry.features.memory.slot_fallback import FallbackMemories  # noqa: PLC0415 - as above
-
-                memories = FallbackMemories(config, claimed, chains, clock)
+                memories = slot_fallback.FallbackMemories(config, plugin, chains, clock)
         forgets = Forgetter(config, store, host.mirror, memories, clock, host.reach, host.live)
         yield Parts(
             host,
@@ -112,9 +114,9 @@ async def open_memory(host: MemoryHost) -> AsyncGenerator[MemoryHolder]:
         holder = MemoryHolder(forgets=parts.forgets, keep=parts.keep, embeddings=parts.embeddings)
         if parts.has_slot:
             add_recall(parts.service, host.hooks)
-            tools = cache(partial(make_tools, parts.service))
+            made_tools = cache(partial(make_tools, parts.service))
             commands = cache(partial(make_commands, parts.service))
-            holder = replace(holder, service=parts.service, tools=tools, commands=commands)
+            holder = replace(holder, service=parts.service, tools=made_tools, commands=commands)
         elif host.config().plugins.slots.memory != NONE:
             commands = cache(partial(make_commands, parts.service))
             holder = replace(holder, service=parts.service, commands=commands)
@@ -125,10 +127,7 @@ def add_recall(service: Service, hooks: Hooks) -> None:
     """Lets the memory add passages to the prompts of conversations that were summarised."""
 
     async def recalled(draft: PromptDraft) -> PromptChange | None:
-        # Imported here: most conversations are never summarised.
-        from skerry.features.memory.recalling import recall  # noqa: PLC0415 - at first use
-
-        return await recall(service, draft)
+        return await recalling.recall(service, draft)
 
     handler: Handler[Any, Any] = Handler(CORE, recalled, 0, service.scope.is_recall_due)
     hooks.points["before_prompt_build"].add(handler)
@@ -136,22 +135,16 @@ def add_recall(service: Service, hooks: Hooks) -> None:
 
 def make_tools(service: Service) -> tuple[Tool, ...]:
     """Returns the tools."""
-    # Imported here: the first message is soon enough.
-    from skerry.features.memory.tools import (  # noqa: PLC0415 - at first use
-        MemoryForget,
-        MemoryGet,
-        MemorySearch,
-        MemoryWrite,
-    )
-
-    kinds: list[Callable[[Service], Tool]] = [MemorySearch, MemoryGet, MemoryWrite]
+    kinds: list[Callable[[Service], Tool]] = [
+        tools.MemorySearch,
+        tools.MemoryGet,
+        tools.MemoryWrite,
+    ]
     if service.forgets is not None:
-        kinds.append(MemoryForget)
+        kinds.append(tools.MemoryForget)
     return tuple(kind(service) for kind in kinds)
 
 
 def make_commands(service: Service) -> tuple[Command, ...]:
     """Returns `/remember` and `/forget`."""
-    from skerry.features.memory.chat_commands import commands  # noqa: PLC0415 - at first use
-
-    return commands(service, CORE)
+    return chat_commands.commands(service, CORE)

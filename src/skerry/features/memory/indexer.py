@@ -15,9 +15,10 @@ from skerry.features.memory.documents import (
     date_of,
     digest,
 )
-from skerry.features.memory.files import Places, Scan, UnreadableError, read
+from skerry.features.memory.files import Scan, UnreadableError, read
 from skerry.features.memory.index_tables import Change, IndexedDocument, Tables
 from skerry.features.memory.keeping import SHARE
+from skerry.features.memory.settings import Places
 from skerry.features.memory.transcripts import (
     BLOCK,
     DELTA_BYTES,

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from skerry.features.memory.derived import EMBEDDED_WITH
-from skerry.features.memory.files import Places, note_of, scan
+from skerry.features.memory.files import note_of, scan
 from skerry.features.memory.index_tables import Tables
+from skerry.features.memory.settings import Places
 from skerry.infra.sqlite import connect, problems
 from skerry.model.memory import MemorySource
 

@@ -19,7 +19,7 @@ from skerry.model.memory import MemorySource
 
 if TYPE_CHECKING:  # its modules come when there is something to index
     from skerry.features.memory.builtin import BuiltinMemory
-    from skerry.features.memory.files import Places
+    from skerry.features.memory.settings import Places
 
 logger = logging.getLogger(__name__)
 

@@ -2,17 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from operator import mul
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import anyio
 
+from skerry.features.memory.late import calibrated, chain, embed, query_embedding
 from skerry.model.errors import PluginError
 from skerry.model.ids import AgentId
 from skerry.sdk.embedding import Embedded
 from skerry_recall.numbers import Floats, np
-
-if TYPE_CHECKING:
-    from skerry_recall.chain import Face
 
 MOST_TEXTS: Final = 256
 """Texts of one call."""
@@ -25,7 +23,7 @@ LOAD_SECONDS: Final = 20.0
 class LentEmbeddings:
     """Embeds texts of plugins, calibrated as the memories are."""
 
-    def __init__(self, model: "Callable[[AgentId], Face | None]") -> None:
+    def __init__(self, model: "Callable[[AgentId], chain.Face | None]") -> None:
         self._model = model
 
     async def embed(
@@ -41,10 +39,6 @@ class LentEmbeddings:
         Raises:
             PluginError: there is no such model, or it does not answer.
         """
-        # Imported here: a gateway whose plugins embed nothing has no need.
-        from skerry_recall.calibrated import calibrated, space_of  # noqa: PLC0415 - as above
-        from skerry_recall.embed import EmbeddingError  # noqa: PLC0415 - as above
-
         if len(texts) > MOST_TEXTS:
             raise PluginError(
                 f"{len(texts)} texts cannot be embedded at once: the limit is {MOST_TEXTS}."
@@ -52,24 +46,22 @@ class LentEmbeddings:
         face = self._chosen(agent, local_only=local_only)
         model = str(face.model)
         if not texts:
-            return Embedded(space_of(model), ())
+            return Embedded(calibrated.space_of(model), ())
         try:
             with anyio.fail_after(SECONDS):
-                rows = calibrated(model, await _asked(face, texts, is_query=is_query))
+                rows = calibrated.calibrated(model, await _asked(face, texts, is_query=is_query))
         except TimeoutError as error:
             raise PluginError(f"{model} gave no answer within {SECONDS:g} s.") from error
-        except EmbeddingError as error:
+        except embed.EmbeddingError as error:
             raise PluginError(f"The texts are not embedded: {error}", error.remedy) from error
-        return Embedded(space_of(model), tuple(map(tuple, rows.tolist())))
+        return Embedded(calibrated.space_of(model), tuple(map(tuple, rows.tolist())))
 
     def relevance(self, space: str, one: Sequence[float], other: Sequence[float]) -> float:
         """Returns the relevance of two vectors of a space."""
-        from skerry_recall.calibrated import model_of, relevance_of  # noqa: PLC0415 - as above
-
         cosine = sum(map(mul, one, other))
-        return max(-1.0, min(1.0, relevance_of(model_of(space), cosine)))
+        return max(-1.0, min(1.0, calibrated.relevance_of(calibrated.model_of(space), cosine)))
 
-    def _chosen(self, agent: str, *, local_only: bool) -> "Face":
+    def _chosen(self, agent: str, *, local_only: bool) -> "chain.Face":
         face = self._model(AgentId(agent))
         if face is None:
             raise PluginError(
@@ -84,24 +76,24 @@ class LentEmbeddings:
         return face
 
 
-async def _asked(face: "Face", texts: Sequence[str], *, is_query: bool) -> Floats:
+async def _asked(face: "chain.Face", texts: Sequence[str], *, is_query: bool) -> Floats:
     """Returns the vectors of a model; a question waits for one that is being loaded.
 
     Raises:
         EmbeddingError: the model fails.
     """
-    from skerry.features.memory.query_embedding import LoadingError, ask  # noqa: PLC0415 - beside it
-    from skerry_recall.calibrated import cut, role_of  # noqa: PLC0415 - beside it
-    from skerry_recall.chain import SEARCH_SECONDS  # noqa: PLC0415 - beside it
-    from skerry_recall.embed import EmbeddingTimeoutError, Kind, directed  # noqa: PLC0415 - beside it
-
-    kind = Kind.QUERY if is_query else Kind.PASSAGE
-    some = [cut(text, kind) for text in texts]
+    kind = embed.Kind.QUERY if is_query else embed.Kind.PASSAGE
+    some = [calibrated.cut(text, kind) for text in texts]
     model = str(face.model)
     if not is_query:
-        rows = await face.kept(some, role_of(model, kind))
-        return np.stack([directed(row, model) for row in rows])
+        rows = await face.kept(some, calibrated.role_of(model, kind))
+        return np.stack([embed.directed(row, model) for row in rows])
     try:
-        return np.stack([await ask(face, text, SEARCH_SECONDS, LOAD_SECONDS) for text in some])
-    except LoadingError as error:
-        raise EmbeddingTimeoutError(f"{model} is still being loaded.") from error
+        return np.stack(
+            [
+                await query_embedding.ask(face, text, chain.SEARCH_SECONDS, LOAD_SECONDS)
+                for text in some
+            ]
+        )
+    except query_embedding.LoadingError as error:
+        raise embed.EmbeddingTimeoutError(f"{model} is still being loaded.") from error

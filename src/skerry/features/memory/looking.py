@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from skerry.features.memory.documents import Stamp
-from skerry.features.memory.files import Places, Scan, scan, scan_some
+from skerry.features.memory.files import Scan, scan, scan_some
+from skerry.features.memory.settings import Places
 from skerry.features.memory.watch import Watch
 
 LINUX: Final = sys.platform == "linux"

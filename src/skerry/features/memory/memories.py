@@ -12,16 +12,15 @@ from msgspec import Struct, field
 
 from skerry.config.root import Config
 from skerry.features.memory.keeping import Keeper, is_empty
+from skerry.features.memory.late import builtin, index, looking, transcripts
 from skerry.features.memory.settings import has_sessions, places, rhythm, settings, weighing
 from skerry.infra.clock import Clock
 from skerry.model.ids import AgentId
 from skerry.model.memory import TrackedConversation, Utterance
 from skerry.store import Store, nothing, remembered
 
-if TYPE_CHECKING:  # loaded when an agent has something to remember, not with each start
-    from skerry.features.memory.builtin import BuiltinMemory
+if TYPE_CHECKING:
     from skerry.features.memory.documents import Document
-    from skerry.features.memory.looking import Glance
     from skerry_recall.embed import Embedder
 
 FOLDER: Final = "memory"
@@ -43,10 +42,10 @@ class BuiltinMemories(Struct):
     """Returns the agent's embedding model; None where it searches by words alone."""
     reach: Callable[[str], None] = nothing
     """Called at each named fault point."""
-    _made: "dict[AgentId, BuiltinMemory]" = field(default_factory=dict)
-    _glances: "dict[AgentId, Glance]" = field(default_factory=dict)
+    _made: "dict[AgentId, builtin.BuiltinMemory]" = field(default_factory=dict)
+    _glances: "dict[AgentId, looking.Glance]" = field(default_factory=dict)
 
-    def of(self, agent: AgentId) -> "BuiltinMemory":
+    def of(self, agent: AgentId) -> "builtin.BuiltinMemory":
         """Returns the agent's memory."""
         if agent not in self._made:
             self._made[agent] = self._make(agent)
@@ -72,10 +71,8 @@ class BuiltinMemories(Struct):
 
     def _keeper(self, agent: AgentId) -> Keeper:
         def look() -> object:
-            from skerry.features.memory.looking import Glance  # noqa: PLC0415 - at first use
-
             now = settings(self.config(), agent)
-            glance = self._glances.setdefault(agent, Glance())
+            glance = self._glances.setdefault(agent, looking.Glance())
             return glance.look(now.places), now, has_sessions(self.config(), agent)
 
         return Keeper(
@@ -85,15 +82,12 @@ class BuiltinMemories(Struct):
             lambda: rhythm(self.config(), agent),
         )
 
-    def _make(self, agent: AgentId) -> "BuiltinMemory":
-        from skerry.features.memory.builtin import BuiltinMemory  # noqa: PLC0415 - at first use
-        from skerry.features.memory.index import Index  # noqa: PLC0415 - at first use
-
+    def _make(self, agent: AgentId) -> "builtin.BuiltinMemory":
         path = self.config().state_dir / FOLDER / f"{agent}.sqlite"
-        index = Index(path, settings(self.config(), agent), self.clock, self.reach)
-        return BuiltinMemory(
+        made = index.Index(path, settings(self.config(), agent), self.clock, self.reach)
+        return builtin.BuiltinMemory(
             agent,
-            index,
+            made,
             self.clock,
             talks=_Conversations(StoredTranscripts(self.store), agent, self.redact, self.config),
             embedder=partial(self.embedder, agent),
@@ -134,7 +128,5 @@ class _Conversations(Struct, frozen=True):
 
     def document(self, conversation: TrackedConversation, after: int = 0) -> "Document":
         """Returns the transcript of a conversation behind entry `after` as a document."""
-        from skerry.features.memory.transcripts import document  # noqa: PLC0415 - at first use
-
         utterances = anyio.from_thread.run(self.transcripts.said, conversation, after)
-        return document(conversation, utterances, self.redact)
+        return transcripts.document(conversation, utterances, self.redact)

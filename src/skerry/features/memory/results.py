@@ -16,6 +16,7 @@ from skerry.model.memory import MemoryAnswer, MemoryHit, is_unverified
 from skerry.model.origin import Origin
 from skerry.model.provenance import MARK, clean, origins
 from skerry.policy.injection import scan
+from skerry_recall.excerpts import Source, excerpts
 
 WIDER: Final = 2
 """Factor of passages requested to passages shown: some touch each other, and some are left out
@@ -50,8 +51,6 @@ def clamped(
     Passages that touch each other are one hit. Where not all fits, the lines that answer the
     question are shown, and the hit has their numbers.
     """
-    from skerry_recall.excerpts import Source, excerpts  # noqa: PLC0415 - loads with a search
-
     all_hits = list(hits)
     sources = [
         Source(

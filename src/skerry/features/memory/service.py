@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from skerry.config.memory_qmd import QmdLimits
 from skerry.config.protected import gate
 from skerry.config.root import Config
-from skerry.features.memory.heard import unheard
+from skerry.features.memory.late import editing, heard
 from skerry.features.memory.notes import notes
 from skerry.features.memory.reading import (
     NotMemoryError,
@@ -139,7 +139,7 @@ class Service(Struct, frozen=True):
         answer = await self._ask(agent, allowed, self.limits(agent).timeout_ms / 1000)
         hits = [hit for hit in answer.hits if may_read(caller, hit)]  # once more: it fails closed
         if question.heard is not None:
-            hits = list(unheard(hits, question.heard, question.text))
+            hits = list(heard.unheard(hits, question.heard, question.text))
         return replace(answer, hits=hits)
 
     async def get(
@@ -179,8 +179,6 @@ class Service(Struct, frozen=True):
 
     async def files(self, agent: AgentId) -> Sequence[MemoryFile]:
         """Returns the files as they are now, and the conversations that are indexed, by path."""
-        from skerry.features.memory.editing import listed  # noqa: PLC0415 - with it comes the index
-
         backend: object = self.of(agent)  # whether it can tell shows only now
         if backend is None:
             raise ClosedError(_OFF)
@@ -190,20 +188,18 @@ class Service(Struct, frozen=True):
         if isinstance(backend, MemoryListing):
             with suppress(MemoryBackendError):  # the files are there all the same
                 indexed = await backend.listing()
-        return await anyio.to_thread.run_sync(partial(listed, workspace, extra, indexed))
+        return await anyio.to_thread.run_sync(partial(editing.listed, workspace, extra, indexed))
 
     async def whole(self, agent: AgentId, path: str) -> MemoryWhole:
         """Returns all of a Markdown file, to be edited; an empty one where there is none yet."""
-        from skerry.features.memory.editing import read_whole  # noqa: PLC0415 - at first use
-
-        work = partial(read_whole, self._place(agent, path), path, gate(self.config()))
+        work = partial(editing.read_whole, self._place(agent, path), path, gate(self.config()))
         return await anyio.to_thread.run_sync(work)
 
     async def save(self, agent: AgentId, path: str, text: str, base: str) -> MemorySaved:
         """Replaces a Markdown file whose `hash` is still `base`; empty, it is a new one."""
-        from skerry.features.memory.editing import save  # noqa: PLC0415 - at first use
-
-        work = partial(save, self._place(agent, path), path, text, base, gate(self.config()))
+        work = partial(
+            editing.save, self._place(agent, path), path, text, base, gate(self.config())
+        )
         saved = await anyio.to_thread.run_sync(work)
         self._touch(agent)
         return saved

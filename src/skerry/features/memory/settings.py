@@ -1,36 +1,40 @@
 """Settings of an agent's built-in memory, from the configuration (pure)."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from skerry.config.root import Config
 from skerry.features.memory.keeping import Rhythm
+from skerry.features.memory.late import indexer, searching
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemorySource
 
-if TYPE_CHECKING:  # loaded when an agent has something to remember, not with each start
-    from skerry.features.memory.files import Places
-    from skerry.features.memory.indexer import Settings
-    from skerry.features.memory.searching import Weighing
+
+class Places(Struct, frozen=True):
+    """Places of an agent's files."""
+
+    workspace: Path
+    extra: Sequence[Path] = ()
+    """Further Markdown files, or folders of them; relative ones are in the workspace."""
+    wanted: bool = True
+    """Enables the indexing of files."""
 
 
-def places(config: Config, agent: AgentId) -> "Places":
+def places(config: Config, agent: AgentId) -> Places:
     """Returns where the agent's files are."""
-    from skerry.features.memory.files import Places  # noqa: PLC0415 - at first use
-
     search = config.memory_search(agent)
     extra = tuple(Path(extra_path) for extra_path in search.extra_paths)
     return Places(config.workspace(agent), extra, MemorySource.MEMORY in search.sources)
 
 
-def settings(config: Config, agent: AgentId) -> "Settings":
+def settings(config: Config, agent: AgentId) -> "indexer.Settings":
     """Returns the settings of the index."""
-    from skerry.features.memory.indexer import Settings  # noqa: PLC0415 - at first use
-
     search = config.memory_search(agent)
     size, overlap = search.chunking.sizes
     sessions = search.sync.sessions
-    return Settings(
+    return indexer.Settings(
         places(config, agent),
         size,
         overlap,
@@ -49,13 +53,11 @@ def has_sessions(config: Config, agent: AgentId) -> bool:
     return configured and config.memory.qmd.sessions.enabled
 
 
-def weighing(config: Config, agent: AgentId) -> "Weighing":
+def weighing(config: Config, agent: AgentId) -> "searching.Weighing":
     """Returns how words and meaning are weighed."""
-    from skerry.features.memory.searching import Weighing  # noqa: PLC0415 - at first use
-
     query = config.memory_search(agent).query
     hybrid, decay = query.hybrid, query.hybrid.temporal_decay
-    return Weighing(
+    return searching.Weighing(
         query.profile,
         hybrid.mmr.weight if hybrid.mmr.enabled else None,
         decay.half_life_days if decay.enabled else None,

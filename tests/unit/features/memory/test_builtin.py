@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from skerry.features.memory.builtin import BuiltinMemory
-from skerry.features.memory.files import MAX_BYTES, Places
+from skerry.features.memory.files import MAX_BYTES
 from skerry.features.memory.forgetting import FileEraser
 from skerry.features.memory.index import Index
 from skerry.features.memory.indexer import Settings
+from skerry.features.memory.settings import Places
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryMode, MemoryQuestion

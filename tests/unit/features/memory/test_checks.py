@@ -7,9 +7,9 @@ import pytest
 
 from skerry.config.root import Config
 from skerry.features.memory.checks import index, qmd, thorough
-from skerry.features.memory.files import Places
 from skerry.features.memory.index import Index
 from skerry.features.memory.indexer import Settings
+from skerry.features.memory.settings import Places
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryFallback
 from skerry.ports.checks import Level

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from skerry.features.memory.builtin import BuiltinMemory
 from skerry.features.memory.documents import Document
 from skerry.features.memory.embedding import PIECEMEAL, RIPE_MS
-from skerry.features.memory.files import Places
 from skerry.features.memory.index import Index
 from skerry.features.memory.indexer import Settings
 from skerry.features.memory.keeping import ORDER
+from skerry.features.memory.settings import Places
 from skerry.features.memory.transcripts import PAUSE_MS, document
 from skerry.infra.http import HttpClient
 from skerry.infra.log import Redactor

@@ -14,10 +14,11 @@ from msgspec.structs import replace
 from skerry.features.memory import deriving, looking
 from skerry.features.memory.builtin import BuiltinMemory
 from skerry.features.memory.derived import STATE, Difference, difference
-from skerry.features.memory.files import Places, scan
+from skerry.features.memory.files import scan
 from skerry.features.memory.index import Index, no_report
 from skerry.features.memory.index_tables import Tables
 from skerry.features.memory.indexer import Settings, StoppedError
+from skerry.features.memory.settings import Places
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryAnswer, MemoryQuestion, MemorySource

@@ -11,10 +11,10 @@ import pytest
 
 from skerry.features.memory.builtin import BuiltinMemory
 from skerry.features.memory.database import nothing
-from skerry.features.memory.files import Places
 from skerry.features.memory.index import PURGING, Index
 from skerry.features.memory.index_tables import Change, Tables
 from skerry.features.memory.indexer import Settings
+from skerry.features.memory.settings import Places
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryQuestion

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from skerry.features.memory import forgetting
 from skerry.features.memory.documents import Stamp
-from skerry.features.memory.files import Places, read
+from skerry.features.memory.files import read
 from skerry.features.memory.forgetting import FileEraser, _lines, without
 from skerry.features.memory.notes import notes
+from skerry.features.memory.settings import Places
 from skerry.model.origin import Origin
 from skerry.model.provenance import Provenance, item
 from skerry.model.redaction import Redaction

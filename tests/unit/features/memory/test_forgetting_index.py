@@ -13,9 +13,9 @@ import pytest
 from skerry.features.memory.builtin import BuiltinMemory
 from skerry.features.memory.database import nothing
 from skerry.features.memory.documents import Document
-from skerry.features.memory.files import Places
 from skerry.features.memory.index import Index
 from skerry.features.memory.indexer import Settings
+from skerry.features.memory.settings import Places
 from skerry.features.memory.transcripts import document
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId

@@ -12,10 +12,10 @@ import anyio
 import pytest
 
 from skerry.features.memory.builtin import BuiltinMemory
-from skerry.features.memory.files import Places
 from skerry.features.memory.index import Index
 from skerry.features.memory.indexer import Settings
 from skerry.features.memory.keeping import Keeper
+from skerry.features.memory.settings import Places
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryBackendError, MemoryQuestion
@@ -25,7 +25,7 @@ import os, signal, sys
 from pathlib import Path
 from skerry.infra.clock import SystemClock
 from skerry.features.memory import indexer
-from skerry.features.memory.files import Places
+from skerry.features.memory.settings import Places
 from skerry.features.memory.index import Index
 from skerry.features.memory.keeping import Keeper
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from skerry.features.memory.documents import date_of
-from skerry.features.memory.files import Places
 from skerry.features.memory.index import Index
 from skerry.features.memory.indexer import Settings
+from skerry.features.memory.settings import Places
 from skerry.infra.clock import SystemClock
 
 

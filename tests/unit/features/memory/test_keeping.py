@@ -11,7 +11,7 @@ import pytest
 
 from skerry.features.memory import keeping
 from skerry.features.memory.builtin import BuiltinMemory
-from skerry.features.memory.files import Places, scan
+from skerry.features.memory.files import scan
 from skerry.features.memory.index import Index
 from skerry.features.memory.indexer import Settings
 from skerry.features.memory.keeping import (
@@ -31,6 +31,7 @@ from skerry.features.memory.keeping import (
     Rhythm,
     is_empty,
 )
+from skerry.features.memory.settings import Places
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryFallback, MemorySource

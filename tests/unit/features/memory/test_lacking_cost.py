@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from skerry.features.memory.derived import EMBEDDED_WITH, SIZE
-from skerry.features.memory.files import Places
 from skerry.features.memory.index import Index
 from skerry.features.memory.indexer import Settings
 from skerry.features.memory.lacking import Lacking, lacking
+from skerry.features.memory.settings import Places
 from skerry.infra.clock import SystemClock
 
 MODEL = "test/count"

@@ -9,9 +9,9 @@ import pytest
 
 from skerry.features.memory.builtin import BuiltinMemory
 from skerry.features.memory.embedding import AGAIN_MS
-from skerry.features.memory.files import Places
 from skerry.features.memory.index import Index
 from skerry.features.memory.indexer import Settings
+from skerry.features.memory.settings import Places
 from skerry.infra.http import HttpClient
 from skerry.infra.sqlite import connect
 from skerry.model.ids import AgentId

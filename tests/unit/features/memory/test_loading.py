@@ -11,11 +11,11 @@ import pytest
 from numpy.typing import NDArray
 
 from skerry.features.memory.builtin import LOADING, BuiltinMemory
-from skerry.features.memory.files import Places
 from skerry.features.memory.index import Index
 from skerry.features.memory.indexer import Settings
 from skerry.features.memory.query_embedding import LoadingError, ask
 from skerry.features.memory.service import LOAD_SECONDS, Service
+from skerry.features.memory.settings import Places
 from skerry.features.memory.tools import MemorySearch
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from skerry.features.memory import looking as of_looks
-from skerry.features.memory.files import Places, Scan, scan
+from skerry.features.memory.files import Scan, scan
 from skerry.features.memory.looking import LINUX, WATCHED, Glance, Lookout
+from skerry.features.memory.settings import Places
 
 
 def test_what_was_not_brought_in_is_looked_at_again(tmp_path: Path) -> None:

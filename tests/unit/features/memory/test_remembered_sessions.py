@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from skerry.features.memory.builtin import BuiltinMemory
 from skerry.features.memory.documents import Document, Resume
-from skerry.features.memory.files import Places
 from skerry.features.memory.index import Index
 from skerry.features.memory.index_tables import IndexedDocument, Tables
 from skerry.features.memory.indexer import Settings
+from skerry.features.memory.settings import Places
 from skerry.features.memory.transcripts import (
     BLOCK,
     DELTA_BYTES,

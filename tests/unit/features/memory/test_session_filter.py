@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from skerry.features.memory.builtin import BuiltinMemory
 from skerry.features.memory.documents import Document
-from skerry.features.memory.files import Places
 from skerry.features.memory.index import Index
 from skerry.features.memory.indexer import Settings
 from skerry.features.memory.qmd_filter import fits, wide
 from skerry.features.memory.searching import by_words
+from skerry.features.memory.settings import Places
 from skerry.features.memory.transcripts import document
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId, SessionKey

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from skerry.features.memory import looking as module
-from skerry.features.memory.files import Places, scan
+from skerry.features.memory.files import scan
 from skerry.features.memory.index import Index
 from skerry.features.memory.indexer import Settings
+from skerry.features.memory.settings import Places
 from skerry.features.memory.watch import Watch
 from skerry.infra.clock import SystemClock
 

@@ -15,11 +15,11 @@ from skerry.features.memory.bench.run import MODEL, Report, Table
 from skerry.features.memory.bench.sets import Scope, Trial
 from skerry.features.memory.builtin import BuiltinMemory
 from skerry.features.memory.documents import Document
-from skerry.features.memory.files import Places
 from skerry.features.memory.index import Index
 from skerry.features.memory.indexer import Settings
 from skerry.features.memory.searching import Weighing
 from skerry.features.memory.service import Service
+from skerry.features.memory.settings import Places
 from skerry.features.memory.tools import MemorySearch
 from skerry.features.memory.transcripts import document
 from skerry.infra.rooted_fs import Beneath

@@ -1,0 +1,47 @@
+"""Modules of the memory that a start does without."""
+
+from typing import TYPE_CHECKING
+
+from skerry.infra.late import late
+
+if TYPE_CHECKING:
+    from skerry.features.memory import answers as answers
+    from skerry.features.memory import builtin as builtin
+    from skerry.features.memory import chat_commands as chat_commands
+    from skerry.features.memory import claimed as claimed
+    from skerry.features.memory import editing as editing
+    from skerry.features.memory import embedding_models as embedding_models
+    from skerry.features.memory import files as files
+    from skerry.features.memory import forgetting as forgetting
+    from skerry.features.memory import heard as heard
+    from skerry.features.memory import index as index
+    from skerry.features.memory import indexer as indexer
+    from skerry.features.memory import looking as looking
+    from skerry.features.memory import media as media
+    from skerry.features.memory import methods as methods
+    from skerry.features.memory import offline as offline
+    from skerry.features.memory import qmd as qmd
+    from skerry.features.memory import qmd_daemon as qmd_daemon
+    from skerry.features.memory import qmd_program as qmd_program
+    from skerry.features.memory import qmd_sessions as qmd_sessions
+    from skerry.features.memory import query_embedding as query_embedding
+    from skerry.features.memory import recalling as recalling
+    from skerry.features.memory import searching as searching
+    from skerry.features.memory import slot as slot
+    from skerry.features.memory import slot_fallback as slot_fallback
+    from skerry.features.memory import tools as tools
+    from skerry.features.memory import transcripts as transcripts
+    from skerry.store import holding as holding
+    from skerry.store import orphan_mirrors as orphan_mirrors
+    from skerry_recall import calibrated as calibrated
+    from skerry_recall import chain as chain
+    from skerry_recall import embed as embed
+else:
+    __getattr__ = late(
+        __package__,
+        calibrated="skerry_recall.calibrated",
+        chain="skerry_recall.chain",
+        embed="skerry_recall.embed",
+        holding="skerry.store.holding",
+        orphan_mirrors="skerry.store.orphan_mirrors",
+    )
