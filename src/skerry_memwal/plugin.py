@@ -1,10 +1,8 @@
 """Registers the memory of a MemWal server: hooks, service, tools, methods and commands."""
 
-from argparse import ArgumentParser
-
 from skerry.sdk.api import PluginApi
 from skerry.sdk.checks import Check, Level
-from skerry.sdk.cli import CliCall
+from skerry_memwal import cli
 from skerry_memwal.backend import Backend
 from skerry_memwal.capture import Capture
 from skerry_memwal.methods import Methods
@@ -39,7 +37,9 @@ def register(api: PluginApi) -> None:
     for tool in (MemorySearch(relayer), MemoryStore(relayer)):
         api.register_tool(tool, optional=True)
     Methods(relayer, outbox, backend).register(api)
-    api.register_cli_command("search, store and forget memories of a MemWal server", _run, add=_add)
+    api.register_cli_command(
+        "search, store and forget memories of a MemWal server", cli.run, add=cli.add
+    )
 
     async def check() -> list[Check]:
         state = await backend.status("main")
@@ -47,15 +47,3 @@ def register(api: PluginApi) -> None:
         return [Check(PLUGIN, level, state.text, state.remedy)]
 
     api.register_doctor_check(check)
-
-
-def _add(parser: ArgumentParser) -> None:
-    from skerry_memwal import cli  # noqa: PLC0415 - a gateway needs no commands
-
-    cli.add(parser)
-
-
-async def _run(call: CliCall) -> int:
-    from skerry_memwal import cli  # noqa: PLC0415 - as above
-
-    return await cli.run(call)

@@ -11,13 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from skerry_recall.calibrations import has_calibration, path_of
 from skerry_recall.embed import normalised
+from skerry_recall.numbers import Floats, np
 
-Rows = NDArray[np.float32]
 SHIFT: Final = 0.193
 """Cosine that means no relevance at all."""
 
@@ -26,12 +23,12 @@ SHIFT: Final = 0.193
 class Calibration:
     """Numbers of one model. Texts of every role are embedded as `Kind.QUERY`."""
 
-    mean: Rows
+    mean: Floats
     """Mean of the vectors of statements and that of questions, in the middle; length d."""
-    directions: Rows
+    directions: Floats
     """Directions that are taken out: k rows of length d, orthonormal."""
 
-    def vectors(self, rows: Rows) -> Rows:
+    def vectors(self, rows: Floats) -> Floats:
         """Returns the rows (n, d), which have length 1, calibrated: of length 1 too."""
         centred = rows - self.mean
         return normalised(centred - (centred @ self.directions.T) @ self.directions)
@@ -54,7 +51,7 @@ def calibration_of(model: str) -> Calibration | None:
     return Calibration(numbers[0], numbers[1:])
 
 
-def calibrated_from(statements: Rows, questions: Rows, count: int = 2) -> Calibration:
+def calibrated_from(statements: Floats, questions: Floats, count: int = 2) -> Calibration:
     """Makes a calibration from vectors of ordinary statements and questions, a row each.
 
     Taken out are the direction between the two means, and the `count` directions in which the texts

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-__all__ = ("Bytes", "Doubles", "Floats", "Ints", "Longs", "Mask", "Rows", "np")
+__all__ = ("Bytes", "Doubles", "Floats", "Ints", "Longs", "Mask", "Rows", "SmallInts", "np")
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     Bytes: TypeAlias = NDArray[np.uint8]
     Mask: TypeAlias = NDArray[np.bool_]
     Rows: TypeAlias = NDArray[np.intp]
+    SmallInts: TypeAlias = NDArray[np.int8]
 else:
-    Floats = Doubles = Ints = Longs = Bytes = Mask = Rows = Any
+    Floats = Doubles = Ints = Longs = Bytes = Mask = Rows = SmallInts = Any
 
     class _Numpy:
         """The module; what was used once of it is an attribute from then on."""

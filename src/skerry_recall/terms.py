@@ -12,6 +12,8 @@ from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
+from Stemmer import Stemmer  # type: ignore[import-not-found]
+
 from skerry_recall.common import COMMON, UNSPACED
 from skerry_recall.language import SPOKEN, guess
 from skerry_recall.normalize import plain
@@ -79,9 +81,6 @@ class Words:
     """Turns texts into terms; it remembers what it saw. Usable from all threads."""
 
     def __init__(self) -> None:
-        # Here, so that who never searches never loads it.
-        from Stemmer import Stemmer  # type: ignore[import-not-found] # noqa: PLC0415 - at first use
-
         # Its own cache costs more than stemming does.
         self._stemmer: Callable[[str], _Stemmer] = lambda language: Stemmer(language, 0)
         self._stemmers: dict[str, _Stemmer] = {"english": self._stemmer("english")}

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+from simsimd import cdist
 
 from skerry_recall.arrays import Arrays, OnDisk
-from skerry_recall.numbers import Floats, Longs, Mask
+from skerry_recall.numbers import Bytes, Floats, Longs, Mask, SmallInts
 
 SMALL: Final = 8192
 """Vectors up to which all are compared exactly: 12 MB of 384 dimensions."""
@@ -25,8 +25,6 @@ EXACT: Final = 96
 SAMPLE: Final = 256
 """Vectors from all over, which tell what a count of different bits means as a cosine."""
 MAX_DIMENSIONS: Final = 8192
-
-Bytes = NDArray[np.uint8]
 
 
 class SizeError(ValueError):
@@ -43,7 +41,7 @@ class Vectors:
     mean: Floats
     bits: Bytes
     """Bits above the mean of each vector, packed; none of a small collection."""
-    coarse: NDArray[np.int8]
+    coarse: SmallInts
     """Each as bytes; none of a small collection."""
     scale: Floats
     """Value of a byte, for each row."""
@@ -126,21 +124,10 @@ def some_of(vectors: Vectors, keep: Mask) -> Vectors:
 
 def hamming(question: Bytes, rows: Bytes) -> Floats:
     """Returns in how many bits each row differs from the question."""
-    try:
-        # Here, so that who never compares vectors never loads it.
-        from simsimd import cdist  # noqa: PLC0415 - at first use
-    except ImportError:
-        return hamming_plain(question, rows)
     cosines: Floats = np.asarray(
         cdist(question[None], rows, "hamming", dtype="bin8", out_dtype="f32"), np.float32
     )
     return cosines.reshape(-1)
-
-
-def hamming_plain(question: Bytes, rows: Bytes) -> Floats:
-    """Returns the same without simsimd, in about eight times its time."""
-    distances: Floats = np.bitwise_count(rows ^ question).sum(1, dtype=np.float32)
-    return distances
 
 
 def _dots(rows: Floats, question: Floats) -> Floats:

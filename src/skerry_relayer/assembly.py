@@ -21,7 +21,9 @@ from skerry_relayer.keys.registry import now_ms
 from skerry_relayer.memories import QUOTA_BYTES, Memories
 from skerry_relayer.nearest import NearestInMemory
 from skerry_relayer.processes import child
+from skerry_relayer.s3 import S3Blobs, bucket_of
 from skerry_relayer.schema import SQLITE, steps
+from skerry_relayer.walrus import WalrusBlobs, network_of
 
 if TYPE_CHECKING:
     from skerry_relayer.postgres import NearestInPostgres
@@ -132,9 +134,5 @@ async def opened_blobs(
     if not place:
         return FolderBlobs(folders.blobs)
     if place.startswith("walrus+"):
-        from skerry_relayer.walrus import WalrusBlobs, network_of  # noqa: PLC0415 - a client of HTTP
-
         return await stack.enter_async_context(WalrusBlobs(network_of(place), database))
-    from skerry_relayer.s3 import S3Blobs, bucket_of  # noqa: PLC0415 - a client of HTTP
-
     return await stack.enter_async_context(S3Blobs(bucket_of(place)))

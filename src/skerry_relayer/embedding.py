@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from skerry_recall.calibrated import calibrated, cut, relevance_of, role_of, space_of
-from skerry_recall.embed import Embedder, EmbeddingError, EmbeddingRefusedError, Kind
+from skerry_recall.embed import Embedder, EmbeddingError, EmbeddingRefusedError, Kind, normalised
 from skerry_recall.numbers import Floats, np
 from skerry_relayer.errors import DownError, RefusedError
 from skerry_relayer.ports import WIDTH
@@ -60,8 +60,6 @@ def placed(vector: Sequence[float], dims: int, space: str) -> tuple[Floats, str]
     Raises:
         RefusedError: its numbers are not finite, or it has none.
     """
-    from skerry_recall.embed import normalised  # noqa: PLC0415 - beside it
-
     row = np.asarray(vector, np.float64)
     if row.ndim != 1 or not row.size or not np.isfinite(row).all():
         raise RefusedError(f"vector must have {WIDTH} finite numbers")

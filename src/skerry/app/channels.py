@@ -10,6 +10,7 @@ import anyio.abc
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from skerry.app.late import channel_host, channel_menu, channel_vault
 from skerry.app.settings import Settings
 from skerry.commands.table import CommandTable
 from skerry.config.channels import ChannelAccount, ChannelConfig
@@ -339,16 +340,11 @@ class AccountHosts(Struct, frozen=True):
         reports: SenderReports,
     ) -> ChannelAdapter:
         """Returns the adapter of an account."""
-        # Imported here: a gateway without accounts does not pay for it.
-        from skerry.app.channel_menu import menu_of  # noqa: PLC0415 - at first use
-        from skerry.app.channel_vault import StoreVault  # noqa: PLC0415 - at first use
-        from skerry.sdk.channel_host import ChannelHost  # noqa: PLC0415 - at first use
-
-        menu = partial(menu_of, self.config, self.commands, platform.name)
+        menu = partial(channel_menu.menu_of, self.config, self.commands, platform.name)
         cursor = StoreCursor(self.store, platform.name, account)
         key = self.config().state_dir / FOLDER / platform.name / f"{account}.key"
-        vault = StoreVault(self.store, platform.name, account, key)
-        host = ChannelHost(account, self.clock, cursor, reports, menu, vault=vault)
+        vault = channel_vault.StoreVault(self.store, platform.name, account, key)
+        host = channel_host.ChannelHost(account, self.clock, cursor, reports, menu, vault=vault)
         adapter: ChannelAdapter = platform.load("adapter:open_account")(settings, host)
         return adapter
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from skerry.app.command_dependencies import CommandDependencies
+from skerry.app.late import commands, folders, load
 from skerry.app.plugin_parts import PluginParts
 from skerry.app.records import stored_records
 from skerry.commands.table import Command
@@ -38,7 +39,6 @@ from skerry.sdk.transcripts import Transcripts
 from skerry.store import Store, nothing
 
 if TYPE_CHECKING:
-    from skerry.plugins.load import Plugins
     from skerry.sdk.tool_host import ToolHost
 
 
@@ -122,7 +122,7 @@ class LivePlugins:
         self._runtime = runtime
         self._tools = tools
         self._parts = parts
-        self._loaded: Plugins | None = None
+        self._loaded: load.Plugins | None = None
         self._changed = anyio.Event()
 
     def touch(self, _: Config) -> None:
@@ -137,9 +137,6 @@ class LivePlugins:
             ours = section.slots.memory in {"memory-core", "none"}
             if ours and not (section.load.paths or section.entries or section.allow):
                 return
-            # Imported here: a start without plugins does not pay for them.
-            from skerry.plugins.load import Plugins  # noqa: PLC0415 - at first use
-
             runtime = self._runtime
             host = PluginHost(
                 runtime.clock,
@@ -147,7 +144,7 @@ class LivePlugins:
                 reach=self._reach,
                 embeddings=self._embeddings,
             )
-            self._loaded = Plugins(
+            self._loaded = load.Plugins(
                 runtime.hooks, runtime.commands, self._tools.taken(config), self._parts, host
             )
             self._tools.plugins = self._loaded.tools
@@ -222,10 +219,7 @@ def provide_commands(desk: CommandDependencies, memory: MemoryHolder) -> None:
     """Adds our commands to the gateway of `desk`."""
 
     def fill() -> tuple[Command, ...]:
-        # Imported here: they are many, and the first message is soon enough.
-        from skerry.app.commands import every_command  # noqa: PLC0415 - at first use
-
-        return (*every_command(desk), *memory.commands())
+        return (*commands.every_command(desk), *memory.commands())
 
     desk.dispatcher.runtime.commands.provide(fill)
 
@@ -235,6 +229,4 @@ async def load_hook_folders(
 ) -> None:
     """Lets the hooks that the configuration switches on take part; one that fails is logged."""
     if config.hooks.internal.enabled and config.hooks.internal.entries:
-        from skerry.plugins.folders import load_hooks  # noqa: PLC0415 - a start without has no need
-
-        await load_hooks(config, hooks, environ, clock, await stored_records(store, clock))
+        await folders.load_hooks(config, hooks, environ, clock, await stored_records(store, clock))

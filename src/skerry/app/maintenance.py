@@ -9,11 +9,13 @@ from typing import Final, TypeVar
 import anyio
 from msgspec import Struct
 
+from skerry.app.late import backups
 from skerry.infra import heap
 from skerry.infra.clock import DAY_MS, Clock
 from skerry.infra.supervise import beside, in_daemon_thread
 from skerry.model.errors import StateError
-from skerry.store import Store, keys, tasks
+from skerry.store import Store, keys, settled, tasks, usage
+from skerry.store.forgetting import begun_at, is_forgetting
 
 logger = logging.getLogger(__name__)
 
@@ -51,9 +53,6 @@ class Upkeep(Struct, frozen=True):
 
     async def _pass_quarter(self) -> None:
         """Adds up model calls; frees old keys; drops the texts, then the rows, of settled runs."""
-        # It is imported here: a start has nothing to let go.
-        from skerry.store import settled, usage  # noqa: PLC0415 - at first use
-
         while await self.store.write(usage.fold):
             pass  # some at once, so that others write in between
         await self.store.write(keys.pass_quarter)
@@ -83,10 +82,6 @@ class Upkeep(Struct, frozen=True):
     async def _back_up(self) -> None:
         """Copies the database and deletes old copies; a damaged one would displace good copies."""
         self.store.refuse_damaged()
-        # They are imported here: most of the time nothing is to be copied.
-        from skerry.store import backups  # noqa: PLC0415 - at first use
-        from skerry.store.forgetting import begun_at, is_forgetting  # noqa: PLC0415 - at first use
-
         # A job that does not end must not keep the state without a copy.
         since = await self.store.read(begun_at)
         waits = since is None or abs(self.clock.now_ms() - since) < DAY_MS

@@ -10,6 +10,7 @@ import anyio.to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
+from skerry.app.late import trial
 from skerry.app.settings import Settings
 from skerry.config.models import ProviderConfig
 from skerry.config.redact import JSON
@@ -39,10 +40,8 @@ class ModelChoice(Struct, frozen=True):
         values = changes(setup, configured, self.environ)
         latency = None
         if setup.provider and not setup.untried:
-            from skerry.app.trial import attempt  # noqa: PLC0415 - only a person's choice needs it
-
             loaded = await self.settings.preview(values)
-            latency = await attempt(loaded, str(values[PRIMARY]), entered=bool(setup.api_key))
+            latency = await trial.attempt(loaded, str(values[PRIMARY]), entered=bool(setup.api_key))
         await self.settings.change(values)
         return replace(await self.models.status(), latency_ms=latency)
 

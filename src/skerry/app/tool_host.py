@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
@@ -11,6 +11,8 @@ from msgspec import Raw
 from skerry.app.services import Services
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.frames import Json, RequestFrame
+from skerry.gateway.late import dispatch
+from skerry.gateway.method import Call
 from skerry.model.errors import ToolError
 from skerry.model.ids import ChannelId, RunId
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
@@ -23,9 +25,6 @@ from skerry.runtime.delivery import Delivery
 from skerry.sdk.search import SearchProvider
 from skerry.sdk.tool_host import ToolHost
 from skerry.store import outbox
-
-if TYPE_CHECKING:
-    from skerry.gateway.dispatch import MethodTable
 
 _PROTOCOL: Final = 4
 
@@ -71,7 +70,7 @@ class MethodCalls:
 
     def __init__(self, context: GatewayContext) -> None:
         self._context = context
-        self._table: MethodTable | None = None
+        self._table: dispatch.MethodTable | None = None
 
     async def __call__(
         self, method: str, params: Mapping[str, Any], scopes: tuple[str, ...]
@@ -81,11 +80,8 @@ class MethodCalls:
         Raises:
             ToolError: the method refused, with its message.
         """
-        from skerry.gateway.dispatch import MethodTable, shape  # noqa: PLC0415 - at first use
-        from skerry.gateway.method import Call  # noqa: PLC0415 - at first use
-
         if self._table is None:
-            self._table = MethodTable(self._context.plugins)
+            self._table = dispatch.MethodTable(self._context.plugins)
         frame = RequestFrame("tool", method, Raw(msgspec.json.encode(params)))
         actor = Actor(Origin.OWNER, role=Role.OPERATOR, scopes=scopes, rights=Rights.NONE)
         call = Call(self._context, actor, scopes, _PROTOCOL, "tool", None, _ignore)
@@ -94,7 +90,7 @@ class MethodCalls:
             payload = await answer if isinstance(answer, Coroutine) else answer
         except Exception as error:
             # A method may fail in any way; the model gets what a client would get.
-            raise ToolError(shape(error, method)[0].message) from error
+            raise ToolError(dispatch.shape(error, method)[0].message) from error
         return msgspec.json.decode(msgspec.json.encode(payload))  # parts of it may be JSON
 
 

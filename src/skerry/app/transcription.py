@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from skerry.config.root import Config
 from skerry.ports.transcription import Transcriber
 from skerry.ports.tries import Accounts
+from skerry.providers.late import transcription
 
 
 def transcriber(
@@ -14,7 +15,4 @@ def transcriber(
     audio = config().tools.media.audio
     if not (audio.enabled and audio.models):
         return None
-    # It is imported here: few gateways hear.
-    from skerry.providers.transcription import Transcriptions  # noqa: PLC0415 - at first use
-
-    return Transcriptions(config, environ, accounts)
+    return transcription.Transcriptions(config, environ, accounts)

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 import anyio
 import anyio.to_thread
@@ -21,14 +21,11 @@ from starlette.types import Receive, Scope, Send
 import skerry
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.frames import Json, StateVersion
+from skerry.gateway.late import connection, plugin_http, subscriptions
 from skerry.gateway.methods.system import refresh_health
 from skerry.gateway.origin_guard import OriginGuard
 from skerry.gateway.pages import Pages
 from skerry.sdk.features import registered
-
-if TYPE_CHECKING:
-    from skerry.gateway.connection import Accept
-    from skerry.gateway.plugin_http import PluginHttp
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +75,7 @@ class _WebSockets:
 
     def __init__(self, context: GatewayContext) -> None:
         self._context = context
-        self._accept: Accept | None = None
+        self._accept: connection.Accept | None = None
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Serves one client."""
@@ -87,9 +84,7 @@ class _WebSockets:
 
     async def _accept_first(self, scope: Scope, receive: Receive, send: Send) -> None:
         await anyio.to_thread.run_sync(import_module, _SERVING)  # the event loop goes on meanwhile
-        from skerry.gateway.connection import Accept  # noqa: PLC0415 - with the first client
-
-        self._accept = self._accept or Accept(self._context)
+        self._accept = self._accept or connection.Accept(self._context)
         await self._accept(scope, receive, send)
 
 
@@ -97,10 +92,8 @@ def _plugin_http(context: GatewayContext) -> Callable[[Request], Awaitable[Respo
     """Returns the endpoint of plugins, which is imported with the first request."""
 
     @cache
-    def served() -> "PluginHttp":
-        from skerry.gateway.plugin_http import PluginHttp  # noqa: PLC0415 - with the first request to a plugin
-
-        return PluginHttp(context)
+    def served() -> "plugin_http.PluginHttp":
+        return plugin_http.PluginHttp(context)
 
     async def serve(request: Request) -> Response:
         return await served().serve(request)
@@ -199,14 +192,11 @@ async def _send_presence(context: GatewayContext) -> None:
 async def _send_session_events(context: GatewayContext) -> None:
     """Sends changes of sessions in the encoding of version 4: version 3 has no such events."""
     await context.session_events.due()  # by a client's subscription, so that one has connected
-    from skerry.gateway.methods.subscriptions import (  # noqa: PLC0415 - at first use
-        session_line,
-        session_row,
-    )
-
     while True:
         try:
-            await context.session_events.run(context.store, session_row, session_line)
+            await context.session_events.run(
+                context.store, subscriptions.session_row, subscriptions.session_line
+            )
         except Exception:
             # A client that misses the event can still read the session; the gateway goes on.
             logger.exception("session events could not be sent")

@@ -1,5 +1,6 @@
 """Keeps the allocator from holding unused memory. Only glibc can do it."""
 
+import ctypes
 import threading
 from typing import Final
 
@@ -25,8 +26,6 @@ def few_arenas() -> None:
     objects get pages of their own: else glibc keeps the place of the largest one that it has freed
     for the next one of its size, and as much at the end of an arena.
     """
-    import ctypes  # noqa: PLC0415 - who only asks a gateway does without
-
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt"):
         library.mallopt(_ARENA_MAX, _ARENAS)
@@ -35,8 +34,6 @@ def few_arenas() -> None:
 
 def give_back() -> None:
     """Returns free pages to the system; blocks for some milliseconds."""
-    import ctypes  # noqa: PLC0415 - 1 MB and 10 ms, which a start does without
-
     with _turn:
         library = ctypes.CDLL(None)
         if hasattr(library, "malloc_trim"):

@@ -4,6 +4,7 @@ from skerry.config.models import Api
 from skerry.infra.http import HttpClient
 from skerry.ports.model import ModelProvider
 from skerry.providers.compat import CompatProvider
+from skerry.providers.late import anthropic, google, responses
 from skerry.providers.streaming_call import Endpoint
 
 
@@ -13,8 +14,6 @@ def adapter(http: HttpClient, endpoint: Endpoint) -> ModelProvider:
         case Api.OPENAI_COMPLETIONS:
             return CompatProvider(http, endpoint)
         case api:
-            from skerry.providers import anthropic, google, responses  # noqa: PLC0415 - first use
-
             match api:
                 case Api.OPENAI_RESPONSES:
                     return responses.ResponsesProvider(http, endpoint)

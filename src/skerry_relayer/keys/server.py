@@ -1,5 +1,6 @@
 """Serves the key server on a Unix socket, until its standard input ends or it gets a signal."""
 
+import ctypes
 import os
 import resource
 import signal
@@ -116,8 +117,6 @@ def close_memory() -> None:
     """Keeps other processes from reading the memory of this one, and the system from dumping it."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":
-        import ctypes  # noqa: PLC0415 - for this call only
-
         ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
 
 

@@ -13,6 +13,7 @@ from skerry.features.channels.accounts import (
     channels_of,
     unknown_account,
 )
+from skerry.features.channels.files import copied
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.model.errors import DeliveryRefusedError
@@ -211,9 +212,6 @@ async def send(call: Call, params: SendParams) -> Json:
     text = params.message if params.message.strip() else ""
     parts = [Content(cut, silent) for cut in channels_of(call).parts(to, text) if text]
     if params.media_url is not None:
-        # It is imported here: most messages have no file.
-        from skerry.features.channels.files import copied  # noqa: PLC0415 - at first use
-
         media = await copied(call, to, params.media_url, params.agent_id, voice=params.as_voice)
         parts.append(Content("", Additions(media=media, silent=params.silent)))
     if not parts:

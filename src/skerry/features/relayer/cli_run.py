@@ -6,6 +6,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from skerry.config.load import STATE_DIR, locate
+from skerry.features.relayer.connect import connect
 
 
 def run(arguments: Namespace) -> int:
@@ -14,9 +15,6 @@ def run(arguments: Namespace) -> int:
     With `init --connect` the exit code is returned: the configuration is the gateway's.
     """
     if arguments.words[:1] == ["init"] and "--connect" in arguments.words:
-        # Imported here: other commands change no configuration.
-        from skerry.features.relayer.connect import connect  # noqa: PLC0415 - as above
-
         return connect(arguments.words[1:])
     return _execute(arguments.words)
 

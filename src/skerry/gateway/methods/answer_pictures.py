@@ -16,6 +16,7 @@ from skerry.model.inbound import AttachmentKind
 from skerry.model.message import AssistantMessage
 from skerry.model.undelivered import MediaError
 from skerry.replies.shaping import named, shaped
+from skerry.runtime.media_out import read_file
 
 MOST: Final = 10
 """Pictures of one answer to a request."""
@@ -48,9 +49,6 @@ async def add_pictures(
         most: Characters that all messages may have.
 
     """
-    # It is imported here: few conversations name files.
-    from skerry.runtime.media_out import read_file  # noqa: PLC0415 - at first use
-
     config, approvals = call.context.config(), call.context.approvals
     beneath = Beneath(config.workspace(agent), gate(config, records=call.context.records))
     redact = approvals.redact if approvals else str

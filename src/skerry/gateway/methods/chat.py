@@ -10,6 +10,7 @@ from pydantic import Field
 from skerry.gateway.attachments import has_images, without_images
 from skerry.gateway.frames import Json
 from skerry.gateway.idempotency import once
+from skerry.gateway.late import answer_pictures
 from skerry.gateway.method import (
     Call,
     EntryId,
@@ -128,11 +129,8 @@ async def chat_history(call: Call, params: ChatHistoryParams) -> dict[str, Json]
         if running == before:
             break
     if files:
-        # It is imported here: few conversations name files.
-        from skerry.gateway.methods.answer_pictures import add_pictures  # noqa: PLC0415 - at first use
-
         most = min(params.max_bytes, _HISTORY_BYTES)
-        await add_pictures(call, key.agent, payload, files, most)
+        await answer_pictures.add_pictures(call, key.agent, payload, files, most)
     text = call.context.broadcast.text
     shown: list[Json] = [
         {"runId": run.run_id, "text": text(run.run_id), **_not_written(run)} for run in running
@@ -204,10 +202,7 @@ def _named_files(entry: TranscriptEntry) -> list[str]:
     answer = entry.message
     if not isinstance(answer, AssistantMessage) or "MEDIA:" not in answer.text:
         return []
-    # It is imported here: few answers name files.
-    from skerry.gateway.methods.answer_pictures import references  # noqa: PLC0415 - at first use
-
-    return references(answer)
+    return answer_pictures.references(answer)
 
 
 def _offset(params: ChatHistoryParams, tail: int) -> int:

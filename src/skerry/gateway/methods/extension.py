@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from skerry.commands.table import Argument, Command
 from skerry.gateway.frames import Json
+from skerry.gateway.late import plugin_http
 from skerry.gateway.method import Call, Method, Name, NoParams, Params
 from skerry.model.rights import Rights
 from skerry.sdk.methods import GatewayMethod, MethodCall
@@ -88,14 +89,12 @@ def plugins_panels(call: Call, _: NoParams) -> Json:
     plugins = call.context.plugins
     if plugins is None or not plugins.panels:
         return {"panels": []}
-    from skerry.gateway.plugin_http import panel_url  # noqa: PLC0415 - with the first panel
-
     return {
         "panels": [
             {
                 "plugin": panel.plugin,
                 "title": panel.title,
-                "url": panel_url(call.context, panel) + "panel.js",
+                "url": plugin_http.panel_url(call.context, panel) + "panel.js",
             }
             for panel in plugins.panels
         ]

@@ -7,6 +7,7 @@ import anyio.to_thread
 from pydantic import AfterValidator, Field
 
 from skerry.gateway.frames import Json
+from skerry.gateway.late import html
 from skerry.gateway.method import Call, Method, Params
 from skerry.infra.expendable import Expendable, ExpendableError
 
@@ -44,9 +45,7 @@ def _here(texts: Sequence[str]) -> list[str]:
 
 def _renderers() -> tuple[Callable[[Sequence[str]], list[str]], Callable[[str], str]]:
     """Returns the functions that render texts as HTML, and one text as plain HTML."""
-    from skerry.gateway.html import plain, render  # noqa: PLC0415 - with the first text
-
-    return render, plain
+    return html.render, html.plain
 
 
 def apart(renders: Expendable, texts: Sequence[str]) -> list[str]:

@@ -1,0 +1,23 @@
+"""Modules that a start of the gateway does without."""
+
+from typing import TYPE_CHECKING
+
+from skerry.infra.late import late
+
+if TYPE_CHECKING:
+    from skerry.app import channel_menu as channel_menu
+    from skerry.app import channel_vault as channel_vault
+    from skerry.app import commands as commands
+    from skerry.app import trial as trial
+    from skerry.plugins import folders as folders
+    from skerry.plugins import load as load
+    from skerry.sdk import channel_host as channel_host
+    from skerry.store import backups as backups
+else:
+    __getattr__ = late(
+        __package__,
+        backups="skerry.store.backups",
+        channel_host="skerry.sdk.channel_host",
+        folders="skerry.plugins.folders",
+        load="skerry.plugins.load",
+    )
