@@ -6,13 +6,14 @@ bound to account and namespace. The server has neither the delegate key nor a ke
 """
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from msgspec import Struct
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 MAGIC: Final = b"SKE2E1\n"
 """First bytes of an encrypted memory."""
@@ -57,8 +58,6 @@ class Cipher:
 
     def decrypt(self, data: bytes, namespace: str) -> Sealed | None:
         """Returns the memory; None where it was not encrypted with this key for this namespace."""
-        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - as in _key
-
         nonce, body = data[len(MAGIC) : len(MAGIC) + _NONCE], data[len(MAGIC) + _NONCE :]
         if not data.startswith(MAGIC) or len(nonce) < _NONCE:
             return None
@@ -72,14 +71,9 @@ class Cipher:
     def _bound(self, namespace: str) -> bytes:
         return b"\0".join((MAGIC, self._account, namespace.encode()))
 
-    def _key(self, namespace: str) -> "AESGCM":
+    def _key(self, namespace: str) -> AESGCM:
         key = self._keys.get(namespace)
         if key is None:
-            # Imported here: a start encrypts nothing, and the library takes 30 ms.
-            from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - as above
-            from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415 - as above
-            from cryptography.hazmat.primitives.kdf.hkdf import HKDF  # noqa: PLC0415 - as above
-
             info = (_INFO + namespace).encode()
             key = AESGCM(HKDF(SHA256(), 32, self._account, info).derive(self._seed))
             self._keys[namespace] = key

@@ -5,6 +5,7 @@ Whoever embeds a text for a memory uses these rules, so that a relevance means t
 
 from typing import Final
 
+from skerry_recall.calibrate import calibration_of, relevance
 from skerry_recall.calibrations import VERSION, has_calibration
 from skerry_recall.embed import Kind
 from skerry_recall.numbers import Floats
@@ -40,8 +41,6 @@ def calibrated(model: str, rows: Floats) -> Floats:
     """Returns the rows of a model calibrated; as they are where there are no numbers for it."""
     if not has_calibration(model):
         return rows
-    from skerry_recall.calibrate import calibration_of  # noqa: PLC0415 - numpy, at first use
-
     calibration = calibration_of(model)
     return rows if calibration is None else calibration.vectors(rows)
 
@@ -50,6 +49,4 @@ def relevance_of(model: str, cosine: float) -> float:
     """Returns the relevance of a cosine of two vectors of a model, at most 1."""
     if not has_calibration(model):
         return cosine
-    from skerry_recall.calibrate import relevance  # noqa: PLC0415 - numpy, at first use
-
     return relevance(cosine)

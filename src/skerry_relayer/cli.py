@@ -84,7 +84,7 @@ def make_parser() -> ArgumentParser:
     parser.set_defaults(run=None, parser=parser, json=False)
     add = parser.add_subparsers(metavar="COMMAND", title="commands").add_parser
     _command(add("init", help="make the folder with its keys"), cli_accounts.init)
-    _serve(_command(add("serve", help="serve the memory"), _run_serve))
+    _serve(_command(add("serve", help="serve the memory"), _later("run", "serve")))
     account = _group(add("account", help="add, deactivate and reactivate accounts"))
     added = _command(account("add", help="make an account with a first key"), cli_accounts.add)
     added.add_argument("--label", default="", help="label of the account, at most 64 bytes")
@@ -122,11 +122,11 @@ def _upkeep(add: Callable[..., ArgumentParser]) -> None:
     examined.add_argument("--deep", action="store_true", help="read every blob")
 
 
-def _later(name: str) -> Command:
-    """Returns a command of `cli_upkeep`, which is imported when it runs."""
+def _later(name: str, module: str = "cli_upkeep") -> Command:
+    """Returns a command of a module that is imported when it runs."""
 
     def run(parsed: Namespace) -> object:
-        work: Command = getattr(import_module("skerry_relayer.cli_upkeep"), name)
+        work: Command = getattr(import_module(f"skerry_relayer.{module}"), name)
         return work(parsed)
 
     return run
@@ -192,13 +192,6 @@ def _serve(parser: ArgumentParser) -> None:
         help="OpenAI-compatible API that extracts facts; its key: SKERRY_RELAYER_MODEL_KEY",
     )
     parser.add_argument("--model", default="", help="name of the model at --model-url")
-
-
-def _run_serve(parsed: Namespace) -> object:
-    from skerry_relayer.serve import run  # noqa: PLC0415 - other commands do without a server
-
-    run(parsed)
-    return None
 
 
 def _group(parser: ArgumentParser) -> Callable[..., ArgumentParser]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from skerry.app.command_dependencies import CommandDependencies
-from skerry.app.late import commands, folders, load
+from skerry.app.late import commands, folders, load, session_search
 from skerry.app.plugin_parts import PluginParts
 from skerry.app.records import stored_records
 from skerry.commands.table import Command
@@ -76,9 +76,12 @@ class OwnTools(Toolbox):
         return names | {tool.spec.name for tool in self.features}
 
     def _made(self) -> Iterable[Tool]:
-        from skerry.tools.session_search import SessionSearch  # noqa: PLC0415 - at first use
-
-        made = (*self._host_tools(), SessionSearch(), *self._memory(), *self.features)
+        made = (
+            *self._host_tools(),
+            session_search.SessionSearch(),
+            *self._memory(),
+            *self.features,
+        )
         if unruled := sorted(tool.spec.name for tool in made if verb_of(tool) is None):
             raise RuntimeError(f"no verb is declared by: {', '.join(unruled)}")
         return made

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from skerry.plugins import load as load
     from skerry.sdk import channel_host as channel_host
     from skerry.store import backups as backups
+    from skerry.tools import session_search as session_search
 else:
     __getattr__ = late(
         __package__,
@@ -20,4 +21,5 @@ else:
         channel_host="skerry.sdk.channel_host",
         folders="skerry.plugins.folders",
         load="skerry.plugins.load",
+        session_search="skerry.tools.session_search",
     )

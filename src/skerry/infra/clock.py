@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, tzinfo
 from datetime import time as clock
 from pathlib import Path
 from typing import Final, Protocol
+from zoneinfo import ZoneInfo
 
 DAY_MS: Final = 86_400_000
 
@@ -55,8 +56,6 @@ def named(zone: str | None) -> tzinfo | None:
     """Returns the zone of an IANA name; None is the zone of this machine."""
     if zone is None:
         return None
-    from zoneinfo import ZoneInfo  # noqa: PLC0415 - only where a zone is configured
-
     return ZoneInfo(zone)
 
 

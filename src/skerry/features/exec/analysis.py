@@ -7,7 +7,8 @@ literal words is refused with the name of a rule: a person has to look at it.
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from skerry.features.exec import shfmt_reader, tree_reader
+from skerry.features.exec import shfmt_reader
+from skerry.features.exec.late import tree_reader
 from skerry.features.exec.words import Reading, RefusedError, check_characters
 
 MAX_BYTES: Final = 64 * 1024

@@ -3,7 +3,10 @@
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import tree_sitter_bash
+from tree_sitter import Language, Node, Parser
 
 from skerry.features.exec.words import (
     Reading,
@@ -14,9 +17,6 @@ from skerry.features.exec.words import (
     literal,
     redirection,
 )
-
-if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
 
 _ENDS: Final = frozenset({";", "\n"})
 _JOINS: Final = frozenset({"|", "&&", "||"})
@@ -39,10 +39,7 @@ _RULES: Final = {
 
 
 @cache
-def _parser() -> "Parser":
-    import tree_sitter_bash  # noqa: PLC0415 - 2 MB, for those who run commands
-    from tree_sitter import Language, Parser  # noqa: PLC0415 - the same
-
+def _parser() -> Parser:
     return Parser(Language(tree_sitter_bash.language()))
 
 
@@ -63,14 +60,14 @@ def read(command: str) -> Reading:
     return Reading(tuple(walk.commands), shape)
 
 
-def _refused(node: "Node") -> RefusedError:
+def _refused(node: Node) -> RefusedError:
     if node.is_error or node.is_missing:
         return RefusedError("syntax", "it is not correct shell")
     reason = f"it has more than simple commands: {node.type}"
     return RefusedError(*_RULES.get(node.type, ("not-simple", reason)))
 
 
-def _text(node: "Node") -> str:
+def _text(node: Node) -> str:
     return str(node.text or b"", "utf-8")
 
 
@@ -80,7 +77,7 @@ class _Walk:
     def __init__(self) -> None:
         self.commands: list[Simple] = []
 
-    def sequence(self, nodes: list["Node"]) -> Iterator[str]:
+    def sequence(self, nodes: list[Node]) -> Iterator[str]:
         """Yields the shape of statements that `;` or newlines separate."""
         is_first = True
         for node in nodes:
@@ -91,7 +88,7 @@ class _Walk:
             is_first = False
             yield from self._statement(node)
 
-    def _statement(self, node: "Node") -> Iterator[str]:
+    def _statement(self, node: Node) -> Iterator[str]:
         match node.type:
             case "command":
                 yield from self._command(node, ())
@@ -110,13 +107,13 @@ class _Walk:
             case _:
                 raise _refused(node)
 
-    def _joined(self, node: "Node") -> Iterator[str]:
+    def _joined(self, node: Node) -> Iterator[str]:
         if node.type in _JOINS:
             yield node.type
         elif node.type not in {"\n", "comment"}:
             yield from self._statement(node)
 
-    def _redirected(self, node: "Node") -> Iterator[str]:
+    def _redirected(self, node: Node) -> Iterator[str]:
         body, *others = node.children
         words: list[str] = []
         redirections = [_redirection(other, words) for other in others]
@@ -128,7 +125,7 @@ class _Walk:
             yield from self._statement(body)
         yield from redirections
 
-    def _command(self, node: "Node", more: tuple[str, ...]) -> Iterator[str]:
+    def _command(self, node: Node, more: tuple[str, ...]) -> Iterator[str]:
         words: list[str] = []
         redirections: list[str] = []
         for child in node.children:
@@ -144,7 +141,7 @@ class _Walk:
         yield from redirections
 
 
-def _word(node: "Node") -> str:
+def _word(node: Node) -> str:
     match node.type:
         case "concatenation":
             parts = node.children
@@ -156,7 +153,7 @@ def _word(node: "Node") -> str:
             return _part(node, at_start=True)
 
 
-def _part(node: "Node", *, at_start: bool) -> str:
+def _part(node: Node, *, at_start: bool) -> str:
     match node.type:
         case "word" | "number" | "{" | "}":
             if node.child_count:
@@ -173,7 +170,7 @@ def _part(node: "Node", *, at_start: bool) -> str:
             raise _refused(node)
 
 
-def _redirection(node: "Node", words: list[str]) -> str:
+def _redirection(node: Node, words: list[str]) -> str:
     """Returns the form of a redirection; words behind its target are those of the command."""
     if node.type != "file_redirect":
         raise _refused(node)

@@ -7,6 +7,7 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.features.files.image_model import answered, question
+from skerry.features.files.late import pictures
 from skerry.features.files.parameters import explained
 from skerry.model.caller import Caller
 from skerry.model.errors import ToolError
@@ -78,8 +79,6 @@ class Image:
 
 
 def _shown(prompt: str, paths: tuple[str, ...], context: ToolContext) -> ToolResult:
-    from skerry.features.files.pictures import picture  # noqa: PLC0415 - brings Pillow
-
     lines, blocks, size = [prompt], list[Content](), 0
     origins: set[Origin] = set()
     for path in paths:
@@ -87,7 +86,7 @@ def _shown(prompt: str, paths: tuple[str, ...], context: ToolContext) -> ToolRes
             gate = context.workspace.rules
             origins.add(gate.origin(opened, file, "") if isinstance(gate, Gate) else Origin.TOOL)
             file.seek(0)
-            block, described = picture(path, file)
+            block, described = pictures.picture(path, file)
         size += len(block.data)
         if size > MOST_CHARS:
             raise ToolError("The pictures are too large together. Ask for fewer at once.")

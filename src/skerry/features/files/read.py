@@ -7,6 +7,7 @@ from typing import Any, BinaryIO, Final
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
+from skerry.features.files.late import pictures
 from skerry.features.files.parameters import PATH_ALIASES, FilePath, explained
 from skerry.model.errors import ToolError
 from skerry.model.origin import Origin
@@ -68,10 +69,8 @@ def _read(params: ReadParams, context: ToolContext) -> ToolResult:
 
 
 def _picture(path: str, file: BinaryIO, origin: Origin) -> ToolResult:
-    from skerry.features.files.pictures import picture  # noqa: PLC0415 - brings Pillow
-
     file.seek(0)
-    block, described = picture(path, file)
+    block, described = pictures.picture(path, file)
     return ToolResult(described, origin=origin, blocks=(block,))
 
 

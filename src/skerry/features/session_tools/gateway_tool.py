@@ -1,12 +1,14 @@
 """The tool `gateway`: reads the configuration, and changes keys that loosen no gate."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from skerry.config.source import parse_any
 from skerry.features.session_tools.common import ALIASES, READ_ONLY, HostTool, caller_of, reply
-from skerry.model.errors import ToolError
+from skerry.model.errors import ConfigInvalidError, ToolError
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import ADMIN, Verb
@@ -76,11 +78,9 @@ class GatewayTool(HostTool):
 
 
 def _parsed(raw: str) -> dict[str, Any]:
-    import pyjson5  # noqa: PLC0415 - at first use
-
     try:
-        value = pyjson5.loads(raw)
-    except (pyjson5.Json5Exception, ValueError, RecursionError) as error:
+        value = parse_any(Path("raw"), raw)
+    except (ConfigInvalidError, ValueError, RecursionError) as error:
         raise ToolError("raw is not JSON5. Give an object of the keys to change.") from error
     if not isinstance(value, dict) or not value:
         raise ToolError("raw is not an object of the keys to change.")

@@ -1,0 +1,10 @@
+"""Modules of the feature that a gateway does without until it reads a command: 2 MB."""
+
+from typing import TYPE_CHECKING
+
+from skerry.infra.late import late
+
+if TYPE_CHECKING:
+    from skerry.features.exec import tree_reader as tree_reader
+else:
+    __getattr__ = late(__package__)

@@ -1,0 +1,10 @@
+"""Modules of the feature that a start does without: Pillow is large."""
+
+from typing import TYPE_CHECKING
+
+from skerry.infra.late import late
+
+if TYPE_CHECKING:
+    from skerry.features.files import pictures as pictures
+else:
+    __getattr__ = late(__package__)
