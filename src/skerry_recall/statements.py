@@ -16,6 +16,15 @@ _SHORT: Final = 5
 """Words below which a fact without a personal word is trivial."""
 _WEEK: Final = 7
 _SENTENCE: Final = re.compile(r"(?<=[.!?\u3002])[\s\u200b]+(?=[^\s])|\n+")
+_CLAUSES: Final = re.compile(
+    r"(?P<comma>[,;])?\s+(?:and|und|et|y)\s+(?=(?:i|i'm|i've|my|ich|mein\w*|je|mon|ma|yo|mi)\s)",
+    re.IGNORECASE,
+)
+"""Place where a sentence begins to say something else of the same person."""
+_OF_MYSELF: Final = re.compile(
+    r"(?:i'm|i (?:am|live|work|prefer|like|hate|love|use|own|take|moved|need)|ich)\b", re.IGNORECASE
+)
+"""Beginning of a sentence that needs no comma there: not "My wife and I went"."""
 _NUMBERING: Final = re.compile(r"^\s*(?:\d{1,3}[.)]|[-*\u2022])\s+")
 _SPEAKER: Final = re.compile(r"^(?:user|human|me|assistant|ai|bot)\s*:\s*", re.IGNORECASE)
 _TAG: Final = re.compile(r"</?[A-Za-z][^>]{0,200}>")
@@ -84,7 +93,17 @@ def statements(text: str) -> Iterator[str]:
         sentence = " ".join(_SPEAKER.sub("", _NUMBERING.sub("", piece)).split())
         stated, is_told = _stated(sentence)
         if is_statement(stated) and (is_told or is_memorable(stated)):
-            yield stated
+            yield from _clauses(stated)
+
+
+def _clauses(sentence: str) -> list[str]:
+    """Returns the parts of a sentence that say two things of a person: each is found by its own."""
+    for match in _CLAUSES.finditer(sentence):
+        first, rest = sentence[: match.start()], sentence[match.end() :]
+        is_end = match["comma"] or _OF_MYSELF.match(first)
+        if is_end and is_statement(first) and is_statement(rest):
+            return [f"{first}.", *_clauses(rest[:1].upper() + rest[1:])]
+    return [sentence]
 
 
 def _stated(sentence: str) -> tuple[str, bool]:

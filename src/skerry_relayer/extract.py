@@ -45,7 +45,7 @@ class Rules:
     """Takes declarative sentences as facts; needs no model."""
 
     name = "rules"
-    version = "extract.rules.2"
+    version = "extract.rules.3"
 
     async def extract(
         self, text: str, occurred_at: datetime | None, known: Sequence[str]

@@ -56,8 +56,15 @@ def test_statements_are_taken_and_talk_is_not() -> None:
     [
         (
             "Please remember: I am allergic to peanuts and I live in Lisbon.",
-            ["I am allergic to peanuts and I live in Lisbon."],
+            ["I am allergic to peanuts.", "I live in Lisbon."],
         ),
+        (
+            "I prefer tea, and my dentist is Doctor Vogel; and I ride a bike.",
+            ["I prefer tea.", "My dentist is Doctor Vogel.", "I ride a bike."],
+        ),
+        ("Ich wohne in Bonn und mein Hund bellt.", ["Ich wohne in Bonn.", "Mein Hund bellt."]),
+        ("My wife Ada and I went to Rome.", ["My wife Ada and I went to Rome."]),
+        ("I like tea, and my job.", ["I like tea, and my job."]),
         ("remember that the gate code is 4711", ["The gate code is 4711"]),
         (
             "Bitte merk dir, dass der Müll am Dienstag geholt wird.",
