@@ -1,7 +1,8 @@
 """Cost of the relayer's memory: accepted, searchable, recall of 5 from 10,000, sealing, memory.
 
 `--memories N` takes another number. Times are wall milliseconds; CPU is that of the relayer, its
-key server and its model together, or of this process where a line says so.
+key server and its model together, or of this process where a line says so. Each question is another
+one, as an embedding that was kept would be none.
 """
 
 import argparse
@@ -32,7 +33,7 @@ from skerry_relayer.ports import Caller, Item, Query
 from skerry_relayer.schema import SQLITE, steps
 from skerry_relayer.vault import Content, closed
 from tests.support.relayer_memory import Delegate, delegate
-from tests.support.relayer_process import made, served
+from tests.support.relayer_process import Client, made, served
 
 ROUNDS = 40
 DIMS = 384
@@ -41,6 +42,9 @@ SENTENCES = (
     "Our neighbour {} keeps bees and sells the honey in June.",
     "The train from Oslo to {} takes seven hours.",
 )
+
+
+QUESTION = "When does the {} ferry to Bastia leave?"
 
 
 async def filled(root: Path, me: Delegate, count: int) -> None:
@@ -104,10 +108,11 @@ async def writing(memories: Memories, caller: Caller, tree: Tree) -> None:
 
 async def reading(memories: Memories, caller: Caller, tree: Tree, count: int) -> None:
     """Prints the cost of a recall of 5, with the embedding and without it."""
-    query = Query("default", 5, "When does the ferry to Bastia leave?")
+    query = Query("default", 5, "")
 
-    async def recall(_: int) -> None:
-        answer = await memories.recall(caller, query)
+    async def recall(number: int) -> None:
+        asked = Query("default", 5, QUESTION.format(number))
+        answer = await memories.recall(caller, asked)
         assert len(answer.hits) == min(5, count), answer
 
     wall, cpu = await timed(recall, tree)
@@ -122,6 +127,21 @@ async def reading(memories: Memories, caller: Caller, tree: Tree, count: int) ->
 
     wall, cpu = await timed(without, tree)
     figure("the same without the embedding, ms (p50)", "<= 8", f"{wall:.1f}", f"{cpu:.1f} CPU ms")
+
+
+async def through(root: Path, me: Delegate, count: int) -> None:
+    """Prints the cost of a recall of 5 for a client: signed, by HTTP, of a relayer by itself."""
+    account = {"accountId": me.account.id, "delegateKey": me.private.private_bytes_raw().hex()}
+    async with served(root.parent) as relayer, Client(relayer, account) as client:
+
+        async def recall(number: int) -> None:
+            body = {"query": QUESTION.format(number), "limit": 5, "namespace": "default"}
+            answer = await client.post("/api/recall", body)
+            assert answer.json()["total"] == min(5, count), answer.text
+
+        wall, cpu = await timed(recall, Tree(relayer.process.pid))
+        name = f"recall of 5 from {count:,} by HTTP, ms (p50)"
+        figure(name, "<= 30", f"{wall:.1f}", f"{cpu:.1f} CPU ms of the relayer")
 
 
 def children() -> list[int]:
@@ -161,7 +181,7 @@ def sealing() -> None:
 async def run(count: int) -> None:
     """Prints all figures."""
     with TemporaryDirectory(prefix="skerry-") as name:
-        root = Path(name)
+        root = Path(name) / "relayer"
         me = delegate(root)
         await filled(root, me, count)
         sample = next((Folders(root).blobs / me.account.owner[2:]).iterdir())
@@ -174,7 +194,8 @@ async def run(count: int) -> None:
                 f"RSS with {count:,} memories, MB", "<= 400", f"{tree.rss():.0f}", "with the model"
             )
             await writing(running.memories, me.caller(), tree)
-        await idle(root)
+        await through(root, me, count)
+        await idle(Path(name))
     sealing()
 
 
