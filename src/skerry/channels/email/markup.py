@@ -72,7 +72,7 @@ def new_part(text: str) -> str:
 
 
 def own_words(text: str, *, is_forwarded: bool) -> str:
-    """Returns what the sender wrote of a text that `new_part` returned.
+    """Returns the words of the sender in a text that `new_part` returned.
 
     Quoted lines and what is forwarded are words of others; where a mail is forwarded and does not
     say where that begins, all of it is.

@@ -37,10 +37,10 @@ _KEYS: Final = {
 }
 """Keys that name no program, no file and no other repository."""
 _REMOTE: Final = re.compile(
-    r"\A\s*(?:\"?(?:https?|ssh|git)://[^\s\"]+\"?|[\w.-]+@[\w.-]+:[^\s\"]*)\s*", re.ASCII
+    r"\"?(?:https?|ssh|git)://[^\s\"]+\"?|[\w.-]{1,64}@[\w.-]{1,255}:[^\s\"]*", re.ASCII
 )
 """A repository of another machine, at least by its form."""
-_REMOTE_NAME: Final = re.compile(r"\A\s*[\w-][\w.-]*\s*", re.ASCII)
+_REMOTE_NAME: Final = re.compile(r"[\w-][\w.-]*", re.ASCII)
 _FORMS: Final = {
     ("remote", "url"): _REMOTE,
     ("remote", "pushurl"): _REMOTE,
@@ -152,8 +152,8 @@ def _settings(path: Path) -> str:
         key = (found["key"] or "").lower()
         if key and key not in _KEYS.get(section, "").split():
             return f"{path} sets {section}.{key}"
-        form, value = _FORMS.get((section, key)), found["value"] or ""
-        is_folder = form is _REMOTE_NAME and os.path.lexists(path.parent.parent / value.strip())
+        form, value = _FORMS.get((section, key)), (found["value"] or "").strip()
+        is_folder = form is _REMOTE_NAME and os.path.lexists(path.parent.parent / value)
         if form is not None and (is_folder or not form.fullmatch(value)):
             return f"{path} names a folder, or what is no address, in {section}.{key}"
     return ""

@@ -217,10 +217,8 @@ async def test_no_encrypted_json_stops_the_account(bench: Bench, value: bytes) -
         b'"recipient_keys":{},"content":{"x":%b}}' % value
     )
     await bench.machine.take(sync(hostile, alice.room_key()))
-    event = alice.say_bytes(
-        b'{"type":"m.room.message","room_id":"%b","content":{"x":%b}}' % (ROOM.encode(), value),
-        "$1",
-    )
+    said = b'{"type":"m.room.message","room_id":"%b","content":{"x":%b}}'
+    event = alice.say_bytes(said % (ROOM.encode(), value), "$1")
     with pytest.raises(SealedError) as refused:
         await bench.machine.decrypt(ROOM, event)
     assert not isinstance(refused.value, LockedError)
