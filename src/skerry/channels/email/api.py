@@ -2,17 +2,21 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from skerry.channels.email import smtp
 from skerry.channels.email.config import EmailAccount
 from skerry.channels.email.imap import Imap, logged_in
 from skerry.channels.email.imap_wire import quoted
 from skerry.channels.email.lines import Door, Login
-from skerry.channels.email.oauth import MailTokens
 from skerry.channels.email.wire import Head, read_head
+from skerry.config.channel_oauth import OAuthConfig
 from skerry.config.channels import revealed
 from skerry.sdk.channel_errors import PlatformError
 from skerry.sdk.channel_host import AccountHttp, ChannelHost
+
+if TYPE_CHECKING:
+    from skerry.channels.email.oauth import MailTokens
 
 HEAD_BYTES = 65_536
 """Bytes of the head of a mail that are read."""
@@ -31,7 +35,7 @@ class MailServers:
         if oauth is not None:
             roots.append(oauth.addresses.token_url)
         http = AccountHttp(roots)
-        self._tokens = MailTokens(http, oauth, host) if oauth is not None else None
+        self._tokens = _tokens(http, oauth, host) if oauth is not None else None
         self._settings = settings
         self._imap = Door(http, settings.imap_host, settings.imap_port, settings.imap_security)
         self._smtp = Door(http, sends_at, settings.smtp_port, settings.smtp_security)
@@ -103,6 +107,13 @@ class MailServers:
         """Drops an access token that was refused, so that the next login has another."""
         if error.is_login and self._tokens is not None:
             self._tokens.drop()
+
+
+def _tokens(http: AccountHttp, oauth: OAuthConfig, host: ChannelHost) -> "MailTokens":
+    # Imported here: ciphers are needed by a sign-in alone.
+    from skerry.channels.email.oauth import MailTokens  # noqa: PLC0415 - at first use
+
+    return MailTokens(http, oauth, host)
 
 
 def _by_id(message_id: str) -> str:

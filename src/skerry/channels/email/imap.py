@@ -27,7 +27,6 @@ from skerry.channels.email.lines import (
     connected,
     within,
 )
-from skerry.channels.email.oauth import xoauth2
 from skerry.sdk.channel_errors import PlatformError
 
 SECONDS: Final = 12.0
@@ -91,7 +90,7 @@ class Imap(Struct):
         """
         name, password = login.name, login.password
         if login.token:
-            await self._sign_in(xoauth2(name, login.token))
+            await self._sign_in(login.xoauth2)
         elif "AUTH=PLAIN" in self.capabilities:
             answer = base64.b64encode(f"\0{name}\0{password}".encode()).decode()
             self._count += 1

@@ -1,5 +1,6 @@
 """Lines of text over a connection, as IMAP and SMTP have them, under limits of size and time."""
 
+import base64
 import ssl
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
@@ -30,6 +31,12 @@ class Login(Struct, frozen=True):
     name: str
     password: str
     token: str = ""
+
+    @property
+    def xoauth2(self) -> str:
+        """Returns the first answer of the SASL mechanism XOAUTH2."""
+        text = f"user={self.name}\1auth=Bearer {self.token}\1\1"
+        return base64.b64encode(text.encode()).decode()
 
 
 class Door(Struct, frozen=True):

@@ -1,6 +1,5 @@
 """Access tokens of a mailbox (XOAUTH2), and refresh tokens that the provider replaces."""
 
-import base64
 import hashlib
 import os
 from collections.abc import Mapping
@@ -93,8 +92,3 @@ class MailTokens:
         sealed = nonce + cipher.encrypt(nonce, record, _KIND.encode())
         await self._vault.write([Kept(_KIND, _NAME, sealed)])
         self._refresh = token
-
-
-def xoauth2(name: str, token: str) -> str:
-    """Returns the first answer of the SASL mechanism XOAUTH2."""
-    return base64.b64encode(f"user={name}\1auth=Bearer {token}\1\1".encode()).decode()

@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from skerry.channels.email.config import Security
 from skerry.channels.email.lines import Door, Lines, Login, connected, within
-from skerry.channels.email.oauth import xoauth2
 from skerry.sdk.channel_errors import PlatformError
 
 SECONDS: Final = 10.0
@@ -90,7 +89,7 @@ class _Smtp(Struct):
         offered = {method for line in methods for method in line}
         name, password = credentials.name, credentials.password
         if credentials.token:
-            await self._sign_in(offered, xoauth2(name, credentials.token))
+            await self._sign_in(offered, credentials.xoauth2)
             return
         if "PLAIN" in offered or "LOGIN" not in offered:
             await self.command(f"AUTH PLAIN {_b64(f'{chr(0)}{name}{chr(0)}{password}')}", "AUTH")

@@ -7,6 +7,7 @@ import pytest
 
 from skerry.channels.email import adapter as module
 from skerry.infra.backoff import Backoff
+from skerry.sdk.channel_account import Account
 from skerry.testing.mail_server import ADDRESS, MailServer
 from tests.unit.channels.email.test_adapter import opened, part, running, until
 
@@ -15,7 +16,7 @@ from tests.unit.channels.email.test_adapter import opened, part, running, until
 async def test_a_mail_whose_parts_are_nested_too_deep_holds_back_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "WAITS", Backoff(base=0.01, cap=0.01))
+    monkeypatch.setattr(Account, "waits", Backoff(base=0.01, cap=0.01))
     deep = EmailMessage(SMTP)
     deep.set_content("deep")
     for _ in range(100):
