@@ -119,7 +119,9 @@ async def test_a_mailbox_is_added_by_a_sign_in_in_the_browser(tmp_path: Path) ->
                     back = issuer.approve(await shown_address(process))
                     # The browser is on another machine: its person pastes where it ended.
                     await process.stdin.send(f"{back}\n".encode())
-                    assert await process.wait() == 0
+                    code = await process.wait()
+                    assert process.stderr is not None
+                    assert code == 0, (await process.stderr.receive()).decode()
             await idle(mail)
             mail.say("hello")
             assert await mail.wait_for(1) == ["echo: hello"]

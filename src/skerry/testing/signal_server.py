@@ -18,6 +18,8 @@ from skerry.testing.signal_bodies import Message, read_rest, read_rpc
 
 NUMBER: Final = "+15550001"
 _KEEP_ALIVE: Final = 15.0
+_LINKING: Final = frozenset({"listAccounts", "startLink", "finishLink"})
+"""Methods that are about no account."""
 
 
 @dataclass(slots=True)
@@ -41,6 +43,9 @@ class SignalServer(anyio.AsyncContextManagerMixin):
     refused_streams: int = 0
     """Streams that are cut when they open."""
     accounts: list[str] = field(default_factory=lambda: [NUMBER])
+    link_uri: str = ""
+    """Address that a phone may read as a QR code; empty before one was asked for."""
+    agreed: bool = False
     cuts: int = 0
     waiting: list[str] = field(default_factory=list)
     """Events that nobody was connected for."""
@@ -117,7 +122,7 @@ class SignalServer(anyio.AsyncContextManagerMixin):
     async def _handle(self, request: Request) -> Response:
         method, path = request.method, request.path
         if path == "/api/v1/rpc" and method == "POST":
-            return self._rpc(request)
+            return await self._rpc(request)
         if path == "/api/v1/events" and method == "GET":
             if request.query.get("account") not in self.accounts:
                 return Response(b"", 400)
@@ -170,9 +175,31 @@ class SignalServer(anyio.AsyncContextManagerMixin):
             if self.cuts == cuts:
                 await changed.wait()
 
-    def _rpc(self, request: Request) -> Response:
+    async def _link(self, method: str, params: dict[str, Any]) -> Response:
+        """Links an account: a phone that reads the address of `link_uri` has agreed."""
+        match method:
+            case "listAccounts":
+                return _rpc_result([{"number": number} for number in self.accounts])
+            case "startLink":
+                self.link_uri = f"sgnl://linkdevice?uuid=u{self.stamp()}&pub_key=k"
+                return _rpc_result({"deviceLinkUri": self.link_uri})
+        if params != {"deviceLinkUri": self.link_uri, "deviceName": "skerry"}:
+            return _rpc_error(-1, "Link request is not valid")
+        while not self.agreed:
+            await self._changed.wait()
+        return _rpc_result({"number": self.accounts[-1]})
+
+    def agree(self, number: str) -> None:
+        """Lets a phone read the code."""
+        self.agreed = True
+        self.accounts.append(number)
+        self._wake()
+
+    async def _rpc(self, request: Request) -> Response:
         body = request.json
         method, params = body.get("method"), dict(body.get("params", {}))
+        if method in _LINKING:
+            return await self._link(method, params)
         if params.pop("account", None) not in self.accounts:
             return _rpc_error(-32602, "Specified account does not exist")
         if method == "version":
@@ -220,6 +247,9 @@ class SignalServer(anyio.AsyncContextManagerMixin):
     def _rest_get(self, path: str) -> Response:
         if path == "/v1/about":
             return self.checks.pop(0) if self.checks else Response.of({"version": "0.99"})
+        if path == "/v1/qrcodelink/raw":
+            self.link_uri = f"sgnl://linkdevice?uuid=u{self.stamp()}&pub_key=k"
+            return Response.of({"device_link_uri": self.link_uri})
         if path == "/v1/accounts":
             return Response.of(self.accounts)
         data = self.files.get(path.removeprefix("/v1/attachments/"))

@@ -31,6 +31,9 @@ def add(channels: ArgumentParser) -> None:
             choices=("google", "microsoft", "custom"),
             help="sign in in the browser: google, microsoft, or custom",
         )
+        parser.add_argument(
+            "--link", action="store_true", help="link with a phone by a QR code, as Signal does"
+        )
     status.add_argument("channel", nargs="?", metavar="CHANNEL", help="only of this platform")
     status.add_argument("--probe", action="store_true", help="ask each platform now")
     parsers = {

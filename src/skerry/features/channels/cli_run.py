@@ -113,19 +113,10 @@ def _enter(arguments: Namespace) -> int:
     path = _path(platform, arguments.account, section)
     given = dict(_setting(text) for text in arguments.set)
     settings = section.account(arguments.account) if section else None
-    values: dict[str, Any] = {f"{path}.enabled": True}
-    if arguments.oauth or (is_there and getattr(settings, "oauth", None) is not None):
-        # Imported here: most accounts have a token.
-        from skerry.features.channels.signin import signed_in  # noqa: PLC0415 - at first use
-
-        entered = signed_in(platform, settings, arguments.oauth, given)
-        values |= {f"{path}.{key}": value for key, value in entered.items()}
-        given = {key: text for key, text in given.items() if not key.startswith("oauth.")}
-    else:
-        for number, (key, question) in enumerate(platform.section.login):
-            secret = arguments.secret if number == 0 else None
-            values[f"{path}.{key}"] = given.pop(key, "") or _secret(secret, key, question)
-    values |= {f"{path}.{key}": text for key, text in given.items()}
+    if settings is None and arguments.account == DEFAULT:
+        settings = section  # it has settings, and no credentials yet
+    entered = _entered(arguments, platform, settings, given)
+    values = {f"{path}.{key}": value for key, value in ({"enabled": True} | entered).items()}
     code = change(values, quiet=True)
     if code != 0:
         return code
@@ -136,6 +127,27 @@ def _enter(arguments: Namespace) -> int:
         show(f"{platform.label}: the account {arguments.account} is configured.")
         notice("To see whether it is connected: skerry channels status --probe")
     return 0
+
+
+def _entered(
+    arguments: Namespace, platform: Platform, settings: Any, given: dict[str, str]
+) -> dict[str, Any]:
+    """Returns the keys of the account to set: its credentials, and the further settings."""
+    # Imported here: most accounts have a token.
+    if arguments.link:
+        from skerry.features.channels.linking import linked  # noqa: PLC0415 - at first use
+
+        return given | linked(platform, settings, given)
+    if arguments.oauth or getattr(settings, "oauth", None) is not None:
+        from skerry.features.channels.signin import signed_in  # noqa: PLC0415 - at first use
+
+        others = {key: text for key, text in given.items() if not key.startswith("oauth.")}
+        return others | signed_in(platform, settings, arguments.oauth, given)
+    secrets = {}
+    for number, (key, question) in enumerate(platform.section.login):
+        secret = arguments.secret if number == 0 else None
+        secrets[key] = given.get(key, "") or _secret(secret, key, question)
+    return given | secrets
 
 
 def _setting(text: str) -> tuple[str, str]:
