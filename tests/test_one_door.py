@@ -22,7 +22,6 @@ CLIENTS: Final = {
     "skerry/auth/refresh.py": "renews credentials at the provider's fixed address",
     "skerry/auth/signin.py": "signs in at the provider's fixed address",
     "skerry/client/client.py": "the gateway itself, whose address the owner gave",
-    "skerry/features/credentials/signin.py": "signs in at the provider's fixed address",
     "skerry/features/memory/checks.py": MODEL,
     "skerry/features/memory/embedding_models.py": MODEL,
     "skerry/features/memory/embedding_scope.py": MODEL,

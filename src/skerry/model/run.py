@@ -119,7 +119,7 @@ class ConversationChangedError(RequestError):
 
 
 BY_SENDER: Final = "sender"
-"""Who stops a run whose message was deleted on its platform."""
+"""Mark of a stop because the message was deleted on its platform."""
 BY_PARENT: Final = "parent"
 """Name under which a sub-agent is stopped because its parent is."""
 

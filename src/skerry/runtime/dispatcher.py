@@ -24,11 +24,7 @@ from skerry.config.root import Config
 from skerry.hooks.events import MessageReceived
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import ActiveRun, Batch
-from skerry.model.errors import (
-    BusyError,
-    KeyReusedError,
-    UnknownAgentError,
-)
+from skerry.model.errors import BusyError, KeyReusedError, UnknownAgentError
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import InboundMessage, ReplyTo, normalized
 from skerry.model.run import (

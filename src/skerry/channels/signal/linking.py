@@ -9,9 +9,9 @@ import anyio
 import msgspec
 from msgspec import Struct
 
-from skerry.channels.signal.api import unreachable
 from skerry.channels.signal.config import SignalAccount
-from skerry.sdk.channel_host import AccountHttp, Outcome
+from skerry.sdk.channel_errors import PlatformError, check_reached
+from skerry.sdk.channel_host import AccountHttp, Fetched
 
 DEVICE: Final = "skerry"
 WAIT_SECONDS: Final = 300.0
@@ -137,10 +137,15 @@ class _Server:
             more = {"deviceLinkUri": uri, "deviceName": DEVICE}
             await self._call("finishLink", more, is_slow=True)
 
+    def _check(self, fetched: Fetched) -> None:
+        try:
+            check_reached(fetched, self._root)
+        except PlatformError as error:
+            raise LinkError(str(error)) from error
+
     async def _get(self, where: str) -> bytes:
         fetched = await self.http.fetch(f"{self._root}/{where}")
-        if fetched.outcome is not Outcome.ALLOW:
-            raise LinkError(str(unreachable(self._root, fetched)))
+        self._check(fetched)
         if fetched.status != _OK:
             raise LinkError(f"{self._root} answered {fetched.status} to {where.partition('?')[0]}.")
         return fetched.body
@@ -150,8 +155,7 @@ class _Server:
         fetched = await self.http.post_json(f"{self._root}/api/v1/rpc", request)
         if is_slow and fetched.rule == "timeout":
             return b"null"
-        if fetched.outcome is not Outcome.ALLOW:
-            raise LinkError(str(unreachable(self._root, fetched)))
+        self._check(fetched)
         try:
             answer = _answers.decode(fetched.body)
         except msgspec.DecodeError:
