@@ -72,7 +72,6 @@ WITHOUT: Final = {
     "runtime/call_approvals.py:RunApprovals.ask": "has 30 s; the rest ends with a COMMIT",
     "app/channels.py:LiveChannels.run": OWNER,
     "channels/email/adapter.py:EmailAdapter.run": OWNER,
-    "channels/msteams/files.py:read": DISK,
     "features/memory/media.py:MediaCopies.discard": DISK,
     "features/retention/service.py:look": DISK,
     "channels/discord/adapter.py:DiscordAdapter.run": OWNER,

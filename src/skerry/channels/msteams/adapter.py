@@ -11,7 +11,7 @@ from skerry.channels.msteams.api import Connector
 from skerry.channels.msteams.config import MsTeamsAccount
 from skerry.channels.msteams.markup import rendered
 from skerry.sdk.channel_errors import PlatformError, RateLimit
-from skerry.sdk.channel_files import byte_limit, fetched_file
+from skerry.sdk.channel_files import byte_limit, fetched_file, read_file
 from skerry.sdk.channel_host import ChannelHost, Outcome, Recent
 from skerry.sdk.channel_posts import PostedAccount
 from skerry.sdk.channel_tokens import Keys, Rules, Token, TokenError, verified
@@ -182,8 +182,9 @@ class MsTeamsAdapter(PostedAccount):
         await files.done(consent, self.host.cursor)
 
     async def _upload(self, offered: files.Offered, upload: files.Upload) -> None:
-        data = await files.read(OutboundMedia(AttachmentKind.FILE, offered.path, "", offered.name))
-        fetched = await self._api.upload(upload.upload_url, data)
+        media = OutboundMedia(AttachmentKind.FILE, offered.path, "", offered.name)
+        file = await read_file(media, files.MOST_BYTES)
+        fetched = await self._api.upload(upload.upload_url, file.data)
         if fetched is None or fetched.outcome is not Outcome.ALLOW or fetched.status not in _STORED:
             why = "its address is not one of SharePoint" if fetched is None else fetched.reason
             raise DeliveryRefusedError(f"{offered.name} was not uploaded: {why}")

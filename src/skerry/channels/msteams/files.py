@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import anyio.to_thread
 import msgspec
 from msgspec import Struct
 
+from skerry.sdk.channel_files import read_file
 from skerry.sdk.channel_host import Cursor
 from skerry.sdk.channels import DeliveryRefusedError, OutboundMedia, OutboundPart, PeerKind
 
@@ -62,26 +62,13 @@ class Consent(Struct, frozen=True, rename="camel"):
 _offered = msgspec.json.Decoder(Offered)
 
 
-async def read(media: OutboundMedia) -> bytes:
-    """Returns the bytes of a copy. Raises `DeliveryRefusedError` where it is gone or too large."""
-    try:
-        data = await anyio.to_thread.run_sync(Path(media.path).read_bytes)
-    except OSError as error:
-        message = f"The file {media.path} cannot be read: {error.strerror}."
-        raise DeliveryRefusedError(message) from None
-    if len(data) > MOST_BYTES:
-        message = f"The file {media.name} has {len(data)} bytes; {MOST_BYTES} can be sent in Teams."
-        raise DeliveryRefusedError(message)
-    return data
-
-
 async def attached(part: OutboundPart, media: OutboundMedia, cursor: Cursor) -> dict[str, Any]:
     """Returns the attachment by which a file is sent, or offered.
 
     Raises:
         DeliveryRefusedError: it is gone or too large, or the conversation takes no files of bots.
     """
-    data = await read(media)
+    data = (await read_file(media, MOST_BYTES)).data
     name = media.name or Path(media.path).name
     if media.mime in _INLINE and len(data) <= MOST_INLINE:
         url = f"data:{media.mime};base64,{base64.b64encode(data).decode()}"
