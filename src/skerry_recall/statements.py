@@ -17,7 +17,7 @@ _SHORT: Final = 5
 _WEEK: Final = 7
 _SENTENCE: Final = re.compile(r"(?<=[.!?\u3002])[\s\u200b]+(?=[^\s])|\n+")
 _CLAUSES: Final = re.compile(
-    r"(?P<comma>[,;])?\s+(?:and|und|et|y)\s+(?=(?:i|i'm|i've|my|ich|mein\w*|je|mon|ma|yo|mi)\s)",
+    r"(?P<comma>[,;])? (?:and|und|et|y) (?=(?:i|i'm|i've|my|ich|mein\w*|je|mon|ma|yo|mi) )",
     re.IGNORECASE,
 )
 """Place where a sentence begins to say something else of the same person."""
