@@ -33,7 +33,7 @@ def role_of(model: str, kind: Kind) -> Kind:
 
 
 def cut(text: str, kind: Kind) -> str:
-    """Returns what counts of a text that is embedded."""
+    """Returns the part of a text that is embedded."""
     return text[: MOST_QUESTION if kind is Kind.QUERY else MOST_CHARACTERS]
 
 

@@ -207,7 +207,7 @@ class Body(httpx2.AsyncByteStream):
         return self
 
     async def __anext__(self) -> bytes:
-        """Returns what one network read brought."""
+        """Returns the bytes of one network read."""
         part = await self._connection.part()
         if part is None:
             raise StopAsyncIteration

@@ -138,3 +138,8 @@ def problems(path: Path, *, whole: bool) -> list[str]:
     except sqlite3.DatabaseError as error:
         return [str(error)]
     return [] if rows == [("ok",)] else [str(text) for (text,) in rows]
+
+
+def is_empty(connection: sqlite3.Connection) -> bool:
+    """Returns whether a database has no table yet."""
+    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None

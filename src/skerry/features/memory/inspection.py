@@ -10,7 +10,7 @@ from skerry.features.memory.derived import EMBEDDED_WITH
 from skerry.features.memory.files import note_of, scan
 from skerry.features.memory.index_tables import Tables
 from skerry.features.memory.settings import Places
-from skerry.infra.sqlite import connect, problems
+from skerry.infra.sqlite import connect, is_empty, problems
 from skerry.model.memory import MemorySource
 
 
@@ -50,6 +50,8 @@ def look(path: Path, places: Places, *, whole: bool) -> Inspection | None:
         if damage:
             return Inspection(damage[0])
         with closing(connect(path, read_only=True)) as connection:
+            if is_empty(connection):
+                return None  # the disk was full before its tables were made
             return _read(Tables(connection), places)
     except sqlite3.Error as error:
         return Inspection(str(error))

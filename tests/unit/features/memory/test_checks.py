@@ -31,6 +31,17 @@ async def test_who_does_not_use_it_reads_nothing_of_it(tmp_path: Path) -> None:
     assert await qmd(config(tmp_path), {}) == []
 
 
+async def test_an_index_without_tables_is_none_yet_and_not_a_damaged_one(tmp_path: Path) -> None:
+    path = tmp_path / "memory/main.sqlite"
+    path.parent.mkdir()
+    path.touch()
+    (check,) = await index(config(tmp_path), MAIN)
+    assert (check.level, check.message.split(";")[0]) == (Level.OK, "not indexed yet")
+    path.write_bytes(b"no database" * 100)
+    (check,) = await index(config(tmp_path), MAIN)
+    assert (check.level, "is damaged" in check.message) == (Level.FAILURE, True)
+
+
 async def test_the_program_and_its_node_are_named(tmp_path: Path) -> None:
     fake = FakeQmd(tmp_path)
     given = config(tmp_path, backend="qmd", qmd={"command": str(fake.command)})
