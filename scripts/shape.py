@@ -35,6 +35,8 @@ TABLE: Final = re.compile(r"^\| shape \|.*\n(\|.*\n)+", re.MULTILINE)
 FEATURES: Final = "skerry/features"
 RECALL: Final = "skerry_recall"
 """The search of the memory, a package of its own."""
+PARTS: Final = (FEATURES, RECALL, "skerry/channels", "skerry_relayer", "skerry_memwal")
+"""Packages that the kernel runs without."""
 UNCLEAR: Final = re.compile(
     r"\s*((What|Whatever|Whether|Who|Whom|Whose|How|Of|Which|Where|When|Why|That|If)\b"
     r"|Returns? what\b|(Return|Yield|Take|Give|Make|Send|Keep|Tell|Bring|Add|Forget|Remove)\b)"
@@ -63,6 +65,9 @@ class Shape:
             "in `skerry/features`": _share(features, whole),
             "in `skerry/features` and `skerry_recall`": _share(
                 features + self.lines[RECALL], whole
+            ),
+            "in these, the channels, the relayer and its plugin": _share(
+                sum(map(self.lines.__getitem__, PARTS)), whole
             ),
             "in `skerry/app`": f"{self.lines['skerry/app']:,}",
             "imports inside functions": f"{self.inner_imports}",

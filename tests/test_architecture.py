@@ -7,8 +7,10 @@ from scripts.requirements import ROOT
 
 PAGE = ROOT / "docs" / "architecture.md"
 SOURCE = ROOT / "src" / "skerry"
-BESIDE = {"skerry_recall": ROOT / "src" / "skerry_recall"}
-"""Packages of their own, which the gateway shares with other programs."""
+BESIDE = {
+    name: ROOT / "src" / name for name in ("skerry_memwal", "skerry_recall", "skerry_relayer")
+}
+"""Packages of their own: shared with other programs, a program, a plugin."""
 ROW = re.compile(r"^\| ((?:`\w+`(?:, )?)+) \| (\d+) \|", re.MULTILINE)
 
 
