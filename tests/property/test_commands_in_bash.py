@@ -168,6 +168,7 @@ def agrees(line: str, stubs: Path) -> None:
 @example("p a | (q; f b) 2>&1 >/dev/null && p '' \"c d\" e\\ f\n{ q -x; }")
 @example('p a\\\'b \'c\\d\' "e\\f" "g\\\\h" i=~x j:k')
 @example("p>/dev/null a 2>&1 b")
+@example("p 2>>/dev/null 1")
 @example("time p a | q; time -p f b")
 @given(LINES)
 def test_a_shell_runs_the_commands_that_are_read_and_no_others(stubs: Path, line: str) -> None:

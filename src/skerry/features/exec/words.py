@@ -150,6 +150,8 @@ def redirection(descriptor: str, operator: str, target: str) -> str:
     """
     if descriptor and not (descriptor.isascii() and descriptor.isdecimal()):
         raise RefusedError("redirection", "a redirection names a descriptor by a variable")
+    if len(descriptor) > 1:  # sh takes `20>` for an operand and a redirection, bash for one alone
+        raise RefusedError("redirection", "a redirection names a descriptor of several digits")
     if operator in {">", ">>", "<"} and target == NULL_DEVICE:
         return f"{descriptor}{operator}{target}"
     if operator in {">&", "<&"} and len(target) == 1 and target in "0123456789":

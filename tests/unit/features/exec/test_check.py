@@ -37,6 +37,7 @@ async def test_what_patterns_and_safe_bins_cover_is_allowed(command: str) -> Non
         ("git diff ~/x", "tilde"),
         ("A=1 git status", "assignment"),
         ("git status > x", "redirection"),
+        ("git status 20>/dev/null", "redirection"),
         ("git\u200b status", "character"),
         ("git status \\\n", "character"),
         ("if true; then git status; fi", "not-simple"),
