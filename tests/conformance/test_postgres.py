@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from skerry.infra import sqlite
-from skerry.store.schema import STEPS
+from skerry.store.migrating import migrate
 from tests.support.mocks import program
 from tests.support.sql import Statement, postgres_tables, travelling
 
@@ -41,7 +41,7 @@ def numbered(sql: str) -> str:
 def test_postgresql_prepares_every_statement(tmp_path: Path) -> None:
     path = tmp_path / "state.sqlite"
     with closing(sqlite.connect(path)) as connection:
-        sqlite.migrate(connection, path, STEPS)
+        migrate(connection, path)
         tables = list(postgres_tables(connection))
     found: list[Statement] = list(travelling())
     wrong = ["SELECT iif(tail > 0, 1, 2) FROM session", "SELECT nothing FROM session"]

@@ -76,9 +76,11 @@ async def test_it_answers_in_pieces_and_counts_its_tokens() -> None:
         provider.use(demonstration())
         assert provider.process_id is None
         reply, texts = await say(provider)
-        again, _ = await say(provider)
-    assert len(texts) > 1
-    assert "".join(texts) == reply.text
+        again, pieces = await say(provider)
+        assert "".join(texts) == reply.text
+        while len(pieces) == 1:  # on a busy machine one read may bring the whole answer
+            _, pieces = await say(provider)
+    assert len(pieces) > 1
     assert 0 < reply.usage.output <= 24
     assert reply.usage.input > 5
     assert again.usage.cache_read > 5
