@@ -2,6 +2,7 @@
 
 import re
 from argparse import ArgumentParser, ArgumentTypeError
+from datetime import datetime
 
 from skerry.cli.options import Add, command, hits, output, reach
 
@@ -143,8 +144,6 @@ def _line(text: str) -> int:
 
 def _day(text: str) -> int:
     """Returns the begin of the day `YYYY-MM-DD` here, in ms since 1970."""
-    from datetime import datetime  # noqa: PLC0415 - help does without it
-
     try:
         return int(datetime.strptime(text, "%Y-%m-%d").astimezone().timestamp() * 1000)
     except ValueError:

@@ -5,6 +5,7 @@ never missed. It takes no thread and no time while nothing happens. Elsewhere, o
 other machines, and where the kernel has no watch left, folders have to be looked into.
 """
 
+import ctypes
 import os
 import struct
 import sys
@@ -102,6 +103,4 @@ def _events(data: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 
 def _libc() -> Any:
-    import ctypes  # noqa: PLC0415 - 1 MB, for large trees alone
-
     return ctypes.CDLL(None, use_errno=True)
