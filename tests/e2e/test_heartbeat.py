@@ -132,6 +132,7 @@ async def test_no_model_is_asked_without_work_a_route_or_in_quiet_hours(
     async with beating(tmp_path, mind, file, **heartbeat) as rig:
         await tick(rig)
         assert (await last(rig, "skipped"))["reason"] == reason
+        assert " " in (await rig.ask("heartbeat.status"))["reasons"][reason]
         assert mind.asked == []
 
 

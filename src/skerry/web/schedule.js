@@ -120,9 +120,9 @@ export class Panel {
     return make("li", {}, make("p", { dir: "auto" }, head), about);
   }
 
-  #beat({ enabled, agents }) {
+  #beat({ enabled, agents, reasons }) {
     const lines = agents.map(({ agentId, everyMs, stopped, last }) => {
-      const why = last ? `, last ${clockTime(last.ts)}: ${last.status}${last.reason ? ` (${last.reason})` : ""}` : "";
+      const why = last ? `, last ${clockTime(last.ts)}: ${last.status}${last.reason ? ` (${reasons[last.reason] ?? last.reason})` : ""}` : "";
       return `${agentId} checks HEARTBEAT.md every ${spanOf(everyMs)}${stopped ? ", stopped after failures" : ""}${why}.`;
     });
     setText(this.#beats, enabled ? lines.join(" ") || "No agent has heartbeats." : "Heartbeats are switched off.");

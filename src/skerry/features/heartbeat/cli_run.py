@@ -9,6 +9,7 @@ import anyio
 from skerry.cli.render import local_time, one_line, show, show_json, table
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
+from skerry.features.heartbeat.reasons import REASONS
 
 _READS: Final = {"status": "heartbeat.status", "last": "last-heartbeat"}
 _MINUTE_MS: Final = 60_000
@@ -59,16 +60,6 @@ def _show_last(answer: dict[str, Any] | None) -> None:
         show(one_line(answer["preview"]))
 
 
-_REASONS: Final = {
-    "empty-heartbeat-file": "HEARTBEAT.md names nothing to do",
-    "no-heartbeat-file": "there is no HEARTBEAT.md",
-    "unusable-heartbeat-file": "HEARTBEAT.md has words of others",
-    "no-route": "nobody can be told yet: write to the agent in a direct chat of a platform",
-    "quiet-hours": "it is outside of activeHours",
-    "daily-cost": "the checks of the day have cost dailyCost",
-    "too-many-failures": "too many checks in a row failed",
-}
-"""Reasons for people; another one is printed as it is."""
 _NONE: Final = "No heartbeat yet. They begin when HEARTBEAT.md names something to check."
 
 
@@ -77,7 +68,7 @@ def _said(event: dict[str, Any] | None) -> str:
     if not event:
         return "-"
     reason = event.get("reason")
-    why = f": {_REASONS.get(reason, reason)}" if reason else ""
+    why = f": {REASONS.get(reason, reason)}" if reason else ""
     return f"{local_time(event['ts'], seconds=True)} {event['status']}{why}"
 
 

@@ -6,6 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from skerry.features.heartbeat import tables
+from skerry.features.heartbeat.reasons import REASONS
 from skerry.features.heartbeat.rules import ALL, State, decoded, settings
 from skerry.gateway.frames import Json, raw
 from skerry.gateway.method import Call, Method, NoParams, Params
@@ -19,7 +20,10 @@ class SetHeartbeatsParams(Params):
 
 
 async def heartbeat_status(call: Call, _params: NoParams) -> Json:
-    """Returns the switch of all heartbeats, and interval, state and last check of each agent."""
+    """Returns the switch of all heartbeats, and interval, state and last check of each agent.
+
+    `reasons` has words for the reasons of checks.
+    """
     bodies = await call.context.store.read(tables.all_bodies)
     agents: list[Json] = []
     for agent, config in settings(call.context.config()).items():
@@ -34,7 +38,8 @@ async def heartbeat_status(call: Call, _params: NoParams) -> Json:
             "last": raw(state.last),
         }
         agents.append(row)
-    return {"enabled": decoded(bodies.get(ALL)).enabled, "agents": agents}
+    enabled = decoded(bodies.get(ALL)).enabled
+    return {"enabled": enabled, "agents": agents, "reasons": dict(REASONS)}
 
 
 async def last_heartbeat(call: Call, _params: NoParams) -> Json:
