@@ -187,7 +187,7 @@ def hurried(context: Context) -> str | None:
 
 def nicer(context: Context) -> str | None:
     del context
-    os.setpriority(os.PRIO_PROCESS, 0, -5)
+    os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0) - 1)
     return str(os.getpriority(os.PRIO_PROCESS, 0))
 
 
