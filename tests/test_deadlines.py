@@ -110,6 +110,8 @@ WITHOUT: Final = {
     "auth/refresh.py:Renewal._renewed": DISK,
     "auth/refresh.py:Renewal._secret": DISK,
     "auth/signin.py:Callback.answer": CALLER,
+    "auth/signin.py:typed": "within `WAIT_SECONDS` of `_answer`",
+    "features/channels/logins.py:Attempt.pasted": "within `WAIT_SECONDS` of the sign-in",
     "auth/signin.py:_target": "within the deadline of its connection",
     "cli/conversation.py:Conversation._connected": PERSON,
     "cli/conversation.py:Conversation._keep": PERSON,

@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import secrets
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -29,7 +29,7 @@ _LONGEST: Final = 16_384
 _HEAD_LIMIT: Final = 16 * 1024
 _HEAD_SECONDS: Final = 10.0
 _DONE: Final = "You are signed in. You can close this page."
-_FAILED: Final = "The sign-in failed; the terminal shows the reason. You can close this page."
+_FAILED: Final = "The sign-in failed; Skerry shows the reason. You can close this page."
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +198,40 @@ async def callback(port: int, path: str = "/callback") -> AsyncGenerator[Callbac
             tasks.cancel_scope.cancel()
 
 
-async def obtained(service: Service, clock: Clock, tell: Callable[[str], None]) -> Tokens:
-    """Returns the tokens of a sign-in: prints an address, and waits for the browser or a paste.
+async def typed() -> str:
+    """Returns the line that a person enters in the terminal; never returns where nobody can."""
+    while True:
+        try:
+            await anyio.wait_readable(sys.stdin)
+        except OSError:  # a file or /dev/null: nobody types there
+            break
+        line = sys.stdin.readline(_LONGEST)
+        if line.strip():
+            return line
+        if not line:  # nothing comes any more; the browser still can
+            break
+    await anyio.sleep_forever()
+    return ""
+
+
+def printed(tell: Callable[[str], None]) -> Callable[[str], None]:
+    """Returns the function that shows the address of a sign-in in the terminal."""
+
+    def show(url: str) -> None:
+        tell(f"Open this in a browser:\n\n  {url}\n")
+        tell("If the browser is on another machine, it ends at an address that it cannot reach:")
+        tell("paste that address here.")
+
+    return show
+
+
+async def obtained(
+    service: Service,
+    clock: Clock,
+    show: Callable[[str], None],
+    pasted: Callable[[], Awaitable[str]],
+) -> Tokens:
+    """Returns the tokens of a sign-in: shows an address, and waits for the browser or a paste.
 
     Raises:
         CredentialError: it was refused, or nobody came back in ten minutes.
@@ -207,43 +239,30 @@ async def obtained(service: Service, clock: Clock, tell: Callable[[str], None]) 
     try:
         async with callback(service.port) as waiting, HttpClient() as http:
             attempt = SignIn(service, waiting.port)
-            tell(f"Open this in a browser:\n\n  {attempt.url}\n")
-            tell(
-                "If the browser is on another machine, it ends at an address that it cannot reach:"
-            )
-            tell("paste that address here.")
-            code = attempt.code(await _answer(waiting))
-            return await attempt.finish(http, code, clock.now_ms())
+            show(attempt.url)
+            try:
+                code = attempt.code(await _answer(waiting, pasted))
+                return await attempt.finish(http, code, clock.now_ms())
+            except CredentialError as error:
+                failure = error  # the task group of the port would wrap it
     except OSError as error:
         message = f"Port {service.port} cannot be used: {error.strerror}."
         raise CredentialError(message, "Stop the program that uses it, and start again.") from error
+    raise failure
 
 
-async def _answer(waiting: Callback) -> str:
-    """Returns the answer from the browser or from the keyboard, whichever is first."""
+async def _answer(waiting: Callback, pasted: Callable[[], Awaitable[str]]) -> str:
+    """Returns the answer from the browser or the one that was pasted, whichever is first."""
     queries: list[str] = []
 
-    async def from_browser() -> None:
-        queries.append(await waiting.answer())
+    async def take(source: Callable[[], Awaitable[str]]) -> None:
+        queries.append(await source())
         tasks.cancel_scope.cancel()
-
-    async def from_keyboard() -> None:
-        while not queries:
-            try:
-                await anyio.wait_readable(sys.stdin)
-            except OSError:  # a file or /dev/null: nobody types there
-                return
-            line = sys.stdin.readline(_LONGEST)
-            if not line:  # nothing comes any more; the browser still can
-                return
-            if line.strip():
-                queries.append(line)
-                tasks.cancel_scope.cancel()
 
     with anyio.move_on_after(WAIT_SECONDS):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(from_browser)
-            tasks.start_soon(from_keyboard)
+            tasks.start_soon(take, waiting.answer)
+            tasks.start_soon(take, pasted)
     if not queries:
         raise CredentialError("The browser sent no answer within ten minutes.", "Try again.")
     return queries[0]

@@ -10,6 +10,14 @@ from skerry.config.base import Section
 Text = Annotated[str, StringConstraints(pattern=r"^[!-~]*$", max_length=512)]
 
 
+QUESTIONS: Final = (
+    ("provider", "Provider: google, microsoft or custom; empty where it is configured"),
+    ("clientId", "Id of the application that you registered there; empty where it is configured"),
+    ("clientSecret", "Secret of the application, where the provider gave one"),
+)
+"""Keys that a person enters before a sign-in, each with its question."""
+
+
 class OAuthPreset(Struct, frozen=True):
     """Addresses that a provider documents; `{tenant}` is the directory of an organisation."""
 

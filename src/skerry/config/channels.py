@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, HttpUrl, SecretStr, ValidationError, field_validator
@@ -78,6 +79,10 @@ class ChannelAccount(AccessConfig):
 
     login: ClassVar[tuple[tuple[str, str], ...]] = ()
     """Keys of the credentials, each with the question by which a person is asked for it."""
+
+    login_elsewhere: ClassVar[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType({})
+    """Logins that a person carries out elsewhere, `oauth` in a browser and `qr` on a phone, each
+    with the keys that it takes and their questions."""
 
     @property
     def is_configured(self) -> bool:

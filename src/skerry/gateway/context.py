@@ -86,6 +86,27 @@ class LoadedPlugins(Protocol):
         ...
 
 
+class PendingLogin(Protocol):
+    """A login to a platform that a person carries out elsewhere, while its client is connected."""
+
+    @property
+    def is_over(self) -> bool:
+        """Returns whether there is an outcome."""
+        ...
+
+    def paste(self, text: str) -> None:
+        """Gives it the address at which the browser of the person ended."""
+        ...
+
+    def cancel(self) -> None:
+        """Ends it."""
+        ...
+
+    async def outcome(self, seconds: float) -> Json:
+        """Returns the result, None if there is none within so many seconds; raises its failure."""
+        ...
+
+
 class GatewayContext(Struct, frozen=True):
     """Everything that methods and connections use.
 
@@ -112,6 +133,8 @@ class GatewayContext(Struct, frozen=True):
     commands: CommandTable = field(default_factory=CommandTable)
     in_flight: dict[tuple[str, str], bytes] = field(default_factory=dict)
     """Requests with an idempotency key that are being carried out: method, key, content."""
+    logins: dict[str, PendingLogin] = field(default_factory=dict)
+    """Logins to platforms that are under way, and outcomes that nobody asked for yet, by id."""
     show_prompt: Callable[[SessionKey], Awaitable[PromptReport]] | None = None
     """Returns the prompt of the next message; None where no agent runs."""
     hurry: Callable[[ReplyTo], None] = lambda _: None

@@ -1,8 +1,12 @@
 // The form that enters the credentials of an account, in the panel of channels.
 
 import { make, setText } from "./dom.js";
+import { elsewhere } from "./login.js";
 
-/** Return the form; `page` has `gateway`, and `done()` is called after an account was entered. */
+/**
+ * Return the form and the function that ends a login under way; `page` has `gateway`, and `done()`
+ * is called after an account was entered.
+ */
 export function accountForm(page, done) {
   const platform = make("select", { name: "platform" });
   const account = make("input", { name: "account", placeholder: "default", pattern: "[a-z0-9][a-z0-9_\\-]{0,31}", title: "Small letters, digits, - and _" });
@@ -19,20 +23,24 @@ export function accountForm(page, done) {
     told,
   );
   const details = make("details", {}, make("summary", {}, "Add an account, or enter new credentials"), form);
+  const target = () => ({ channel: platform.value, ...(account.value.trim() ? { accountId: account.value.trim() } : {}) });
+  const others = elsewhere(page, target, done);
+  details.append(others.root);
   const known = new Map(); // what each platform asks for
 
   const ask = () => {
-    const fields = (known.get(platform.value) ?? []).map(({ key, question }) =>
+    const fields = (known.get(platform.value)?.login ?? []).map(({ key, question }) =>
       make("label", {}, question, make("input", { type: "password", name: key, required: true, autocomplete: "off", spellcheck: false })),
     );
     secrets.replaceChildren(...fields);
+    others.ask(known.get(platform.value)?.elsewhere ?? []);
   };
   platform.addEventListener("change", ask);
   details.addEventListener("toggle", async () => {
     if (!details.open || known.size > 0) return;
     try {
       const { platforms } = await page.gateway.request("channels.platforms", {});
-      for (const { channel, login } of platforms) known.set(channel, login);
+      for (const row of platforms) known.set(row.channel, row);
       platform.replaceChildren(...platforms.map(({ channel, label }) => make("option", { value: channel }, label)));
       ask();
     } catch (error) {
@@ -42,10 +50,8 @@ export function accountForm(page, done) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const credentials = Object.fromEntries([...secrets.querySelectorAll("input")].map(({ name, value }) => [name, value]));
-    const params = { channel: platform.value, credentials };
-    if (account.value.trim()) params.accountId = account.value.trim();
     try {
-      await page.gateway.request("channels.login", params);
+      await page.gateway.request("channels.login", { ...target(), credentials });
       setText(told, "Entered. The state of the account is above.");
       ask();
     } catch (error) {
@@ -53,5 +59,5 @@ export function accountForm(page, done) {
     }
     await done();
   });
-  return details;
+  return { root: details, end: others.end };
 }

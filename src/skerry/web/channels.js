@@ -22,11 +22,12 @@ export class Panel {
     this.page = page;
     const close = make("button", { className: "primary" }, "Close");
     const form = make("form", { method: "dialog" }, make("div", { className: "row end" }, close));
+    const entry = accountForm(page, () => this.#read());
     this.#dialog.append(
       make("h2", {}, "Channels"),
       this.#told,
       this.#accounts,
-      accountForm(page, () => this.#read()),
+      entry.root,
       make("h3", {}, "People who wait"),
       this.#people,
       make("h3", {}, "Not delivered"),
@@ -34,7 +35,10 @@ export class Panel {
       routingForm(page),
       form,
     );
-    this.#dialog.addEventListener("close", () => clearInterval(this.#timer));
+    this.#dialog.addEventListener("close", () => {
+      clearInterval(this.#timer);
+      entry.end();
+    });
     document.body.append(this.#dialog);
   }
 

@@ -13,7 +13,7 @@ import pytest
 
 from skerry.auth.profiles import FILE, Profile, read
 from skerry.auth.refresh import EARLY, Renewal, exchange
-from skerry.auth.signin import PRESETS, Service, SignIn, callback
+from skerry.auth.signin import PRESETS, Service, SignIn, callback, obtained
 from skerry.auth.vault import Vault
 from skerry.infra.http import HttpClient
 from skerry.model.errors import CredentialError, ModelConnectionError, ModelSignInError
@@ -281,3 +281,17 @@ async def test_an_abort_does_not_lose_the_new_token(home: Home) -> None:
             tasks.cancel_scope.cancel()
             home.server.held.set()
     assert home.profile.fields["access"] in home.server.access - {home.access}
+
+
+async def test_a_pasted_answer_of_another_sign_in_is_the_only_failure(
+    server: StubOAuthServer,
+) -> None:
+    shown: list[str] = []
+    other = SignIn(service(server), 9)
+
+    async def pasted() -> str:
+        return server.approve(other.url)
+
+    with pytest.raises(CredentialError, match="another sign-in"):
+        await obtained(service(server), FakeClock(), shown.append, pasted)
+    assert len(shown) == 1

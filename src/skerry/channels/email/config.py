@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
-from skerry.config.channel_oauth import OAuthConfig
+from skerry.config.channel_oauth import QUESTIONS, OAuthConfig
 from skerry.config.channels import AccountName, ChannelAccount, ChannelConfig, revealed
 
 Host = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:-]*$", max_length=253)]
@@ -38,6 +38,7 @@ class EmailAccount(ChannelAccount):
     login: ClassVar[tuple[tuple[str, str], ...]] = (
         ("password", "Password of the mailbox, or an app password where the provider makes them"),
     )
+    login_elsewhere: ClassVar[Mapping[str, tuple[tuple[str, str], ...]]] = {"oauth": QUESTIONS}
 
     address: Address = ""
     """Address of the mailbox, which belongs to the agent alone."""

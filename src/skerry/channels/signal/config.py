@@ -18,6 +18,7 @@ class SignalAccount(ChannelAccount):
     login: ClassVar[tuple[tuple[str, str], ...]] = (
         ("number", "Phone number that signal-cli is registered or linked with, such as +491701"),
     )
+    login_elsewhere: ClassVar[Mapping[str, tuple[tuple[str, str], ...]]] = {"qr": ()}
 
     number: str = Field(default="", max_length=21)
     """Phone number of the account, as `+491701234567`."""

@@ -17,6 +17,7 @@ DEVICE: Final = "skerry"
 WAIT_SECONDS: Final = 300.0
 """Time in which the phone must have read the code."""
 _LOOK_SECONDS: Final = 1.0
+_CLOSE_SECONDS: Final = 5.0
 _OK: Final = 200
 
 
@@ -91,7 +92,8 @@ async def linking(settings: SignalAccount) -> AsyncGenerator[Link]:
         before = await server.numbers()
         yield Link(await server.begin(), server, before)
     finally:
-        await server.http.close()
+        with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
+            await server.http.close()
 
 
 class _Server:

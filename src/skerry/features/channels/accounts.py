@@ -1,5 +1,6 @@
 """Methods about the credentials of accounts: those a platform asks for, entry and removal."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 from pydantic import Field
@@ -35,7 +36,10 @@ class LoginParams(Params):
 
 
 async def channels_platforms(_call: Call, _params: NoParams) -> Json:
-    """Returns the platforms of this gateway, and the credentials that each asks a person for."""
+    """Returns the platforms of this gateway, and the credentials that each asks a person for.
+
+    `elsewhere` has the logins that a person carries out in a browser or on a phone.
+    """
     return {
         "platforms": [
             {
@@ -43,6 +47,10 @@ async def channels_platforms(_call: Call, _params: NoParams) -> Json:
                 "label": platform.label,
                 "login": [
                     {"key": key, "question": question} for key, question in platform.section.login
+                ],
+                "elsewhere": [
+                    {"kind": kind, "asks": [{"key": key, "question": text} for key, text in asked]}
+                    for kind, asked in platform.section.login_elsewhere.items()
                 ],
             }
             for platform in PLATFORMS.values()
@@ -56,7 +64,7 @@ async def channels_login(call: Call, params: LoginParams) -> Json:
     Other settings are not changed, and no reference to a variable is taken: it could be sent to a
     stranger.
     """
-    platform = _platform(params.channel)
+    platform = platform_named(params.channel)
     wanted = [key for key, _ in platform.section.login]
     strange = sorted(params.credentials.keys() - set(wanted))
     lacking = [key for key in wanted if key not in params.credentials]
@@ -67,24 +75,31 @@ async def channels_login(call: Call, params: LoginParams) -> Json:
             f"Given beside them: {', '.join(strange) or 'none'}; lacking: {', '.join(lacking)}.",
         )
     account = params.account_id or DEFAULT
-    path = _path(platform, account, _section(call, platform))
-    keys = [(*path, "enabled"), *((*path, key) for key in wanted)]
-    values: list[bool | str] = [True, *(params.credentials[key].strip() for key in wanted)]
+    values: dict[KeyPath, str] = {(key,): params.credentials[key].strip() for key in wanted}
+    return await entered(call, platform, account, values, "channels.login")
+
+
+async def entered(
+    call: Call, platform: Platform, account: str, values: Mapping[KeyPath, Any], method: str
+) -> Json:
+    """Writes keys of an account, which is connected with them; `MISSING` removes a key."""
+    path = _path(platform, account, section_of(call, platform))
+    changes = {(*path, *key): value for key, value in ({("enabled",): True} | dict(values)).items()}
 
     def edit(before: Source, _: Expanded) -> dict[str, Any]:
         tree: Any = before.parsed
-        for key, value in zip(keys, values, strict=True):
+        for key, value in changes.items():
             tree = replaced(tree, key, value)
         return dict(tree)
 
-    await _written(call, edit, "channels.login", keys)
+    await _written(call, edit, method, list(changes))
     return {"channel": platform.name, "accountId": account, "ok": True}
 
 
 async def channels_logout(call: Call, params: AccountParams) -> Json:
     """Takes the credentials of an account out of the configuration, which disconnects it."""
     platform, account = PLATFORMS.get(params.channel), params.account_id or DEFAULT
-    section = _section(call, platform) if platform else None
+    section = section_of(call, platform) if platform else None
     settings = section.account(account) if section else None
     if platform is None or section is None or settings is None:
         raise unknown_account(channels_of(call), params.channel, account)
@@ -114,7 +129,12 @@ async def _written(call: Call, edit: Any, method: str, keys: list[KeyPath]) -> N
         raise RefusedError(str(error), getattr(error, "remedy", "")) from error
 
 
-def _platform(name: str) -> Platform:
+def platform_named(name: str) -> Platform:
+    """Returns the platform of this name.
+
+    Raises:
+        RefusedError: there is none.
+    """
     platform = PLATFORMS.get(name)
     if platform is None:
         near = spelt_like(name, list(PLATFORMS))
@@ -124,7 +144,8 @@ def _platform(name: str) -> Platform:
     return platform
 
 
-def _section(call: Call, platform: Platform) -> ChannelConfig | None:
+def section_of(call: Call, platform: Platform) -> ChannelConfig | None:
+    """Returns the settings of a platform; None where the configuration has none."""
     section = call.context.config().channels.get(platform.name)
     return section if isinstance(section, ChannelConfig) else None
 

@@ -1,16 +1,12 @@
-"""Link of an account with a phone: a QR code in the terminal, then the number of the account."""
+"""Link of an account with a phone, which reads a QR code; its number enters the configuration."""
 
-import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-import anyio
-import segno
 from pydantic import ValidationError
 
-from skerry.cli.failure import FailedError
-from skerry.cli.render import notice
 from skerry.infra.channels import Platform
+from skerry.model.errors import CredentialError
 
 
 class Link(Protocol):
@@ -23,14 +19,16 @@ class Link(Protocol):
         ...
 
 
-def linked(platform: Platform, settings: Any, given: Mapping[str, str]) -> dict[str, str]:
-    """Links an account; returns the keys to set.
+async def linked(
+    platform: Platform, settings: Any, given: Mapping[str, str], show: Callable[[str], None]
+) -> dict[str, str]:
+    """Links an account; `show` gets the address for the phone. Returns the keys to set.
 
     Raises:
-        FailedError: the platform has no such login, or nobody agreed.
+        CredentialError: the platform has no such login, or nobody agreed.
     """
-    if platform.name != "signal":
-        raise FailedError(
+    if "qr" not in platform.section.login_elsewhere:
+        raise CredentialError(
             f"{platform.label} is not linked by a code.",
             f"Enter what it asks for: skerry channels login {platform.name}",
         )
@@ -40,26 +38,14 @@ def linked(platform: Platform, settings: Any, given: Mapping[str, str]) -> dict[
     except ValidationError as error:
         fault = error.errors()[0]
         key = ".".join(map(str, fault["loc"]))
-        raise FailedError(f"{key}: {fault['msg']}.", "Correct it.") from error
-    return {"number": anyio.run(_number, platform, account)}
-
-
-async def _number(platform: Platform, account: Any) -> str:
+        raise CredentialError(f"{key}: {fault['msg']}.", "Correct it.") from error
     failure: type[Exception] = platform.load("linking:LinkError")
     try:
         async with platform.load("linking:linking")(account) as attempt:
             link: Link = attempt
-            notice(qr(link.uri))
-            notice("On the phone: Signal, Settings, Linked devices, Link new device. Or open:")
-            notice(link.uri)
-            return await link.number()
+            show(link.uri)
+            key, _ = platform.section.login[0]
+            return {key: await link.number()}
     except failure as error:
         remedy = "Look whether the program runs at apiRoot, and start it again."
-        raise FailedError(str(error), remedy) from error
-
-
-def qr(text: str) -> str:
-    """Returns a QR code in characters of a terminal, two squares high."""
-    out = io.StringIO()
-    segno.make(text, error="l", micro=False).terminal(out, compact=True)
-    return out.getvalue()
+        raise CredentialError(str(error), remedy) from error

@@ -14,6 +14,7 @@ from skerry.features.channels.accounts import (
     unknown_account,
 )
 from skerry.features.channels.files import copied
+from skerry.features.channels.logins import LOGIN_METHODS
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.model.errors import DeliveryRefusedError
@@ -314,6 +315,7 @@ METHODS: Final = (
     Method("channels.status", StatusParams, channels_status),
     Method("channels.restart", AccountParams, channels_restart),
     *ACCOUNT_METHODS,
+    *LOGIN_METHODS,
     Method("channels.react", ReactParams, channels_react),
     Method("send", SendParams, send),
     Method("poll", PollParams, poll),

@@ -8,6 +8,10 @@ def register(api: FeatureApi) -> None:
     """Registers what the feature consists of."""
     needs = {
         "channels.login": ADMINS,
+        "channels.login.answer": ADMINS,
+        "channels.login.cancel": ADMINS,
+        "channels.login.start": ADMINS,
+        "channels.login.wait": ADMINS,
         "channels.logout": ADMINS,
         "channels.platforms": READERS,
         "channels.react": WRITERS,

@@ -1,30 +1,35 @@
 """Sign-in of an account in the browser: the refresh token enters the configuration."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-import anyio
 from pydantic import ValidationError
 
 from skerry.auth.signin import Service, obtained
-from skerry.cli.failure import FailedError
-from skerry.cli.render import notice
 from skerry.config.channel_oauth import OAuthConfig
 from skerry.infra.channels import Platform
-from skerry.infra.clock import SystemClock
+from skerry.infra.clock import Clock
+from skerry.model.errors import CredentialError
 
 
-def signed_in(
-    platform: Platform, settings: Any, provider: str | None, given: Mapping[str, str]
+async def signed_in(
+    platform: Platform,
+    settings: Any,
+    given: Mapping[str, str],
+    clock: Clock,
+    show: Callable[[str], None],
+    pasted: Callable[[], Awaitable[str]],
 ) -> dict[str, Any]:
     """Signs a person in; returns the keys of the account to set, those of `given` included.
 
+    `show` gets the address to open, and `pasted` returns the one at which a browser ended.
+
     Raises:
-        FailedError: the platform has no sign-in, or what it needs is missing.
+        CredentialError: the platform has no sign-in, or what it needs is missing.
         CredentialError: it was refused, or nobody came back.
     """
-    if "oauth" not in platform.section.model_fields:
-        raise FailedError(
+    if "oauth" not in platform.section.login_elsewhere:
+        raise CredentialError(
             f"{platform.label} has no sign-in in the browser.",
             f"Enter what it asks for: skerry channels login {platform.name}",
         )
@@ -33,14 +38,14 @@ def signed_in(
     }
     if "scopes" in entered:
         entered["scopes"] = entered["scopes"].split()
-    entered |= {"provider": provider} if provider else {}
     oauth = _settings(settings, entered)
     addresses = oauth.addresses
     if not (oauth.client_id and addresses.authorize_url and addresses.token_url):
-        raise FailedError(
+        raise CredentialError(
             "The sign-in needs the id of an application that you registered at the provider,"
             " and for `custom` its addresses.",
-            "Give them: --set oauth.clientId=ID [--set oauth.clientSecret=SECRET]"
+            "Enter them on the page or in the file, or in a terminal: --set oauth.clientId=ID"
+            " [--set oauth.clientSecret=SECRET]"
             " [--set oauth.authorizeUrl=URL --set oauth.tokenUrl=URL]",
         )
     secret = oauth.client_secret
@@ -52,9 +57,9 @@ def signed_in(
         addresses.scopes,
         oauth.redirect_port,
     )
-    tokens = anyio.run(obtained, service, SystemClock(), notice)
+    tokens = await obtained(service, clock, show, pasted)
     if not tokens.refresh:
-        raise FailedError(
+        raise CredentialError(
             "The provider gave no refresh token, so the account would end with its first token.",
             "Ask for it among the scopes, as `offline_access` at Microsoft: --set oauth.scopes=...",
         )
@@ -71,4 +76,4 @@ def _settings(settings: Any, entered: Mapping[str, Any]) -> OAuthConfig:
     except ValidationError as error:
         fault = error.errors()[0]
         key = ".".join(map(str, fault["loc"]))
-        raise FailedError(f"oauth.{key}: {fault['msg']}.", "Correct it.") from error
+        raise CredentialError(f"oauth.{key}: {fault['msg']}.", "Correct it.") from error

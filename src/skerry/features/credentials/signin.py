@@ -5,7 +5,7 @@ from collections.abc import Callable
 from skerry.app.auth import Entered, Keeper
 from skerry.auth.profiles import CredentialKind, Profile
 from skerry.auth.refresh import Tokens
-from skerry.auth.signin import PRESETS, Service, obtained
+from skerry.auth.signin import PRESETS, Service, obtained, printed, typed
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import CredentialError
 
@@ -19,7 +19,7 @@ async def sign_in(keeper: Keeper, provider: str, name: str, tell: Callable[[str]
     provider, _ = keeper.provider(provider)
     service = service_of(keeper, provider)
     clock = SystemClock()
-    tokens = await obtained(service, clock, tell)
+    tokens = await obtained(service, clock, printed(tell), typed)
     return keeper.keep(_entered(service, provider, name, tokens), clock)
 
 

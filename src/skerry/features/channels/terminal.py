@@ -1,0 +1,51 @@
+"""Logins that a person carries out elsewhere, started in a terminal."""
+
+import io
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import anyio
+import segno
+
+from skerry.auth.signin import printed, typed
+from skerry.cli.render import notice
+from skerry.features.channels.linking import linked
+from skerry.features.channels.signin import signed_in
+from skerry.infra.channels import Platform
+from skerry.infra.clock import SystemClock
+
+
+def link(platform: Platform, settings: Any, given: Mapping[str, str]) -> dict[str, str]:
+    """Links an account by a code in the terminal; returns the keys to set.
+
+    Raises:
+        CredentialError: the platform has no such login, or nobody agreed.
+    """
+    return anyio.run(linked, platform, settings, given, _show_code)
+
+
+def sign_in(
+    platform: Platform, settings: Any, provider: str | None, given: Mapping[str, str]
+) -> dict[str, Any]:
+    """Signs a person in by a browser; returns the keys to set.
+
+    Raises:
+        CredentialError: the platform has no such login, it was refused, or nobody came back.
+    """
+    given = {**given, "oauth.provider": provider} if provider else given
+    show = printed(notice)
+    return anyio.run(partial(signed_in, platform, settings, given, SystemClock(), show, typed))
+
+
+def _show_code(uri: str) -> None:
+    notice(qr(uri))
+    notice("On the phone: Signal, Settings, Linked devices, Link new device. Or open:")
+    notice(uri)
+
+
+def qr(text: str) -> str:
+    """Returns a QR code in characters of a terminal, two squares high."""
+    out = io.StringIO()
+    segno.make(text, error="l", micro=False).terminal(out, compact=True)
+    return out.getvalue()
