@@ -138,8 +138,10 @@ class _Server(Server):
 
 def bind(host: str, port: int) -> socket.socket:
     """Returns a socket that is bound to the address. Raises `OSError` when it is in use."""
-    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    # asyncio sends at once only over sockets that say that they are TCP; over others the body of an
+    # answer waits 40 ms for the client to confirm its head.
+    bound = socket.socket(family, kind, proto)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)

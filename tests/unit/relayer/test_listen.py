@@ -1,5 +1,7 @@
 """The HTTP server of the relayer: heads that are slow or long end their connection."""
 
+import asyncio
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from starlette.routing import Route
 
 from skerry_relayer import gate, listen
 from skerry_relayer.app import make_app
-from skerry_relayer.listen import HEAD_BYTES, Listener, bind
+from skerry_relayer.listen import HEAD_BYTES, HttpProtocol, Listener, bind
 from tests.support.relayer import Lab
 
 
@@ -49,6 +51,24 @@ async def test_requests_on_one_connection_are_answered(port: int) -> None:
         second = await ended(stream)
     assert second.startswith(b"HTTP/1.1 200")
     assert b"server:" not in second.lower()
+
+
+async def test_an_answer_does_not_wait_for_the_client_to_confirm_its_head(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: list[int] = []
+
+    def note(connection: HttpProtocol, transport: asyncio.Transport) -> None:
+        side = transport.get_extra_info("socket")
+        options.append(side.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        made(connection, transport)
+
+    made = HttpProtocol.connection_made
+    monkeypatch.setattr(HttpProtocol, "connection_made", note)
+    async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+        await stream.send(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+        assert (await ended(stream)).startswith(b"HTTP/1.1 200")
+    assert options == [1]
 
 
 async def test_a_long_head_ends_the_connection(port: int) -> None:
