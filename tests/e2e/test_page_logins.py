@@ -24,7 +24,7 @@ async def panel_of(
     """Returns the page and its panel of channels, with the form of the platform."""
     page = await browser.open(address(gateway), viewport=NARROW)
     await expect_online(page)
-    await page.get_by_role("button", name="Conversations").click()
+    await page.get_by_role("button", name="Show conversations").click()
     await page.get_by_role("button", name="Channels", exact=True).click()
     panel = page.get_by_role("dialog", name="Channels")
     await panel.get_by_text("Add an account").click()
