@@ -1,7 +1,8 @@
 """Answers that grow in one message: edited while the model speaks, whole in the end, over kills."""
 
+import sqlite3
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,16 @@ def slack(server: SlackServer) -> dict[str, Any]:
     account = {"botToken": BOT_TOKEN, "appToken": APP_TOKEN, "apiRoot": server.root}
     access = {"dmPolicy": "open", "allowFrom": ["*"]}
     return {"channels": {"slack": {**account, **access, "streaming": {"mode": "partial"}}}}
+
+
+async def noted(home: Path) -> None:
+    """Waits until the gateway knows that its message arrived.
+
+    Killed before that it cannot ask Telegram, and sends the answer as a message of its own.
+    """
+    with closing(sqlite3.connect(home / "state.sqlite")) as database, anyio.fail_after(60):
+        while ("sent",) not in database.execute("SELECT state FROM outbox").fetchall():  # noqa: ASYNC110 - another process gives no event here
+            await anyio.sleep(0.02)
 
 
 async def shows(server: TelegramServer | SlackServer, *texts: str) -> None:
@@ -143,6 +154,7 @@ async def test_a_kill_while_it_grows_leaves_one_message(tmp_path: Path) -> None:
     async with growing(tmp_path, script) as (server, gateway):
         server.say("when?")
         await shows(server, FIRST)
+        await noted(tmp_path)
         await gateway.kill()
         gate.open()
         await gateway.start()
