@@ -9,7 +9,7 @@ from .waiting import STEPS, Waiting
 
 
 class Settings(BaseModel, extra="forbid"):
-    """What stands in `plugins.entries.irc.config`."""
+    """Settings in `plugins.entries.irc.config`."""
 
     server: str = Field(pattern=r"^(tcp|tls)://")
     """Address of the server: `tls://host:6697`, or `tcp://host:6667` without encryption."""

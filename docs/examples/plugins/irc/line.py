@@ -15,7 +15,7 @@ class Line:
     """One line of a server."""
 
     source: str
-    """Who sent it: `nick!user@host`, or the server."""
+    """Sender: `nick!user@host`, or the server."""
     command: str
     """A word in capitals, or three digits."""
     words: tuple[str, ...]
