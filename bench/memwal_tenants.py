@@ -87,9 +87,17 @@ def _copy(connection: psycopg.Connection, owner: str, vectors: np.ndarray) -> No
         )
 
 
-async def run(share: float) -> None:
+def give(url: str, memory: str) -> None:
+    """Lets the server use so much memory to build an index, in every session from now on."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"ALTER SYSTEM SET maintenance_work_mem = '{memory}'")  # type: ignore[arg-type]
+        connection.execute("SELECT pg_reload_conf()")
+
+
+async def run(share: float, memory: str) -> None:
     """Prints all figures."""
     with server() as url:
+        give(url, memory)
         async with PostgresDatabase(url, steps(WORDS)) as database:
             tenants = fill(url, share)
             total = sum(rows for _, rows in tenants)
@@ -140,5 +148,7 @@ async def compare(
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--share", type=float, default=1.0, help="share of the memories")
+    parser.add_argument("--memory", default="64MB", help="memory to build the index with")
     parser.add_argument("--minutes", type=float, help="not used")
-    anyio.run(run, parser.parse_args().share)
+    options = parser.parse_args()
+    anyio.run(run, options.share, options.memory)
