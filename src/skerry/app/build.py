@@ -163,7 +163,9 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
         async with open_memory(host) as memory:
             tools = OwnTools(  # made when the first message arrives: by then all parts are there
                 memory.tools,
-                lambda: tool_host(context, environ, delivery, services, host.claims.searches),
+                lambda: tool_host(
+                    context, environ, delivery, services, host.claims.searches, live.prompts.skills
+                ),
             )
             delivery = Delivery({})
             sender = partial(

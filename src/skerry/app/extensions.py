@@ -15,6 +15,7 @@ import anyio
 
 from skerry.app.command_dependencies import CommandDependencies
 from skerry.app.late import commands, folders, load, session_search
+from skerry.app.late import skills as plugin_skills
 from skerry.app.plugin_parts import PluginParts
 from skerry.app.records import stored_records
 from skerry.commands.table import Command
@@ -22,6 +23,7 @@ from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import HandlerReport
 from skerry.infra.clock import Clock
+from skerry.model.skill import Skill
 from skerry.policy.tool_names import CORE, MEMORY_TOOLS
 from skerry.ports.checks import Check
 from skerry.ports.plugins import PluginReport
@@ -152,6 +154,9 @@ class LivePlugins:
             )
             self._tools.plugins = self._loaded.tools
         await self._loaded.apply(config)
+        skills = self._runtime.prompts.skills
+        skills.clear()
+        skills |= plugin_skills.by_name(self._loaded.registered.values())
         self._parts.claims.reason = slot_reason(config, self._loaded.reports)
 
     async def run(self) -> None:
@@ -195,6 +200,11 @@ class LivePlugins:
     def panels(self) -> Sequence[Panel]:
         """Returns the panels that plugins added to the page."""
         return self._loaded.panels if self._loaded else ()
+
+    @property
+    def skills(self) -> Mapping[str, Skill]:
+        """Returns the skills that plugins brought, by name."""
+        return self._runtime.prompts.skills
 
     async def checks(self) -> Sequence[Check]:
         """Returns the findings of the checks of all plugins."""

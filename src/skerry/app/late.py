@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from skerry.app import trial as trial
     from skerry.plugins import folders as folders
     from skerry.plugins import load as load
+    from skerry.plugins import skills as skills
     from skerry.sdk import channel_host as channel_host
     from skerry.store import backups as backups
     from skerry.tools import session_search as session_search
@@ -21,5 +22,6 @@ else:
         channel_host="skerry.sdk.channel_host",
         folders="skerry.plugins.folders",
         load="skerry.plugins.load",
+        skills="skerry.plugins.skills",
         session_search="skerry.tools.session_search",
     )

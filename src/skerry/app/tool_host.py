@@ -19,6 +19,7 @@ from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.origin import Origin
 from skerry.model.outbound import Additions, Content, OutboundMedia
 from skerry.model.rights import Rights
+from skerry.model.skill import Skill
 from skerry.policy.access import Role
 from skerry.policy.decide import Actor
 from skerry.runtime.delivery import Delivery
@@ -35,6 +36,7 @@ def tool_host(
     delivery: Delivery | None = None,
     services: Services | None = None,
     searches: Mapping[str, SearchProvider] | None = None,
+    skills: Mapping[str, Skill] | None = None,
 ) -> ToolHost:
     """Returns the host of tools; they are made of it at the first request to a model."""
     return ToolHost(
@@ -50,6 +52,7 @@ def tool_host(
         outgoing=DirectMessages(context, delivery) if delivery else None,
         redact=context.approvals.redact if context.approvals else str,
         searches=searches if searches is not None else {},
+        skills=skills if skills is not None else {},
     )
 
 

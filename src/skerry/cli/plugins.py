@@ -13,7 +13,7 @@ from skerry.client.discover import find
 _STYLES: Final = {"loaded": "green", "disabled": "dim", "failed": "red"}
 _BROUGHT: Final = (
     *("hooks", "tools", "commands", "methods", "services"),
-    *("events", "routes", "panels", "channels", "models", "providers"),
+    *("events", "routes", "panels", "skills", "channels", "models", "providers"),
 )
 
 

@@ -31,7 +31,7 @@ class TopicConfig(Section):
     agent_id: str = Field(default="", max_length=64)
     """Id of the agent that answers there, whatever the bindings say."""
     skills: tuple[SkillName, ...] | None = Field(default=None, max_length=256)
-    """It has no effect yet: there are no skills."""
+    """Names of the skills that are offered in this topic; without it those of the group."""
 
     def over(self, group: GroupAccess, topic: str) -> GroupAccess:
         """Returns the access to the topic of a group."""
@@ -44,6 +44,7 @@ class TopicConfig(Section):
                 group.require_mention if self.require_mention is None else self.require_mention
             ),
             system_prompt="\n\n".join(text for text in prompts if text),
+            skills=group.skills if self.skills is None else self.skills,
             agent=self.agent_id,
             topic=topic,
         )
@@ -65,13 +66,15 @@ class GroupAccessConfig(Section):
     """Settings by id of a topic or thread of the group; `*` is every one, and `1` the topic
     General of Telegram, whose messages have no id of a topic."""
     skills: tuple[SkillName, ...] | None = Field(default=None, max_length=256)
-    """It has no effect yet: there are no skills."""
+    """Names of the skills that are offered in this group; without it all of them."""
 
     @property
     def access(self) -> GroupAccess:
         """Returns it as the policy reads it."""
         allowed = None if self.allow_from is None else frozenset(self.allow_from)
-        group = GroupAccess(self.enabled, allowed, self.require_mention, self.system_prompt)
+        group = GroupAccess(
+            self.enabled, allowed, self.require_mention, self.system_prompt, self.skills
+        )
         topics = {id_: topic.over(group, id_) for id_, topic in self.topics.items()}
         return replace(group, topics=topics)
 

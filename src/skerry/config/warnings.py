@@ -1,6 +1,6 @@
 """Warnings about a configuration that works: file permissions, and settings that open access."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -40,24 +40,11 @@ def without_effect(written: Mapping[str, Any]) -> list[ConfigIssue]:
     """Returns which keys of the format say nothing here."""
     session = written.get("session")
     section = session if isinstance(session, dict) else {}
-    issues = [
+    return [
         ConfigIssue(f"session.{key}", message, "Remove it.")
         for key, message in _IDLE.items()
         if key in section
     ]
-    message, remedy = "it has no effect yet: there are no skills.", "Leave it, or remove it."
-    return issues + [
-        ConfigIssue(path, message, remedy) for path in _skills(written.get("channels"), "channels")
-    ]
-
-
-def _skills(tree: Any, path: str) -> Iterator[str]:
-    """Yields the keys `skills` of groups and of their topics."""
-    for key, value in tree.items() if isinstance(tree, dict) else ():
-        if isinstance(value, dict):
-            yield from _skills(value, f"{path}.{key}")
-        elif key == "skills":
-            yield f"{path}.{key}"
 
 
 def openings(

@@ -24,6 +24,7 @@ from skerry.infra.clock import Clock
 from skerry.infra.expendable import Expendable
 from skerry.model.ids import SessionKey
 from skerry.model.inbound import ReplyTo
+from skerry.model.skill import Skill
 from skerry.model.tool import ToolSpec
 from skerry.policy.records import Records
 from skerry.ports.channel import Channels
@@ -71,6 +72,11 @@ class LoadedPlugins(Protocol):
     @property
     def panels(self) -> Sequence[Panel]:
         """Returns the panels that plugins added to the page."""
+        ...
+
+    @property
+    def skills(self) -> Mapping[str, Skill]:
+        """Returns the skills that plugins brought, by name."""
         ...
 
     async def checks(self) -> Sequence[Check]:

@@ -140,6 +140,8 @@ class RunRequest(Struct, frozen=True):
     timeout: float | None = None
     """Seconds; None is the configured default, 0 is no limit."""
     extra_system_prompt: str = ""
+    skills: tuple[str, ...] | None = None
+    """Names of the skills that it is offered; None is all."""
     queue_mode: QueueMode | None = QueueMode.OWN
     """Handling while another run of its session is active; None takes that of the session, its
     channel or the configuration."""

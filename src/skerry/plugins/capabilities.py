@@ -21,8 +21,9 @@ _PARTS: Final[Mapping[str, Callable[[Registered], Any]]] = {
     "services": lambda registered: registered.services,
     "hooks": lambda registered: registered.handlers,
     "cli": lambda registered: registered.cli,
+    "skills": lambda registered: registered.skill_dirs,
 }
-"""Registrations that belong to each capability; `skills` are directories."""
+"""Registrations that belong to each capability."""
 
 
 def check_capabilities(manifest: Manifest, registered: Registered) -> None:

@@ -33,7 +33,8 @@ from skerry.model.errors import PluginError
 from skerry.model.ids import AgentId
 from skerry.plugins.authors import HookFile, author
 from skerry.plugins.bundled import BUNDLED
-from skerry.plugins.hookmd import EVENTS, Declared, declared, missing
+from skerry.plugins.front_matter import MAX_HEAD, missing
+from skerry.plugins.hookmd import EVENTS, Declared, declared
 from skerry.plugins.source import MAX_BYTES, PluginSource, read_source
 from skerry.policy.records import Records
 
@@ -42,8 +43,6 @@ logger = logging.getLogger(__name__)
 HOOK_MD: Final = "HOOK.md"
 HANDLER: Final = "handler.py"
 LOAD_SECONDS: Final = 10.0
-MAX_HEAD: Final = 65_536
-"""Bytes of a HOOK.md."""
 MAX_FOLDERS: Final = 100
 """Looked at in one directory."""
 

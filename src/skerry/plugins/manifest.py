@@ -56,6 +56,8 @@ class Manifest(Struct, frozen=True):
     defaults: dict[str, Any] = field(default_factory=dict)
     """Settings that hold where the configuration has none."""
     requires: dict[str, Any] = field(default_factory=dict)
+    skills: tuple[str, ...] = ()
+    """Folders with skills, relative to the folder of the manifest."""
     process: Process | None = None
     """None for a plugin whose code runs inside the gateway."""
 
@@ -119,6 +121,7 @@ def _of(tree: dict[str, Any], folder: Path) -> Manifest:
         config_schema=_mapping(tree, "configSchema") or _schema(config, folder),
         defaults=_mapping(config, "defaults"),
         requires=_mapping(tree, "requires"),
+        skills=_names(tree.get("skills")),
         process=_process(tree.get("process")),
     )
 

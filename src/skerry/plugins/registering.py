@@ -1,6 +1,7 @@
 """Runs the code of a plugin, and returns its registrations, none of which takes effect."""
 
 import logging
+import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
@@ -11,11 +12,13 @@ import anyio
 from skerry.config.root import Config
 from skerry.infra.supervise import Supervisor, in_daemon_thread
 from skerry.model.errors import PluginError
+from skerry.model.skill import Skill
 from skerry.plugins.candidates import Candidate, entry_of
 from skerry.plugins.capabilities import check_capabilities
 from skerry.plugins.lifecycle import drop
 from skerry.plugins.manifest import FILE, Manifest
 from skerry.plugins.packages import Package
+from skerry.plugins.skills import skills_of
 from skerry.ports.plugins import PluginReport, PluginStatus
 from skerry.sdk.api import PluginApi, sealed
 from skerry.sdk.host import PluginHost
@@ -52,9 +55,12 @@ async def register(
     """
     manifest = candidate.manifest()
     api = _api(config, candidate, manifest, host)
+    for folder in (*manifest.skills, *manifest.capabilities.get("skills", ())):
+        api.register_skill_dir(candidate.path / folder)
     if manifest.process is not None:
         registered = await _registered_by_process(candidate, manifest, api, supervisor, host)
         registered.sha256 = package.sha256
+        registered.skills = _skills(config, candidate, registered)
         return registered
     begin = end = None
     try:
@@ -64,6 +70,7 @@ async def register(
             )
         if not time.cancelled_caught:
             check_capabilities(manifest, sealed(api))
+            sealed(api).skills = _skills(config, candidate, sealed(api))
     except PluginError:
         drop(sealed(api), package)
         raise
@@ -77,6 +84,14 @@ async def register(
         message = f"It did not register within {REGISTER_SECONDS:g} s."
         raise PluginError(message, "`register` must only register.")
     return registered
+
+
+def _skills(config: Config, candidate: Candidate, registered: Registered) -> list[Skill]:
+    """Returns the skills in the folders that a plugin registered."""
+    if not registered.skill_dirs:
+        return []
+    root = candidate.path if candidate.path.is_dir() else candidate.path.parent
+    return skills_of(candidate.id, root, registered.skill_dirs, config, os.environ)
 
 
 def _api(config: Config, candidate: Candidate, manifest: Manifest, host: PluginHost) -> PluginApi:
@@ -124,7 +139,7 @@ def _run(candidate: Candidate, package: Package, api: PluginApi) -> tuple[Call, 
     main = candidate.namespace(package)
     begin, end = (_function(main, name) for name in ("init", "shutdown"))
     entrances = [*_entrances(main), *_files(candidate.manifest(), package)]
-    if not entrances and begin is None:
+    if not entrances and begin is None and not candidate.manifest().skills:
         raise PluginError("It has no function `register(api)`.")
     for entrance in entrances:
         entrance(api)
@@ -178,5 +193,6 @@ def loaded_report(report: PluginReport, registered: Registered) -> PluginReport:
         providers=tuple(
             name for name in ("search", "embedding") if getattr(registered, name) is not None
         ),
+        skills=tuple(skill.name for skill in registered.skills),
         sha256=registered.sha256,
     )

@@ -61,6 +61,8 @@ class GroupAccess(Struct, frozen=True):
     """Answers only what is addressed to the agent."""
     system_prompt: str = ""
     """Added to the system prompt in this group."""
+    skills: tuple[str, ...] | None = None
+    """Names of the skills that are offered in this group; None is all."""
     agent: str = ""
     """Id of the agent that answers there; empty where the bindings say it."""
     topic: str = ""
@@ -154,6 +156,12 @@ def group_prompt(message: InboundMessage, rules: AccessRules) -> str:
     """Returns the text that the system prompt has in the group of a message beside the usual."""
     group = None if message.peer.kind is PeerKind.DIRECT else group_of(message, rules)
     return group.system_prompt if group else ""
+
+
+def group_skills(message: InboundMessage, rules: AccessRules) -> tuple[str, ...] | None:
+    """Returns the names of the skills that are offered in the group of a message; None is all."""
+    group = None if message.peer.kind is PeerKind.DIRECT else group_of(message, rules)
+    return group.skills if group else None
 
 
 def requires_mention(message: InboundMessage, rules: AccessRules) -> bool:

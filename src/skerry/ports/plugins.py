@@ -35,6 +35,7 @@ class PluginReport(Struct, frozen=True):
     models: tuple[str, ...] = ()
     providers: tuple[str, ...] = ()
     """`search` and `embedding`, as far as it provides them."""
+    skills: tuple[str, ...] = ()
     sha256: str = ""
     """Hash of its files, as they were loaded."""
 

@@ -20,6 +20,7 @@ from skerry.policy.channel_access import (
     Verdict,
     decide,
     group_prompt,
+    group_skills,
     requires_mention,
 )
 from skerry.routing.mentions import is_addressed, patterns
@@ -50,6 +51,8 @@ class GroupState(Struct, frozen=True):
     limit: int = 0
     """Messages that are kept until the agent is addressed."""
     prompt: str = ""
+    skills: tuple[str, ...] | None = None
+    """Names of the skills that are offered; None is all."""
 
 
 DIRECT: Final = GroupState()
@@ -115,6 +118,7 @@ class ChannelGate(Struct, frozen=True):
             must_mention=wanted,
             limit=limit if wanted else 0,
             prompt=group_prompt(message, rules),
+            skills=group_skills(message, rules),
         )
 
     async def keep(self, message: InboundMessage, key: SessionKey, group: GroupState) -> None:

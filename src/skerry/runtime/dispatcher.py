@@ -126,6 +126,7 @@ class Dispatch:
             key,
             arrived.text,
             extra_system_prompt=group.prompt,
+            skills=group.skills,
             queue_mode=None,
             reply_to=item.to,
             origin=item.author,

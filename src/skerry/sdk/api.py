@@ -69,7 +69,7 @@ class PluginApi(Provides):
         allow_prompt: bool = True,
         host: PluginHost | None = None,
     ) -> None:
-        super().__init__(plugin)
+        super().__init__(plugin, allow_prompt=allow_prompt)
         host = host or PluginHost()
         self.http: Final = PluginHttp(host.network, config=config)
         """Fetches addresses under the network policy; it can be used as long as the plugin runs."""
@@ -86,7 +86,6 @@ class PluginApi(Provides):
         self._data = data
         self.logger = logging.getLogger(f"skerry.plugin.{plugin}")
         self._allow_conversation = allow_conversation
-        self._allow_prompt = allow_prompt
 
     def on(
         self,

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from skerry.commands.table import Command
 from skerry.hooks.runner import Handler
 from skerry.model.errors import PluginError
+from skerry.model.skill import Skill
 from skerry.policy.access import Need, Role
 from skerry.ports.channel import ChannelAdapter
 from skerry.ports.checks import Check
@@ -95,6 +96,10 @@ class Registered(Struct):
     """Claim of the memory's slot."""
     search: SearchProvider | None = None
     embedding: EmbeddingProvider | None = None
+    skill_dirs: list[Path] = field(default_factory=list)
+    """Folders with skills."""
+    skills: list[Skill] = field(default_factory=list)
+    """Skills in these folders."""
     init: Callable[[], object] | None = None
     """Called when all of it is accepted, before any of it takes part."""
     shutdown: Callable[[], object] | None = None

@@ -1,6 +1,7 @@
 """Parts of the gateway that a plugin provides: channels, models, searches, the memory."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal, overload
 
 from skerry.model.errors import PluginError
@@ -15,10 +16,30 @@ from skerry.sdk.search import SearchProvider
 class Provides:
     """Base of `PluginApi`: the registrations, and those that provide a part of the gateway."""
 
-    def __init__(self, plugin: str) -> None:
+    def __init__(self, plugin: str, *, allow_prompt: bool = True) -> None:
         self.plugin = plugin
+        self._allow_prompt = allow_prompt
         self._registered = Registered()
         self._sealed = False
+
+    def register_skill_dir(self, folder: Path) -> None:
+        """Offers the skills in a folder of the plugin: folders with a SKILL.md, or one itself.
+
+        The system prompt lists those whose requirements this machine meets by name, description
+        and path; the model reads one with `read` when it needs it. The manifest may name such
+        folders too, as `skills`.
+
+        Raises:
+            PluginError: the configuration does not allow it, or `register` has returned. A folder
+                that is missing, or beside that of the plugin, fails when the plugin is loaded.
+        """
+        self._check_open()
+        if not self._allow_prompt:
+            raise PluginError(
+                "It registers skills, which are listed in the prompt.",
+                f"Allow it with plugins.entries.{self.plugin}.hooks.allowPromptInjection.",
+            )
+        self._registered.skill_dirs.append(folder)
 
     def register_channel(self, adapter: ChannelAdapter) -> None:
         """Connects an account of a chat platform: receives its messages, sends the replies.

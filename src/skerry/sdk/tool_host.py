@@ -11,6 +11,7 @@ from skerry.infra.clock import Clock
 from skerry.model.errors import StateError
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.outbound import OutboundMedia
+from skerry.model.skill import Skill
 from skerry.policy.tool_layers import Selection, ToolLists
 from skerry.policy.tool_names import PROFILES
 from skerry.ports.allowlist import Allowlist
@@ -86,6 +87,8 @@ class ToolHost(Struct, frozen=True, kw_only=True):
     """Takes secrets out of text."""
     searches: Mapping[str, SearchProvider] = field(default_factory=dict)
     """Searches of plugins by their ids; plugins come and go."""
+    skills: Mapping[str, Skill] = field(default_factory=dict)
+    """Skills of plugins by their names; plugins come and go."""
 
     @property
     def allowlist(self) -> Allowlist:

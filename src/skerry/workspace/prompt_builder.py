@@ -27,6 +27,7 @@ from skerry.infra.atomic import write_atomic
 from skerry.infra.clock import Calendar, host_zone
 from skerry.model.ids import AgentId, SessionId, SessionKey
 from skerry.model.run import Purpose, RunRequest
+from skerry.model.skill import Skill
 from skerry.model.tool import ToolSpec
 from skerry.policy.records import Records
 from skerry.ports.model import ModelInfo
@@ -171,6 +172,8 @@ class Prompts(Struct):
     records: Records = field(default_factory=Records)
     ritual: Bootstrap = field(default_factory=Bootstrap)
     begins: SessionPrompts = field(default_factory=SessionPrompts)
+    skills: dict[str, Skill] = field(default_factory=dict)
+    """Skills by name."""
     _built: dict[AgentId, tuple[tuple[object, ...], Prompt]] = field(default_factory=dict)
     """Last prompt of each agent, with all values that it was made of."""
     _calendar: Calendar = field(default_factory=Calendar)
@@ -209,17 +212,32 @@ class Prompts(Struct):
             shared = "read" in config.tools.guests.allow
             news = await self._news(target, workspace, tools, hooks, today, shared=shared)
         begin, note, changed = news.begin, news.note, news.changed
-        made_of = subject, tools, begin.files, limits, begin.today, request.extra_system_prompt
+        skills = self._skills(request, tools) if self.skills else ()
+        made_of = (
+            *(subject, tools, begin.files, limits, begin.today),
+            *(request.extra_system_prompt, skills),
+        )
         built = self._built.get(agent)
         if built is None or built[0] != made_of:
             shown = fitted(begin.files, limits)
             sections = system_prompt(
-                subject, tools, shown, begin.today, request.extra_system_prompt
+                subject, tools, shown, begin.today, request.extra_system_prompt, skills
             )
             chars = len(msgspec.json.encode(tools))
             prompt = Prompt(tuple(sections), tuple(shown), joined(sections), chars)
             built = self._built[agent] = made_of, prompt
         return replace(built[1], note=note, changed=changed) if note or changed else built[1]
+
+    def _skills(self, request: RunRequest, tools: tuple[ToolSpec, ...]) -> tuple[Skill, ...]:
+        """Returns the skills that a run is offered: none where it cannot read them."""
+        if not any(tool.name == _READ for tool in tools):
+            return ()
+        chosen = request.skills
+        return tuple(
+            skill
+            for name, skill in self.skills.items()
+            if skill.is_offered and (chosen is None or name in chosen)
+        )
 
     async def _news(
         self,

@@ -75,12 +75,13 @@ def test_keys_that_say_nothing_here_are_named() -> None:
     assert without_effect({"session": {}}) == without_effect({}) == []
 
 
-def test_skills_of_groups_and_topics_are_taken_and_said_to_have_no_effect() -> None:
-    group = {"skills": ["a"], "topics": {"7": {"skills": []}}}
-    found = without_effect({"channels": {"telegram": {"groups": {"-100": group}}}})
-    keys = [issue.path for issue in found]
-    assert keys == [
-        "channels.telegram.groups.-100.skills",
-        "channels.telegram.groups.-100.topics.7.skills",
-    ]
-    ChannelConfig.model_validate({"groups": {"-100": group}})
+def test_skills_of_a_topic_are_its_own_or_those_of_its_group() -> None:
+    topics: dict[str, object] = {"7": {"skills": []}, "8": {}}
+    group = {"skills": ["a"], "topics": topics}
+    config = ChannelConfig.model_validate({"groups": {"-100": group, "-200": {}}})
+    access = {name: chosen.access for name, chosen in config.groups.items()}
+    assert (access["-100"].skills, access["-200"].skills) == (("a",), None)
+    assert {name: chosen.skills for name, chosen in access["-100"].topics.items()} == {
+        "7": (),
+        "8": ("a",),
+    }

@@ -38,6 +38,7 @@ def register(api: PluginApi) -> None:
     api.register_service("croak", croak)
     api.register_cli_command("how many frogs leapt", told, add=arguments)
     api.register_page_panel("The pond", Path(__file__).parent / "panel")
+    api.register_skill_dir(Path(__file__).parent / "skills")
     api.register_channel(PondChannel(api.data_dir))
     api.register_model_provider(EchoProvider(), MODELS)
 

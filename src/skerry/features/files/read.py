@@ -1,7 +1,9 @@
 """The tool `read`: lines of a text file in the workspace, or a picture."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO, Final
 
 import anyio.to_thread
@@ -9,8 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.features.files.late import pictures
 from skerry.features.files.parameters import PATH_ALIASES, FilePath, explained
+from skerry.infra.rooted_fs import Beneath
 from skerry.model.errors import ToolError
 from skerry.model.origin import Origin
+from skerry.model.skill import Skill
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.policy.gate import Gate
@@ -39,7 +43,14 @@ class ReadParams(BaseModel):
 
 
 class Read:
-    """Reads plain files beneath the workspace; links and what is outside are refused."""
+    """Reads plain files beneath the workspace, and those of skills by their absolute paths.
+
+    Links and what is outside are refused.
+
+    Args:
+        skills: Skills by name; their folders may be read.
+
+    """
 
     reads_only = True
 
@@ -49,10 +60,22 @@ class Read:
         "read", "Read lines of a text file, or see a picture.", ReadParams.model_json_schema()
     )
 
+    def __init__(self, skills: Mapping[str, Skill] = MappingProxyType({})) -> None:
+        self._skills = skills
+
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Returns the asked lines, each with its number; of a picture the picture."""
         params = ReadParams.model_validate(named(arguments, ALIASES, ("path",)))
+        if (skill := self._skill(params.path)) is not None:
+            return await anyio.to_thread.run_sync(_read_skill, params, skill)
         return await anyio.to_thread.run_sync(_read, params, context)
+
+    def _skill(self, path: str) -> Skill | None:
+        """Returns the skill in whose folder an absolute path is."""
+        if not path.startswith("/"):
+            return None
+        inside = (skill for skill in self._skills.values() if skill.is_offered)
+        return next((skill for skill in inside if Path(path).is_relative_to(skill.folder)), None)
 
 
 def _read(params: ReadParams, context: ToolContext) -> ToolResult:
@@ -66,6 +89,16 @@ def _read(params: ReadParams, context: ToolContext) -> ToolResult:
         text = _window(head, file, params)
         origin = gate.origin(opened, file, text) if isinstance(gate, Gate) else Origin.TOOL
         return ToolResult(text, origin=origin)
+
+
+def _read_skill(params: ReadParams, skill: Skill) -> ToolResult:
+    """Reads a file of a skill: its plugin was checked, so the text is no stranger's."""
+    inner = str(Path(params.path).relative_to(skill.folder))
+    with explained("read", params.path), Beneath(skill.folder).look(inner) as (file, opened):
+        head = file.read(1024)
+        file.seek(0)
+        origin = Origin.TOOL if opened.is_foreign else Origin.LOCAL
+        return ToolResult(_window(head, file, params), origin=origin)
 
 
 def _picture(path: str, file: BinaryIO, origin: Origin) -> ToolResult:

@@ -15,4 +15,4 @@ from skerry.sdk.tool_host import ToolHost
 def make(host: ToolHost) -> Sequence[Tool]:
     """Returns the tools, in the order in which a model is offered them."""
     journal = Journal(host.state_dir, host.clock.now_ms)
-    return Read(), Write(journal), Edit(journal), ApplyPatch(journal), Image(host)
+    return Read(host.skills), Write(journal), Edit(journal), ApplyPatch(journal), Image(host)

@@ -34,7 +34,7 @@ _WHY: Final = {
     "media": "files that channels brought",
     "memory": "an index, which is rebuilt from the files in the workspaces",
     "sandboxes": "copies for sandboxes",
-    "skills": "this version does not run skills; copy those that you want into a workspace",
+    "skills": "only plugins have skills here; put those that you want into the folder of a plugin",
     "state": "internal state of the other gateway",
     "subagents": "internal state of the other gateway",
     "update-check.json": "internal state of the other gateway",
@@ -74,7 +74,11 @@ def missed(home: Path, theirs: Mapping[str, Any]) -> Iterator[Missed]:
     if names := _keys(theirs, "channels", without=("defaults", "modelByChannel")):
         yield Missed("Channels", names, _channels(names))
     if names := tuple(dict.fromkeys(_skills(home))):
-        yield Missed("Skills", names, "This version does not run skills.")
+        yield Missed(
+            "Skills",
+            names,
+            "Only plugins have skills here: put them into the folder of one.",
+        )
     hooks = dict.fromkeys([*foreign_hooks(theirs), *_folders(home / "hooks")])
     if hooks:
         yield Missed("Hooks", tuple(hooks), "Hooks of OpenClaw are programs of Node.")

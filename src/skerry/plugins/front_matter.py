@@ -1,0 +1,140 @@
+"""Reads the front matter of HOOK.md and SKILL.md, and checks what they require of this machine.
+
+The front matter is the subset of YAML that such files use: `key: value` a line, and `metadata` as
+a JSON object, on its line or indented beneath it (openclaw-behaviour 8.1).
+"""
+
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from skerry.config.paths import MISSING, lookup, parse_key_path
+from skerry.config.root import Config
+from skerry.config.source import parse_any
+from skerry.model.errors import ConfigError, PluginError
+
+MAX_HEAD: Final = 65_536
+"""Bytes of such a file."""
+_FRONT: Final = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
+_KEY: Final = re.compile(r"([A-Za-z][A-Za-z0-9_-]*):[ \t]*(.*)")
+
+
+class Requires(BaseModel):
+    """Requirements on the machine and on the configuration."""
+
+    model_config = ConfigDict(extra="ignore", populate_by_name=True)
+
+    bins: tuple[str, ...] = ()
+    any_bins: tuple[str, ...] = Field(default=(), alias="anyBins")
+    env: tuple[str, ...] = ()
+    config: tuple[str, ...] = ()
+
+
+class Metadata(BaseModel):
+    """The part of `metadata` that is for gateways."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    emoji: str = ""
+    os: tuple[str, ...] = ()
+    always: bool = False
+    """True when the requirements are not checked."""
+    requires: Requires = Requires()
+
+
+def front_matter(text: str, file: str) -> dict[str, str]:
+    """Returns the text of each key of the front matter.
+
+    Raises:
+        PluginError: there is none.
+    """
+    front = _FRONT.match(text.replace("\r\n", "\n"))
+    if front is None:
+        raise PluginError(f"{file} does not begin with front matter between two lines ---.")
+    return _values(front[1])
+
+
+def metadata(text: str, file: str) -> dict[str, Any]:
+    """Returns the object `metadata`, or the part of it that is for gateways.
+
+    Raises:
+        PluginError: it is not JSON.
+    """
+    try:
+        tree = parse_any(Path("metadata"), text)
+    except ConfigError as error:
+        raise PluginError(f"The metadata of {file} is not a JSON object: {error}") from error
+    inner = tree if isinstance(tree, dict) else {}
+    part = next((inner[key] for key in ("skerry", "openclaw") if key in inner), inner)
+    return part if isinstance(part, dict) else {}
+
+
+def first_fault(error: ValidationError, file: str) -> PluginError:
+    """Returns the error about metadata that do not fit."""
+    fault = error.errors(include_url=False)[0]
+    where = ".".join(map(str, fault["loc"]))
+    return PluginError(f"metadata.{where} of {file}: {fault['msg']}.")
+
+
+def _values(front: str) -> dict[str, str]:
+    """Returns the text of each key; lines that are indented go on with the one before."""
+    fields: dict[str, str] = {}
+    key = ""
+    for line in front.splitlines():
+        begins = _KEY.fullmatch(line)
+        if begins is not None:
+            key = begins[1]
+            fields[key] = _unquoted(begins[2].strip())
+        elif line[:1].isspace() and key:
+            fields[key] = f"{fields[key]}\n{line}".strip()
+    return fields
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text
+
+
+def unmet(
+    about: Metadata, config: Config, environ: Mapping[str, str]
+) -> dict[str, tuple[str, ...]]:
+    """Returns the unmet requirements by kind: `bins`, `anyBins`, `env`, `config`, `os`."""
+    if about.always:
+        return {}
+    needs = about.requires
+    lacking = {
+        "bins": tuple(name for name in needs.bins if shutil.which(name) is None),
+        "anyBins": () if any(map(shutil.which, needs.any_bins)) else needs.any_bins,
+        "env": tuple(variable for variable in needs.env if not environ.get(variable)),
+        "config": tuple(setting for setting in needs.config if not _is_set(config, setting)),
+        "os": () if sys.platform in about.os else about.os,
+    }
+    return {kind: names for kind, names in lacking.items() if names}
+
+
+def missing(about: Metadata, config: Config, environ: Mapping[str, str]) -> list[str]:
+    """Returns the unmet requirements, in words; empty if all are met."""
+    lacking = unmet(about, config, environ)
+    texts = [f"the program {name}" for name in lacking.get("bins", ())]
+    if names := lacking.get("anyBins"):
+        texts.append(f"one of the programs {', '.join(names)}")
+    texts += [f"the variable {variable}" for variable in lacking.get("env", ())]
+    texts += [f"the setting {setting}" for setting in lacking.get("config", ())]
+    if names := lacking.get("os"):
+        texts.append(f"the system {' or '.join(names)}")
+    return texts
+
+
+def _is_set(config: Config, path: str) -> bool:
+    if path == "workspace.dir":  # every agent has one
+        return True
+    tree: Any = config.model_dump(mode="json", by_alias=True)
+    try:
+        value = lookup(tree, parse_key_path(path))
+    except ConfigError:
+        return False
+    return value is not MISSING and bool(value)
