@@ -90,7 +90,7 @@ def _copy(connection: psycopg.Connection, owner: str, vectors: np.ndarray) -> No
 def give(url: str, memory: str) -> None:
     """Lets the server use so much memory to build an index, in every session from now on."""
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"ALTER SYSTEM SET maintenance_work_mem = '{memory}'")  # type: ignore[arg-type]
+        connection.execute(f"ALTER SYSTEM SET maintenance_work_mem = '{memory}'")
         connection.execute("SELECT pg_reload_conf()")
 
 
@@ -138,6 +138,7 @@ async def compare(
             begun = time.perf_counter()
             await usual.find(place, vector, LIMIT)
             times.append((time.perf_counter() - begun) * 1000)
+    size = tenants[0][1] if tenants else size
     way = "index" if size > EXACT_ROWS else "full scan"
     median = f"{statistics.median(times):.1f} ms (p50) by {way}"
     recall = f"{100 * found / wanted:.1f}"
