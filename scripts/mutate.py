@@ -1,6 +1,6 @@
 """Spoils the source, one line at a time, and sees that the tests named for the line fail.
 
-`tests/mutations.toml` lists the patches: a text that stands once in a file, what is put in its
+`tests/mutations` lists the patches, by part: a text that stands once in a file, what is put in its
 place, and the tests that must fail then. Each patch is applied to a copy of the tree, in which its
 tests run. `make mutations` tries them all; `ONLY=words` those whose name, file or reason has the
 words.
@@ -18,14 +18,14 @@ import time
 import tomllib
 import venv
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-LIST: Final = Path("tests/mutations.toml")
+FOLDER: Final = Path("tests/mutations")
 DEADLINE: Final = 420
 """Seconds that the tests of one patch may take; who hangs for longer has noticed it."""
 
@@ -44,14 +44,15 @@ class Patch:
     tests: tuple[str, ...]
 
 
-def patches(text: str) -> list[Patch]:
-    """Returns the patches of a list."""
-    return [
-        Patch(
-            one["name"], tuple(one["of"]), one["file"], one["find"], one["put"], tuple(one["tests"])
-        )
-        for one in tomllib.loads(text)["patch"]
-    ]
+def patches(root: Path = ROOT) -> list[Patch]:
+    """Returns the patches of a tree, file by file in the order of their names."""
+    return [patch for path in sorted((root / FOLDER).glob("*.toml")) for patch in _listed(path)]
+
+
+def _listed(path: Path) -> Iterator[Patch]:
+    for row in tomllib.loads(path.read_text(encoding="utf-8"))["patch"]:
+        of, tests = tuple(row["of"]), tuple(row["tests"])
+        yield Patch(row["name"], of, row["file"], row["find"], row["put"], tests)
 
 
 def fault(patch: Patch, root: Path = ROOT) -> str:
@@ -185,7 +186,7 @@ def main(argv: Sequence[str] | None = None, source: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("only", nargs="*", help="words of a name, a file or a reason")
     words = " ".join(parser.parse_args(argv).only)
-    listed = patches((source / LIST).read_text(encoding="utf-8"))
+    listed = patches(source)
     chosen = [one for one in listed if words in f"{one.name}\n{one.file}\n{' '.join(one.of)}"]
     noticed = 0
     with tempfile.TemporaryDirectory(prefix="skerry-mutate-") as folder:

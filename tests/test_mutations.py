@@ -1,12 +1,12 @@
-"""The patches of tests/mutations.toml can be applied, name tests, and say what those prove."""
+"""The patches of tests/mutations can be applied, name tests, and say what those prove."""
 
 import tomllib
 
-from scripts.mutate import LIST, fault, patches
+from scripts.mutate import fault, patches
 from scripts.requirements import ROOT, rules
 from tests.support.listed import missing
 
-PATCHES = patches((ROOT / LIST).read_text(encoding="utf-8"))
+PATCHES = patches()
 
 
 def proved() -> set[str]:

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from scripts.mutate import LIST as PATCHES
-from scripts.mutate import patches
+from scripts.mutate import FOLDER, patches
 from scripts.requirements import ROOT
 from tests.support.listed import missing
 
@@ -79,8 +78,8 @@ def test_every_test_that_is_named_exists(table: tuple[list[str], dict[str, Entry
 
 def test_what_was_made_again_is_kept_as_a_patch(table: tuple[list[str], dict[str, Entry]]) -> None:
     notes = {name: one.get("failed_before", "") for name, one in table[1].items()}
-    kept = {of for one in patches((ROOT / PATCHES).read_text(encoding="utf-8")) for of in one.of}
-    made = {name for name, note in notes.items() if PATCHES.name in note}
+    kept = {of for one in patches() for of in one.of}
+    made = {name for name, note in notes.items() if FOLDER.as_posix() in note}
     assert made
     assert made - kept == set()
     assert {name for name, note in notes.items() if note.startswith("By import")} - made == set()

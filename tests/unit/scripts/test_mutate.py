@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.mutate import LIST, Copy, Patch, fault, main
+from scripts.mutate import FOLDER, Copy, Patch, fault, main
 
 SOURCE = "def add(a, b):\n    return a + b\n"
 TESTS = """\
@@ -93,7 +93,9 @@ tests = ["tests/test_sums.py::test_sum"]
 """
     wrong = entry.format(what="takes away", put="a - b")
     same = entry.format(what="turns about", put="b + a")
-    (tree / LIST).write_text(wrong + same, encoding="utf-8")
+    (tree / FOLDER).mkdir()
+    (tree / FOLDER / "sums.toml").write_text(wrong, encoding="utf-8")
+    (tree / FOLDER / "words.toml").write_text(same, encoding="utf-8")
     assert main(["takes"], tree) == 0
     assert main([], tree) == 1
     told = capsys.readouterr().out
