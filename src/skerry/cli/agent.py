@@ -12,12 +12,12 @@ from uuid import uuid4
 
 import anyio
 
-from skerry.cli.conversation import NOTHING_TO_RETRY, RETRY
 from skerry.cli.failure import FAILED, TIMED_OUT, complain
 from skerry.cli.images import attachments
 from skerry.cli.render import one_line, plain, show, show_json
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
+from skerry.client.retry import NOTHING_TO_RETRY, RETRY
 from skerry.model.errors import ClientError, GatewayRefusedError, GatewayUnreachableError
 
 COMMAND: Final = "skerry agent"

@@ -5,33 +5,24 @@ import os
 import shlex
 import sys
 from argparse import Namespace
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import anyio
-
+from skerry.cli.config_change import author, change, config_file, report_written
 from skerry.cli.failure import FailedError, complain
 from skerry.cli.render import notice, plain, show, show_json
-from skerry.client.client import GatewayClient
-from skerry.client.discover import find
 from skerry.config import source
 from skerry.config.backup import REJECTED, beside
-from skerry.config.gateway import LOCK
-from skerry.config.load import Loaded, checked, load, load_good, locate
+from skerry.config.load import Loaded, checked, load_good, locate
 from skerry.config.paths import MISSING, lookup, parse_key_path, show_key_path
 from skerry.config.redact import JSON, redact_config
-from skerry.config.reload_rules import needs_restart
 from skerry.config.schema import schema
-from skerry.config.write import Author, Written, set_values, write_text
-from skerry.infra.atomic import make_private, write_atomic
-from skerry.infra.lock import owner
+from skerry.config.write import write_text
+from skerry.infra.atomic import write_atomic
 from skerry.infra.process import NotStartedError, hand_over
-from skerry.model.errors import ClientError, ConfigError, ConfigInvalidError
+from skerry.model.errors import ConfigError, ConfigInvalidError
 
-BY: Final = "skerry config"
 USAGE: Final = 2
-_ADMIN: Final = ("operator.admin",)
 
 
 def run(arguments: Namespace) -> int:
@@ -142,65 +133,6 @@ def _parsed_place(text: str | None) -> tuple[str | int, ...]:
     return parse_key_path(text) if text else ()
 
 
-def change(values: Mapping[str, JSON], *, quiet: bool = False) -> int:
-    """Writes the values into the file and lets a running gateway use it; returns the exit code.
-
-    `quiet` prints only warnings, for commands that print a result of their own.
-    """
-    path = _file()
-    try:
-        return _written(set_values(path, values, author=_author()), quiet=quiet)
-    except ConfigInvalidError as error:
-        if not _sound():
-            raise
-        problems = "; ".join(f"{issue.path}: {issue.message}" for issue in error.issues)
-        remedy = " ".join(dict.fromkeys(issue.remedy for issue in error.issues))
-        return complain(f"Nothing was changed. {problems}", remedy, "skerry config set")
-
-
-def _sound() -> bool:
-    """Returns whether the file can be used as it is, so that a refusal is about the change."""
-    try:
-        load(os.environ, fetch=False)
-    except ConfigInvalidError:
-        return False
-    return True
-
-
-def _written(done: Written, *, quiet: bool = False) -> int:
-    if not done.changed:
-        if not quiet:
-            notice("Nothing changed.")
-        return 0
-    if not quiet:
-        show(f"Changed {', '.join(map(show_key_path, done.changed))} in {done.source.path}.")
-    for issue in done.unknown:
-        notice(f"warning: {plain(str(issue))}")
-    state_dir, _ = locate(os.environ)
-    if owner(state_dir / LOCK) is not None:
-        anyio.run(_tell, done, quiet)
-    return 0
-
-
-async def _tell(done: Written, quiet: bool) -> None:  # noqa: FBT001 - called by anyio.run
-    """Lets the running gateway use the file, and says what needs a restart."""
-    params = {"raw": done.source.raw, "baseHash": done.source.hash}
-    try:
-        async with GatewayClient(find(os.environ), scopes=_ADMIN) as client:
-            answer = await client.request("config.apply", params)
-    except (ClientError, ConfigError) as error:
-        notice(f"The running gateway uses the change after a restart: {plain(str(error))}")
-        return
-    waiting = ", ".join(needs_restart(done.changed))
-    match answer["restart"]:
-        case "automatic":
-            notice(f"The running gateway restarts for {waiting} once no run is in progress.")
-        case "needed":
-            notice(f"The running gateway needs a restart for {waiting}.")
-        case _ if not quiet:
-            notice("The running gateway uses it.")
-
-
 def _validate(arguments: Namespace) -> int:
     state_dir, path = locate(os.environ)
     path = Path(arguments.file).absolute() if arguments.file else path
@@ -233,7 +165,7 @@ def _row(path: str, message: str, remedy: str) -> dict[str, str]:
 
 def _edit() -> int:
     """Opens a copy in the editor; it replaces the file once it passes the check."""
-    path = _file().resolve()
+    path = config_file().resolve()
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     before = path.read_bytes() if path.exists() else b"{\n}\n"
     copy = beside(path, REJECTED)
@@ -256,21 +188,9 @@ def _edit() -> int:
         base = (
             source.Source(path, before.decode("utf-8", "replace")).hash if path.exists() else None
         )
-        done = write_text(path, source.text(copy, after), _author(), base=base)
+        done = write_text(path, source.text(copy, after), author(), base=base)
     except ConfigError as error:
         error.remedy = f"Your text is kept in {copy}; `skerry config edit` continues with it."
         raise
     copy.unlink()
-    return _written(done)
-
-
-def _file() -> Path:
-    state_dir, path = locate(os.environ)
-    make_private(state_dir)
-    make_private(path.parent)
-    return path
-
-
-def _author() -> Author:
-    state_dir, _ = locate(os.environ)
-    return Author(BY, os.environ, state_dir)
+    return report_written(done)

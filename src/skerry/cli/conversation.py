@@ -12,6 +12,7 @@ from skerry.client.client import GatewayClient
 from skerry.client.discover import Address
 from skerry.client.frames import Event
 from skerry.client.models import model_status
+from skerry.client.retry import NOTHING_TO_RETRY, RETRY
 from skerry.infra.backoff import Backoff
 from skerry.infra.supervise import beside
 from skerry.model.errors import ClientError, GatewayRefusedError, GatewayUnreachableError
@@ -19,10 +20,6 @@ from skerry.ports.model import ModelStatus
 
 RUNNING: Final = frozenset({"started", "in_flight", "accepted"})
 ENDS: Final = frozenset({"final", "aborted", "error"})
-RETRY: Final = "/retry"
-"""Command that is answered at once as a message; people wait for the other run."""
-NOTHING_TO_RETRY: Final = "NOTHING_TO_RETRY"
-"""Code with which the gateway refuses it when the last message was answered."""
 _JOINED: Final = "joined"
 """The answer was given to another message, which this one had entered."""
 CUT: Final = "the gateway was interrupted; it answers again"

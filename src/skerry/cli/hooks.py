@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from skerry.cli.config import change
+from skerry.cli.config_change import change
 from skerry.cli.failure import FailedError, complain
 from skerry.cli.render import one_line, show, show_json, styled
 from skerry.config.load import load_good

@@ -13,7 +13,7 @@ import anyio
 
 from skerry.app.build import open_state
 from skerry.cli.render import notice, one_line, show, show_json, table
-from skerry.cli.transcript_files import Folder, archived_as, files
+from skerry.cli.transcript_files import Folder, archived_as, broken_lines, files
 from skerry.config.load import load
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import ClientError, InvalidSessionKeyError
@@ -160,10 +160,3 @@ def left_out(report: TranscriptReport) -> Iterator[str]:
     for kind, number in sorted(report.left_out.items()):
         yield f"{number} {kind} left out"
     yield from broken_lines(report)
-
-
-def broken_lines(report: TranscriptReport) -> Iterator[str]:
-    """Yields the lines of a file that cannot be read, and why."""
-    yield from report.broken
-    if report.broken_lines > len(report.broken):
-        yield f"{report.broken_lines - len(report.broken)} more lines cannot be read"

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec import to_builtins
 
-from skerry.cli.config import change
+from skerry.cli.config_change import change
 from skerry.cli.failure import FailedError
 from skerry.cli.render import notice, one_line, plain, show, show_json, styled
 from skerry.config.load import load_good

@@ -9,7 +9,13 @@ from typing import Final
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.session import Archived
 from skerry.sessions import mapped
-from skerry.sessions.importing import FormatError, ImportedSession, header, owned
+from skerry.sessions.importing import (
+    FormatError,
+    ImportedSession,
+    TranscriptReport,
+    header,
+    owned,
+)
 from skerry.store.importing import Incoming
 
 NAME: Final = re.compile(r".{1,255}\.jsonl(?:\.(reset|deleted)\..{1,255})?")
@@ -102,3 +108,10 @@ def files(path: Path) -> Iterator[Path]:
     yield from sorted(
         file for file in path.iterdir() if file.is_file() and NAME.fullmatch(file.name)
     )
+
+
+def broken_lines(report: TranscriptReport) -> Iterator[str]:
+    """Yields the lines of a file that cannot be read, and why."""
+    yield from report.broken
+    if report.broken_lines > len(report.broken):
+        yield f"{report.broken_lines - len(report.broken)} more lines cannot be read"

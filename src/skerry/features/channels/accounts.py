@@ -9,9 +9,9 @@ from skerry.config.channels import DEFAULT, AccountName, ChannelAccount, Channel
 from skerry.config.expand import Expanded
 from skerry.config.paths import MISSING, KeyPath, replaced
 from skerry.config.source import Source
+from skerry.gateway.config_writes import written
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError
-from skerry.gateway.methods.config import written
 from skerry.infra.channels import PLATFORMS, Platform
 from skerry.infra.spelling import spelt_like
 from skerry.model.errors import ConfigError

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import anyio
 
-from skerry.cli.config import change
+from skerry.cli.config_change import change
 from skerry.cli.failure import FailedError
 from skerry.cli.render import notice, one_line, show, show_json, table
 from skerry.client.client import GatewayClient

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from skerry.cli.imports import broken_lines
 from skerry.cli.render import notice, one_line, show, show_json, styled, table
+from skerry.cli.transcript_files import broken_lines
 from skerry.config.openclaw import Unmapped
 from skerry.config.proposal import KeyOutcome, ProposedKey
 from skerry.sessions.importing import ImportedSession

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import anyio
 import msgspec
 
-from skerry.cli.config import change
+from skerry.cli.config_change import change
 from skerry.cli.failure import FailedError
 from skerry.cli.render import notice, show, show_json
 from skerry.config.load import STATE_DIR, load_good, locate

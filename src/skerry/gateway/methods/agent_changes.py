@@ -11,10 +11,10 @@ from skerry.config.expand import Expanded
 from skerry.config.remote_write_policy import AGENTS
 from skerry.config.root import Config
 from skerry.config.source import Source
+from skerry.gateway.config_writes import written
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.gateway.methods import overrides
-from skerry.gateway.methods.config import written
 from skerry.infra.atomic import make_private
 from skerry.model.ids import MAIN_AGENT, AgentId, SessionKey, agent_id
 

@@ -8,7 +8,6 @@ import msgspec
 from pydantic import Field
 
 from skerry import __version__
-from skerry.config.check import LACKING, NO_EFFECT, UNKNOWN
 from skerry.config.client_view import (
     ClientView,
     as_object,
@@ -23,18 +22,15 @@ from skerry.config.expand import Expanded
 from skerry.config.paths import show_key_path
 from skerry.config.redact import public, redact_config
 from skerry.config.reload_rules import needs_restart
-from skerry.config.remote_write_policy import Pattern
 from skerry.config.schema import for_forms
 from skerry.config.source import MAX_BYTES, Source
-from skerry.gateway.configuration import WRITES, Applied, ConfigFile
-from skerry.gateway.frames import ErrorCode, Json
+from skerry.gateway.config_writes import Edit, applied, invalid_config, issue_row, written
+from skerry.gateway.configuration import Applied, ConfigFile
+from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, NoParams, Params, RefusedError
 from skerry.infra.clock import iso
 from skerry.model.errors import (
     ConfigInvalidError,
-    ConfigIssue,
-    ConfigProtectedError,
-    ConfigRewriteError,
 )
 
 _HASH_REQUIRED: Final = "config base hash required; re-run config.get and retry"
@@ -43,7 +39,6 @@ _HINTS: Final = {
     "needed": "Restart the gateway for: {}.",
     "automatic": "The gateway restarts for {} once no run is under way.",
 }
-_UNRECOGNISED: Final = frozenset({UNKNOWN, NO_EFFECT, LACKING})
 
 Raw = Annotated[str, Field(min_length=1, max_length=MAX_BYTES)]
 BaseHash = Annotated[str, Field(min_length=1, max_length=128)]
@@ -92,8 +87,8 @@ async def config_get(call: Call, _params: NoParams) -> Json:
         "config": view.config,
         "valid": not file.issues,
         "hash": _hash(call, file.source),
-        "issues": [_issue(issue) for issue in file.issues],
-        "warnings": [_issue(issue) for issue in file.loaded.warnings] if file.loaded else [],
+        "issues": [issue_row(issue) for issue in file.issues],
+        "warnings": [issue_row(issue) for issue in file.loaded.warnings] if file.loaded else [],
         "legacyIssues": [],
     }
     if call.protocol >= 4:  # noqa: PLR2004 - the version that has these
@@ -152,7 +147,7 @@ async def _replace(call: Call, params: SetParams, method: str) -> Json:
     file = await _checked_file(call, params)
     tree = _parsed(call, params, file)
     if method == "config.apply" and file.expanded and tree == file.source.parsed:
-        return _applied(call, await _guarded(call, call.context.configuration.reload()), method)
+        return _applied(call, await applied(call, call.context.configuration.reload()), method)
     view = _view(call, file)
 
     def edit(before: Source, expanded: Expanded) -> dict[str, Any]:
@@ -183,44 +178,11 @@ def _parsed(call: Call, params: SetParams, file: ConfigFile) -> dict[str, Any]:
     try:
         return as_object(params.raw, str(file.source.path))
     except ConfigInvalidError as error:
-        raise _invalid(call, error) from None
+        raise invalid_config(call, error) from None
 
 
-async def _write(call: Call, edit: Any, method: str) -> Json:
+async def _write(call: Call, edit: Edit, method: str) -> Json:
     return _applied(call, await written(call, edit, method), method)
-
-
-async def written(call: Call, edit: Any, method: str, *, also: tuple[Pattern, ...] = ()) -> Applied:
-    """Writes and applies the tree that `edit` returns; failures become refusals.
-
-    With `also`, keys that the method itself changes, no rate limit of clients holds.
-    """
-    now = call.context.clock.now_ms()
-    wait = 0 if also else call.context.config_writes.wait_ms(call.device_id or "", now)
-    if wait:
-        seconds = -(-wait // 1000)
-        raise RefusedError(
-            f"rate limit exceeded for {method}; retry after {seconds}s",
-            code=ErrorCode.UNAVAILABLE,
-            details={"method": method, "limit": f"{WRITES} per 60s", "retryAfterMs": wait},
-            retryable=True,
-        )
-    change = call.context.configuration.edit(edit, method, also=also)
-    return await _guarded(call, change)
-
-
-async def _guarded(call: Call, change: Any) -> Applied:
-    try:
-        applied: Applied = await change
-    except ConfigInvalidError as error:
-        raise _invalid(call, error) from None
-    except ConfigProtectedError as error:
-        details = {"code": error.code, "paths": list(error.places), "remedy": error.remedy}
-        raise RefusedError(f"{error} {error.remedy}", details=details) from None
-    except ConfigRewriteError as error:
-        error.remedy = "Edit the file by hand, or remove its comments."
-        raise
-    return applied
 
 
 def _applied(call: Call, applied: Applied, method: str) -> Json:
@@ -273,22 +235,6 @@ def _hash(call: Call, read: Source) -> str:
     if call.protocol < 4:  # noqa: PLR2004 - the version that has 64 hex digits
         return keyed_hex(call.context.configuration.hash_key, read.raw)
     return keyed_hash(call.context.configuration.hash_key, read.raw)
-
-
-def _invalid(call: Call, error: ConfigInvalidError) -> RefusedError:
-    issues = [_issue(issue) for issue in error.issues]
-    message = "invalid config"
-    if call.protocol >= 4 and issues:  # noqa: PLR2004 - the version that says more
-        message += f": {issues[0]['path'] or '<root>'}: {issues[0]['message']}"
-    return RefusedError(message, details={"issues": issues})
-
-
-def _issue(issue: ConfigIssue) -> dict[str, str]:
-    """Returns the issue as clients expect it: an unknown key is an issue of its section."""
-    if issue.message in _UNRECOGNISED:
-        section, _, key = issue.path.rpartition(".")
-        return {"path": section, "message": f'Unrecognized key: "{key}"', "remedy": issue.remedy}
-    return {"path": issue.path, "message": issue.message, "remedy": issue.remedy}
 
 
 def _text(tree: Json) -> str:

@@ -1,15 +1,13 @@
-"""Methods of plugins and commands: `plugins.list`, `commands.list`, and those of plugins."""
+"""The method `commands.list`, and the methods that plugins registered."""
 
 from collections.abc import Coroutine
 from typing import Any, Final, Literal
 
-import msgspec
 from pydantic import BaseModel
 
 from skerry.commands.table import Argument, Command
 from skerry.gateway.frames import Json
-from skerry.gateway.late import plugin_http
-from skerry.gateway.method import Call, Method, Name, NoParams, Params
+from skerry.gateway.method import Call, Method, Name, Params
 from skerry.model.rights import Rights
 from skerry.sdk.methods import GatewayMethod, MethodCall
 
@@ -62,45 +60,6 @@ def _argument(argument: Argument) -> Json:
     return shown
 
 
-def plugins_list(call: Call, _: NoParams) -> Json:
-    """Returns the plugins of the configuration, their registrations, and the state of those."""
-    plugins = call.context.plugins
-    if plugins is None:
-        return {"plugins": []}
-    failing = [msgspec.to_builtins(handler) for handler in plugins.handlers() if handler.failures]
-    return {
-        "plugins": [
-            msgspec.to_builtins(report)
-            | {"failures": [failed for failed in failing if failed["plugin"] == report.id]}
-            | {"changed": plugins.changed(report)}
-            for report in plugins.reports
-        ]
-    }
-
-
-async def plugins_check(call: Call, _: NoParams) -> Json:
-    """Runs the checks that plugins brought; returns what they found."""
-    plugins = call.context.plugins
-    return {"checks": msgspec.to_builtins(await plugins.checks()) if plugins else []}
-
-
-def plugins_panels(call: Call, _: NoParams) -> Json:
-    """Returns the panels that plugins added to the page, each with the address of its module."""
-    plugins = call.context.plugins
-    if plugins is None or not plugins.panels:
-        return {"panels": []}
-    return {
-        "panels": [
-            {
-                "plugin": panel.plugin,
-                "title": panel.title,
-                "url": plugin_http.panel_url(call.context, panel) + "panel.js",
-            }
-            for panel in plugins.panels
-        ]
-    }
-
-
 def method(registered: GatewayMethod) -> Method[BaseModel]:
     """Returns a plugin's method as one of ours."""
 
@@ -115,9 +74,4 @@ async def _call(registered: GatewayMethod, call: Call, params: BaseModel) -> Jso
     return answer
 
 
-METHODS: Final = (
-    Method("commands.list", CommandsListParams, commands_list),
-    Method("plugins.check", NoParams, plugins_check),
-    Method("plugins.panels", NoParams, plugins_panels),
-    Method("plugins.list", NoParams, plugins_list),
-)
+METHODS: Final = (Method("commands.list", CommandsListParams, commands_list),)

@@ -1,0 +1,99 @@
+"""Changes values of the configuration file, and lets a running gateway use them."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from skerry.cli.failure import complain
+from skerry.cli.render import notice, plain, show
+from skerry.client.client import GatewayClient
+from skerry.client.discover import find
+from skerry.config.gateway import LOCK
+from skerry.config.load import load, locate
+from skerry.config.paths import show_key_path
+from skerry.config.redact import JSON
+from skerry.config.reload_rules import needs_restart
+from skerry.config.write import Author, Written, set_values
+from skerry.infra.atomic import make_private
+from skerry.infra.lock import owner
+from skerry.model.errors import ClientError, ConfigError, ConfigInvalidError
+
+BY: Final = "skerry config"
+_ADMIN: Final = ("operator.admin",)
+
+
+def change(values: Mapping[str, JSON], *, quiet: bool = False) -> int:
+    """Writes the values into the file and lets a running gateway use it; returns the exit code.
+
+    `quiet` prints only warnings, for commands that print a result of their own.
+    """
+    path = config_file()
+    try:
+        return report_written(set_values(path, values, author=author()), quiet=quiet)
+    except ConfigInvalidError as error:
+        if not _sound():
+            raise
+        problems = "; ".join(f"{issue.path}: {issue.message}" for issue in error.issues)
+        remedy = " ".join(dict.fromkeys(issue.remedy for issue in error.issues))
+        return complain(f"Nothing was changed. {problems}", remedy, "skerry config set")
+
+
+def _sound() -> bool:
+    """Returns whether the file can be used as it is, so that a refusal is about the change."""
+    try:
+        load(os.environ, fetch=False)
+    except ConfigInvalidError:
+        return False
+    return True
+
+
+def report_written(done: Written, *, quiet: bool = False) -> int:
+    """Prints what was changed, and lets a running gateway use it; returns the exit code."""
+    if not done.changed:
+        if not quiet:
+            notice("Nothing changed.")
+        return 0
+    if not quiet:
+        show(f"Changed {', '.join(map(show_key_path, done.changed))} in {done.source.path}.")
+    for issue in done.unknown:
+        notice(f"warning: {plain(str(issue))}")
+    state_dir, _ = locate(os.environ)
+    if owner(state_dir / LOCK) is not None:
+        anyio.run(_tell, done, quiet)
+    return 0
+
+
+async def _tell(done: Written, quiet: bool) -> None:  # noqa: FBT001 - called by anyio.run
+    """Lets the running gateway use the file, and says what needs a restart."""
+    params = {"raw": done.source.raw, "baseHash": done.source.hash}
+    try:
+        async with GatewayClient(find(os.environ), scopes=_ADMIN) as client:
+            answer = await client.request("config.apply", params)
+    except (ClientError, ConfigError) as error:
+        notice(f"The running gateway uses the change after a restart: {plain(str(error))}")
+        return
+    waiting = ", ".join(needs_restart(done.changed))
+    match answer["restart"]:
+        case "automatic":
+            notice(f"The running gateway restarts for {waiting} once no run is in progress.")
+        case "needed":
+            notice(f"The running gateway needs a restart for {waiting}.")
+        case _ if not quiet:
+            notice("The running gateway uses it.")
+
+
+def config_file() -> Path:
+    """Returns the path of the file, whose folders exist then."""
+    state_dir, path = locate(os.environ)
+    make_private(state_dir)
+    make_private(path.parent)
+    return path
+
+
+def author() -> Author:
+    """Returns the author that the file names of changes by this command."""
+    state_dir, _ = locate(os.environ)
+    return Author(BY, os.environ, state_dir)
