@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry.cli.render import plain
-from skerry.cli.transcripts import Transcript, as_markdown
+from skerry.features.sessions.cli_transcripts import Transcript, as_markdown
 from skerry.model.message import AssistantMessage, UserMessage
 from skerry.sessions.markdown import read_markdown
 

@@ -4,7 +4,7 @@ from skerry.cli.options import Add, command
 from skerry.infra.features import FEATURES, Feature
 
 GROUPS = (
-    ("talk", ("chat", "agent", "sessions")),
+    ("talk", ("chat", "agent")),
     ("the gateway", ("gateway", "open", "status", "logs", "update")),
     ("its state", ("files",)),
     ("people and platforms", ()),

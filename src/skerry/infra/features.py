@@ -125,7 +125,7 @@ FEATURES = (
     Feature("queue"),
     Feature("replies"),
     Feature("retention"),
-    Feature("sessions"),
+    Feature("sessions", ("talk", "list, read, name, delete and restore conversations")),
     Feature(
         "heartbeat",
         ("by itself", "show and switch the checks that agents do by themselves"),

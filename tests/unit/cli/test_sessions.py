@@ -92,7 +92,7 @@ async def test_a_compacted_conversation_is_exported_with_its_summaries(tmp_path:
 async def test_a_long_conversation_is_exported_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("skerry.cli.transcripts.PAGE", 3)
+    monkeypatch.setattr("skerry.features.sessions.cli_transcripts.PAGE", 3)
     async with running_gateway(home=tmp_path) as gateway:
         for number in range(5):
             await said(gateway, f"m{number}")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from skerry.cli.transcripts import Transcript, as_markdown, as_text
+from skerry.features.sessions.cli_transcripts import Transcript, as_markdown, as_text
 
 
 def said(role: str, *texts: str, **more: Any) -> dict[str, Any]:

@@ -1,10 +1,19 @@
-"""Registers the commands on conversations."""
+"""Registers the methods and commands on conversations."""
 
-from skerry.policy.access import READERS
+from skerry.policy.access import ADMINS, READERS
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
     """Registers what the feature consists of."""
+    needs = {
+        "sessions.delete": ADMINS,
+        "sessions.describe": READERS,
+        "sessions.list": READERS,
+        "sessions.preview": READERS,
+        "sessions.prune": ADMINS,
+        "sessions.resolve": READERS,
+        "sessions.taint": READERS,
+    }
+    api.methods(needs, "methods:METHODS")
     api.commands("commands:commands")
-    api.methods({"sessions.taint": READERS}, "taint_methods:METHODS")

@@ -11,12 +11,12 @@ from typing import Any, Final
 import anyio
 
 from skerry.app.build import open_state
-from skerry.cli import transcripts
 from skerry.cli.render import notice, one_line, show, show_json, table
-from skerry.cli.transcripts import Transcript
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.config.load import load
+from skerry.features.sessions import cli_transcripts as transcripts
+from skerry.features.sessions.cli_transcripts import Transcript
 from skerry.infra.atomic import write_atomic
 from skerry.model.errors import ClientError, GatewayUnreachableError
 

@@ -8,10 +8,11 @@ import msgspec
 from pydantic import Field
 
 from skerry.commands.table import CommandCall, tell_command
+from skerry.features.sessions import shelving
 from skerry.gateway.frames import Json
 from skerry.gateway.idempotency import once
 from skerry.gateway.method import Call, Method, Name, OnceParams, RefusedError
-from skerry.gateway.methods import overrides, rows, shelving
+from skerry.gateway.methods import overrides, rows
 from skerry.gateway.methods.labels import Label, check_free
 from skerry.hooks.events import WEBCHAT
 from skerry.model.ids import SessionId, SessionKey
