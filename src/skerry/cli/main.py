@@ -148,7 +148,6 @@ def _parts() -> dict[str | None, Callable[[Add], object]]:
         "agent": _agent,
         "prompt": parsing_extensions.prompt,
         "files": parsing_extensions.files,
-        "config": _config,
         "logs": _logs,
         "plugins": parsing_extensions.plugins,
         "hooks": parsing_extensions.hooks,
@@ -217,32 +216,6 @@ def _agent(add: Add) -> None:
 def _said(parser: ArgumentParser, image: str) -> None:
     parser.add_argument("--image", action="append", default=[], metavar="FILE", help=image)
     parser.add_argument("--thinking", choices=THINKING, help="reasoning effort of the model")
-
-
-def _config(add: Add) -> None:
-    add = group(add, "config", "show, change and check the configuration")
-
-    def action(name: str, text: str) -> ArgumentParser:
-        return command(add, name, "config", text)
-
-    get = output(action("get", "print the effective values, defaults too; secrets are hidden"))
-    get.add_argument("place", metavar="PATH", nargs="?", help="such as agents.list[0].name")
-    get.add_argument("--reveal", action="store_true", help="print secrets too")
-    change = action("set", "set one value")
-    change.add_argument("place", metavar="PATH", help="such as agents.defaults.timeoutSeconds")
-    change.add_argument("value", metavar="VALUE", help="JSON5, else a text; - reads stdin")
-    change.add_argument(
-        "--json", dest="strict", action="store_true", help="refuse a value that is not JSON"
-    )
-    output(action("unset", "remove one value")).add_argument("place", metavar="PATH")
-    validate = output(action("validate", "check the file and print all errors"))
-    validate.add_argument("file", metavar="FILE", nargs="?", help="file to check instead")
-    action("schema", "print the JSON Schema of the file")
-    action("edit", "edit the file in $EDITOR; it is checked before it is used")
-    action("path", "print the path of the file")
-    text = "convert an older file to the keys of this version"
-    migrate = output(command(add, "migrate", "migrate", text))
-    migrate.add_argument("--apply", action="store_true", help="write the file; the old one is kept")
 
 
 def _update(add: Add) -> None:

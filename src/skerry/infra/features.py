@@ -58,6 +58,7 @@ FEATURES = (
         registers=False,
     ),
     Feature("service", ("the gateway", "keep the gateway running as a systemd user service")),
+    Feature("config", ("what it uses", "show, change and check the configuration")),
     Feature("models", ("what it uses", "show and choose the model")),
     Feature(
         "credentials",
@@ -120,7 +121,6 @@ FEATURES = (
         ("what agents may do", "find settings and file modes that open this installation"),
         registers=False,
     ),
-    Feature("config"),
     Feature("prompt"),
     Feature("queue"),
     Feature("replies"),

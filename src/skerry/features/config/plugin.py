@@ -1,8 +1,15 @@
-"""Registers the commands on the configuration."""
+"""Registers the methods and commands on the configuration."""
 
+from skerry.policy.access import ADMINS, READERS
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
     """Registers what the feature consists of."""
+    needs = {
+        "config.apply": ADMINS,
+        "config.get": READERS,
+        "config.schema": ADMINS,
+    }
+    api.methods(needs, "methods:METHODS")
     api.commands("commands:commands")

@@ -7,7 +7,6 @@ from skerry.gateway.methods import (
     agent_changes,
     agent_files,
     agents,
-    config,
     extension,
     fences,
     logs,
@@ -37,6 +36,5 @@ METHODS: Final[tuple[Method[Any], ...]] = (
     *stubs.METHODS,
     *polled.METHODS,
     *extension.METHODS,
-    *config.METHODS,
     *nodes.METHODS,
 )
