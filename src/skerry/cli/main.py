@@ -146,7 +146,6 @@ def _parts() -> dict[str | None, Callable[[Add], object]]:
         "open": _open,
         "chat": _chat,
         "agent": _agent,
-        "prompt": parsing_extensions.prompt,
         "files": parsing_extensions.files,
         "logs": _logs,
         "plugins": parsing_extensions.plugins,

@@ -1,14 +1,6 @@
 """The parsers of the commands about prompts, fenced files, plugins and hooks."""
 
-from skerry.cli.options import Add, command, group, output, reach, session
-
-
-def prompt(add: Add) -> None:
-    """Adds `skerry prompt`."""
-    add = group(add, "prompt", "show the prompt of a conversation")
-    shown = command(add, "show", "prompt", "print the system prompt, or what its parts cost")
-    shown.add_argument("--sizes", action="store_true", help="the parts: characters, tokens, share")
-    output(session(reach(shown)))
+from skerry.cli.options import Add, command, group, output, reach
 
 
 def files(add: Add) -> None:

@@ -58,6 +58,7 @@ FEATURES = (
         registers=False,
     ),
     Feature("service", ("the gateway", "keep the gateway running as a systemd user service")),
+    Feature("prompt", ("what it uses", "show the prompt of a conversation")),
     Feature("config", ("what it uses", "show, change and check the configuration")),
     Feature("models", ("what it uses", "show and choose the model")),
     Feature(
@@ -121,7 +122,6 @@ FEATURES = (
         ("what agents may do", "find settings and file modes that open this installation"),
         registers=False,
     ),
-    Feature("prompt"),
     Feature("queue"),
     Feature("replies"),
     Feature("retention"),

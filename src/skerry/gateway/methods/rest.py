@@ -16,7 +16,6 @@ from skerry.gateway.methods import (
     nodes,
     plugins,
     polled,
-    prompt,
     stubs,
     system_events,
 )
@@ -31,7 +30,6 @@ METHODS: Final[tuple[Method[Any], ...]] = (
     *markdown.METHODS,
     *fences.METHODS,
     *system_events.METHODS,
-    *prompt.METHODS,
     *logs.METHODS,
     *stubs.METHODS,
     *polled.METHODS,
