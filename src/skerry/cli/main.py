@@ -149,7 +149,6 @@ def _parts() -> dict[str | None, Callable[[Add], object]]:
         "files": parsing_extensions.files,
         "logs": _logs,
         "plugins": parsing_extensions.plugins,
-        "hooks": parsing_extensions.hooks,
         "update": _update,
         "completion": _completion,
     }

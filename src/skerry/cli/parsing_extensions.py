@@ -49,21 +49,3 @@ def plugins(add: Add) -> None:
     new.add_argument("name", metavar="NAME", help="its id, which names its folder: a-z, 0-9, -, _")
     new.add_argument("--dir", default=".", metavar="DIR", help="where (default: here)")
     output(new)
-
-
-def hooks(add: Add) -> None:
-    """Adds `skerry hooks`."""
-    add = group(add, "hooks", "list, enable and disable programs that run at events")
-    for name, text in (
-        ("list", "list the hooks and their state"),
-        ("info", "show one hook"),
-        ("check", "show unmet requirements of the enabled hooks"),
-        ("enable", "enable a hook from the next start"),
-        ("disable", "disable a hook from the next start"),
-    ):
-        parser = command(add, name, "hooks", text)
-        if name not in {"list", "check"}:
-            parser.add_argument("name", metavar="HOOK")
-        if name == "enable":
-            parser.add_argument("--pin", action="store_true", help="load only the present content")
-        output(parser)

@@ -60,6 +60,11 @@ FEATURES = (
     Feature("service", ("the gateway", "keep the gateway running as a systemd user service")),
     Feature("prompt", ("what it uses", "show the prompt of a conversation")),
     Feature("config", ("what it uses", "show, change and check the configuration")),
+    Feature(
+        "hooks",
+        ("what it uses", "list, enable and disable programs that run at events"),
+        registers=False,
+    ),
     Feature("models", ("what it uses", "show and choose the model")),
     Feature(
         "credentials",

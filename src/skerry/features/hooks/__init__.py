@@ -1,0 +1,1 @@
+"""Lists the programs that run at events, and switches them on and off."""
