@@ -10,7 +10,7 @@ GROUPS = (
     ("people and platforms", ()),
     ("by itself", ()),
     ("what agents may do", ()),
-    ("what it uses", ("plugins",)),
+    ("what it uses", ()),
     ("this shell", ("completion",)),
 )
 """The commands of the kernel as the help lists them; those of features follow in each group."""

@@ -148,7 +148,6 @@ def _parts() -> dict[str | None, Callable[[Add], object]]:
         "agent": _agent,
         "files": parsing_extensions.files,
         "logs": _logs,
-        "plugins": parsing_extensions.plugins,
         "update": _update,
         "completion": _completion,
     }

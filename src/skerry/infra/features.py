@@ -60,6 +60,7 @@ FEATURES = (
     Feature("service", ("the gateway", "keep the gateway running as a systemd user service")),
     Feature("prompt", ("what it uses", "show the prompt of a conversation")),
     Feature("config", ("what it uses", "show, change and check the configuration")),
+    Feature("plugins", ("what it uses", "list, install, switch and create plugins")),
     Feature(
         "hooks",
         ("what it uses", "list, enable and disable programs that run at events"),

@@ -9,8 +9,8 @@ import anyio.to_thread
 import pytest
 
 from skerry.cli.main import main
-from skerry.cli.plugin_new import create
 from skerry.features.doctor.running import plugins
+from skerry.features.plugins.cli_new import create
 from skerry.model.errors import PluginError
 from skerry.plugins.packages import read_plugin
 from skerry.ports.checks import Level

@@ -1,0 +1,1 @@
+"""Lists, installs, switches and creates plugins."""
