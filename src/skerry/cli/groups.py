@@ -6,7 +6,7 @@ from skerry.infra.features import FEATURES, Feature
 GROUPS = (
     ("talk", ("chat", "agent")),
     ("the gateway", ("gateway", "open", "status", "logs", "update")),
-    ("its state", ("files",)),
+    ("its state", ()),
     ("people and platforms", ()),
     ("by itself", ()),
     ("what agents may do", ()),

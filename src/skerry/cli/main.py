@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import TypeVar
 
 from skerry import __version__
-from skerry.cli import parsing_extensions
 from skerry.cli.groups import feature, groups
 from skerry.cli.meant import Parser, WrongUsageError
 from skerry.cli.options import (
@@ -146,7 +145,6 @@ def _parts() -> dict[str | None, Callable[[Add], object]]:
         "open": _open,
         "chat": _chat,
         "agent": _agent,
-        "files": parsing_extensions.files,
         "logs": _logs,
         "update": _update,
         "completion": _completion,

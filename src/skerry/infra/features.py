@@ -42,6 +42,11 @@ class Feature:
 
 
 FEATURES = (
+    Feature(
+        "fences",
+        ("its state", "list and trust files that a prompt includes as data only"),
+        command="files",
+    ),
     Feature("memory", ("its state", "search, read and edit the memory of agents")),
     Feature("usage", ("its state", "show the tokens and costs of model calls")),
     Feature("outbox", ("its state", "list, show, retry and drop undelivered replies")),

@@ -1,17 +1,21 @@
-"""The parsers of the commands about prompts, fenced files, plugins and hooks."""
+"""The parser of `skerry files`."""
 
-from skerry.cli.options import Add, command, group, output, reach
+from argparse import ArgumentParser
+
+from skerry.cli.options import command, output, reach, subcommands
+
+_RUN = "skerry.features.fences.cli_run"
 
 
-def files(add: Add) -> None:
-    """Adds `skerry files`."""
-    add = group(add, "files", "list and trust files that a prompt includes as data only")
+def add(group: ArgumentParser) -> None:
+    """Adds what is beneath `skerry files`."""
+    add = subcommands(group)
     for name, text in (
         ("list", "list these files, with their writers and the reasons"),
         ("show", "print a file and its record"),
         ("trust", "trust the present content of a file"),
     ):
-        parser = command(add, name, "files", text)
+        parser = command(add, name, _RUN, text)
         if name != "list":
             parser.add_argument("path", metavar="PATH", help="in the workspace")
         if name == "trust":

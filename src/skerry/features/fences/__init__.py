@@ -1,0 +1,1 @@
+"""Lists the files that a prompt includes as data only, and lets a person trust them."""
