@@ -5,7 +5,7 @@ from skerry.infra.features import FEATURES, Feature
 
 GROUPS = (
     ("talk", ("chat", "agent")),
-    ("the gateway", ("gateway", "open", "status", "logs", "update")),
+    ("the gateway", ("gateway", "open", "status", "update")),
     ("its state", ()),
     ("people and platforms", ()),
     ("by itself", ()),

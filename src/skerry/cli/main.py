@@ -145,7 +145,6 @@ def _parts() -> dict[str | None, Callable[[Add], object]]:
         "open": _open,
         "chat": _chat,
         "agent": _agent,
-        "logs": _logs,
         "update": _update,
         "completion": _completion,
     }
@@ -224,16 +223,3 @@ def _completion(add: Add) -> None:
     parser = command(add, "completion", "completion", text)
     parser.add_argument("shell", choices=["bash", "zsh", "fish", "tcsh"])
     parser.epilog = 'bash: eval "$(skerry completion bash)"'
-
-
-def _logs(add: Add) -> None:
-    logs = command(add, "logs", "logs", "print the log of the gateway, running or not")
-    logs.add_argument("--follow", action="store_true", help="print new lines until Ctrl-C")
-    logs.add_argument(
-        "--lines",
-        type=whole(1, 5000),
-        default=100,
-        metavar="N",
-        help="lines to print first (default: 100)",
-    )
-    output(reach(logs))

@@ -57,6 +57,7 @@ FEATURES = (
         command="import",
         registers=False,
     ),
+    Feature("logs", ("the gateway", "print the log of the gateway, running or not")),
     Feature(
         "doctor",
         ("the gateway", "check this installation and print remedies"),

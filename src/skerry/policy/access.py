@@ -141,7 +141,6 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "config.set": ADMINS,
         "health": READERS,
         "exec.approval.resolve": APPROVERS,
-        "logs.tail": READERS,
         "markdown.render": READERS,
         "models.configure": ADMINS,
         "models.list": READERS,

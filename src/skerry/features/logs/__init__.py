@@ -1,0 +1,1 @@
+"""Shows the log of the gateway, running or not."""
