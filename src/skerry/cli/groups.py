@@ -5,7 +5,7 @@ from skerry.infra.features import FEATURES, Feature
 
 GROUPS = (
     ("talk", ("chat", "agent")),
-    ("the gateway", ("gateway", "open", "status", "update")),
+    ("the gateway", ("gateway", "open", "status")),
     ("its state", ()),
     ("people and platforms", ()),
     ("by itself", ()),

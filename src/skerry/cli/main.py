@@ -145,7 +145,6 @@ def _parts() -> dict[str | None, Callable[[Add], object]]:
         "open": _open,
         "chat": _chat,
         "agent": _agent,
-        "update": _update,
         "completion": _completion,
     }
 
@@ -210,12 +209,6 @@ def _agent(add: Add) -> None:
 def _said(parser: ArgumentParser, image: str) -> None:
     parser.add_argument("--image", action="append", default=[], metavar="FILE", help=image)
     parser.add_argument("--thinking", choices=THINKING, help="reasoning effort of the model")
-
-
-def _update(add: Add) -> None:
-    add = group(add, "update", "check for a newer version")
-    text = "ask the origin of this installation for a newer version; change nothing"
-    output(command(add, "check", "update", text))
 
 
 def _completion(add: Add) -> None:

@@ -58,6 +58,7 @@ FEATURES = (
         registers=False,
     ),
     Feature("logs", ("the gateway", "print the log of the gateway, running or not")),
+    Feature("update", ("the gateway", "check for a newer version"), registers=False),
     Feature(
         "doctor",
         ("the gateway", "check this installation and print remedies"),
