@@ -135,6 +135,7 @@ FEATURES = (
         ("what agents may do", "find settings and file modes that open this installation"),
         registers=False,
     ),
+    Feature("agents"),
     Feature("queue"),
     Feature("replies"),
     Feature("retention"),

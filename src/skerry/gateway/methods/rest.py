@@ -4,8 +4,6 @@ from typing import Any, Final
 
 from skerry.gateway.method import Method
 from skerry.gateway.methods import (
-    agent_changes,
-    agent_files,
     agents,
     extension,
     markdown,
@@ -19,8 +17,6 @@ from skerry.gateway.methods import (
 
 METHODS: Final[tuple[Method[Any], ...]] = (
     *agents.METHODS,
-    *agent_changes.METHODS,
-    *agent_files.METHODS,
     *models.METHODS,
     *model_choice.METHODS,
     *markdown.METHODS,

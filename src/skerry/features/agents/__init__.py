@@ -1,0 +1,1 @@
+"""Creates, changes and deletes agents, and edits the files that their prompts read."""
