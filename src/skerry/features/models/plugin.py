@@ -1,9 +1,18 @@
-"""Registers the models: their commands, and what `skerry doctor` says of them."""
+"""Registers the models: their methods, commands, and what `skerry doctor` says of them."""
 
+from skerry.policy.access import ADMINS, READERS
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
     """Registers what the feature consists of."""
+    needs = {
+        "models.configure": ADMINS,
+        "models.offered": ADMINS,
+        "models.status": READERS,
+        "models.trust": ADMINS,
+        "models.use": ADMINS,
+    }
+    api.methods(needs, "methods:METHODS")
     api.check("checks:answering")
     api.commands("commands:commands")

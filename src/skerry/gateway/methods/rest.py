@@ -7,7 +7,6 @@ from skerry.gateway.methods import (
     agents,
     extension,
     markdown,
-    model_choice,
     models,
     nodes,
     polled,
@@ -18,7 +17,6 @@ from skerry.gateway.methods import (
 METHODS: Final[tuple[Method[Any], ...]] = (
     *agents.METHODS,
     *models.METHODS,
-    *model_choice.METHODS,
     *markdown.METHODS,
     *system_events.METHODS,
     *stubs.METHODS,
