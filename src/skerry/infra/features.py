@@ -136,6 +136,7 @@ FEATURES = (
         registers=False,
     ),
     Feature("agents"),
+    Feature("nodes"),
     Feature("queue"),
     Feature("replies"),
     Feature("retention"),

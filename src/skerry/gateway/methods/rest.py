@@ -8,7 +8,6 @@ from skerry.gateway.methods import (
     extension,
     markdown,
     models,
-    nodes,
     polled,
     stubs,
     system_events,
@@ -22,5 +21,4 @@ METHODS: Final[tuple[Method[Any], ...]] = (
     *stubs.METHODS,
     *polled.METHODS,
     *extension.METHODS,
-    *nodes.METHODS,
 )

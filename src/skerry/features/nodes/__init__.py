@@ -1,0 +1,1 @@
+"""Lists the machines that serve the gateway, and lets them run commands."""
