@@ -141,6 +141,7 @@ FEATURES = (
     Feature("replies"),
     Feature("retention"),
     Feature("sessions", ("talk", "list, read, name, delete and restore conversations")),
+    Feature("system_events"),
     Feature(
         "heartbeat",
         ("by itself", "show and switch the checks that agents do by themselves"),

@@ -150,9 +150,7 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "sessions.unsubscribe": READERS,
         "skills.status": READERS,
         "status": READERS,
-        "system-event": ADMINS,
         "system-presence": READERS,
-        "wake": WRITERS,
     }
 )
 """Needs of each method of the kernel; features register theirs."""

@@ -10,14 +10,12 @@ from skerry.gateway.methods import (
     models,
     polled,
     stubs,
-    system_events,
 )
 
 METHODS: Final[tuple[Method[Any], ...]] = (
     *agents.METHODS,
     *models.METHODS,
     *markdown.METHODS,
-    *system_events.METHODS,
     *stubs.METHODS,
     *polled.METHODS,
     *extension.METHODS,

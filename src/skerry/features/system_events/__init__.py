@@ -1,0 +1,1 @@
+"""Sends agents system events: texts that their next run, or a run at once, receives."""
