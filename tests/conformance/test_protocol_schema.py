@@ -7,6 +7,7 @@ import pytest
 
 from skerry.features.channels import methods as channel_methods
 from skerry.features.cron import listing
+from skerry.features.stubs.plugin import POLLED
 from skerry.gateway import handshake
 from skerry.gateway.method import Params
 from skerry.gateway.methods import (
@@ -24,7 +25,6 @@ from skerry.model import message
 from skerry.model.event import RunStarted, TextDelta, ToolFinished, ToolStarted
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.run import StopReason
-from skerry.policy.access import POLLED
 from skerry.store import Unit
 from skerry.store import sessions as table
 from tests.conformance import published

@@ -75,7 +75,7 @@ class MethodTable:
     @property
     def named(self) -> list[str]:
         """Every method that `hello-ok` names, sorted."""
-        return [name for name in self.names if name not in access.POLLED]
+        return [name for name in self.names if name not in self._features.unnamed]
 
     @property
     def events(self) -> list[str]:

@@ -137,6 +137,7 @@ FEATURES = (
     ),
     Feature("agents"),
     Feature("nodes"),
+    Feature("stubs"),
     Feature("queue"),
     Feature("replies"),
     Feature("retention"),

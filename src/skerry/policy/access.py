@@ -85,40 +85,8 @@ QUESTIONERS: Final = Need(Role.OPERATOR, "operator.questions")
 UNKNOWN: Final = ADMINS
 """Need for a method that does not exist: only admins learn that it does not."""
 
-POLLED: Final[Mapping[str, Need]] = MappingProxyType(
-    {
-        "approval.history": APPROVERS,
-        "artifacts.list": READERS,
-        "environments.list": READERS,
-        "exec.approval.grants.list": APPROVERS,
-        "migrations.memory.plan": ADMINS,
-        "models.authStatus": READERS,
-        "openclaw.approval.list": APPROVERS,
-        "plugin.approval.list": APPROVERS,
-        "plugins.catalog.browse": READERS,
-        "progressCard.get": READERS,
-        "projects.list": READERS,
-        "question.list": QUESTIONERS,
-        "sessions.branches.list": READERS,
-        "sessions.companion.state": READERS,
-        "sessions.observer.visibility": READERS,
-        "skills.library.list": READERS,
-        "skills.proposals.list": READERS,
-        "skills.search": READERS,
-        "talk.catalog": READERS,
-        "tasks.list": READERS,
-        "themes.list": READERS,
-        "transcripts.list": READERS,
-        "update.status": ADMINS,
-        "users.list": READERS,
-        "worktrees.list": READERS,
-    }
-)
-"""Methods that answer with nothing to pages that ask all the same; `hello-ok` names none."""
-
 METHODS: Final[Mapping[str, Need]] = MappingProxyType(
     {
-        **POLLED,
         "agent": WRITERS,
         "agent.identity.get": READERS,
         "agent.wait": WRITERS,
@@ -148,7 +116,6 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "sessions.subscribe": READERS,
         "sessions.taint.clear": ADMINS,
         "sessions.unsubscribe": READERS,
-        "skills.status": READERS,
         "status": READERS,
         "system-presence": READERS,
     }

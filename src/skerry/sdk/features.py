@@ -22,6 +22,8 @@ class Features(Struct, frozen=True):
 
     methods: dict[str, Need] = field(default_factory=dict)
     """Needs of each method."""
+    unnamed: set[str] = field(default_factory=set)
+    """Methods that `hello-ok` does not name."""
     handlers: list[Later] = field(default_factory=list)
     """Each gives methods: a sequence of `gateway.method.Method`."""
     events: dict[str, tuple[Need, str]] = field(default_factory=dict)
@@ -79,12 +81,17 @@ class FeatureApi(PluginApi):
         self._into = into
         into.own[feature.name] = self._registered
 
-    def methods(self, needs: Mapping[str, Need], handlers: str) -> None:
-        """Registers gateway methods: what their callers need, and where the methods are."""
+    def methods(self, needs: Mapping[str, Need], handlers: str, *, named: bool = True) -> None:
+        """Registers gateway methods: what their callers need, and where the methods are.
+
+        `hello-ok` does not name those with `named=False`: clients are not to build on them.
+        """
         duplicates = self._into.methods.keys() & needs.keys()
         if duplicates:
             raise RuntimeError(f"{self._feature.name}: already registered: {sorted(duplicates)}")
         self._into.methods.update(needs)
+        if not named:
+            self._into.unnamed.update(needs)
         self._into.handlers.append(self._later(handlers))
 
     def commands(self, make: str) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from skerry.policy.access import POLLED
+from skerry.features.stubs.plugin import POLLED
 from tests.support.gateway import Rig
 from tests.support.wire import Wire, connected
 

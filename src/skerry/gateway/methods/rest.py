@@ -8,15 +8,11 @@ from skerry.gateway.methods import (
     extension,
     markdown,
     models,
-    polled,
-    stubs,
 )
 
 METHODS: Final[tuple[Method[Any], ...]] = (
     *agents.METHODS,
     *models.METHODS,
     *markdown.METHODS,
-    *stubs.METHODS,
-    *polled.METHODS,
     *extension.METHODS,
 )

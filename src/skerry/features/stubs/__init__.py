@@ -1,0 +1,1 @@
+"""Answers with nothing what clients ask of features that this gateway lacks."""
