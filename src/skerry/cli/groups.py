@@ -4,7 +4,7 @@ from skerry.cli.options import Add, command
 from skerry.infra.features import FEATURES, Feature
 
 GROUPS = (
-    ("talk", ("chat", "agent")),
+    ("talk", ()),
     ("the gateway", ("gateway", "open", "status")),
     ("its state", ()),
     ("people and platforms", ()),

@@ -3,7 +3,7 @@
 import gc
 import re
 import sys
-from argparse import Action, ArgumentParser, HelpFormatter, Namespace
+from argparse import Action, HelpFormatter, Namespace
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
@@ -19,7 +19,6 @@ from skerry.cli.options import (
     group,
     output,
     reach,
-    session,
     timeout,
     whole,
 )
@@ -32,9 +31,6 @@ INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it."""
 _MORE = "`skerry COMMAND --help` says more; `skerry --version` prints the version."
 EXIT_CODES = "exit codes: 0 done, 1 it failed, 2 wrong usage, 124 out of time, 130 interrupted"
-
-THINKING = ("off", "minimal", "low", "medium", "high", "xhigh")
-"""Levels of `model.thinking`, repeated so that help needs no import."""
 
 
 class _Top(Parser):
@@ -143,8 +139,6 @@ def _parts() -> dict[str | None, Callable[[Add], object]]:
         "gateway": _gateway,
         "status": _status,
         "open": _open,
-        "chat": _chat,
-        "agent": _agent,
         "completion": _completion,
     }
 
@@ -184,31 +178,6 @@ def _status(add: Add) -> None:
     text = "show the gateway's state, its page and its model"
     status = command(add, "status", "gateway", text)
     output(reach(status))
-
-
-def _chat(add: Add) -> None:
-    chat = command(add, "chat", "chat", "talk to an agent in the terminal")
-    chat.add_argument("--message", metavar="TEXT", help="first message")
-    _said(chat, "image for the first message; may be repeated")
-    session(reach(chat))
-
-
-def _agent(add: Add) -> None:
-    agent = command(add, "agent", "agent", "send one message and print the answer, for scripts")
-    agent.add_argument(
-        "-m", "--message", required=True, metavar="TEXT", help="the message; - reads stdin"
-    )
-    _said(agent, "image for the model; may be repeated")
-    agent.add_argument(
-        "--idempotency-key", metavar="K", help="key of the run; a repeat prints the first answer"
-    )
-    timeout(agent, "seconds the run may take (default: agents.defaults.timeoutSeconds)")
-    output(session(reach(agent)))
-
-
-def _said(parser: ArgumentParser, image: str) -> None:
-    parser.add_argument("--image", action="append", default=[], metavar="FILE", help=image)
-    parser.add_argument("--thinking", choices=THINKING, help="reasoning effort of the model")
 
 
 def _completion(add: Add) -> None:

@@ -4,6 +4,8 @@ from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 
 Add = Callable[..., ArgumentParser]
+THINKING = ("off", "minimal", "low", "medium", "high", "xhigh")
+"""Levels of `model.thinking`, repeated so that help needs no import."""
 TOKEN_CHARACTERS = 4096
 """The longest token that is read from a file."""
 
@@ -44,6 +46,12 @@ def session(parser: ArgumentParser) -> ArgumentParser:
     )
     parser.add_argument("--agent", metavar="ID", help="agent (default: the default agent)")
     return parser
+
+
+def message(parser: ArgumentParser, image: str) -> None:
+    """Adds the options of a message: images, described by `image`, and the reasoning effort."""
+    parser.add_argument("--image", action="append", default=[], metavar="FILE", help=image)
+    parser.add_argument("--thinking", choices=THINKING, help="reasoning effort of the model")
 
 
 def timeout(parser: ArgumentParser, text: str) -> None:

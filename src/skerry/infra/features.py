@@ -42,6 +42,14 @@ class Feature:
 
 
 FEATURES = (
+    Feature("chat", ("talk", "talk to an agent in the terminal"), registers=False),
+    Feature(
+        "agent_run",
+        ("talk", "send one message and print the answer, for scripts"),
+        command="agent",
+        registers=False,
+    ),
+    Feature("sessions", ("talk", "list, read, name, delete and restore conversations")),
     Feature(
         "fences",
         ("its state", "list and trust files that a prompt includes as data only"),
@@ -141,7 +149,6 @@ FEATURES = (
     Feature("queue"),
     Feature("replies"),
     Feature("retention"),
-    Feature("sessions", ("talk", "list, read, name, delete and restore conversations")),
     Feature("system_events"),
     Feature(
         "heartbeat",

@@ -6,7 +6,8 @@ from contextlib import AsyncExitStack
 import anyio
 import pytest
 
-from skerry.cli.conversation import (
+from skerry.client.discover import Address
+from skerry.features.chat.conversation import (
     CUT,
     Answer,
     ConnectionState,
@@ -17,7 +18,6 @@ from skerry.cli.conversation import (
     Update,
     Withdrawn,
 )
-from skerry.client.discover import Address
 from skerry.model.errors import ClientError
 from tests.support.fake_gateway import TOKEN, Exchange, FakeGateway, fake_gateway
 

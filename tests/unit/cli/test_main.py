@@ -10,7 +10,8 @@ import pytest
 
 import skerry
 from skerry.cli.groups import groups
-from skerry.cli.main import THINKING, main, make_parser
+from skerry.cli.main import main, make_parser
+from skerry.cli.options import THINKING
 from skerry.model.thinking import ThinkingLevel
 
 HEAVY = {"pydantic", "anyio", "httpx2", "msgspec", "websockets", "starlette", "uvicorn"}

@@ -18,7 +18,10 @@ from uuid import uuid4
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from skerry.cli.conversation import (
+from skerry.cli.images import attachments
+from skerry.cli.render import model_line, notice, one_line, plain, show, styled
+from skerry.client.discover import find
+from skerry.features.chat.conversation import (
     ConnectionState,
     Conversation,
     Ending,
@@ -28,9 +31,6 @@ from skerry.cli.conversation import (
     Update,
     Withdrawn,
 )
-from skerry.cli.images import attachments
-from skerry.cli.render import model_line, notice, one_line, plain, show, styled
-from skerry.client.discover import find
 from skerry.infra.supervise import beside
 
 PROMPT: Final = "> "

@@ -1,0 +1,1 @@
+"""Runs an agent for one message and prints its answer, for scripts."""

@@ -1,0 +1,21 @@
+"""The parser of `skerry agent`."""
+
+from argparse import ArgumentParser
+
+from skerry.cli.options import message, output, reach, session, timeout
+
+_RUN = "skerry.features.agent_run.cli_run"
+
+
+def add(agent: ArgumentParser) -> None:
+    """Adds the options of `skerry agent`."""
+    agent.set_defaults(module=_RUN)
+    agent.add_argument(
+        "-m", "--message", required=True, metavar="TEXT", help="the message; - reads stdin"
+    )
+    message(agent, "image for the model; may be repeated")
+    agent.add_argument(
+        "--idempotency-key", metavar="K", help="key of the run; a repeat prints the first answer"
+    )
+    timeout(agent, "seconds the run may take (default: agents.defaults.timeoutSeconds)")
+    output(session(reach(agent)))

@@ -1,0 +1,1 @@
+"""Lets a person talk to an agent in the terminal."""
