@@ -26,7 +26,7 @@ OURS = (
     "skerry.gateway.connection",
     "skerry.gateway.handshake",
     "skerry.gateway.methods.chat",
-    "skerry.gateway.methods.rest",
+    "skerry.features.sessions.methods",
     "skerry.features.memory.recalling",
     "skerry.features.memory.tools",
     "skerry.features.memory.chat_commands",

@@ -7,7 +7,6 @@ are reported in the answer, the others refused by name.
 
 import logging
 from collections.abc import Coroutine, Mapping
-from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -18,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from skerry.gateway.context import LoadedPlugins
 from skerry.gateway.frames import ErrorCode, ErrorShape, Json, RequestFrame
 from skerry.gateway.method import Call, Method, Params, RefusedError, missing_scope
-from skerry.gateway.methods import chat, extension, rest, runs, subscriptions, system
+from skerry.gateway.methods import agents, chat, commands, models, runs, subscriptions, system
 from skerry.gateway.problems import describe
 from skerry.model.errors import BusyError, ModelError, SkerryError, StateError
 from skerry.model.rights import MissingScopeError
@@ -26,7 +25,7 @@ from skerry.policy import access
 from skerry.policy.access import Verb
 from skerry.policy.decide import Request, decide
 from skerry.sdk.features import Features, registered
-from skerry.sdk.methods import GatewayMethod
+from skerry.sdk.methods import GatewayMethod, MethodCall
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +37,18 @@ _EMPTY: Final = b"{}"
 _NOTHING: Final = frozenset({b"null", b"false", b'""', b"[]", b"{}"})
 """Values with which a property requests nothing."""
 _EXTRA: Final = "extra_forbidden"
-_REST: Final = "skerry.gateway.methods.rest"
+
+
+OWN: Final[tuple[Method[Any], ...]] = (
+    *runs.METHODS,
+    *chat.METHODS,
+    *subscriptions.METHODS,
+    *system.METHODS,
+    *agents.METHODS,
+    *models.METHODS,
+    *commands.METHODS,
+)
+"""Methods that every conversation needs; the others are those of features and plugins."""
 
 
 class MethodTable:
@@ -53,7 +63,7 @@ class MethodTable:
         self._features = features or registered()
         self._needs = {**access.METHODS, **self._features.methods}
         self._is_whole = False
-        self._add(*runs.METHODS, *chat.METHODS, *subscriptions.METHODS, *system.METHODS)
+        self._add(*OWN)
         self._plugins = plugins
 
     @property
@@ -102,8 +112,8 @@ class MethodTable:
             Exception: whatever the method raises; `shape` makes an answer of it.
         """
         _check_access(self._need(frame.method), call, frame.method)
-        if self._is_left_out(frame.method):
-            return self._call_rest(frame, call)
+        if self._is_of_feature(frame.method):
+            return self._call_feature(frame, call)
         return self._call(frame, call)
 
     def _need(self, name: str) -> access.Need:
@@ -113,8 +123,9 @@ class MethodTable:
         added = self._added.get(name)
         return added.need if added else access.UNKNOWN
 
-    async def _call_rest(self, frame: RequestFrame, call: Call) -> Json:
-        await anyio.to_thread.run_sync(import_module, _REST)  # the loop must not wait for it
+    async def _call_feature(self, frame: RequestFrame, call: Call) -> Json:
+        """Calls a method of a feature, all of which are imported by the first call of one."""
+        await anyio.to_thread.run_sync(self._features.added)  # the loop must not wait for it
         answer = self._call(frame, call)
         return await answer if isinstance(answer, Coroutine) else answer
 
@@ -130,17 +141,18 @@ class MethodTable:
         call.warnings.extend(warnings)
         return method.handler(call, params)
 
-    def _is_left_out(self, name: str) -> bool:
+    def _is_of_feature(self, name: str) -> bool:
+        """Returns whether it is a method of a feature while none of those is imported."""
         return name not in self._methods and name in self._needs and not self._is_whole
 
     def _find(self, name: str) -> Method[Any] | None:
-        if self._is_left_out(name):
-            self._add(*rest.METHODS, *self._features.added())
+        if self._is_of_feature(name):
+            self._add(*self._features.added())
             self._is_whole = True
         if (method := self._methods.get(name)) is not None:
             return method
         added = self._added.get(name)
-        return extension.method(added) if added else None
+        return _of_plugin(added) if added else None
 
     def _add(self, *methods: Method[Any]) -> None:
         unruled = {method.name for method in methods} - self._needs.keys()
@@ -148,6 +160,20 @@ class MethodTable:
             names = ", ".join(sorted(unruled))
             raise RuntimeError(f"policy/access.py and the features have no row for: {names}")
         self._methods |= {method.name: method for method in methods}
+
+
+def _of_plugin(registered: GatewayMethod) -> Method[BaseModel]:
+    """Returns a plugin's method as one of ours."""
+
+    def handler(call: Call, params: BaseModel) -> Coroutine[Any, Any, Json]:
+        return _answer(registered, call, params)
+
+    return Method(registered.name, registered.params, handler)
+
+
+async def _answer(registered: GatewayMethod, call: Call, params: BaseModel) -> Json:
+    answer: Json = await registered.run(params, MethodCall(call.scopes, call.connection_id))
+    return answer
 
 
 def _check_access(need: access.Need, call: Call, name: str) -> None:

@@ -146,6 +146,7 @@ FEATURES = (
     Feature("agents"),
     Feature("nodes"),
     Feature("stubs"),
+    Feature("markdown"),
     Feature("queue"),
     Feature("replies"),
     Feature("retention"),

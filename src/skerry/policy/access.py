@@ -103,7 +103,6 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
         "config.set": ADMINS,
         "health": READERS,
         "exec.approval.resolve": APPROVERS,
-        "markdown.render": READERS,
         "models.list": READERS,
         "prompt.show": READERS,
         "sessions.compact": ADMINS,

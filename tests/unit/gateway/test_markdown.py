@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from skerry.features.markdown.methods import MAX_TEXTS, MAX_TOTAL
 from skerry.gateway.html import MAX_CHARS, render
-from skerry.gateway.methods.markdown import MAX_TEXTS, MAX_TOTAL
 from tests.support.gateway import running_gateway
 from tests.support.hostile import HOSTILE, SLOW
 from tests.support.wire import connected

@@ -22,7 +22,7 @@ from skerry.gateway.method import (
     Params,
     RefusedError,
 )
-from skerry.gateway.methods import agents, extension, models, rows
+from skerry.gateway.methods import agents, commands, models, rows
 from skerry.hooks.events import RunContext
 from skerry.lanes.running import messages_in
 from skerry.model import message
@@ -105,8 +105,8 @@ async def chat_startup(call: Call, params: ChatStartupParams) -> Json:
 async def chat_metadata(call: Call, _params: ChatMetadataParams) -> Json:
     """Returns the commands and models that a message may name."""
     listed = await models.models_list(call, models.ModelsListParams())
-    commands = extension.commands_list(call, extension.CommandsListParams())
-    return {**commands, **listed}
+    offered = commands.commands_list(call, commands.CommandsListParams())
+    return {**offered, **listed}
 
 
 async def chat_history(call: Call, params: ChatHistoryParams) -> dict[str, Json]:

@@ -1,15 +1,11 @@
-"""The method `commands.list`, and the methods that plugins registered."""
+"""The method `commands.list`: the commands that a message may begin with."""
 
-from collections.abc import Coroutine
-from typing import Any, Final, Literal
-
-from pydantic import BaseModel
+from typing import Final, Literal
 
 from skerry.commands.table import Argument, Command
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params
 from skerry.model.rights import Rights
-from skerry.sdk.methods import GatewayMethod, MethodCall
 
 
 class CommandsListParams(Params):
@@ -58,20 +54,6 @@ def _argument(argument: Argument) -> Json:
     if argument.choices:
         shown["choices"] = [{"value": choice, "label": choice} for choice in argument.choices]
     return shown
-
-
-def method(registered: GatewayMethod) -> Method[BaseModel]:
-    """Returns a plugin's method as one of ours."""
-
-    def handler(call: Call, params: BaseModel) -> Coroutine[Any, Any, Json]:
-        return _call(registered, call, params)
-
-    return Method(registered.name, registered.params, handler)
-
-
-async def _call(registered: GatewayMethod, call: Call, params: BaseModel) -> Json:
-    answer: Json = await registered.run(params, MethodCall(call.scopes, call.connection_id))
-    return answer
 
 
 METHODS: Final = (Method("commands.list", CommandsListParams, commands_list),)

@@ -1,0 +1,1 @@
+"""Renders Markdown as HTML for the page."""
