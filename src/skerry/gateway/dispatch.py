@@ -17,7 +17,16 @@ from pydantic import BaseModel, ValidationError
 from skerry.gateway.context import LoadedPlugins
 from skerry.gateway.frames import ErrorCode, ErrorShape, Json, RequestFrame
 from skerry.gateway.method import Call, Method, Params, RefusedError, missing_scope
-from skerry.gateway.methods import agents, chat, commands, models, runs, subscriptions, system
+from skerry.gateway.methods import (
+    agents,
+    chat,
+    commands,
+    models,
+    runs,
+    status,
+    subscriptions,
+    system,
+)
 from skerry.gateway.problems import describe
 from skerry.model.errors import BusyError, ModelError, SkerryError, StateError
 from skerry.model.rights import MissingScopeError
@@ -44,6 +53,7 @@ OWN: Final[tuple[Method[Any], ...]] = (
     *chat.METHODS,
     *subscriptions.METHODS,
     *system.METHODS,
+    *status.METHODS,
     *agents.METHODS,
     *models.METHODS,
     *commands.METHODS,
