@@ -23,7 +23,6 @@ from skerry.gateway.methods import (
     commands,
     models,
     runs,
-    status,
     subscriptions,
     system,
 )
@@ -53,7 +52,6 @@ OWN: Final[tuple[Method[Any], ...]] = (
     *chat.METHODS,
     *subscriptions.METHODS,
     *system.METHODS,
-    *status.METHODS,
     *agents.METHODS,
     *models.METHODS,
     *commands.METHODS,

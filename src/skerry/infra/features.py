@@ -147,6 +147,7 @@ FEATURES = (
     Feature("nodes"),
     Feature("stubs"),
     Feature("markdown"),
+    Feature("status"),
     Feature("queue"),
     Feature("replies"),
     Feature("retention"),

@@ -56,9 +56,9 @@ def test_every_method_has_a_row_and_every_row_a_method() -> None:
 
 
 def test_a_method_without_a_row_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = {name: need for name, need in access.METHODS.items() if name != "status"}
+    rows = {name: need for name, need in access.METHODS.items() if name != "health"}
     monkeypatch.setattr(access, "METHODS", rows)
-    with pytest.raises(RuntimeError, match="status"):
+    with pytest.raises(RuntimeError, match="health"):
         MethodTable()
 
 

@@ -1,0 +1,1 @@
+"""Reports the current activity of the gateway."""
