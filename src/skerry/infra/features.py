@@ -145,6 +145,7 @@ FEATURES = (
     ),
     Feature("agents"),
     Feature("nodes"),
+    Feature("skills"),
     Feature("stubs"),
     Feature("markdown"),
     Feature("status"),

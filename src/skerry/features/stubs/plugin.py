@@ -41,5 +41,4 @@ POLLED: Final[Mapping[str, Need]] = MappingProxyType(
 
 def register(api: FeatureApi) -> None:
     """Registers what the feature consists of."""
-    api.methods(POLLED, "polled:METHODS", named=False)
-    api.methods({"skills.status": READERS}, "skills:METHODS")
+    api.methods(POLLED, "methods:METHODS", named=False)

@@ -1,7 +1,4 @@
-"""Methods for features that are missing yet: well-formed, empty answers.
-
-Clients call them when they connect or in overviews, and treat an error as a broken gateway.
-"""
+"""The method `skills.status`: the skills that an agent is offered."""
 
 from typing import Final
 

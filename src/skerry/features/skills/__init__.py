@@ -1,0 +1,1 @@
+"""Lists the skills that agents are offered."""
