@@ -7,15 +7,17 @@ import logging
 import os
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.to_thread
-from msgspec import Struct
+from msgspec import Struct, field
 
 from skerry.infra.backoff import Backoff
 from skerry.model.errors import SkerryError
 from skerry.model.memory import MemorySource
+from skerry.store.store import TouchedSessions
 
 if TYPE_CHECKING:  # its modules come when there is something to index
     from skerry.features.memory.builtin import BuiltinMemory
@@ -77,7 +79,7 @@ class Rhythm(Struct, frozen=True):
 
 
 class Keeper(Struct):
-    """Looks after one memory. `touch` it when something was said; keep `run` going.
+    """Looks after one memory. `touched` follows the store; keep `run` going.
 
     Files come first, their vectors too. Of what was said the words are indexed in the next pause;
     its vectors are made in idle time, of time that is saved up for them little by little.
@@ -91,8 +93,8 @@ class Keeper(Struct):
     look: Callable[[], Stamps]
     empty: Callable[[], bool]
     rhythm: Callable[[], Rhythm] = Rhythm
-    _said: bool = False
-    """True when there were messages since the start."""
+    touched: TouchedSessions = field(default_factory=partial(TouchedSessions, LOOK_SECONDS))
+    """Sessions with new messages since the last check."""
     _seen: Stamps = None
     _since: float | None = None
     """Time at which the first change was seen that is not indexed."""
@@ -104,8 +106,6 @@ class Keeper(Struct):
     """Time from which passages may have lacked their vectors, or could not get them."""
     _failures: int = 0
     """Number of failed attempts to get them, in a row."""
-    _heard: bool = False
-    """True when there were messages since the last check."""
     _said_since: float | None = None
     """Time of the first message that is not indexed."""
     _said_last: float = float("-inf")
@@ -117,14 +117,10 @@ class Keeper(Struct):
     _checked: float = float("-inf")
     """Time of the last check whether conversations lack vectors."""
 
-    def touch(self, _: object = None) -> None:
-        """Notes that something was said."""
-        self._said = self._heard = True
-
     async def run(self) -> None:
         """Looks, wait, index, until cancelled."""
         await anyio.sleep(BOOT_SECONDS)
-        while self.empty() and not self._said:  # noqa: ASYNC110 - of the disk nobody is told
+        while self.empty() and not self.touched.waiting:  # noqa: ASYNC110 - of the disk nobody is told
             await anyio.sleep(LOOK_SECONDS)  # a new installation: nothing is loaded for it
         while True:
             cost = await self._look() if self.rhythm().watch else 0.0
@@ -167,8 +163,9 @@ class Keeper(Struct):
         await self._converse(now)
 
     def _hear(self, now: float) -> None:
-        if self._heard:
-            self._heard, self._said_last = False, now
+        if self.touched.waiting:
+            self.touched.take()
+            self._said_last = now
             self._said_since = now if self._said_since is None else self._said_since
 
     async def _converse(self, now: float) -> None:

@@ -58,7 +58,7 @@ class BuiltinMemories(Struct):
             async with anyio.create_task_group() as tasks:
                 for agent in self.config().agents.ids if keep else ():
                     keeper = self._keeper(agent)
-                    self.store.follow(keeper.touch)
+                    self.store.follow(keeper.touched.add)
                     tasks.start_soon(keeper.run)
                 yield
                 tasks.cancel_scope.cancel()

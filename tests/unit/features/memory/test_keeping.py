@@ -132,14 +132,14 @@ async def test_vectors_of_another_size_are_made_anew_soon() -> None:
 
 
 @pytest.mark.requirement("memory-cycle-debounce")
-def test_what_was_said_is_indexed_in_the_next_pause_or_while_it_goes_on() -> None:
+async def test_what_was_said_is_indexed_in_the_next_pause_or_while_it_goes_on() -> None:
     made = keeper(Counted())
-    made.touch()
+    made.touched.add(["a"])
     made._hear(1000)
     assert not made.due(1000 + SAID_SECONDS - 0.1)
     assert made.due(1000 + SAID_SECONDS)
     for now in range(1000, 1000 + int(TALK_SECONDS)):
-        made.touch()
+        made.touched.add(["a"])
         made._hear(now)
         assert not made.due(now), "they talk"
     assert made.due(1000 + TALK_SECONDS)
@@ -174,7 +174,7 @@ async def test_who_speaks_is_not_disturbed_by_vectors() -> None:
     memory = Counted()
     made = keeper(memory)
     made._saved = MOST_SECONDS
-    made.touch()
+    made.touched.add(["a"])
     made._synced = made._embedded = 1000.0
     await made._do_due(1000.0)
     await made._do_due(1000.0 + SAID_SECONDS - 1)
