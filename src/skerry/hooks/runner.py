@@ -41,6 +41,7 @@ class Handler(Generic[P, R]):
     """A plugin's function at a hook point; of two, the one with the higher priority runs first."""
 
     __slots__ = (
+        "after_compaction",
         "call",
         "failures",
         "in_a_row",
@@ -65,6 +66,8 @@ class Handler(Generic[P, R]):
         """Says at once whether it is called at all; None is always."""
         self.call = call
         self.priority = priority
+        self.after_compaction = False
+        """True when it is called only for conversations that were compacted; see `RunHooks`."""
         self.shown = False
         """True when it is also called for a mere look at a prompt; it then has no effects."""
         self.failures = 0

@@ -170,7 +170,10 @@ class RunHooks(Struct, frozen=True):
     ) -> tuple[str, str]:
         """Returns the system prompt, and what the model reads before the person's words."""
         build, start = self.hooks.before_prompt_build, self.hooks.before_agent_start
-        if not build.handlers and not start.handlers:
+        handlers = [
+            handler for handler in build.handlers if compactions or not handler.after_compaction
+        ]
+        if not handlers and not start.handlers:
             return built, ""
         draft = PromptDraft(
             context=self.context,
@@ -182,7 +185,7 @@ class RunHooks(Struct, frozen=True):
             context_bytes=context_bytes(model),
         )
         initial = draft
-        draft = await build.run(draft)
+        draft = await build.run(draft, handlers)
         if draft is initial and not start.handlers:
             return built, ""
         draft = _assembled(draft, built)

@@ -7,7 +7,7 @@ import anyio
 import msgspec
 import pytest
 
-from skerry.hooks.events import AgentEnd, MessageReceived
+from skerry.hooks.events import AgentEnd, MessageReceived, RunContext
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import (
     BLOCKED,
@@ -27,14 +27,18 @@ from skerry.hooks.payloads import (
     PromptDraft,
     ToolResultPersistChange,
 )
+from skerry.hooks.runner import Handler
+from skerry.infra.clock import SystemClock
+from skerry.model.ids import AgentId, RunId, SessionId
 from skerry.model.message import (
     AssistantMessage,
     TextBlock,
     UserMessage,
+    user,
 )
 from skerry.model.run import StopReason
-from skerry.runtime.run_hooks import overridden
-from skerry.testing.model import ScriptedModel, echo
+from skerry.runtime.run_hooks import RunHooks, TranscriptHooks, overridden
+from skerry.testing.model import MODEL, ScriptedModel, echo
 from tests.support.core import open_core
 from tests.support.hooks import READ, from_alice, on, parts, results, returns, text
 from tests.support.openings import receive
@@ -268,6 +272,30 @@ async def test_a_result_may_not_answer_another_call(tmp_path: Path) -> None:
         await core.ask("hi")
         assert core.hooks.report()[0].failures == 1
     assert "true" in model.seen[1].last
+
+
+@pytest.mark.parametrize(("compactions", "calls"), [(0, 0), (1, 1)])
+async def test_a_handler_for_compacted_conversations_is_called_for_those_alone(
+    tmp_path: Path, compactions: int, calls: int
+) -> None:
+    drafts: list[PromptDraft] = []
+
+    async def note(payload: PromptDraft) -> None:
+        drafts.append(payload)
+
+    handler: Handler[Any, Any] = Handler("test", note)
+    handler.after_compaction = True
+    async with open_core(tmp_path, ScriptedModel(echo)) as core:
+        core.hooks.before_prompt_build.add(handler)
+        context = RunContext(
+            run_id=RunId("r"),
+            agent_id=AgentId("main"),
+            session_key="agent:main:main",
+            session_id=SessionId("s"),
+        )
+        hooks = RunHooks(core.hooks, context, TranscriptHooks(core.hooks), SystemClock())
+        assert await hooks.prompt(user("hi", 0), "built", MODEL, [], compactions) == ("built", "")
+    assert len(drafts) == calls
 
 
 @pytest.mark.requirement("hooks-10-agent-end")

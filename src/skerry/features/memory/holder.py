@@ -130,6 +130,7 @@ def add_recall(service: Service, hooks: Hooks) -> None:
         return await recalling.recall(service, draft)
 
     handler: Handler[Any, Any] = Handler(CORE, recalled, 0, service.scope.is_recall_due)
+    handler.after_compaction = True
     hooks.points["before_prompt_build"].add(handler)
 
 
