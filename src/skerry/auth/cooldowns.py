@@ -116,25 +116,22 @@ class Cooldowns:
         keep: Callable[[Cooldown], object] = lambda _: None,
         drop: Callable[[Key], object] = lambda _: None,
     ) -> None:
-        self._rows: dict[Key, dict[Reason, Cooldown]] = {}
+        self.by_key: dict[Key, dict[Reason, Cooldown]] = {}
+        """Rests of each profile and model that failed since it last answered."""
         self._keep = keep
         self._drop = drop
         self._probing: set[Key] = set()
         for row in rows:
-            self._rows.setdefault((row.profile, row.model), {})[row.reason] = row
+            self.by_key.setdefault((row.profile, row.model), {})[row.reason] = row
 
     def rows(self, now: int) -> list[Cooldown]:
         """Returns the rests that are on, those that end first in front."""
-        on = (row for rows in self._rows.values() for row in rows.values() if row.is_on(now))
+        on = (row for rows in self.by_key.values() for row in rows.values() if row.is_on(now))
         return sorted(on, key=lambda row: (row.until, row.profile, row.model))
 
     def longest(self, key: Key) -> Cooldown | None:
         """Returns the rest of a profile and model that ends last, if it ever failed."""
-        return max(self._rows.get(key, {}).values(), key=lambda row: row.until, default=None)
-
-    def knows(self, key: Key) -> bool:
-        """Returns whether it ever failed since it last answered."""
-        return key in self._rows
+        return max(self.by_key.get(key, {}).values(), key=lambda row: row.until, default=None)
 
     def verdict(self, key: Key, stamp: str, now: int) -> Availability:
         """Returns whether the credential `stamp` may be used. Another than failed is ready."""
@@ -164,7 +161,7 @@ class Cooldowns:
         reason = reason_of(error)
         if reason is None:
             return None
-        before = self._rows.get(key, {}).get(reason)
+        before = self.by_key.get(key, {}).get(reason)
         failures = 1
         if before is not None and before.stamp == stamp:
             if before.failed_at <= now < before.until:
@@ -173,14 +170,14 @@ class Cooldowns:
                 failures = before.failures + 1
         until = min(now + pause(reason, failures, error.retry_after), NEVER)
         row = Cooldown(*key, reason, stamp, failures, now, until)
-        self._rows.setdefault(key, {})[reason] = row
+        self.by_key.setdefault(key, {})[reason] = row
         self._keep(row)
         return row
 
     def succeeded(self, key: Key) -> None:
         """Notes that it answered: every rest of this profile and model ends."""
         self._probing.discard(key)
-        if self._rows.pop(key, None):
+        if self.by_key.pop(key, None):
             self._drop(key)
 
     def released(self, key: Key) -> None:

@@ -172,14 +172,16 @@ class CatalogTries:
             self._running = False
         else:
             self.attempts.append(Attempt(entry.ref, entry.name, error))
-        self._hear(entry, error)
-        self._source.failures.note(entry.ref, error)
+        self._note_address(entry, error)
+        if error is not None or entry.ref in self._source.failures.last:
+            self._source.failures.note(entry.ref, error)
         self._settle(entry, error)
 
-    def _hear(self, entry: ModelOption, error: ModelError | None) -> None:
+    def _note_address(self, entry: ModelOption, error: ModelError | None) -> None:
         """Notes whether the address answered."""
         if error is None:
-            self._source.silences.answered(entry.address)
+            if entry.address in self._source.silences.until:
+                self._source.silences.answered(entry.address)
         elif is_silence(error) and entry.address:
             self._silent[entry.address, "" if is_dead(error) else entry.ref] = error
             self._source.silences.note(entry.address)
@@ -195,7 +197,8 @@ class CatalogTries:
         if self._is_late or not address:
             return False
         comes_last = any(silent == address for silent, _ in self._silent)
-        if comes_last or self._source.silences.comes_last(address):
+        silences = self._source.silences
+        if comes_last or (address in silences.until and silences.comes_last(address)):
             self._late.append(entry)
             return True
         return False
@@ -212,7 +215,8 @@ class CatalogTries:
         if key is None:
             return
         if error is None:
-            cooldowns.succeeded(key)
+            if self._holds or key in cooldowns.by_key:
+                cooldowns.succeeded(key)
         elif isinstance(error, OWN_FAULT):
             self._give_back(entry)
         else:
@@ -258,7 +262,7 @@ class CatalogTries:
             return True
         credentials = self._source.credentials
         cooldowns, now = credentials.cooldowns, credentials.clock.now_ms()
-        if not cooldowns.knows(key):
+        if key not in cooldowns.by_key:
             return True
         if cooldowns.verdict(key, entry.stamp, now) in {Availability.READY, Availability.PROBE}:
             self._holds = cooldowns.begin(key)

@@ -30,7 +30,8 @@ class SilentAddresses(Struct):
     """Addresses that did not answer, of all runs. It decides the order, and nothing else."""
 
     monotonic: Callable[[], float] = time.monotonic
-    _until: dict[str, float] = field(default_factory=dict)
+    until: dict[str, float] = field(default_factory=dict)
+    """End of each silence, of `monotonic`, by address."""
 
     def comes_last(self, address: str) -> bool:
         """Returns whether others are asked first.
@@ -38,22 +39,22 @@ class SilentAddresses(Struct):
         When the time is over one request finds out whether the address answers again; meanwhile
         it stays last for others.
         """
-        until = self._until.get(address)
+        until = self.until.get(address)
         if until is None:
             return False
         now = self.monotonic()
         if now < until:
             return True
-        self._until[address] = now + SECONDS
+        self.until[address] = now + SECONDS
         return False
 
     def note(self, address: str) -> None:
         """Notes that the address did not answer."""
-        self._until[address] = self.monotonic() + SECONDS
+        self.until[address] = self.monotonic() + SECONDS
 
     def answered(self, address: str) -> None:
         """Notes that it did."""
-        self._until.pop(address, None)
+        self.until.pop(address, None)
 
 
 _MOST: Final = 64
@@ -69,21 +70,22 @@ class ModelFailures:
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
-        self._last: dict[str, ModelFailure] = {}
+        self.last: dict[str, ModelFailure] = {}
+        """Last failure of each by `provider/model`."""
 
     def note(self, ref: str, error: ModelError | None) -> None:
         """Notes that a model answered, or how it failed; what was asked is no fault of its own."""
         if error is None:
-            self._last.pop(ref, None)
+            self.last.pop(ref, None)
         elif not isinstance(error, OWN_FAULT):
-            while len(self._last) >= _MOST:
-                del self._last[next(iter(self._last))]
-            self._last[ref] = ModelFailure(error.code, str(error), remedy_of(error), self._now_ms())
+            while len(self.last) >= _MOST:
+                del self.last[next(iter(self.last))]
+            self.last[ref] = ModelFailure(error.code, str(error), remedy_of(error), self._now_ms())
 
     def of(self, ref: str) -> ModelFailure | None:
         """Returns how the last call of a model failed."""
-        return self._last.get(ref)
+        return self.last.get(ref)
 
     def clear(self) -> None:
         """Forgets all: another key or address was given."""
-        self._last.clear()
+        self.last.clear()

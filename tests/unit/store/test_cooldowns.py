@@ -34,7 +34,7 @@ async def test_a_rest_survives_a_restart_and_ends_for_good_with_an_answer(path: 
         second.succeeded(KEY)
     async with open_store(path) as store:
         third: Cooldowns = await kept_cooldowns(store, clock)
-        assert not third.knows(KEY)
+        assert KEY not in third.by_key
 
 
 async def test_what_ended_long_ago_is_forgotten(path: Path) -> None:
@@ -44,7 +44,7 @@ async def test_what_ended_long_ago_is_forgotten(path: Path) -> None:
         first.failed(KEY, "stamp", ModelRateLimitError("429"), clock.now_ms())
     async with open_store(path) as store:
         later = await kept_cooldowns(store, FakeClock(2 * 24 * 3_600_000))
-        assert not later.knows(KEY)
+        assert KEY not in later.by_key
 
 
 async def test_an_older_database_keeps_its_rows_and_takes_rests(path: Path) -> None:
@@ -62,4 +62,4 @@ async def test_an_older_database_keeps_its_rows_and_takes_rests(path: Path) -> N
         sessions = await store.read(lambda reader: reader.one("SELECT key FROM session"))
         assert sessions == ("agent:main:main",)
     async with open_store(path) as store:
-        assert (await kept_cooldowns(store, clock)).knows(KEY)
+        assert KEY in (await kept_cooldowns(store, clock)).by_key
