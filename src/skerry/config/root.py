@@ -37,6 +37,7 @@ from skerry.config.session import SessionConfig
 from skerry.config.tools import ToolsConfig
 from skerry.config.usage import UsageConfig
 from skerry.infra.features import FEATURES, Feature
+from skerry.model.errors import InvalidSessionKeyError
 from skerry.model.ids import AgentId, SessionKey, agent_id
 from skerry.model.thinking import ThinkingLevel
 from skerry.policy.tool_policy import SANDBOX, ToolRules
@@ -165,6 +166,19 @@ class Config(OpenSection):
         """
         values = (getattr(self, name) for name in type(self).model_fields)
         return next(value for value in values if isinstance(value, kind))
+
+    def session_key(self, text: str | None, agent: str | None) -> SessionKey:
+        """Returns the key that a request names by key or agent; without both, the main one.
+
+        Raises:
+            InvalidSessionKeyError: the key does not parse, or belongs to another agent.
+        """
+        owner = agent_id(agent) if agent else self.agents.default_id
+        key = SessionKey.parse(text or "", owner)
+        if agent and key.agent != owner:
+            reason = f"it belongs to agent {key.agent!r}, not to {owner!r}"
+            raise InvalidSessionKeyError(str(key), reason)
+        return key
 
     def workspace(self, agent: AgentId) -> Path:
         """Returns the agent's directory (seed 004; under our state directory)."""

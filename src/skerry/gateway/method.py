@@ -159,14 +159,9 @@ class Call(Struct, frozen=True):
         """Returns the key that a request names by key or agent; without both, the main one.
 
         Raises:
-            InvalidSessionKeyError: the key does not parse.
-            RefusedError: the key belongs to another agent than the named one.
+            InvalidSessionKeyError: the key does not parse, or belongs to another agent.
         """
-        owner = agent_id(agent) if agent else self.context.config().agents.default_id
-        parsed = SessionKey.parse(key or "", owner)
-        if agent and parsed.agent != owner:
-            raise RefusedError(f"sessionKey belongs to agent {parsed.agent!r}, not to {owner!r}")
-        return parsed
+        return self.context.config().session_key(key, agent)
 
 
 P = TypeVar("P", bound=BaseModel)

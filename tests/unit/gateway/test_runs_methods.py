@@ -146,6 +146,7 @@ async def test_a_key_of_another_agent_is_refused(rig: Rig, wire: Wire) -> None:
     params = {"message": "x", "idempotencyKey": "k", "agentId": "main"}
     error = (await wire.ask("agent", params | {"sessionKey": "agent:work:main"}))["error"]
     assert error["code"] == "INVALID_REQUEST"
+    assert "it belongs to agent 'work', not to 'main'" in error["message"]
     assert rig.dispatcher.submitted == []
     error = (await wire.ask("agent", params | {"sessionKey": "agent:main"}))["error"]
     assert error["details"] == {"code": "request.session_key"}

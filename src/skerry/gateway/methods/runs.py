@@ -25,7 +25,7 @@ from skerry.gateway.methods import overrides
 from skerry.gateway.methods.labels import Label, check_free
 from skerry.gateway.protocol_versions import final_response, has_failed, run_error, wait_response
 from skerry.hooks.events import WEBCHAT
-from skerry.model.ids import RunId
+from skerry.model.ids import RunId, SessionKey
 from skerry.model.origin import Origin
 from skerry.model.queue import QueueMode
 from skerry.model.rights import Rights
@@ -204,6 +204,10 @@ class ChatAbortParams(Params):
     agent_id: Name | None = None
 
 
+def _key(call: Call, params: AgentParams | ChatSendParams | ChatAbortParams) -> SessionKey:
+    return call.context.config().session_key(params.session_key, params.agent_id)
+
+
 def _run_id(key: str) -> RunId:
     if key.startswith(RESERVED_IDS):
         raise ReservedIdError(key)
@@ -214,7 +218,7 @@ def agent(call: Call, params: AgentParams) -> Coroutine[Any, Any, Json]:
     """Starts a run; answers once when it is accepted and once more when it ended."""
     request = RunRequest(
         run_id=_run_id(params.idempotency_key),
-        key=call.session_key(params.session_key, params.agent_id),
+        key=_key(call, params),
         text=params.message,
         timeout=None if params.timeout is None else float(params.timeout),
         extra_system_prompt=params.extra_system_prompt or "",
@@ -309,7 +313,7 @@ def chat_send(call: Call, params: ChatSendParams) -> Coroutine[Any, Any, Json]:
     """Starts a run and answers when it is accepted; the rest is sent as events."""
     request = RunRequest(
         run_id=_run_id(params.idempotency_key),
-        key=call.session_key(params.session_key, params.agent_id),
+        key=_key(call, params),
         text=params.message,
         timeout=None if params.timeout_ms is None else params.timeout_ms / 1000,
         queue_mode=params.queue_mode and QueueMode(params.queue_mode),
@@ -353,7 +357,7 @@ def _status(admission: Admission) -> str:
 
 def chat_abort(call: Call, params: ChatAbortParams) -> Json:
     """Stops a run, or all runs of a session; waiting ones too."""
-    key = call.session_key(params.session_key, params.agent_id)
+    key = _key(call, params)
     run_id = RunId(params.run_id) if params.run_id else None
     tell_command(call.context.hooks, CommandCall("stop", "", key, WEBCHAT, is_owner=True))
     stopped = call.context.dispatcher.abort(key, run_id, "rpc")
