@@ -1,10 +1,18 @@
-"""Base classes of every section of the configuration file."""
+"""Base classes of every section of the configuration file, and the sections of features."""
 
 import re
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache
+from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, SerializationInfo, create_model
 from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, core_schema
+
+from skerry.infra.features import FEATURES, Feature
+
+S = TypeVar("S", bound="Section")
 
 
 class Section(BaseModel):
@@ -34,8 +42,128 @@ class Section(BaseModel):
         del key
         return cls
 
+    def section(self, kind: type[S]) -> S:
+        """Returns the section of a feature within this one; its defaults where the file has none.
+
+        Raises:
+            LookupError: no feature has such a section here.
+        """
+        name, field = _field_of(type(self), kind)
+        value: S | None = getattr(self, name)
+        return field.default if value is None else value
+
+    def own_section(self, kind: type[S]) -> S | None:
+        """Returns the section of a feature within this one; None where the file has none.
+
+        Raises:
+            LookupError: no feature has such a section here.
+        """
+        name, _ = _field_of(type(self), kind)
+        value: S | None = getattr(self, name)
+        return value
+
 
 class OpenSection(Section):
     """A section in which an unknown key is kept and warned about, not refused."""
 
     model_config = ConfigDict(extra="allow")
+
+
+class FeatureSection:
+    """Marks the field of a section whose class is a feature's.
+
+    The class is imported when the file has the section, or when somebody reads it: so a start
+    makes no model of a feature that nobody configured. The field is None until then.
+    """
+
+    def __init__(self, feature: Feature, name: str, *, is_optional: bool) -> None:
+        self._feature = feature
+        self._name = name
+        self._is_optional = is_optional
+
+    @cached_property
+    def kind(self) -> type[Section]:
+        """Returns the class; imports it."""
+        section: type[Section] = self._feature.load(f"config:{self._name}")
+        return section
+
+    def is_of(self, kind: type[Section]) -> bool:
+        """Returns whether it is the section of this class; imports no class of another name."""
+        return self._name == kind.__name__ and self.kind is kind
+
+    @cached_property
+    def default(self) -> Any:
+        """Returns the section of a file that has none."""
+        return self.kind.model_construct()
+
+    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Returns the schema of a value that the class of the feature checks and writes itself."""
+        del handler
+        writer = core_schema.plain_serializer_function_ser_schema(self._written, info_arg=True)
+        return core_schema.no_info_plain_validator_function(self._checked, serialization=writer)
+
+    def _checked(self, value: object) -> Section | None:
+        if value is None and self._is_optional:
+            return None
+        return self.kind.model_validate(value)
+
+    def _written(self, value: Section | None, info: SerializationInfo) -> Any:
+        if value is None and self._is_optional:
+            return None
+        section: Section = self.default if value is None else value
+        return section.model_dump(
+            mode=info.mode, by_alias=info.by_alias, exclude_unset=info.exclude_unset
+        )
+
+
+def with_sections(
+    path: str, features: Sequence[Feature] = FEATURES, *, are_optional: bool = False
+) -> Callable[[type[S]], type[S]]:
+    """Adds to the section at this path of the file those that features have directly within it.
+
+    Args:
+        path: Names of the fields, such as `agents.defaults`; empty for the whole file.
+        features: The features.
+        are_optional: True where a section that is left out is not the same as its defaults.
+
+    """
+
+    def extended(section: type[S]) -> type[S]:
+        fields: dict[str, Any] = {}
+        for feature in features:
+            for place, name in feature.sections.items():
+                parent, _, key = place.rpartition(".")
+                if parent == path:
+                    mark = FeatureSection(feature, name, is_optional=are_optional)
+                    fields[key] = (Annotated[Section | None, mark], None)
+        if not fields:
+            return section
+        return create_model(
+            section.__name__,
+            __base__=section,
+            __module__=section.__module__,
+            __doc__=section.__doc__,
+            **fields,
+        )
+
+    return extended
+
+
+def feature_section(field: FieldInfo) -> FeatureSection | None:
+    """Returns the mark of a field that is the section of a feature; None for another field."""
+    return next((mark for mark in field.metadata if isinstance(mark, FeatureSection)), None)
+
+
+def kind_of(field: FieldInfo) -> Any:
+    """Returns the type of a field; imports the class of the section of a feature."""
+    mark = feature_section(field)
+    return field.annotation if mark is None else mark.kind
+
+
+@lru_cache(maxsize=256)
+def _field_of(section: type[Section], kind: type[Section]) -> tuple[str, FeatureSection]:
+    for name, field in section.model_fields.items():
+        mark = feature_section(field)
+        if mark is not None and mark.is_of(kind):
+            return name, mark
+    raise LookupError(f"{section.__name__} has no section {kind.__name__} of a feature")

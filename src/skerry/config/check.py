@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from skerry.config.agents import AgentConfig, AgentDefaults
-from skerry.config.base import OpenSection, Section
+from skerry.config.base import OpenSection, Section, kind_of
 from skerry.config.root import Config
 from skerry.config.tools import ToolsScope
 from skerry.infra.spelling import spelt_like
@@ -75,7 +75,7 @@ def _section(section: type[Section], tree: _Tree, path: str) -> Iterator[tuple[b
     for key, value in tree.items():
         where = f"{path}.{key}" if path else key
         if key in fields:
-            yield from _value(fields[key].annotation, value, where)
+            yield from _value(kind_of(fields[key]), value, where)
         elif section.free_names is not None and section.free_names.fullmatch(key):
             continue
         elif path or key not in SILENT:
@@ -120,7 +120,7 @@ def _unknown(section: type[Section], key: str, where: str) -> tuple[bool, Config
 
 
 def _is_strict(section: type[Section], key: str) -> bool:
-    kind = _fields(section)[key].annotation
+    kind = kind_of(_fields(section)[key])
     return (
         isinstance(kind, type) and issubclass(kind, Section) and not issubclass(kind, OpenSection)
     )

@@ -10,7 +10,7 @@ from functools import lru_cache
 from types import UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
-from skerry.config.base import Section
+from skerry.config.base import Section, kind_of
 from skerry.config.root import Config
 
 REDACTED: Final = "__OPENCLAW_REDACTED__"
@@ -146,7 +146,7 @@ def _members(kind: Any, key: str) -> tuple[Any, ...]:
 @lru_cache(maxsize=256)
 def _declared(section: type[Section]) -> dict[str, tuple[Any, ...]]:
     fields = section.model_fields.items()
-    return {field.alias or name: tuple(_arms(field.annotation)) for name, field in fields}
+    return {field.alias or name: tuple(_arms(kind_of(field))) for name, field in fields}
 
 
 def _items(kind: Any) -> Iterator[Any]:

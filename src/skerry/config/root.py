@@ -2,21 +2,20 @@
 
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
+from typing import Annotated, Self
 
 from pydantic import (
     BeforeValidator,
     Field,
     SerializeAsAny,
     ValidationError,
-    create_model,
     model_validator,
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from skerry.config.agents import AgentsConfig
 from skerry.config.auth import CredentialsConfig
-from skerry.config.base import OpenSection, Section
+from skerry.config.base import OpenSection, with_sections
 from skerry.config.bindings import Binding
 from skerry.config.channels import ChannelConfig, checked_channels
 from skerry.config.commands import CommandsConfig
@@ -36,13 +35,10 @@ from skerry.config.secret_providers import SecretsConfig
 from skerry.config.session import SessionConfig
 from skerry.config.tools import ToolsConfig
 from skerry.config.usage import UsageConfig
-from skerry.infra.features import FEATURES, Feature
 from skerry.model.errors import InvalidSessionKeyError
 from skerry.model.ids import AgentId, SessionKey, agent_id
 from skerry.model.thinking import ThinkingLevel
 from skerry.policy.tool_policy import SANDBOX, ToolRules
-
-S = TypeVar("S", bound=Section)
 
 
 @lru_cache(maxsize=256)
@@ -51,6 +47,7 @@ def _beneath(directory: Path, name: str) -> Path:
     return directory / name
 
 
+@with_sections("")
 class Config(OpenSection):
     """Everything that `skerry.json` can say, with the defaults filled in.
 
@@ -157,15 +154,6 @@ class Config(OpenSection):
                     type(self).__name__, [InitErrorDetails(type=error, loc=key_path, input=None)]
                 )
         return self
-
-    def section(self, kind: type[S]) -> S:
-        """Returns the section of a feature, which is of this class.
-
-        Raises:
-            StopIteration: no feature has such a section.
-        """
-        values = (getattr(self, name) for name in type(self).model_fields)
-        return next(value for value in values if isinstance(value, kind))
 
     def session_key(self, text: str | None, agent: str | None) -> SessionKey:
         """Returns the key that a request names by key or agent; without both, the main one.
@@ -274,23 +262,6 @@ class Config(OpenSection):
         if own is not None and own.agent_dir is not None:
             return own.agent_dir.expanduser()
         return self.state_dir / "agents" / agent / "agent"
-
-
-def with_sections(kernel: type[Config], features: tuple[Feature, ...] = FEATURES) -> type[Config]:
-    """Returns the class of the whole file: the sections of the kernel and those of features."""
-    sections = {
-        feature.name: feature.load(f"config:{feature.config}")
-        for feature in features
-        if feature.config
-    }
-    fields: dict[str, Any] = {
-        name: (section, section.model_construct()) for name, section in sections.items()
-    }
-    return create_model("Config", __base__=kernel, __module__=__name__, **fields)
-
-
-if not TYPE_CHECKING and any(feature.config for feature in FEATURES):
-    Config = with_sections(Config)
 
 
 class PresentConfig:

@@ -5,14 +5,16 @@ when that part is used: `plugin` at the start, `cli` for a command, `config` and
 line says that there are some.
 """
 
+from collections.abc import Mapping
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 
 class Feature:
     """One feature: what must be known of it before any of its modules is imported."""
 
-    __slots__ = ("cli", "command", "config", "name", "registers", "tables")
+    __slots__ = ("cli", "command", "name", "registers", "sections", "tables")
 
     def __init__(
         self,
@@ -21,7 +23,7 @@ class Feature:
         *,
         command: str = "",
         registers: bool = True,
-        config: str = "",
+        sections: Mapping[str, str] = MappingProxyType({}),
         tables: bool = False,
     ) -> None:
         self.name = name
@@ -30,8 +32,9 @@ class Feature:
         self.command = command or name
         self.registers = registers
         """True when `plugin.register` is called; a feature may consist of a command alone."""
-        self.config = config
-        """The class in `config` of the section `<name>` of the configuration file."""
+        self.sections = sections
+        """Sections of the configuration file, by the names of the fields that lead there, such as
+        `agents.defaults.heartbeat`: each has its class in `config`."""
         self.tables = tables
         """True when `tables.STEPS` builds tables of the state database; all begin with `<name>`."""
 
