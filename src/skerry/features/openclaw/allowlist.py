@@ -7,9 +7,9 @@ from typing import Any, Final
 from skerry.app.build import open_state
 from skerry.config.exec_approvals import ASKS, EVERY_AGENT, MAX_BYTES, SECURITIES, FileEntry, parse
 from skerry.config.paths import KeyPath, lookup, replaced, show_key_path
-from skerry.config.proposal import KeyOutcome, ProposedKey
 from skerry.config.root import Config
 from skerry.features.openclaw.home import inside
+from skerry.features.openclaw.proposal import KeyOutcome, ProposedKey
 from skerry.features.openclaw.report import Report
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import MAIN_AGENT, agent_id

@@ -20,14 +20,20 @@ from skerry.config import source
 from skerry.config.expand import expand
 from skerry.config.gateway import LOCK
 from skerry.config.load import Loaded, checked, load, locate
-from skerry.config.openclaw import fitting, mapped, merged
 from skerry.config.paths import MISSING, KeyPath, lookup, replaced
-from skerry.config.proposal import KeyOutcome, ProposedKey, ProviderDefaults, sorted_out, taken
 from skerry.config.root import Config
 from skerry.config.write import Author, rewrite
 from skerry.features.openclaw import files as openclaw_files
 from skerry.features.openclaw.allowlist import Patterns
 from skerry.features.openclaw.home import agents, inside, is_home, jobs, missed, name_the_rest
+from skerry.features.openclaw.mapping import fitting, mapped, merged
+from skerry.features.openclaw.proposal import (
+    KeyOutcome,
+    ProposedKey,
+    ProviderDefaults,
+    sorted_out,
+    taken,
+)
 from skerry.features.openclaw.report import Report, tell
 from skerry.features.openclaw.sessions import REPAIR, Arriving
 from skerry.infra.atomic import make_private

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from skerry.config.paths import KeyPath, show_key_path
-from skerry.config.proposal import KeyOutcome, ProposedKey
 from skerry.config.root import Config
 from skerry.features.openclaw.home import inside, workspaces
+from skerry.features.openclaw.proposal import KeyOutcome, ProposedKey
 from skerry.features.openclaw.report import Report, counted
 from skerry.infra.copying import copy_tree
 from skerry.model.ids import MAIN_AGENT, AgentId, agent_id

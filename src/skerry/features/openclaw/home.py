@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from skerry.config.openclaw import foreign_hooks
 from skerry.config.paths import lookup
+from skerry.features.openclaw.mapping import foreign_hooks
 from skerry.features.openclaw.report import Missed, Report
 from skerry.infra.channels import PLATFORMS
 from skerry.infra.untrusted_json import UNREADABLE

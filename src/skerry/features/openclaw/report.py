@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from skerry.cli.render import notice, one_line, show, show_json, styled, table
 from skerry.cli.transcript_files import broken_lines
-from skerry.config.openclaw import Unmapped
-from skerry.config.proposal import KeyOutcome, ProposedKey
+from skerry.features.openclaw.mapping import Unmapped
+from skerry.features.openclaw.proposal import KeyOutcome, ProposedKey
 from skerry.sessions.importing import ImportedSession
 
 _NAMED: Final = 8

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry.config.check import check
-from skerry.config.openclaw import mapped, merged
+from skerry.features.openclaw.mapping import mapped, merged
 
 _KEYS = st.sampled_from(
     ["agents", "defaults", "list", "id", "model", "gateway", "auth", "session", "reset", "a.b"]
