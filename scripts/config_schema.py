@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import models_json_schema
 
 from skerry.config.agents import SHORT_FORMS
-from skerry.config.base import Section
+from skerry.config.base import FeatureSection, Section, feature_section
 from skerry.config.root import Config
 from skerry.config.schema import FILE
 from skerry.config.session import duration, size, span
@@ -54,11 +54,20 @@ _Node = dict[str, Any]
 def schema() -> _Node:
     """Returns the schema of the file, in one piece: clients do not follow references."""
     platforms = {name: platform.section for name, platform in PLATFORMS.items()}
-    every = [(kind, "validation") for kind in (Config, *platforms.values())]
+    marks = list(_feature_sections())
+    kinds = dict.fromkeys(mark.kind for _, _, mark in marks)
+    every = [(kind, "validation") for kind in (Config, *platforms.values(), *kinds)]
     _, found = models_json_schema(every, by_alias=True)  # type: ignore[arg-type]  # a literal
     defs: _Node = found["$defs"]
     references = {name: {"$ref": f"#/$defs/{of.__name__}"} for name, of in platforms.items()}
     defs["Config"]["properties"]["channels"]["properties"] = references
+    for name, key, mark in marks:
+        if name not in defs:
+            continue
+        default = mark.default.model_dump(mode="json", by_alias=True)
+        written = {} if mark.is_optional else {"default": default}
+        reference = {"$ref": f"#/$defs/{mark.kind.__name__}"}
+        defs[name]["properties"][key] = {**reference, **written}
     for section in _sections(Section):
         if section.__name__ in defs:
             _describe(defs[section.__name__], section)
@@ -67,6 +76,15 @@ def schema() -> _Node:
     required = [key for key in root.get("required", ()) if key not in _OWN]
     root |= {"properties": {**_NOTES, **properties}, "required": required}
     return {"$schema": DIALECT, "title": "skerry.json", **root}
+
+
+def _feature_sections() -> Iterator[tuple[str, str, FeatureSection]]:
+    """Yields the class, the key and the mark of each section of a feature."""
+    for section in list(_sections(Section)):
+        for name, field in section.model_fields.items():
+            mark = feature_section(field)
+            if mark is not None:
+                yield section.__name__, field.alias or name, mark
 
 
 def _sections(above: type[Section]) -> Iterator[type[Section]]:

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from scripts.requirements import ROOT
 from skerry.cli.main import make_parser
+from skerry.config.base import kind_of
 from skerry.config.root import Config
 
 GUIDE = ROOT / "docs" / "guide" / "configuration.md"
@@ -27,7 +28,7 @@ def keys(section: type[BaseModel], prefix: str = "") -> Iterator[str]:
         if field.exclude:
             continue
         key = f"{prefix}{field.alias}"
-        kind = field.annotation
+        kind = kind_of(field)
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             yield from keys(kind, f"{key}.")
         else:

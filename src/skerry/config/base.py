@@ -5,7 +5,14 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, SerializationInfo, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    SerializationInfo,
+    create_model,
+)
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
@@ -79,7 +86,7 @@ class FeatureSection:
     def __init__(self, feature: Feature, name: str, *, is_optional: bool) -> None:
         self._feature = feature
         self._name = name
-        self._is_optional = is_optional
+        self.is_optional = is_optional
 
     @cached_property
     def kind(self) -> type[Section]:
@@ -102,13 +109,20 @@ class FeatureSection:
         writer = core_schema.plain_serializer_function_ser_schema(self._written, info_arg=True)
         return core_schema.no_info_plain_validator_function(self._checked, serialization=writer)
 
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Returns an empty schema, which `scripts.config_schema` completes."""
+        del schema, handler
+        return {}
+
     def _checked(self, value: object) -> Section | None:
-        if value is None and self._is_optional:
+        if value is None and self.is_optional:
             return None
         return self.kind.model_validate(value)
 
     def _written(self, value: Section | None, info: SerializationInfo) -> Any:
-        if value is None and self._is_optional:
+        if value is None and self.is_optional:
             return None
         section: Section = self.default if value is None else value
         return section.model_dump(

@@ -1,12 +1,11 @@
-"""Section `tools.web`: fetching pages and searching the web."""
+"""Section `tools.web`: fetching pages, and what every fetch may reach."""
 
 from functools import cached_property
-from typing import Annotated, Final, Literal
+from typing import Final
 
-from pydantic import AfterValidator, Field, HttpUrl, SecretStr, field_validator
+from pydantic import Field, field_validator
 
-from skerry.config.base import Section
-from skerry.config.models import plain_address
+from skerry.config.base import Section, with_sections
 from skerry.policy.network import NetworkRules, is_host_pattern
 from skerry.policy.urls import Target, parse_url
 
@@ -14,7 +13,6 @@ MAX_CHARS: Final = 2_000_000
 """Characters of a page that a model can be given at most."""
 MAX_RESPONSE: Final = 10 * 1024 * 1024
 _HOSTS = Field(default=(), max_length=1000)
-_BaseUrl = Annotated[HttpUrl, AfterValidator(plain_address)]
 
 
 class SsrfPolicy(Section):
@@ -88,46 +86,8 @@ class WebFetchConfig(Section):
     ssrf_policy: SsrfPolicy = SsrfPolicy.model_construct()
 
 
-class PerplexityConfig(Section):
-    """Perplexity, or a server that speaks like it."""
-
-    api_key: SecretStr | None = None
-    """Key; without it `PERPLEXITY_API_KEY` of the environment."""
-    base_url: _BaseUrl = HttpUrl("https://api.perplexity.ai")
-    """Address up to `/chat/completions`."""
-    model: str = Field(default="sonar-pro", min_length=1, max_length=200)
-    """Model that searches and answers."""
-
-
-class SearxngConfig(Section):
-    """A SearXNG of the owner, which must have the format `json` enabled."""
-
-    base_url: _BaseUrl | None = None
-    """Its address; it may be local. Without it `SEARXNG_BASE_URL` of the environment."""
-
-
-class WebSearchConfig(Section):
-    """The tool `web_search`."""
-
-    enabled: bool = True
-    """Offers the tool."""
-    provider: Literal["brave", "searxng", "perplexity", "plugin"] | None = None
-    """Provider of results: `plugin` is the one of a plugin. When unset, the first of the others
-    that has its key or address."""
-    api_key: SecretStr | None = None
-    """Key of Brave; without it `BRAVE_API_KEY` of the environment."""
-    max_results: int = Field(default=5, ge=1, le=10)
-    """Results, where the model asks for no other number."""
-    timeout_seconds: float = Field(default=30.0, ge=1, le=30)
-    """Limit of a search."""
-    cache_ttl_minutes: float = Field(default=15.0, ge=0, le=1440)
-    """Time for which results are kept; 0 keeps none."""
-    perplexity: PerplexityConfig = PerplexityConfig.model_construct()
-    searxng: SearxngConfig = SearxngConfig.model_construct()
-
-
+@with_sections("tools.web")
 class WebToolsConfig(Section):
     """Tools that reach the internet."""
 
     fetch: WebFetchConfig = WebFetchConfig.model_construct()
-    search: WebSearchConfig = WebSearchConfig.model_construct()

@@ -124,7 +124,7 @@ FEATURES = (
     Feature(
         "sandbox", ("what agents may do", "test and explain the sandbox in which commands run")
     ),
-    Feature("web"),
+    Feature("web", sections={"tools.web.search": "WebSearchConfig"}),
     Feature(
         "files",
         ("what agents may do", "undo what agents changed in files"),

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-import skerry.config.root  # noqa: F401 - makes every section
+import skerry.config.root  # noqa: F401 - makes every section of the kernel
 from skerry.config.base import Section
 from skerry.config.memory import MemoryScope, ScopeRule
+from skerry.infra.features import FEATURES
 
 
 def _below(section: type[Section]) -> Iterator[type[Section]]:
@@ -17,11 +18,14 @@ def _below(section: type[Section]) -> Iterator[type[Section]]:
 
 def _whole() -> list[type[Section]]:
     """Returns the sections that a file may leave out, each once."""
+    for feature in FEATURES:
+        for name in feature.sections.values():
+            feature.load(f"config:{name}")
     sections = dict.fromkeys(_below(Section))
     return [
         one
         for one in sections
-        if one.__module__.startswith("skerry.config.")
+        if one.__module__.startswith(("skerry.config.", "skerry.features."))
         and not any(field.is_required() for field in one.model_fields.values())
     ]
 

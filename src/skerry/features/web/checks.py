@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from skerry.features.web.config import WebSearchConfig
 from skerry.features.web.providers import Query, SearchRefusedError, provider_of
 from skerry.ports.checks import Check, Level
 from skerry.sdk.features import Installation
@@ -9,11 +10,14 @@ from skerry.sdk.features import Installation
 
 async def search_provider(installation: Installation) -> Iterable[Check]:
     """Returns the provider of `web_search`, or what it lacks; asks nobody."""
-    if installation.config is None or not installation.config.tools.web.search.enabled:
+    if installation.config is None:
         return []
-    if installation.config.tools.web.search.provider == "plugin":
+    settings = installation.config.tools.web.section(WebSearchConfig)
+    if not settings.enabled:
+        return []
+    if settings.provider == "plugin":
         return [Check("web search", Level.OK, "web_search asks the search of a plugin.")]
-    provider = provider_of(installation.config.tools.web.search, installation.environ)
+    provider = provider_of(settings, installation.environ)
     try:
         provider.request(Query("x", 1))
     except SearchRefusedError as error:

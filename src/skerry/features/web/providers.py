@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from msgspec import Struct
 
-from skerry.config.tools_web import WebSearchConfig
+from skerry.features.web.config import WebSearchConfig
 from skerry.features.web.text import visible
 from skerry.net.safe_fetch import FetchRequest
 from skerry.policy.network import NetworkRules

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from skerry.config.tools_web import WebSearchConfig
 from skerry.features.web import plugin_search
 from skerry.features.web.cache import Cache
+from skerry.features.web.config import WebSearchConfig
 from skerry.features.web.providers import (
     Provider,
     Query,
@@ -79,7 +79,7 @@ class WebSearch:
 
     @property
     def _config(self) -> WebSearchConfig:
-        return self._host.config().tools.web.search
+        return self._host.config().tools.web.section(WebSearchConfig)
 
     def is_offered(self, _: Caller) -> bool:
         """Returns whether the owner left the tool switched on."""

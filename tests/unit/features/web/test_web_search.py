@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from skerry.config.tools_web import WebSearchConfig
 from skerry.features.web.checks import search_provider
+from skerry.features.web.config import WebSearchConfig
 from skerry.features.web.providers import clean, provider_of
 from skerry.model.errors import ToolError
 from skerry.model.origin import Origin
