@@ -8,7 +8,7 @@ ROOT: Final = Path(__file__).parents[1] / "src"
 MODEL: Final = "servers of models that the owner configured"
 CLIENTS: Final = {
     "skerry/infra/http.py": "the pool and the client",
-    "skerry/channels/email/lines.py": "mail protocols over connections that the policy allowed",
+    "skerry/channels/email/line_stream.py": "mail protocols over allowed connections",
     "skerry/infra/http11.py": "a connection of the pool",
     "skerry/infra/sockets.py": "the streams of the pool",
     "skerry/net/connect.py": "connects after the policy allowed it",

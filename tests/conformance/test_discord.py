@@ -8,7 +8,7 @@ import anyio
 import pytest
 from msgspec import Raw
 
-from skerry.channels.discord import acts, wire
+from skerry.channels.discord import interactions, wire
 from skerry.channels.discord.adapter import open_account
 from skerry.channels.discord.api import RestApi
 from skerry.channels.discord.config import DiscordAccount
@@ -44,10 +44,10 @@ async def bodies() -> list[dict[str, Any]]:
         sent = [{"kind": "message", "body": dict(one.params)} for one in server.posted]
         server.gateway.sessions.clear()
         act = {"id": "5", "token": "t5", "type": 2, "data": {"name": "status"}}
-        await acts.acknowledge(RestApi(server.root, TOKEN), Raw(json.dumps(act).encode()))
+        await interactions.acknowledge(RestApi(server.root, TOKEN), Raw(json.dumps(act).encode()))
         sent.append({"kind": "answer", "body": server.answered["5"]})
     offered = (MenuCommand("status", "Says how it is"), MenuCommand("model", "Chooses it", True))  # noqa: FBT003 - as the gateway makes it
-    return sent + [{"kind": "command", "body": entry} for entry in acts.menu(offered)]
+    return sent + [{"kind": "command", "body": entry} for entry in interactions.menu(offered)]
 
 
 async def people(server: DiscordServer) -> None:

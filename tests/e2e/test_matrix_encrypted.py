@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from skerry.channels.matrix.adapter import MatrixAdapter, open_account
 from skerry.channels.matrix.api import MatrixApi
 from skerry.channels.matrix.config import MatrixAccount
+from skerry.channels.matrix.crypto import Plain
 from skerry.channels.matrix.encryption.signing import is_signed
-from skerry.channels.matrix.sealing import Plain
-from skerry.channels.matrix.unread import GRACE_MS, NOTICE
+from skerry.channels.matrix.undecrypted import GRACE_MS, NOTICE
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import DeliveryRefusedError
 from skerry.model.ids import AccountId

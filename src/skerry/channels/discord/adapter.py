@@ -8,10 +8,10 @@ import msgspec
 
 from skerry.channels.discord import wire
 from skerry.channels.discord.api import RestApi
+from skerry.channels.discord.channel_cache import Places
 from skerry.channels.discord.config import DiscordAccount
-from skerry.channels.discord.places import Places
-from skerry.channels.discord.receiving import Receiver
-from skerry.channels.discord.sending import Poster
+from skerry.channels.discord.poster import Poster
+from skerry.channels.discord.receiver import Receiver
 from skerry.config.channels import revealed
 from skerry.sdk.channel_account import Account
 from skerry.sdk.channel_errors import PlatformError

@@ -14,7 +14,7 @@ from skerry.channels.email.api import HEAD_BYTES, MailServers
 from skerry.channels.email.compose import Author, Thread, attach, composed, part_id
 from skerry.channels.email.config import EmailAccount
 from skerry.channels.email.imap import Box, Imap, Stored
-from skerry.channels.email.lines import UnreadableError
+from skerry.channels.email.line_stream import UnreadableError
 from skerry.channels.email.reading import read_mail
 from skerry.sdk.channel_account import Account
 from skerry.sdk.channel_errors import PlatformError, RateLimit

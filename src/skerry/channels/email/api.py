@@ -8,7 +8,7 @@ from skerry.channels.email import smtp
 from skerry.channels.email.config import EmailAccount
 from skerry.channels.email.imap import Imap, logged_in
 from skerry.channels.email.imap_wire import quoted
-from skerry.channels.email.lines import Door, Login
+from skerry.channels.email.line_stream import Door, Login
 from skerry.channels.email.wire import Head, read_head
 from skerry.config.channel_oauth import OAuthConfig
 from skerry.config.channels import revealed

@@ -19,7 +19,7 @@ from skerry.channels.email.imap_wire import (
     parse,
     quoted,
 )
-from skerry.channels.email.lines import (
+from skerry.channels.email.line_stream import (
     Door,
     Lines,
     Login,

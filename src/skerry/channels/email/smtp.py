@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from skerry.channels.email.config import Security
-from skerry.channels.email.lines import Door, Lines, Login, connected, within
+from skerry.channels.email.line_stream import Door, Lines, Login, connected, within
 from skerry.sdk.channel_errors import PlatformError
 
 SECONDS: Final = 10.0

@@ -11,13 +11,13 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from skerry.channels.matrix import attachments, wire
+from skerry.channels.matrix import encrypted_files, wire
 from skerry.channels.matrix.api import CLIENT, FOR_GOOD, MatrixApi, path
 from skerry.channels.matrix.config import MatrixAccount
-from skerry.channels.matrix.outgoing import Outgoing
+from skerry.channels.matrix.crypto import Sealing, open_sealing
+from skerry.channels.matrix.room_sender import Outgoing
 from skerry.channels.matrix.rooms import RoomReader
-from skerry.channels.matrix.sealing import Sealing, open_sealing
-from skerry.channels.matrix.unread import Unread
+from skerry.channels.matrix.undecrypted import Unread
 from skerry.config.channels import revealed
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.sdk.channel_account import Account
@@ -281,15 +281,15 @@ class MatrixAdapter(Account):
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
         """Returns the bytes of a file that a person sent."""
         most = byte_limit(attachment, limit, self._settings.media_max_mb)
-        encrypted = attachments.of_handle(attachment.handle)
+        encrypted = encrypted_files.of_handle(attachment.handle)
         address = urlsplit(encrypted.url if encrypted else attachment.handle)
         fetched = await self.api.download(address.netloc, address.path.strip("/"), most)
         data = fetched_file(attachment, fetched)
         if encrypted is None:
             return data
         try:
-            return await anyio.to_thread.run_sync(attachments.opened, encrypted, data)
-        except attachments.BrokenFileError as error:
+            return await anyio.to_thread.run_sync(encrypted_files.opened, encrypted, data)
+        except encrypted_files.BrokenFileError as error:
             raise MediaError(f"{attachment.name} cannot be decrypted: {error}.") from None
 
     async def probe(self) -> AccountState:

@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from skerry.channels.matrix import wire
 from skerry.channels.matrix.api import CLIENT, MatrixApi, path
-from skerry.channels.matrix.sealing import SealedError, Sealing
+from skerry.channels.matrix.crypto import SealedError, Sealing
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.sdk.channel_errors import PlatformError
 from skerry.sdk.channel_host import Kept, Recent, Vault

@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct, field
 
-from skerry.channels.matrix import attachments
+from skerry.channels.matrix import encrypted_files
 from skerry.infra.untrusted_json import DEEPEST, is_deep
 from skerry.sdk.channels import (
     AccountId,
@@ -262,9 +262,9 @@ def _body(content: Mapping[str, Any], kind: str, *, is_reply: bool) -> str:
 
 
 def _files(content: Mapping[str, Any], kind: str) -> tuple[Attachment, ...]:
-    encrypted = attachments.parsed(content["file"]) if "file" in content else None
-    address = attachments.handle(encrypted) if encrypted else _text(content.get("url"))
-    if kind not in _KINDS or not (encrypted or attachments.is_address(address)):
+    encrypted = encrypted_files.parsed(content["file"]) if "file" in content else None
+    address = encrypted_files.handle(encrypted) if encrypted else _text(content.get("url"))
+    if kind not in _KINDS or not (encrypted or encrypted_files.is_address(address)):
         return ()
     info = _mapping(content.get("info"))
     size = info.get("size")

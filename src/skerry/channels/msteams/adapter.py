@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from skerry.channels.msteams import files, wire
+from skerry.channels.msteams import file_consent, wire
 from skerry.channels.msteams.api import Connector
 from skerry.channels.msteams.config import MsTeamsAccount
 from skerry.channels.msteams.markup import rendered
@@ -144,7 +144,7 @@ class MsTeamsAdapter(PostedAccount):
         if part.more.buttons:
             body["attachments"] = [wire.buttons(part.more.buttons)]
         if part.more.media is not None:
-            media = await files.attached(part, part.more.media, self.host.cursor)
+            media = await file_consent.attached(part, part.more.media, self.host.cursor)
             body["attachments"] = [*body.get("attachments", ()), media]
         answer = await self._asked("POST", part.to, [], body)
         try:
@@ -154,7 +154,7 @@ class MsTeamsAdapter(PostedAccount):
 
     async def _invoked(self, event: wire.Activity) -> PostAnswer:
         try:
-            if event.name == files.INVOKE:
+            if event.name == file_consent.INVOKE:
                 await self._consented(event)
         except (DeliveryRefusedError, DeliveryDelayedError) as error:
             # The person sees that it failed, and may press again.
@@ -165,25 +165,25 @@ class MsTeamsAdapter(PostedAccount):
     async def _consented(self, event: wire.Activity) -> None:
         """Uploads a file that a person agreed to, and shows it; a repeated answer does nothing."""
         try:
-            consent = msgspec.convert(event.value, files.Consent)
+            consent = msgspec.convert(event.value, file_consent.Consent)
         except msgspec.ValidationError as error:
             logger.warning("msteams/%s: an answer to a card is odd: %s", self.account, error)
             return
         chat, thread = wire.peer(event)
-        offered = await files.taken(consent, chat.id, self.host.cursor)
+        offered = await file_consent.taken(consent, chat.id, self.host.cursor)
         if offered is None:
             return
         if consent.action == "accept":
             upload = consent.upload_info
             await self._upload(offered, upload)
             to = ReplyTo(self.channel, self.account, chat, event.id, thread)
-            body = self._activity(to, offered.name) | {"attachments": [files.shown(upload)]}
+            body = self._activity(to, offered.name) | {"attachments": [file_consent.shown(upload)]}
             await self._asked("POST", to, [], body)
-        await files.done(consent, self.host.cursor)
+        await file_consent.done(consent, self.host.cursor)
 
-    async def _upload(self, offered: files.Offered, upload: files.Upload) -> None:
+    async def _upload(self, offered: file_consent.Offered, upload: file_consent.Upload) -> None:
         media = OutboundMedia(AttachmentKind.FILE, offered.path, "", offered.name)
-        file = await read_file(media, files.MOST_BYTES)
+        file = await read_file(media, file_consent.MOST_BYTES)
         fetched = await self._api.upload(upload.upload_url, file.data)
         if fetched is None or fetched.outcome is not Outcome.ALLOW or fetched.status not in _STORED:
             why = "its address is not one of SharePoint" if fetched is None else fetched.reason

@@ -10,7 +10,7 @@ from skerry.channels.signal import wire
 from skerry.channels.signal.api import SILENT_SECONDS, Bridge, Events, File, Quote
 from skerry.channels.signal.config import SignalAccount
 from skerry.channels.signal.daemon import Daemon
-from skerry.channels.signal.rest import Rest
+from skerry.channels.signal.rest_bridge import Rest
 from skerry.sdk.channel_account import Account
 from skerry.sdk.channel_errors import PlatformError, RateLimit
 from skerry.sdk.channel_events import EventsEndedError

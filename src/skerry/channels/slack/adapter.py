@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from skerry.channels.slack import files, wire
+from skerry.channels.slack import file_upload, wire
 from skerry.channels.slack.api import WebApi
 from skerry.channels.slack.config import SlackAccount
 from skerry.channels.slack.markup import MRKDWN
@@ -210,11 +210,11 @@ class SlackAdapter(Account):
 
     async def _send_file(self, part: OutboundPart, media: OutboundMedia) -> Receipt:
         with self._limit.sending():
-            shared = await files.upload(self._api, part, media)
+            shared = await file_upload.upload(self._api, part, media)
         if part.text.strip():
             shared["initial_comment"] = MRKDWN.render(part.text)
         await self._asked("files.completeUploadExternal", shared)
-        return files.receipt(shared)
+        return file_upload.receipt(shared)
 
     async def _asked(self, method: str, params: dict[str, Any]) -> bytes:
         with self._limit.sending():
@@ -293,7 +293,7 @@ class SlackAdapter(Account):
 def _place(stored: tuple[_Stored, ...], part: OutboundPart) -> str | None:
     """Returns the time stamp of the message that a part became; None where it is not there."""
     media = part.more.media
-    name = files.file_name(part, media) if media is not None else ""
+    name = file_upload.file_name(part, media) if media is not None else ""
     for message in stored:
         meta = message.metadata
         if meta.event_type == PART and meta.event_payload.get("nonce") == part.nonce:
@@ -329,7 +329,7 @@ def open_account(settings: SlackAccount, host: ChannelHost) -> SlackAdapter:
     api = WebApi(str(settings.api_root), bot, app)
     if settings.mode == "http":
         # It is imported here: most apps have a socket, and it builds on this module.
-        from skerry.channels.slack.events import SlackHttpAdapter  # noqa: PLC0415 - at first use
+        from skerry.channels.slack.http_adapter import SlackHttpAdapter  # noqa: PLC0415 - at first use
 
         return SlackHttpAdapter(settings, host, api)
     return SlackAdapter(settings, host, api)

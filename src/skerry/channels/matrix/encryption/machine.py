@@ -10,7 +10,9 @@ from msgspec import Raw, Struct
 
 from skerry.channels.matrix import wire
 from skerry.channels.matrix.api import MatrixApi
-from skerry.channels.matrix.encryption.keys import KeysLostError, OwnKeys
+from skerry.channels.matrix.crypto import LockedError, SealedError
+from skerry.channels.matrix.encryption.crypto_store import RECEIVED, Person, Records
+from skerry.channels.matrix.encryption.device_lists import People
 from skerry.channels.matrix.encryption.megolm import (
     Megolm,
     MissingKeyError,
@@ -19,9 +21,7 @@ from skerry.channels.matrix.encryption.megolm import (
     UndecryptableError,
 )
 from skerry.channels.matrix.encryption.olm import ENCRYPTED, Olm, OlmError, Payload, Sealed
-from skerry.channels.matrix.encryption.people import People
-from skerry.channels.matrix.encryption.records import RECEIVED, Person, Records
-from skerry.channels.matrix.sealing import LockedError, SealedError
+from skerry.channels.matrix.encryption.own_keys import KeysLostError, OwnKeys
 from skerry.infra.clock import Clock
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.sdk.channel_errors import PlatformError

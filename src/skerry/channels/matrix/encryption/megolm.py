@@ -9,9 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from vodozemac import GroupSession, InboundGroupSession, MegolmMessage, SessionKey
 
-from skerry.channels.matrix.encryption.keys import MEGOLM_V1, OwnKeys
-from skerry.channels.matrix.encryption.olm import Olm, Payload, Target
-from skerry.channels.matrix.encryption.records import (
+from skerry.channels.matrix.encryption.crypto_store import (
     OUTBOUND,
     Inbound,
     Outbound,
@@ -19,6 +17,8 @@ from skerry.channels.matrix.encryption.records import (
     Records,
     inbound_of,
 )
+from skerry.channels.matrix.encryption.olm import Olm, Payload, Target
+from skerry.channels.matrix.encryption.own_keys import MEGOLM_V1, OwnKeys
 from skerry.infra.clock import Clock
 from skerry.infra.untrusted_json import DEEPEST, UNREADABLE, is_deep
 

@@ -12,14 +12,14 @@ from msgspec import Struct, field
 from vodozemac import AnyOlmMessage, Curve25519PublicKey, PreKeyMessage, Session
 
 from skerry.channels.matrix.api import CLIENT, MatrixApi, path
-from skerry.channels.matrix.encryption.keys import OLM_V1, SIGNED, OwnKeys
-from skerry.channels.matrix.encryption.records import (
+from skerry.channels.matrix.encryption.crypto_store import (
     OLM,
     OlmSession,
     OlmSessions,
     Peer,
     Records,
 )
+from skerry.channels.matrix.encryption.own_keys import OLM_V1, SIGNED, OwnKeys
 from skerry.channels.matrix.encryption.signing import is_signed
 from skerry.infra.clock import Clock
 from skerry.infra.untrusted_json import UNREADABLE

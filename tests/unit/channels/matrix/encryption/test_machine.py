@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from vodozemac import GroupSession
 
+from skerry.channels.matrix.crypto import LockedError, SealedError
+from skerry.channels.matrix.encryption.crypto_store import INBOUND, MOST, inbound_of
 from skerry.channels.matrix.encryption.machine import Machine
-from skerry.channels.matrix.encryption.records import INBOUND, MOST, inbound_of
 from skerry.channels.matrix.encryption.signing import is_signed
-from skerry.channels.matrix.sealing import LockedError, SealedError
 from skerry.sdk.channel_host import MemoryVault
 from skerry.testing.clock import FakeClock
 from tests.support.key_server import BOT, DEVICE, ROOM, Device, KeyServer, key_server, sync

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.channels.matrix import attachments
+from skerry.channels.matrix import encrypted_files
 from skerry.channels.matrix.wire import Event, Members, Room, inbound
 from skerry.model.ids import AccountId
 
@@ -15,19 +15,19 @@ ADDRESS = "mxc://local/abc"
 
 
 def made(data: bytes) -> tuple[bytes, dict[str, Any]]:
-    encrypted, content = attachments.sealed(data)
+    encrypted, content = encrypted_files.sealed(data)
     return encrypted, content | {"url": ADDRESS}
 
 
 @given(st.binary(max_size=100))
 def test_a_file_comes_back_by_the_name_that_holds_its_key(data: bytes) -> None:
     encrypted, content = made(data)
-    file = attachments.parsed(content)
+    file = encrypted_files.parsed(content)
     assert file is not None
-    named = attachments.of_handle(attachments.handle(file))
+    named = encrypted_files.of_handle(encrypted_files.handle(file))
     assert named is not None
     assert named.url == ADDRESS
-    assert attachments.opened(named, encrypted) == data
+    assert encrypted_files.opened(named, encrypted) == data
     assert not data or encrypted != data
 
 
@@ -40,13 +40,13 @@ def test_two_files_never_share_a_key() -> None:
 
 def test_changed_bytes_and_broken_keys_are_refused() -> None:
     encrypted, content = made(b"words")
-    file = msgspec.convert(content, attachments.EncryptedFile)
-    with pytest.raises(attachments.BrokenFileError, match="SHA-256"):
-        attachments.opened(file, encrypted + b"x")
+    file = msgspec.convert(content, encrypted_files.EncryptedFile)
+    with pytest.raises(encrypted_files.BrokenFileError, match="SHA-256"):
+        encrypted_files.opened(file, encrypted + b"x")
     for changed in ({"iv": "AAAA"}, {"iv": "é"}, {"key": content["key"] | {"k": "AAAA"}}):
-        broken = msgspec.convert(content | changed, attachments.EncryptedFile)
-        with pytest.raises(attachments.BrokenFileError, match="key"):
-            attachments.opened(broken, encrypted)
+        broken = msgspec.convert(content | changed, encrypted_files.EncryptedFile)
+        with pytest.raises(encrypted_files.BrokenFileError, match="key"):
+            encrypted_files.opened(broken, encrypted)
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_changed_bytes_and_broken_keys_are_refused() -> None:
     ids=lambda changed: str(changed)[:40],
 )
 def test_what_describes_no_encrypted_file_is_none(changed: dict[str, Any]) -> None:
-    assert attachments.parsed(made(b"")[1] | changed) is None
-    assert attachments.parsed(changed) is None
+    assert encrypted_files.parsed(made(b"")[1] | changed) is None
+    assert encrypted_files.parsed(changed) is None
 
 
 def test_a_message_with_an_encrypted_file_names_it() -> None:
@@ -77,7 +77,7 @@ def test_a_message_with_an_encrypted_file_names_it() -> None:
     assert message is not None
     (attachment,) = message.attachments
     assert (attachment.name, attachment.mime, attachment.size) == ("a.txt", "text/plain", 5)
-    named = attachments.of_handle(attachment.handle)
+    named = encrypted_files.of_handle(attachment.handle)
     assert named is not None
     assert named.url == ADDRESS
-    assert attachments.of_handle(ADDRESS) is None
+    assert encrypted_files.of_handle(ADDRESS) is None

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from skerry.channels.matrix.unread import GRACE_MS, KEPT_MS, QUIET_MS, Unread
+from skerry.channels.matrix.undecrypted import GRACE_MS, KEPT_MS, QUIET_MS, Unread
 from skerry.model.ids import AccountId
 from skerry.sdk.channel_host import MemoryVault
 from skerry.testing.clock import FakeClock

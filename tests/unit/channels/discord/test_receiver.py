@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.channels.discord import receiving
+from skerry.channels.discord import receiver
 from skerry.channels.discord.adapter import DiscordAdapter, open_account
 from skerry.channels.discord.config import DiscordAccount
 from skerry.infra.backoff import Backoff
@@ -21,7 +21,7 @@ from skerry.sdk.channel_account import Account
 from skerry.sdk.channel_host import ChannelHost, MemoryCursor, Menu, MenuCommand
 from skerry.testing.discord_objects import GUILD, ROOM, THREAD, TOKEN
 from skerry.testing.discord_server import DiscordServer
-from tests.unit.channels.discord.test_sending import part
+from tests.unit.channels.discord.test_poster import part
 
 COMMANDS = (
     MenuCommand("status", "Says how it is"),
@@ -285,7 +285,7 @@ async def test_the_menu_has_the_commands_and_one_is_a_message() -> None:
 async def test_a_menu_that_is_no_longer_wanted_is_taken_away(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(receiving, "MENU_SECONDS", 0.01)
+    monkeypatch.setattr(receiver, "MENU_SECONDS", 0.01)
     async with discord() as server:
         bot = Bot(server)
         async with bot.running():
@@ -334,7 +334,7 @@ async def test_a_person_who_wrote_is_answered_in_the_same_chat() -> None:
 
 
 async def test_more_events_than_may_wait_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receiving, "MOST_WAITING", 3)
+    monkeypatch.setattr(receiver, "MOST_WAITING", 3)
     async with discord() as server:
         bot, may_go, texts = Bot(server), anyio.Event(), list[str]()
 

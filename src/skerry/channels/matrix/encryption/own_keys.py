@@ -9,8 +9,8 @@ from msgspec import Struct, field
 from vodozemac import Account, Curve25519PublicKey
 
 from skerry.channels.matrix.api import CLIENT, MatrixApi
-from skerry.channels.matrix.encryption.identity import Identity
-from skerry.channels.matrix.encryption.records import DEVICE, OwnDevice, Records
+from skerry.channels.matrix.encryption.cross_signing import Identity
+from skerry.channels.matrix.encryption.crypto_store import DEVICE, OwnDevice, Records
 from skerry.channels.matrix.encryption.signing import signed
 from skerry.sdk.channel_errors import PlatformError
 

@@ -7,11 +7,11 @@ from typing import Any, Final
 import anyio.to_thread
 import msgspec
 
-from skerry.channels.matrix import attachments, wire
+from skerry.channels.matrix import encrypted_files, wire
 from skerry.channels.matrix.api import CLIENT, MatrixApi, path
+from skerry.channels.matrix.crypto import SealedError, Sealing
 from skerry.channels.matrix.markup import rendered
 from skerry.channels.matrix.rooms import RoomReader
-from skerry.channels.matrix.sealing import SealedError, Sealing
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.sdk.channel_errors import RateLimit
 from skerry.sdk.channel_files import read_file
@@ -97,7 +97,7 @@ class Outgoing:
             problem = f"{self._sealing.problem} {self._sealing.remedy}"
             raise DeliveryRefusedError(f"{room_id} is encrypted. {problem}")
         else:
-            encrypted, described = await anyio.to_thread.run_sync(attachments.sealed, data)
+            encrypted, described = await anyio.to_thread.run_sync(encrypted_files.sealed, data)
             described["url"] = await self._uploaded(encrypted, "application/octet-stream", "")
             content["file"] = described
         if media.voice:

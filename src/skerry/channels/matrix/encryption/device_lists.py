@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from vodozemac import Curve25519PublicKey
 
 from skerry.channels.matrix.api import CLIENT, MatrixApi
-from skerry.channels.matrix.encryption.keys import MEGOLM_V1
-from skerry.channels.matrix.encryption.records import MOST, PEOPLE, Peer, Person, Records
+from skerry.channels.matrix.encryption.crypto_store import MOST, PEOPLE, Peer, Person, Records
+from skerry.channels.matrix.encryption.own_keys import MEGOLM_V1
 from skerry.channels.matrix.encryption.signing import is_signed
 
 logger = logging.getLogger(__name__)

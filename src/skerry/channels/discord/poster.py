@@ -11,9 +11,9 @@ import msgspec
 
 from skerry.channels.discord import wire
 from skerry.channels.discord.api import RestApi, kind_of
+from skerry.channels.discord.channel_cache import Places
 from skerry.channels.discord.config import DiscordAccount
 from skerry.channels.discord.markup import DISCORD, gist
-from skerry.channels.discord.places import Places
 from skerry.sdk.channel_errors import PlatformError, undelivered
 from skerry.sdk.channel_files import read_file
 from skerry.sdk.channels import (

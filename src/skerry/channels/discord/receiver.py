@@ -11,11 +11,11 @@ from anyio.streams.memory import MemoryObjectSendStream
 from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
-from skerry.channels.discord import acts, wire
+from skerry.channels.discord import interactions, wire
 from skerry.channels.discord.api import RestApi
-from skerry.channels.discord.gateway import Link, Op, Session
-from skerry.channels.discord.places import Places
-from skerry.channels.discord.sending import Poster
+from skerry.channels.discord.channel_cache import Places
+from skerry.channels.discord.gateway_connection import Link, Op, Session
+from skerry.channels.discord.poster import Poster
 from skerry.infra.supervise import beside
 from skerry.sdk.channel_errors import PlatformError
 from skerry.sdk.channel_host import ChannelHost
@@ -134,7 +134,7 @@ class Receiver:
 
             def dispatch(frame: wire.Frame) -> None:
                 if frame.t == "INTERACTION_CREATE":
-                    tasks.start_soon(acts.acknowledge, self._api, frame.d)
+                    tasks.start_soon(interactions.acknowledge, self._api, frame.d)
                 _put(queue, frame)
 
             tasks.start_soon(self._keep_menu)
@@ -261,11 +261,11 @@ class Receiver:
     async def _keep_menu(self) -> None:
         """Sets the menu of slash commands where it is not as it should be; follows changes."""
         while True:
-            entries = acts.menu(self._host.menu().shown)
-            wanted = acts.digest(entries)
+            entries = interactions.menu(self._host.menu().shown)
+            wanted = interactions.digest(entries)
             try:
                 if wanted != self._progress.menu:
-                    await acts.set_menu(self._api, entries)
+                    await interactions.set_menu(self._api, entries)
                     self._progress.menu = wanted
                     self._unsaved += 1
             except (PlatformError, msgspec.DecodeError) as error:

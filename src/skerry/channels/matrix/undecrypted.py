@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from skerry.channels.matrix import wire
-from skerry.channels.matrix.sealing import LockedError, SealedError, Sealing
+from skerry.channels.matrix.crypto import LockedError, SealedError, Sealing
 from skerry.infra.clock import Clock
 from skerry.sdk.channel_host import Kept, Vault
 from skerry.sdk.channels import AccountId

@@ -11,7 +11,7 @@ from skerry.channels.discord import wire
 from skerry.channels.discord.adapter import DiscordAdapter, open_account
 from skerry.channels.discord.api import kind_of
 from skerry.channels.discord.config import DiscordAccount
-from skerry.channels.discord.sending import nonce
+from skerry.channels.discord.poster import nonce
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import DeliveryRefusedError
 from skerry.model.ids import AccountId, RunId
