@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from skerry.channels.matrix.adapter import MatrixAdapter, open_account
 from skerry.channels.matrix.api import MatrixApi
 from skerry.channels.matrix.config import MatrixAccount
-from skerry.channels.matrix.crypto import Plain
+from skerry.channels.matrix.crypto import NoCrypto
 from skerry.channels.matrix.encryption.signing import is_signed
 from skerry.channels.matrix.undecrypted import GRACE_MS, NOTICE
 from skerry.infra.clock import SystemClock
@@ -145,7 +145,7 @@ class SealedMatrix:
         host = ChannelHost(AccountId("default"), self.clock, self._cursor, vault=self._vault)
         api = MatrixApi(self.bot.url, self.bot.token)
         account = MatrixAccount.model_validate(settings)
-        self._made.append(MatrixAdapter(account, host, api, Plain()))
+        self._made.append(MatrixAdapter(account, host, api, NoCrypto()))
         return self._made[-1]
 
     def say(self, text: str, peer: Peer, name: str = "Alice") -> str:

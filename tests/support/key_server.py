@@ -23,9 +23,9 @@ from vodozemac import (
 )
 
 from skerry.channels.matrix.api import MatrixApi
-from skerry.channels.matrix.encryption.machine import Machine
+from skerry.channels.matrix.encryption.machine import CryptoMachine
 from skerry.channels.matrix.encryption.signing import is_signed, signed
-from skerry.channels.matrix.wire import Event, Synced
+from skerry.channels.matrix.wire import RoomEvent, Synced
 from skerry.infra.clock import Clock
 from skerry.sdk.channel_host import Vault
 from tests.support.gateway import serving
@@ -101,10 +101,10 @@ class KeyServer:
             self.sent += [(user, device, content) for device, content in devices.items()]
         return {}
 
-    def machine(self, vault: Vault, clock: Clock) -> Machine:
+    def machine(self, vault: Vault, clock: Clock) -> CryptoMachine:
         """Returns the encryption of the bot, as a new process has it."""
         self._apis.append(MatrixApi(self.url, "token"))
-        return Machine(vault, self._apis[-1], clock)
+        return CryptoMachine(vault, self._apis[-1], clock)
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -206,13 +206,13 @@ class Device:
         }
         return self.sealed("m.room_key", content | changed)
 
-    def say(self, text: str, event_id: str, room: str = ROOM, **changed: Any) -> Event:
+    def say(self, text: str, event_id: str, room: str = ROOM, **changed: Any) -> RoomEvent:
         """Returns an encrypted event of a room."""
         content = {"msgtype": "m.text", "body": text}
         inside = {"type": "m.room.message", "room_id": room, "content": content}
         return self.say_bytes(json.dumps(inside).encode(), event_id, **changed)
 
-    def say_bytes(self, plaintext: bytes, event_id: str, **changed: Any) -> Event:
+    def say_bytes(self, plaintext: bytes, event_id: str, **changed: Any) -> RoomEvent:
         """Returns an encrypted event of a room with whatever a hostile client encrypts."""
         ciphertext = self.group.encrypt(plaintext).to_base64()
         sealed = {
@@ -220,7 +220,7 @@ class Device:
             "session_id": self.group.session_id,
             "ciphertext": ciphertext,
         }
-        return Event("m.room.encrypted", self.user, event_id, 5, sealed | changed)
+        return RoomEvent("m.room.encrypted", self.user, event_id, 5, sealed | changed)
 
     def take(self) -> list[tuple[str, dict[str, Any]]]:
         """Returns what arrived for the device: type and content; keeps room keys."""

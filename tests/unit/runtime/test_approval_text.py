@@ -14,7 +14,7 @@ from skerry.channels.googlechat.markup import CHAT
 from skerry.channels.imessage.markup import PLAIN_TEXT
 from skerry.channels.matrix.markup import rendered as matrix
 from skerry.channels.msteams.markup import rendered as teams
-from skerry.channels.signal.markup import REST, styled
+from skerry.channels.signal.markup import BRIDGE_MARKUP, styled
 from skerry.channels.slack.markup import MRKDWN
 from skerry.channels.telegram.markup import HTML
 from skerry.channels.whatsapp.markup import MARKUP
@@ -36,7 +36,7 @@ PLATFORMS: Final[dict[str, Callable[[str], str]]] = {
     "matrix": lambda text: shown(matrix(text)),
     "msteams": lambda text: shown(teams(text)),
     "signal": lambda text: styled(text).text,
-    "signal by REST": lambda text: re.sub(r"\\([^\w\s])", r"\1", REST.render(text)),
+    "signal by REST": lambda text: re.sub(r"\\([^\w\s])", r"\1", BRIDGE_MARKUP.render(text)),
     "slack": lambda text: unescape(MRKDWN.render(text)),
     "telegram": lambda text: shown(HTML.render(text)),
     "whatsapp": MARKUP.render,

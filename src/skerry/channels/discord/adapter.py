@@ -8,7 +8,7 @@ import msgspec
 
 from skerry.channels.discord import wire
 from skerry.channels.discord.api import RestApi
-from skerry.channels.discord.channel_cache import Places
+from skerry.channels.discord.channel_cache import ChannelCache
 from skerry.channels.discord.config import DiscordAccount
 from skerry.channels.discord.poster import Poster
 from skerry.channels.discord.receiver import Receiver
@@ -37,7 +37,7 @@ _INTENT_CODES: Final = frozenset({"4013", "4014"})
 _SWITCH_ON: Final = "Switch on the Message Content Intent on the page Bot of the developer portal"
 _RESET: Final = "Reset the token on the page Bot of the developer portal"
 _ADDRESS_TRIES: Final = 3
-"""Failures after which the gateway's address is asked for anew."""
+"""Failures after which the gateway's address is requested again."""
 MOST_TEXT: Final = 1900
 """Code units of a message: Discord takes 2,000 characters, and marks are added."""
 
@@ -63,12 +63,12 @@ class DiscordAdapter(Account):
         super().__init__(host)
         self._settings = settings
         self._api = RestApi(str(settings.api_root), token)
-        self._places = Places(self._api)
-        self._poster = Poster(settings, self._api, self._places)
-        self._receiver = Receiver(host, self._api, token, self._places, self._poster)
+        self._channels = ChannelCache(self._api)
+        self._poster = Poster(settings, self._api, self._channels)
+        self._receiver = Receiver(host, self._api, token, self._channels, self._poster)
 
     async def run(self, inbox: Inbox) -> None:
-        """Receives until cancelled; the place is noted after `inbox` has taken what is before it.
+        """Receives until cancelled; stores the position after `inbox` has accepted the messages.
 
         Messages from before the first connection are not answered.
         """
@@ -97,7 +97,7 @@ class DiscordAdapter(Account):
         self.state = AccountState(ConnectionState.CONNECTED, name=name)
 
     def failed(self, error: Exception) -> float:
-        """Notes why the server gave nothing, and asks who the bot is with another token."""
+        """Records the failure; after a refused token the bot's identity is requested again."""
         if isinstance(error, PlatformError) and error.is_login:
             self._receiver.me = wire.User()
             is_intent = error.code in _INTENT_CODES
@@ -110,7 +110,7 @@ class DiscordAdapter(Account):
         return await self._poster.send(part)
 
     async def typing(self, to: ReplyTo) -> None:
-        """Shows for ten seconds that an answer is being written."""
+        """Shows the typing indicator for ten seconds."""
         await self._poster.typing(to)
 
     async def settle(self, part: OutboundPart) -> Settlement:
@@ -127,12 +127,12 @@ class DiscordAdapter(Account):
         await self._poster.react(to, emoji)
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
-        """Returns the bytes of a file that a person sent."""
+        """Returns the bytes of an attachment."""
         most = byte_limit(attachment, limit, self._settings.media_max_mb)
         return fetched_file(attachment, await self._api.download(attachment.handle, most))
 
     async def probe(self) -> AccountState:
-        """Returns the state after asking the server who the bot is."""
+        """Returns the state after requesting the bot's identity from the server."""
         try:
             mine = wire.user.decode(await self._api.call("GET", "/users/@me"))
         except (PlatformError, msgspec.DecodeError) as error:

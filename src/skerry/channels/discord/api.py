@@ -30,19 +30,19 @@ class _Refused(Struct, frozen=True):
 _refused = msgspec.json.Decoder(_Refused)
 
 
-class Limits:
-    """Times of the event loop until which the server wants no request: of one kind, or of all."""
+class RateLimits:
+    """Times of the event loop until which the server refuses requests, by kind and for all."""
 
     def __init__(self) -> None:
         self._until: dict[str, float] = {}
 
     def seconds(self, kind: str) -> float:
-        """Returns for how long no request of this kind may be sent; 0 is not at all."""
+        """Returns the seconds during which no request of this kind may be sent; 0 for none."""
         until = max(self._until.get("", 0.0), self._until.get(kind, 0.0))
         return max(until - anyio.current_time(), 0.0)
 
     def note(self, kind: str, seconds: float) -> None:
-        """Notes a limit; the kind `""` is all requests."""
+        """Records a limit; the kind `""` is all requests."""
         now = anyio.current_time()
         if len(self._until) >= _MOST_LIMITS:
             self._until = {name: until for name, until in self._until.items() if until > now}
@@ -57,7 +57,7 @@ class RestApi:
         self._headers = {"authorization": f"Bot {token}", "user-agent": _AGENT}
         self._version = parsed[1] if (parsed := re.search(r"/v(\d+)$", self._root)) else "10"
         self.http = AccountHttp([root], others=CHANNEL_HOSTS)
-        self.limits = Limits()
+        self.limits = RateLimits()
 
     @property
     def socket_query(self) -> str:
@@ -67,10 +67,10 @@ class RestApi:
     async def call(
         self, method: str, path: str, payload: Any = None, *, seconds: float = 12.0
     ) -> bytes:
-        """Returns the answer as JSON; empty where there is none.
+        """Returns the response body as JSON; empty for a response without one.
 
         Raises:
-            PlatformError: it was not carried out.
+            PlatformError: the request was not carried out.
         """
         headers, body = dict(self._headers), b""
         if payload is not None:
@@ -91,7 +91,7 @@ class RestApi:
         return self._checked(fetched, "POST", path)
 
     async def download(self, url: str, limit: int) -> Fetched:
-        """Returns a file of a message; `truncated` beyond `limit` bytes. It takes no token."""
+        """Returns a file of a message, requested without the token; `truncated` beyond `limit`."""
         headers = {"user-agent": _AGENT}
         return await self.http.fetch(url, headers=headers, max_bytes=limit, seconds=30.0)
 
@@ -124,9 +124,9 @@ class RestApi:
 
 
 def kind_of(method: str, path: str) -> str:
-    """Returns the kind of a request, of which each channel has rate limits of its own."""
-    first, _, rest = path.lstrip("/").partition("/")
-    owner, _, below = rest.partition("/")
+    """Returns the kind of a request; each channel has its own rate limit for each kind."""
+    first, _, path_below = path.lstrip("/").partition("/")
+    owner, _, below = path_below.partition("/")
     return f"{method} {first}/{owner}/{below.partition('/')[0]}"
 
 

@@ -1,4 +1,4 @@
-"""One connection to Discord's gateway: greeting, heartbeats, resumption, and its close codes."""
+"""One connection to Discord's gateway: greeting, heartbeats, resumption, close codes."""
 
 import random
 from collections.abc import Callable
@@ -21,16 +21,16 @@ HELLO_SECONDS: Final = 20.0
 _SLACK_SECONDS: Final = 15.0
 _MOST_URL: Final = 512
 _NEW_SESSION: Final = frozenset({4003, 4007, 4009})
-"""Close codes after which the old session is gone."""
+"""Close codes that end the session, so that it cannot be resumed."""
 _LOGIN_CODES: Final = {
     4004: "the token is refused",
     4010: "the shard is refused",
     4011: "the bot is on so many servers that it must divide them, which is not supported",
-    4012: "this version of the gateway is gone",
+    4012: "this version of the gateway is no longer supported",
     4013: "the intents are refused",
     4014: "the bot may not read the text of messages",
 }
-"""Close codes that a person alone can mend, or a newer version of this program."""
+"""Close codes that need a person, or a newer version of this program."""
 
 
 class Op(IntEnum):
@@ -46,26 +46,27 @@ class Op(IntEnum):
     ACK = 11
 
 
-class Session(Struct):
-    """The place in Discord's events up to which all was taken."""
+class GatewaySession(Struct):
+    """A session of the gateway, and the number of the last event that was processed."""
 
     id: str = ""
     url: str = ""
     seq: int = 0
 
 
-class Link:
+class GatewayConnection:
     """One WebSocket from its opening to its end.
 
-    `seq` of the session is what was taken, not what arrived: it is what a resumption begins behind,
-    and heartbeats name it too, as the server may forget what is before it.
+    `seq` of the session is the number of the last event that was processed, not of the last one
+    received: a resumption continues after it. Heartbeats carry it too, because the server may drop
+    the events before it.
     """
 
     def __init__(
         self,
         api: RestApi,
         token: str,
-        session: Session,
+        session: GatewaySession,
         dispatch: Callable[[wire.Frame], None],
         jitter: Callable[[], float] = random.random,
     ) -> None:
@@ -79,12 +80,12 @@ class Link:
         """True when a heartbeat was not answered before the next."""
 
     async def run(self, url: str) -> None:
-        """Receives until the connection ends or should end; the session says how to go on.
+        """Receives until the connection ends or must be replaced; updates the session.
 
         Raises:
-            SocketEndedError: it broke, or was closed.
+            SocketEndedError: the connection broke, or was closed.
             PlatformError: the gateway refuses the bot; `code` is its close code.
-            DecodeError: the gateway does not greet.
+            DecodeError: the gateway sends no greeting.
         """
         address = (self._session.url if self._session.id else "") or url
         query = self._api.socket_query
@@ -114,7 +115,7 @@ class Link:
             try:
                 await self._beat(socket, interval)
             except SocketEndedError:
-                socket.close()  # the reader says so
+                socket.close()  # the reader raises the error
 
         async with beside(beat):
             await self._introduce(socket)
@@ -127,16 +128,16 @@ class Link:
             await self._send(socket, Op.RESUME, {"token": self._token, **resumed})
             return
         properties = {"os": "linux", "browser": "skerry", "device": "skerry"}
-        asked = {"token": self._token, "intents": INTENTS, "properties": properties}
-        await self._send(socket, Op.IDENTIFY, {**asked, "large_threshold": 50})
+        identity = {"token": self._token, "intents": INTENTS, "properties": properties}
+        await self._send(socket, Op.IDENTIFY, {**identity, "large_threshold": 50})
 
     async def _take(self, socket: AccountSocket, seconds: float) -> bool:
-        """Takes one message of the gateway; returns False where a new connection is wanted."""
+        """Processes one message of the gateway; returns False when it asks to reconnect."""
         text = await socket.receive(seconds)
         try:
             frame = wire.frame.decode(text)
         except msgspec.DecodeError:
-            return True  # what a later version has must not hold back all others
+            return True  # an unknown message must not block the others
         match frame.op:
             case Op.DISPATCH:
                 self._begin(frame)
@@ -152,7 +153,7 @@ class Link:
         return frame.op not in {Op.RECONNECT, Op.INVALID}
 
     def _begin(self, frame: wire.Frame) -> None:
-        """Notes the session that an event begins, if it does."""
+        """Stores the session that a READY event begins."""
         if frame.t != "READY":
             return
         begun = wire.ready.decode(frame.d)
@@ -160,7 +161,7 @@ class Link:
         self._session.url = begun.resume_gateway_url[:_MOST_URL]
 
     async def _beat(self, socket: AccountSocket, interval: float) -> None:
-        """Sends heartbeats; ends a connection that does not answer one before the next."""
+        """Sends heartbeats; closes the connection when one is not answered before the next."""
         await anyio.sleep(interval * self._jitter())
         while self._is_acked:
             self._is_acked = False

@@ -1,4 +1,4 @@
-"""Interactions of people with a bot: buttons, and the menu of slash commands."""
+"""Interactions with a bot: buttons, and the menu of slash commands."""
 
 import hashlib
 import logging
@@ -23,24 +23,24 @@ _BUTTON_IS_TAKEN: Final = {"type": 6}
 
 
 async def acknowledge(api: RestApi, raw: Raw) -> None:
-    """Answers an interaction at once; the agent's answer is a message, when it is there."""
+    """Acknowledges an interaction at once; the agent's answer follows as a message."""
     try:
-        act = wire.interaction.decode(raw)
-        if not act.command:
+        interaction = wire.interaction.decode(raw)
+        if not interaction.command:
             return
         answer: dict[str, Any] = _BUTTON_IS_TAKEN
-        if act.type != wire.BUTTON:
-            content = act.command.replace("`", "'")[:1000]
-            shown = {"content": f"`{content}`", "flags": _EPHEMERAL}
-            answer = {"type": 4, "data": {**shown, "allowed_mentions": {"parse": []}}}
-        path = f"/interactions/{act.id}/{act.token}/callback"
+        if interaction.type != wire.BUTTON:
+            content = interaction.command.replace("`", "'")[:1000]
+            silent = {"flags": _EPHEMERAL, "allowed_mentions": {"parse": []}}
+            answer = {"type": 4, "data": {"content": f"`{content}`", **silent}}
+        path = f"/interactions/{interaction.id}/{interaction.token}/callback"
         await api.call("POST", path, answer, seconds=ANSWER_SECONDS)
     except (PlatformError, msgspec.DecodeError) as error:
-        logger.info("discord: an interaction is not answered: %s", error)
+        logger.info("discord: cannot acknowledge an interaction: %s", error)
 
 
 def menu(commands: tuple[MenuCommand, ...]) -> list[dict[str, Any]]:
-    """Returns commands as Discord's menu has them: on servers, and in chats with the bot."""
+    """Returns the commands as entries of Discord's menu, for servers and for direct chats."""
     return [_entry(command) for command in commands[:_MOST_COMMANDS]]
 
 
@@ -53,8 +53,8 @@ async def set_menu(api: RestApi, entries: list[dict[str, Any]]) -> None:
     """Replaces the bot's menu.
 
     Raises:
-        PlatformError: Discord refuses it.
-        DecodeError: Discord does not say which application the bot is.
+        PlatformError: Discord refuses the menu.
+        DecodeError: Discord's answer has no application id.
     """
     mine = wire.user.decode(await api.call("GET", "/applications/@me"))
     await api.call("PUT", f"/applications/{mine.id}/commands", entries)

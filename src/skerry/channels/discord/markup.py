@@ -1,4 +1,4 @@
-"""Markdown as Discord reads it, and what people write there as plain text."""
+"""Markdown in Discord's dialect, and texts of people as plain text."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _MENTION: Final = re.compile(r"\s*<@!?(\d{1,20})>\s*")
 
 
 def _escaped(text: str) -> str:
-    """Returns the text with a backslash before each mark; addresses stay as they are."""
+    """Returns the text with a backslash before each mark, except in addresses."""
     parts, end = list[str](), 0
     for address in _ADDRESS.finditer(text):
         parts += [_MARKS.sub(_guarded, text[end : address.start()]), address[0]]
@@ -51,9 +51,9 @@ DISCORD: Final = Dialect(
 
 
 def plain(text: str, names: Mapping[str, str], me: str) -> str:
-    """Returns the text that a person wrote, with the names of whom it mentions.
+    """Returns the text of a person, with names in place of the ids of mentioned people.
 
-    Our own mention before a command is left out, so that the command begins the text.
+    The bot's own mention before a command is removed, so that the command begins the text.
     """
     first = _MENTION.match(text)
     if first is not None and first[1] == me and text.startswith("/", first.end()):
@@ -71,5 +71,5 @@ def plain(text: str, names: Mapping[str, str], me: str) -> str:
 
 
 def gist(text: str) -> str:
-    """Returns the letters and digits of a text: what no platform changes when it stores it."""
+    """Returns the letters and digits of a text, which no platform changes when it stores it."""
     return re.sub(r"[\W_]+", "", text)

@@ -1,4 +1,4 @@
-"""Messages, edits and reactions of a bot, and the search for a part that may have arrived."""
+"""Sends messages, edits and reactions of a bot; searches for a part that may have arrived."""
 
 import base64
 import hashlib
@@ -11,7 +11,7 @@ import msgspec
 
 from skerry.channels.discord import wire
 from skerry.channels.discord.api import RestApi, kind_of
-from skerry.channels.discord.channel_cache import Places
+from skerry.channels.discord.channel_cache import ChannelCache
 from skerry.channels.discord.config import DiscordAccount
 from skerry.channels.discord.markup import DISCORD, gist
 from skerry.sdk.channel_errors import PlatformError, undelivered
@@ -30,7 +30,7 @@ from skerry.sdk.channels import (
 MOST_CONTENT: Final = 2000
 """Characters of a message, its marks included."""
 TYPING_SECONDS: Final = 8.0
-"""Seconds for which nothing new is shown; Discord shows it for ten."""
+"""Seconds until the typing indicator is sent again; Discord shows it for ten."""
 _LOOKED_AT: Final = 100
 _NO_PREVIEWS: Final = 1 << 2
 _SILENT: Final = 1 << 12
@@ -43,15 +43,15 @@ _MOST_HOURS: Final = 768
 
 
 class Poster:
-    """Sends what a bot says."""
+    """Sends the messages of a bot."""
 
-    def __init__(self, settings: DiscordAccount, api: RestApi, places: Places) -> None:
+    def __init__(self, settings: DiscordAccount, api: RestApi, channels: ChannelCache) -> None:
         self._settings = settings
         self._api = api
-        self._places = places
+        self._channels = channels
 
     async def send(self, part: OutboundPart) -> Receipt:
-        """Sends one part; within minutes the same part sent again is the same message."""
+        """Sends one part; Discord drops a repetition of it within some minutes."""
         path = f"/channels/{await self._channel(part.to)}/messages"
         self._refuse_while_quiet("POST", path)
         payload = self._payload(part)
@@ -66,7 +66,7 @@ class Poster:
         try:
             return Receipt((wire.message.decode(answer).id,))
         except msgspec.DecodeError:
-            return Receipt(())  # it was sent; its id is for edits alone
+            return Receipt(())  # the message was sent; its id is used for edits only
 
     def _payload(self, part: OutboundPart) -> dict[str, Any]:
         payload: dict[str, Any] = {
@@ -88,25 +88,25 @@ class Poster:
         return payload
 
     def _allowed(self) -> dict[str, Any]:
-        """Returns whom a message may notify: nobody, or single people where the owner said so."""
+        """Returns the people whom a message may notify: none, or those whom it mentions."""
         people = ["users"] if self._settings.mentions == "users" else []
         return {"parse": people}
 
     async def _channel(self, to: ReplyTo) -> str:
         try:
-            return await self._places.channel(to)
+            return await self._channels.channel(to)
         except PlatformError as error:
-            error.is_sent = False  # the message, of which it was to find the channel
+            error.is_sent = False  # the lookup of the channel failed, so no message was sent
             raise undelivered(error) from error
 
     def _refuse_while_quiet(self, method: str, path: str) -> None:
-        """Sends nothing while the server wants no request: refused ones are counted."""
+        """Raises while a rate limit holds: Discord counts refused requests too."""
         seconds = self._api.limits.seconds(kind_of(method, path))
         if seconds > 0:
             raise DeliveryDelayedError("The rate limit of Discord is reached.", seconds)
 
     async def typing(self, to: ReplyTo) -> None:
-        """Shows for ten seconds that an answer is being written."""
+        """Shows the typing indicator for ten seconds."""
         path = f"/channels/{await self._channel(to)}/typing"
         kind = kind_of("POST", path)
         if not self._api.limits.seconds(kind):
@@ -118,10 +118,10 @@ class Poster:
         path = f"/channels/{await self._channel(to)}/messages/{_message(platform_id)}"
         self._refuse_while_quiet("PATCH", path)
         changed = {"content": _content(text), "allowed_mentions": self._allowed()}
-        await self._asked("PATCH", path, changed)
+        await self._call("PATCH", path, changed)
 
     async def without_buttons(self, message: wire.Message) -> None:
-        """Takes the buttons of a message of the bot away. Raises `PlatformError`."""
+        """Removes the buttons of a message of the bot. Raises `PlatformError`."""
         path = f"/channels/{message.channel_id}/messages/{message.id}"
         await self._api.call("PATCH", path, {"components": []})
 
@@ -129,18 +129,22 @@ class Poster:
         """Adds a reaction of the bot; an empty emoji removes those that it set."""
         number = wire.plain_id(to.message_id)
         if not number:
-            return  # an interaction is no message
+            return  # an interaction has no message to react to
         path = f"/channels/{await self._channel(to)}/messages/{number}"
         if emoji:
-            await self._asked("PUT", f"{path}/reactions/{quote(emoji, safe='')}/@me")
+            await self._call("PUT", f"{path}/reactions/{quote(emoji, safe='')}/@me")
             return
-        for reaction in wire.message.decode(await self._asked("GET", path)).reactions:
+        for reaction in wire.message.decode(await self._call("GET", path)).reactions:
             if reaction.me:
-                one = reaction.emoji
-                name = f"{one.name}:{one.id}" if one.id else one.name or ""
-                await self._asked("DELETE", f"{path}/reactions/{quote(name, safe='')}/@me")
+                emoji_of_bot = reaction.emoji
+                name = (
+                    f"{emoji_of_bot.name}:{emoji_of_bot.id}"
+                    if emoji_of_bot.id
+                    else emoji_of_bot.name or ""
+                )
+                await self._call("DELETE", f"{path}/reactions/{quote(name, safe='')}/@me")
 
-    async def _asked(self, method: str, path: str, payload: Any = None) -> bytes:
+    async def _call(self, method: str, path: str, payload: Any = None) -> bytes:
         self._refuse_while_quiet(method, path)
         try:
             return await self._api.call(method, path, payload)
@@ -150,15 +154,15 @@ class Poster:
     async def settle(self, part: OutboundPart, me: str) -> Settlement:
         """Looks for the part among the last messages of its channel.
 
-        Discord keeps no nonce, so a part is known by its text behind the message that it answers.
-        Where that does not decide, nobody knows.
+        Discord stores no nonce, so the part is recognized by its text, among the messages after the
+        one that it answers. The result is UNKNOWN when that is ambiguous.
         """
-        path = f"/channels/{await self._places.channel(part.to)}/messages?limit={_LOOKED_AT}"
+        path = f"/channels/{await self._channels.channel(part.to)}/messages?limit={_LOOKED_AT}"
         raws = wire.messages.decode(await self._api.call("GET", path))
         behind = wire.since(part.to.message_id)
         stored = [wire.message.decode(raw) for raw in raws]
-        newer = [one for one in stored if int(one.id) > behind]
-        same = [one for one in newer if one.author.id == me and _is_part(one, part)]
+        newer = [message for message in stored if int(message.id) > behind]
+        same = [message for message in newer if message.author.id == me and _is_part(message, part)]
         if same:
             return Settlement.DELIVERED if behind and len(same) == 1 else Settlement.UNKNOWN
         is_all = len(stored) < _LOOKED_AT or len(newer) < len(stored)
@@ -166,7 +170,7 @@ class Poster:
 
 
 def nonce(part: OutboundPart) -> str:
-    """Returns the name of a part within the 25 characters that Discord takes."""
+    """Returns the nonce of a part, shortened to the 25 characters that Discord accepts."""
     digest = hashlib.sha256(part.nonce.encode()).digest()[:15]
     return base64.b32encode(digest).decode()
 
@@ -182,7 +186,7 @@ def _is_part(stored: wire.Message, part: OutboundPart) -> bool:
 
 
 def _content(text: str) -> str:
-    """Returns a text in Discord's Markdown; with too many marks it stays as it was written."""
+    """Returns a text in Discord's Markdown; the source text when the result is too long."""
     rendered = DISCORD.render(text)
     if rendered.strip() and len(rendered) <= MOST_CONTENT:
         return rendered
@@ -190,7 +194,7 @@ def _content(text: str) -> str:
 
 
 def _rows(buttons: tuple[tuple[Button, ...], ...]) -> list[dict[str, Any]]:
-    """Returns buttons; one whose command is too long is left out, as the text has it too."""
+    """Returns rows of buttons; drops one whose command is too long, which the text has too."""
     rows = [
         {
             "type": 1,
@@ -211,7 +215,9 @@ def _rows(buttons: tuple[tuple[Button, ...], ...]) -> list[dict[str, Any]]:
 
 
 def _poll(poll: Poll) -> Mapping[str, Any]:
-    if len(poll.options) > _MOST_ANSWERS or any(len(one) > _MOST_ANSWER for one in poll.options):
+    if len(poll.options) > _MOST_ANSWERS or any(
+        len(option) > _MOST_ANSWER for option in poll.options
+    ):
         message = f"A poll of Discord has {_MOST_ANSWERS} options of {_MOST_ANSWER} characters."
         raise DeliveryRefusedError(message)
     return {
@@ -224,5 +230,5 @@ def _poll(poll: Poll) -> Mapping[str, Any]:
 
 def _message(platform_id: str) -> str:
     if not wire.is_snowflake(platform_id):
-        raise DeliveryRefusedError(f"{platform_id!r} is no message of Discord.")
+        raise DeliveryRefusedError(f"{platform_id!r} is not an id of a Discord message.")
     return platform_id

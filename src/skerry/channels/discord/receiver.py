@@ -1,4 +1,4 @@
-"""Events of a bot, from the gateway's WebSocket to the inbox, and what was missed meanwhile."""
+"""Passes events of a bot from the gateway's WebSocket to the inbox; fetches missed messages."""
 
 import logging
 from collections.abc import Callable
@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from skerry.channels.discord import interactions, wire
 from skerry.channels.discord.api import RestApi
-from skerry.channels.discord.channel_cache import Places
-from skerry.channels.discord.gateway_connection import Link, Op, Session
+from skerry.channels.discord.channel_cache import ChannelCache
+from skerry.channels.discord.gateway_connection import GatewayConnection, GatewaySession, Op
 from skerry.channels.discord.poster import Poster
 from skerry.infra.supervise import beside
 from skerry.sdk.channel_errors import PlatformError
@@ -25,73 +25,75 @@ from skerry.sdk.channels import Inbox
 logger = logging.getLogger(__name__)
 
 MOST_WAITING: Final = 2000
-"""Events that wait for the gateway; with more the connection ends, and they come again."""
+"""Events in the queue; when it is full the connection ends, and they are sent again."""
 MENU_SECONDS: Final = 60.0
-"""Seconds after which a change of the commands is looked for."""
+"""Seconds between two checks for changed commands."""
 _PROGRESS: Final = "progress"
 _MOST_READ: Final = 200
-"""Channels of which the last message is known."""
+"""Channels whose last message id is stored."""
 _SAVE_EVERY: Final = 100
 _PAGE: Final = 100
 _MOST_PAGES: Final = 10
 _HIDDEN: Final = frozenset({403, 404})
-_CHANGED: Final = frozenset({"CHANNEL_UPDATE", "CHANNEL_DELETE", "THREAD_UPDATE", "THREAD_DELETE"})
-_TAKEN: Final = frozenset(
+_CHANNEL_CHANGES: Final = frozenset(
+    {"CHANNEL_UPDATE", "CHANNEL_DELETE", "THREAD_UPDATE", "THREAD_DELETE"}
+)
+_HANDLED_EVENTS: Final = frozenset(
     {"READY", "RESUMED", "MESSAGE_CREATE", "MESSAGE_UPDATE", "INTERACTION_CREATE"}
     | {"MESSAGE_DELETE", "MESSAGE_DELETE_BULK"}
-    | _CHANGED
+    | _CHANNEL_CHANGES
 )
 
 
-class Progress(Struct):
-    """Place up to which the bot has received; kept over restarts."""
+class ReceivedPosition(Struct):
+    """Position up to which the bot has received; stored over restarts."""
 
-    session: Session = field(default_factory=Session)
+    session: GatewaySession = field(default_factory=GatewaySession)
     read: dict[str, str] = field(default_factory=dict)
-    """The last message by channel, the channels in the order of these."""
+    """Id of the last message by channel, in the order of these messages."""
     is_behind: bool = False
-    """True while messages from before the session are to be asked for."""
+    """True while messages from before the session must be fetched."""
     menu: str = ""
-    """Digest of the commands that Discord has."""
+    """Digest of the commands that were sent to Discord."""
 
 
-_progress = msgspec.json.Decoder(Progress)
+_progress = msgspec.json.Decoder(ReceivedPosition)
 
 
 class Receiver:
-    """Receives for one bot. The place is noted after the inbox has taken what is before it."""
+    """Receives for one bot. The position is stored after the inbox has accepted the messages."""
 
     def __init__(
-        self, host: ChannelHost, api: RestApi, token: str, places: Places, poster: Poster
+        self, host: ChannelHost, api: RestApi, token: str, channels: ChannelCache, poster: Poster
     ) -> None:
         self._host = host
         self._api = api
         self._token = token
-        self._places = places
+        self._channels = channels
         self._poster = poster
-        self._progress = Progress()
+        self._progress = ReceivedPosition()
         self._unsaved = 0
         self.me = wire.User()
 
     async def load(self) -> None:
-        """Reads the place that an earlier process noted."""
+        """Reads the position that an earlier process stored."""
         stored = await self._host.cursor.read(_PROGRESS)
-        self._progress = _progress.decode(stored) if stored else Progress()
+        self._progress = _progress.decode(stored) if stored else ReceivedPosition()
 
     async def save(self, *, at_least: int = 1) -> None:
-        """Notes the place, when so many events were taken since."""
+        """Stores the position when at least so many events were processed since the last time."""
         if self._unsaved >= at_least:
             self._unsaved = 0
             text = msgspec.json.encode(self._progress).decode()
             await self._host.cursor.write(_PROGRESS, text)
 
     async def log_in(self) -> None:
-        """Asks who the bot is, once. Raises `PlatformError` and `DecodeError`."""
+        """Requests the bot's identity, once. Raises `PlatformError` and `DecodeError`."""
         if not self.me.id:
             self.me = wire.user.decode(await self._api.call("GET", "/users/@me"))
 
     def forget_address(self) -> None:
-        """Asks for the gateway's address anew: that of the session may be dead."""
+        """Drops the session's address, which may no longer work; the next is requested."""
         self._progress.session.url = ""
 
     async def _address(self) -> str:
@@ -111,7 +113,7 @@ class Receiver:
         Raises:
             PlatformError: Discord refuses the bot, or does not answer.
             SocketEndedError: the WebSocket broke.
-            DecodeError: Discord says what cannot be understood.
+            DecodeError: Discord's answer cannot be decoded.
         """
         url, progress = await self._address(), self._progress
         if not progress.session.id:
@@ -129,7 +131,7 @@ class Receiver:
     async def _listen(
         self, url: str, queue: MemoryObjectSendStream[wire.Frame], ended: list[Exception]
     ) -> None:
-        """Lets events wait in the queue until the WebSocket ends; the queue ends with it."""
+        """Puts events into the queue until the WebSocket ends, then closes the queue."""
         async with queue, anyio.create_task_group() as tasks:
 
             def dispatch(frame: wire.Frame) -> None:
@@ -138,7 +140,7 @@ class Receiver:
                 _put(queue, frame)
 
             tasks.start_soon(self._keep_menu)
-            link = Link(self._api, self._token, self._progress.session, dispatch)
+            link = GatewayConnection(self._api, self._token, self._progress.session, dispatch)
             try:
                 await link.run(url)
             except (PlatformError, SocketEndedError, msgspec.DecodeError) as error:
@@ -146,7 +148,7 @@ class Receiver:
             tasks.cancel_scope.cancel()
 
     async def _take(self, frame: wire.Frame, inbox: Inbox) -> None:
-        """Takes one event; what has another form than expected must not hold back all others."""
+        """Processes one event; a malformed one is logged and must not block the others."""
         is_taken = False
         try:
             is_taken = await self._understand(frame, inbox)
@@ -158,7 +160,7 @@ class Receiver:
         await self.save(at_least=1 if is_taken else _SAVE_EVERY)
 
     async def _understand(self, frame: wire.Frame, inbox: Inbox) -> bool:
-        """Returns whether the place is to be noted at once."""
+        """Processes an event; returns True when the position must be stored at once."""
         match frame.t:
             case "READY" | "RESUMED":
                 if self._progress.is_behind:
@@ -168,7 +170,7 @@ class Receiver:
             case "MESSAGE_CREATE" | "MESSAGE_UPDATE":
                 message = wire.message.decode(frame.d)
                 if frame.t == "MESSAGE_UPDATE" and not message.edited_timestamp:
-                    return False  # a preview of a link was added
+                    return False  # Discord added a preview of a link
                 return await self._hand_in(message, inbox)
             case "MESSAGE_DELETE" | "MESSAGE_DELETE_BULK":
                 return await self._delete(wire.deleted.decode(frame.d), inbox)
@@ -177,16 +179,16 @@ class Receiver:
             case None:
                 pass
             case _:
-                self._places.forget(wire.conversation.decode(frame.d).id)
+                self._channels.forget(wire.conversation.decode(frame.d).id)
         return False
 
     async def _hand_in(self, message: wire.Message, inbox: Inbox) -> bool:
-        """Hands in a message; returns whether it was one that a person wrote."""
+        """Passes a message to the inbox; returns False for one that no person wrote."""
         if message.author.id in {"", self.me.id} or message.author.bot:
             return False
-        where = await self._places.of(message)
+        channel = await self._channels.of(message)
         now = self._host.clock.now_ms()
-        arrived = wire.inbound(message, where, self._host.account, self.me, now)
+        arrived = wire.inbound(message, channel, self._host.account, self.me, now)
         if arrived is None:
             return False
         await inbox(arrived)
@@ -198,91 +200,99 @@ class Receiver:
                 del read[next(iter(read))]
         return True
 
-    async def _delete(self, gone: wire.Deleted, inbox: Inbox) -> bool:
-        where = await self._places.get(gone.channel_id)
+    async def _delete(self, deleted: wire.Deleted, inbox: Inbox) -> bool:
+        channel = await self._channels.get(deleted.channel_id)
         now = self._host.clock.now_ms()
-        for number in gone.numbers:
-            withdrawn = wire.withdrawn(number, where, self._host.account, now)
+        for number in deleted.numbers:
+            withdrawn = wire.withdrawn(number, channel, self._host.account, now)
             if withdrawn is not None:
                 await inbox(withdrawn)
         return False
 
     async def _catch_up(self, inbox: Inbox) -> None:
-        """Takes what was written while there was no session that could be resumed."""
+        """Fetches the messages that arrived while no session could be resumed."""
         for channel_id, last in list(self._progress.read.items()):
             try:
                 await self._read_on(channel_id, last, inbox)
             except PlatformError as error:
                 if error.status not in _HIDDEN:
                     raise
-                logger.warning("discord: %s is not read: %s", channel_id, error)
+                logger.warning(
+                    "discord: cannot read the missed messages of channel %s: %s", channel_id, error
+                )
                 self._progress.read.pop(channel_id, None)
-        self._places.forget_members()
+        self._channels.forget_members()
 
     async def _read_on(self, channel_id: str, last: str, inbox: Inbox) -> None:
         for _ in range(_MOST_PAGES):
             path = f"/channels/{channel_id}/messages?after={last}&limit={_PAGE}"
             raws = wire.messages.decode(await self._api.call("GET", path))
-            for message in sorted(_readable(raws), key=lambda one: int(one.id)):
+            for message in sorted(_readable(raws), key=lambda message: int(message.id)):
                 last = message.id
                 self._unsaved += await self._hand_in(await self._with_server(message), inbox)
                 await self.save()
             if len(raws) < _PAGE:
                 return
-        logger.warning("discord: %s has more messages that were missed", channel_id)
+        logger.warning("discord: channel %s has more missed messages than are fetched", channel_id)
 
     async def _with_server(self, message: wire.Message) -> wire.Message:
-        """Returns a message as its event would have had it: with its server and the roles."""
-        where = await self._places.get(message.channel_id)
-        if not where.guild_id:
+        """Returns a fetched message with its server and the roles of its author."""
+        channel = await self._channels.get(message.channel_id)
+        if not channel.guild_id:
             return message
-        member = await self._places.member(where.guild_id, message.author.id)
-        return replace(message, guild_id=where.guild_id, member=member)
+        member = await self._channels.member(channel.guild_id, message.author.id)
+        return replace(message, guild_id=channel.guild_id, member=member)
 
-    async def _act(self, act: wire.Interaction, inbox: Inbox) -> bool:
-        if not act.command or not act.person.id or not wire.is_snowflake(act.id):
+    async def _act(self, interaction: wire.Interaction, inbox: Inbox) -> bool:
+        if (
+            not interaction.command
+            or not interaction.person.id
+            or not wire.is_snowflake(interaction.id)
+        ):
             return False
-        if act.guild_id:
-            known = await self._places.get(act.channel_id)
-            where = replace(known, guild_id=act.guild_id)
+        if interaction.guild_id:
+            channel_of_server = await self._channels.get(interaction.channel_id)
+            channel = replace(channel_of_server, guild_id=interaction.guild_id)
         else:
-            where = wire.Conversation(act.channel_id, wire.DIRECT)
-            self._places.note_direct(act.person.id, act.channel_id)
-        await inbox(wire.acted(act, where, self._host.account, self._host.clock.now_ms()))
-        is_direct = where.type == wire.DIRECT
-        if act.type == wire.BUTTON and act.message is not None and is_direct:
-            # On a server everybody can press a button, also who may not answer.
+            channel = wire.DiscordChannel(interaction.channel_id, wire.DIRECT)
+            self._channels.note_direct(interaction.person.id, interaction.channel_id)
+        await inbox(wire.acted(interaction, channel, self._host.account, self._host.clock.now_ms()))
+        is_direct = channel.type == wire.DIRECT
+        if interaction.type == wire.BUTTON and interaction.message is not None and is_direct:
+            # On a server everybody can press a button, also people who may not answer.
             try:
-                await self._poster.without_buttons(act.message)
+                await self._poster.without_buttons(interaction.message)
             except PlatformError as error:
-                logger.info("discord: the buttons are not taken away: %s", error)
+                logger.info("discord: cannot remove the buttons of a message: %s", error)
         return True
 
     async def _keep_menu(self) -> None:
-        """Sets the menu of slash commands where it is not as it should be; follows changes."""
+        """Sends the menu of slash commands whenever it differs from the stored one."""
         while True:
             entries = interactions.menu(self._host.menu().shown)
-            wanted = interactions.digest(entries)
+            digest = interactions.digest(entries)
             try:
-                if wanted != self._progress.menu:
+                if digest != self._progress.menu:
                     await interactions.set_menu(self._api, entries)
-                    self._progress.menu = wanted
+                    self._progress.menu = digest
                     self._unsaved += 1
             except (PlatformError, msgspec.DecodeError) as error:
-                logger.warning("discord: the menu of commands is not set: %s", error)
+                logger.warning("discord: cannot set the menu of commands: %s", error)
             await anyio.sleep(MENU_SECONDS)
 
 
 def _put(queue: MemoryObjectSendStream[wire.Frame], frame: wire.Frame) -> None:
-    """Lets an event wait; of one that is not needed the number alone, which is taken too."""
+    """Puts an event into the queue; an unhandled one without its content, for its number."""
     try:
-        queue.send_nowait(frame if frame.t in _TAKEN else wire.Frame(Op.DISPATCH, s=frame.s))
+        queue.send_nowait(
+            frame if frame.t in _HANDLED_EVENTS else wire.Frame(Op.DISPATCH, s=frame.s)
+        )
     except anyio.WouldBlock:
         raise SocketEndedError(f"More than {MOST_WAITING} events wait.") from None
 
 
 def _readable(raws: tuple[Raw, ...]) -> list[wire.Message]:
-    """Returns the messages that can be read; another one must not hold these back."""
+    """Returns the messages that can be decoded; logs the others."""
     messages = list[wire.Message]()
     for raw in raws:
         try:

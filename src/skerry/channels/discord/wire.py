@@ -1,4 +1,4 @@
-"""Events of Discord's gateway, and what they mean as messages."""
+"""Events of Discord's gateway, and their conversion to messages."""
 
 import re
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ class Member(Struct, frozen=True):
     roles: tuple[str, ...] = ()
 
 
-class Conversation(Struct, frozen=True):
+class DiscordChannel(Struct, frozen=True):
     """A channel, a thread or a direct chat."""
 
     id: str = ""
@@ -71,7 +71,7 @@ class Conversation(Struct, frozen=True):
 
     @property
     def is_thread(self) -> bool:
-        """Returns whether it began in another channel."""
+        """Returns whether this is a thread of another channel."""
         return self.type in _THREADS and bool(self.parent_id)
 
 
@@ -148,7 +148,7 @@ class Deleted(Struct, frozen=True):
     @property
     def numbers(self) -> list[str]:
         """Returns their ids."""
-        return [one for one in (self.id, *self.ids) if _SNOWFLAKE.fullmatch(one)]
+        return [number for number in (self.id, *self.ids) if _SNOWFLAKE.fullmatch(number)]
 
 
 class _Option(Struct, frozen=True):
@@ -169,7 +169,7 @@ class Interaction(Struct, frozen=True):
     type: int = 0
     data: _Choice = _Choice()
     channel_id: str = ""
-    channel: Conversation | None = None
+    channel: DiscordChannel | None = None
     guild_id: str | None = None
     member: Member | None = None
     user: User | None = None
@@ -177,12 +177,12 @@ class Interaction(Struct, frozen=True):
 
     @property
     def person(self) -> User:
-        """Returns who acted; on a server the person is within the member."""
+        """Returns the person who acted; on a server the member has the person."""
         return self.user or (self.member.user if self.member else None) or User()
 
     @property
     def command(self) -> str:
-        """Returns the text that the person would have written instead."""
+        """Returns the text of the command, as a person would write it."""
         if self.type == BUTTON:
             return self.data.custom_id
         if self.type != COMMAND or not self.data.name:
@@ -233,7 +233,7 @@ truth = msgspec.json.Decoder(bool)
 address = msgspec.json.Decoder(Address)
 user = msgspec.json.Decoder(User)
 member = msgspec.json.Decoder(Member)
-conversation = msgspec.json.Decoder(Conversation)
+conversation = msgspec.json.Decoder(DiscordChannel)
 message = msgspec.json.Decoder(Message)
 messages = msgspec.json.Decoder(tuple[Raw, ...])
 deleted = msgspec.json.Decoder(Deleted)
@@ -241,9 +241,9 @@ interaction = msgspec.json.Decoder(Interaction)
 
 
 def inbound(
-    written: Message, where: Conversation, account: AccountId, me: User, now: int
+    written: Message, where: DiscordChannel, account: AccountId, me: User, now: int
 ) -> InboundMessage | None:
-    """Returns the message; None where it is nothing that a person wrote to us."""
+    """Returns the message; None when no person wrote it, or it is empty."""
     author = written.author
     if not author.id or author.bot or written.webhook_id or written.type not in _WRITTEN:
         return None
@@ -255,14 +255,14 @@ def inbound(
         content = written.message_snapshots[0].message.content
         files = written.message_snapshots[0].message.attachments
     if not content:
-        content = " ".join(f"[sticker: {one.name[:100]}]" for one in written.sticker_items)
-    text = plain(content, {one.id: one.name for one in written.mentions}, me.id)
+        content = " ".join(f"[sticker: {sticker.name[:100]}]" for sticker in written.sticker_items)
+    text = plain(content, {user.id: user.name for user in written.mentions}, me.id)
     attachments = tuple(_files(files))
     if not (text or attachments):
         return None
-    mentions = tuple(one.id for one in written.mentions)
+    mentions = tuple(user.id for user in written.mentions)
     edited, nick = written.edited_timestamp, written.member.nick if written.member else None
-    peer, thread, parent = place(where, author)
+    peer, thread, parent = chat_position(where, author)
     return InboundMessage(
         CHANNEL,
         account,
@@ -288,10 +288,10 @@ def inbound(
     )
 
 
-def place(where: Conversation, person: User) -> tuple[Peer, str | None, Peer | None]:
-    """Returns the peer, the thread and the parent: a direct chat is named by its person.
+def chat_position(where: DiscordChannel, person: User) -> tuple[Peer, str | None, Peer | None]:
+    """Returns the peer, the thread and the parent; the peer of a direct chat is its person.
 
-    The peer of a thread is the channel in which it began, so that the rules of that hold in it.
+    The peer of a thread is its parent channel, so that the rules of that channel hold in it.
     """
     if where.type == DIRECT and not where.guild_id:
         return Peer(PeerKind.DIRECT, person.id), None, None
@@ -302,20 +302,20 @@ def place(where: Conversation, person: User) -> tuple[Peer, str | None, Peer | N
 
 
 def withdrawn(
-    number: str, where: Conversation, account: AccountId, now: int
+    number: str, where: DiscordChannel, account: AccountId, now: int
 ) -> InboundMessage | None:
-    """Returns the deletion of a message; None in a direct chat whose person is not known."""
+    """Returns the deletion of a message; None in a direct chat whose person is unknown."""
     person = where.recipients[0] if where.recipients else User()
-    peer, thread, _ = place(where, person)
+    peer, thread, _ = chat_position(where, person)
     if not peer.id:
         return None
     return InboundMessage(CHANNEL, account, peer, "", "", "", now, thread, deletes=number)
 
 
-def acted(act: Interaction, where: Conversation, account: AccountId, now: int) -> InboundMessage:
+def acted(act: Interaction, where: DiscordChannel, account: AccountId, now: int) -> InboundMessage:
     """Returns the command of a person who pressed a button or chose it from the menu."""
     person, nick = act.person, act.member.nick if act.member else None
-    peer, thread, parent = place(where, person)
+    peer, thread, parent = chat_position(where, person)
     return InboundMessage(
         CHANNEL,
         account,
@@ -341,7 +341,7 @@ def _quoted(written: Message, me: User) -> Quoted | None:
     if quoted is None:
         return None
     author = quoted.author
-    names = {one.id: one.name for one in quoted.mentions}
+    names = {user.id: user.name for user in quoted.mentions}
     text = plain(quoted.content, names, "")
     return Quoted(quoted.id, author.id, author.name, text, is_me=author.id == me.id)
 
@@ -362,20 +362,20 @@ def is_snowflake(text: str) -> bool:
 
 
 def time_of(snowflake: str) -> int:
-    """Returns when an id was made, in milliseconds since 1970."""
+    """Returns the time at which an id was made, in milliseconds since 1970."""
     return (int(snowflake) >> 22) + _EPOCH_MS
 
 
 def plain_id(message_id: str) -> str:
-    """Returns the id that Discord has for a message; empty for an interaction, which is none."""
+    """Returns Discord's id of a message; empty for an interaction, which is no message."""
     number = message_id.partition(":")[0]
     return number if is_snowflake(number) else ""
 
 
 def since(message_id: str) -> int:
-    """Returns the id before which an answer to the message cannot be; 0 where that is unknown.
+    """Returns the id after which an answer to the message must be; 0 when that is unknown.
 
-    It is unknown of an edited message, which keeps its id: answers to what it was are behind too.
+    It is unknown for an edited message, which keeps its id: answers to its first text follow too.
     """
     number = message_id.removeprefix(_ACTED)
     return int(number) if is_snowflake(number) else 0

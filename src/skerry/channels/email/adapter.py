@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from skerry.channels.email import wire
 from skerry.channels.email.api import HEAD_BYTES, MailServers
-from skerry.channels.email.compose import Author, Thread, attach, composed, part_id
+from skerry.channels.email.compose import Mailbox, Thread, attach, composed, part_id
 from skerry.channels.email.config import EmailAccount
-from skerry.channels.email.imap import Box, Imap, Stored
+from skerry.channels.email.imap import FetchedMail, Imap, SelectedFolder
 from skerry.channels.email.line_stream import UnreadableError
 from skerry.channels.email.reading import read_mail
 from skerry.sdk.channel_account import Account
@@ -48,25 +48,25 @@ _MOST_SENDERS: Final = 1000
 _MOST_THREADS: Final = 500
 _MOST_FILE: Final = 10_000_000
 _UNREADABLE_TIMES: Final = 2
-"""Connections that one mail may end by what its server says of it."""
-_PLACE: Final = "place"
+"""Connections that may fail on the same mail before it is skipped."""
+_POSITION: Final = "place"
 _SENDING: Final = "sending"
 _SENT: Final = "sent"
 _HANDLE: Final = re.compile(r"(\d+)\.(\d+)/([\d.]+)/([a-z0-9-]+)")
 _KEEP_SECONDS: Final = 4.0
-"""Time for the copy in the folder of sent mail; the mail itself has gone out by then."""
+"""Time for the copy in the folder of sent mail, after the mail itself was sent."""
 
 
-class _Place(Struct):
-    """Up to where the mailbox was read."""
+class _Position(Struct):
+    """Position up to which the mailbox was read."""
 
     validity: int
     uid: int
     arrived: int
-    """Arrival of the last mail that was taken, in seconds since 1970."""
+    """Arrival of the last accepted mail, in seconds since 1970."""
 
     @classmethod
-    def parse(cls, text: str) -> "_Place | None":
+    def parse(cls, text: str) -> "_Position | None":
         numbers = text.split()
         return cls(*map(int, numbers)) if len(numbers) == 3 else None  # noqa: PLR2004 - its fields
 
@@ -84,21 +84,21 @@ class EmailAdapter(Account):
 
     def __init__(self, settings: EmailAccount, host: ChannelHost, servers: MailServers) -> None:
         super().__init__(host)
-        what = "the sign-in" if settings.oauth else "the password"
-        self.login_remedy = f"Look at the address and {what}"
+        secret = "the sign-in" if settings.oauth else "the password"
+        self.login_remedy = f"Look at the address and {secret}"
         self._settings = settings
         self._servers = servers
         self._limit = RateLimit("the mail server", self.failed)
-        self._author = Author(settings.address, settings.name)
+        self._author = Mailbox(settings.address, settings.name)
         self._taken_at: dict[str, deque[int]] = {}
-        """Times at which mails of a sender were taken within the last hour."""
+        """Times of the mails that were accepted within the last hour, by sender."""
         self._threads = Recent[str, Thread](_MOST_THREADS)
-        """Threads of the last mails by their ids, so that an answer needs no look-up."""
+        """Threads of the last mails by their ids, which an answer needs."""
         self._unreadable: tuple[str, int] = ("", 0)
-        """The mail whose description was unreadable last, and how often in a row."""
+        """The last mail with an unreadable description, and its failures in a row."""
 
     async def run(self, inbox: Inbox) -> None:
-        """Receives until cancelled; the place is noted after `inbox` has taken a mail.
+        """Receives until cancelled; stores the position after `inbox` has accepted a mail.
 
         Mails from before the first connection are not answered.
         """
@@ -111,11 +111,11 @@ class EmailAdapter(Account):
     async def _receive(self, inbox: Inbox) -> None:
         async with self._servers.imap() as imap:
             box = await imap.select(self._settings.folder)
-            place = await self._place(imap, box)
+            position = await self._read_position(imap, box)
             self.connected(self._settings.address)
             while True:
                 imap.has_arrivals = False
-                await self._take_new(imap, place, inbox)
+                await self._take_new(imap, position, inbox)
                 self.connected(self._settings.address)
                 if imap.has_arrivals:
                     continue
@@ -124,48 +124,48 @@ class EmailAdapter(Account):
                 else:
                     await anyio.sleep(self._settings.poll_seconds)
 
-    async def _place(self, imap: Imap, box: Box) -> _Place:
-        """Returns up to where the folder was read; of a new folder, its present end."""
-        place = _Place.parse(await self.host.cursor.read(_PLACE))
-        if place is not None and place.validity == box.validity:
-            return place
-        if place is not None:
-            # The numbers have another meaning now. What arrived lately is read again, of which the
-            # ledger knows what was taken.
+    async def _read_position(self, imap: Imap, box: SelectedFolder) -> _Position:
+        """Returns the stored position in the folder; its present end for a new folder."""
+        position = _Position.parse(await self.host.cursor.read(_POSITION))
+        if position is not None and position.validity == box.validity:
+            return position
+        if position is not None:
+            # The numbers have another meaning now. Recent mails are read again; the ledger drops
+            # those that were accepted before.
             logger.warning("email/%s: the folder was numbered anew", self.account)
-            return _Place(box.validity, 0, place.arrived)
+            return _Position(box.validity, 0, position.arrived)
         last = box.next_uid - 1 if box.next_uid else max(await imap.search("UID *"), default=0)
-        place = _Place(box.validity, last, self.host.clock.now_ms() // 1000)
-        await self.host.cursor.write(_PLACE, str(place))
-        return place
+        position = _Position(box.validity, last, self.host.clock.now_ms() // 1000)
+        await self.host.cursor.write(_POSITION, str(position))
+        return position
 
-    async def _take_new(self, imap: Imap, place: _Place, inbox: Inbox) -> None:
-        what = f"UID {place.uid + 1}:*"
-        if not place.uid:
-            since = datetime.fromtimestamp(place.arrived, UTC) - timedelta(days=1)
-            what += f" SINCE {since.day}-{_MONTHS[since.month - 1]}-{since.year}"
-        for uid in await imap.search(what):
-            if uid <= place.uid:
-                continue  # `*` is the last mail, also when it is not new
-            is_taken = await self._take(imap, place, uid, inbox)
-            place.uid = uid
-            await self.host.cursor.write(_PLACE, str(place))
+    async def _take_new(self, imap: Imap, position: _Position, inbox: Inbox) -> None:
+        criteria = f"UID {position.uid + 1}:*"
+        if not position.uid:
+            since = datetime.fromtimestamp(position.arrived, UTC) - timedelta(days=1)
+            criteria += f" SINCE {since.day}-{_MONTHS[since.month - 1]}-{since.year}"
+        for uid in await imap.search(criteria):
+            if uid <= position.uid:
+                continue  # `*` matches the last mail even when it is not new
+            is_taken = await self._take(imap, position, uid, inbox)
+            position.uid = uid
+            await self.host.cursor.write(_POSITION, str(position))
             if is_taken and self._settings.mark_seen:
                 await imap.mark_seen(uid)
 
-    async def _take(self, imap: Imap, place: _Place, uid: int, inbox: Inbox) -> bool:
-        """Hands a mail in; returns False for one that is left."""
-        where = f"{place.validity}.{uid}"
+    async def _take(self, imap: Imap, position: _Position, uid: int, inbox: Inbox) -> bool:
+        """Passes a mail to the inbox; returns False for one that is skipped."""
+        where = f"{position.validity}.{uid}"
         stored = await self._look(imap, uid, where)
         if stored is None:
             return False
-        place.arrived = max(place.arrived, stored.arrived)
+        position.arrived = max(position.arrived, stored.arrived)
         try:
             message = await self._read(imap, stored, where)
         except PlatformError:
             raise
         except Exception:
-            # Whatever a stranger writes must not hold back the mails of others.
+            # A hostile mail must not block the mails of others.
             logger.exception("email/%s: mail %s is unreadable", self.account, where)
             return False
         if message is None:
@@ -174,15 +174,15 @@ class EmailAdapter(Account):
         self._taken_at[message.sender_id].append(message.received_at)
         return True
 
-    async def _look(self, imap: Imap, uid: int, where: str) -> Stored | None:
-        """Returns a mail; None for one that is gone, or is left as it cannot be read.
+    async def _look(self, imap: Imap, uid: int, where: str) -> FetchedMail | None:
+        """Returns a mail; None for a deleted one, and for one that failed too often.
 
-        Strangers choose how deep the parts of a mail are nested and how many there are. Only the
-        connection ends by what is unreadable, so that the mails behind it are read by the next one.
+        Strangers choose how deep the parts of a mail are nested and how many there are. An
+        unreadable mail ends the connection only; the next connection reads the mails after it.
         """
         last, failures = self._unreadable
         if last == where and failures >= _UNREADABLE_TIMES:
-            logger.error("email/%s: mail %s is left: it cannot be read", self.account, where)
+            logger.error("email/%s: mail %s is skipped: it cannot be read", self.account, where)
             return None
         try:
             return await imap.look(uid, HEAD_BYTES)
@@ -190,20 +190,20 @@ class EmailAdapter(Account):
             self._unreadable = (where, failures + 1 if last == where else 1)
             raise
 
-    async def _read(self, imap: Imap, stored: Stored, where: str) -> InboundMessage | None:
-        """Returns the message of a mail; None where there is nothing to answer."""
+    async def _read(self, imap: Imap, stored: FetchedMail, where: str) -> InboundMessage | None:
+        """Returns the message of a mail; None for a mail that is not answered."""
         now, head = self.host.clock.now_ms(), wire.read_head(stored.head)
         why = wire.unanswered(head, self._settings.address) or self._refusal(head, now)
         if why:
-            logger.info("email/%s: mail %s is left: %s", self.account, where, why)
+            logger.info("email/%s: mail %s is skipped: %s", self.account, where, why)
             return None
         message = await read_mail(imap, stored, head, where, self._settings, self.account, now)
         if message is not None:
             self._remember(message.message_id, Thread(head.subject, _followed(head)))
         return message
 
-    def _refusal(self, head: wire.Head, now: int) -> str:
-        """Returns why a mail of a person is not taken; empty if it is."""
+    def _refusal(self, head: wire.MailHead, now: int) -> str:
+        """Returns the reason why a mail of a person is refused; empty for an accepted one."""
         sender = wire.sender_id(head, self._settings.authserv_ids)
         if sender.startswith(wire.UNVERIFIED) and self._settings.unverified == "ignore":
             return "its sender is not verified"
@@ -225,7 +225,7 @@ class EmailAdapter(Account):
         self._threads[message_id] = thread
 
     async def send(self, part: OutboundPart) -> Receipt:
-        """Sends one part as a mail, and stores a copy of it where sent mail is."""
+        """Sends one part as a mail, and stores a copy in the folder of sent mail."""
         recipient = wire.address_of(part.to.peer.id)
         if not recipient:
             raise DeliveryRefusedError(f"{part.to.peer.id!r} is no address of e-mail.")
@@ -257,34 +257,34 @@ class EmailAdapter(Account):
         """Returns the thread of the mail that is answered; a new one for none."""
         if not wire.is_message_id(to.message_id):
             return Thread()
-        known = self._threads.get(to.message_id)
-        if known is not None:
-            return known
+        thread = self._threads.get(to.message_id)
+        if thread is not None:
+            return thread
         ids = Thread("", tuple(dict.fromkeys(filter(None, (to.thread_id, to.message_id)))))
         try:
             head = await self._servers.find(to.message_id)
         except PlatformError as error:
             logger.info("email/%s: a mail that is answered is not found: %s", self.account, error)
             return ids
-        known = Thread(head.subject, _followed(head)) if head else ids
-        self._remember(to.message_id, known)
-        return known
+        thread = Thread(head.subject, _followed(head)) if head else ids
+        self._remember(to.message_id, thread)
+        return thread
 
     async def typing(self, to: ReplyTo) -> None:
-        """Does nothing: nobody sees a mail being written."""
+        """Does nothing: e-mail has no typing indicator."""
 
     async def settle(self, part: OutboundPart) -> Settlement:
-        """Says whether a mail went out: by what was noted, or by the folder of sent mail."""
+        """Returns whether a mail was sent, by the cursor or by the folder of sent mail."""
         cursor = self.host.cursor
         if await cursor.read(_SENT) == part.nonce:
             return Settlement.DELIVERED
         if await cursor.read(_SENDING) != part.nonce:
-            return Settlement.ABSENT  # the server had not yet agreed to take it
+            return Settlement.ABSENT  # the server had not yet accepted the envelope
         has_it = await self._servers.has_sent(part_id(part, self._author))
         return Settlement.DELIVERED if has_it else Settlement.UNKNOWN
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
-        """Returns the bytes of a file that came with a mail."""
+        """Returns the bytes of an attachment of a mail."""
         most = min(limit, self._settings.media_max_mb * 1_000_000)
         handle = _HANDLE.fullmatch(attachment.handle)
         if handle is None or attachment.size > most:
@@ -295,7 +295,7 @@ class EmailAdapter(Account):
                 box = await imap.select(self._settings.folder, read_only=True)
                 if box.validity != int(validity):
                     raise MediaError(f"{attachment.name} is gone: the folder was numbered anew.")
-                # In base64 with its ends of lines a file is not that long.
+                # A file of `most` bytes is shorter than this in base64 with line ends.
                 longest = most * 3 // 2 + 1024
                 data = await imap.content(int(uid), number, longest)
         except PlatformError as error:
@@ -322,13 +322,13 @@ _MONTHS: Final = (
 )
 
 
-def _followed(head: wire.Head) -> tuple[str, ...]:
-    """Returns the ids that an answer to a mail refers to."""
+def _followed(head: wire.MailHead) -> tuple[str, ...]:
+    """Returns the ids for the header `References` of an answer to a mail."""
     return tuple(dict.fromkeys(filter(None, (*head.references, head.message_id))))
 
 
 def open_account(settings: EmailAccount, host: ChannelHost) -> EmailAdapter:
-    """Returns the adapter of an account. Raises `ValueError` where it would not be encrypted."""
+    """Returns the adapter of an account. Raises `ValueError` for an unencrypted connection."""
     if fault := settings.plaintext_fault:
         raise ValueError(fault)
     return EmailAdapter(settings, host, MailServers(settings, host))

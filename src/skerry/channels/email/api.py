@@ -1,4 +1,4 @@
-"""Work with the two servers of a mailbox: reading, sending, and looking up what was sent."""
+"""Work with the IMAP and the SMTP server of a mailbox: reads, sends and looks up mails."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -8,8 +8,8 @@ from skerry.channels.email import smtp
 from skerry.channels.email.config import EmailAccount
 from skerry.channels.email.imap import Imap, logged_in
 from skerry.channels.email.imap_wire import quoted
-from skerry.channels.email.line_stream import Door, Login
-from skerry.channels.email.wire import Head, read_head
+from skerry.channels.email.line_stream import Login, MailServer
+from skerry.channels.email.wire import MailHead, read_head
 from skerry.config.channel_oauth import OAuthConfig
 from skerry.config.channels import revealed
 from skerry.sdk.channel_errors import PlatformError
@@ -37,8 +37,10 @@ class MailServers:
         http = AccountHttp(roots)
         self._tokens = _tokens(http, oauth, host) if oauth is not None else None
         self._settings = settings
-        self._imap = Door(http, settings.imap_host, settings.imap_port, settings.imap_security)
-        self._smtp = Door(http, sends_at, settings.smtp_port, settings.smtp_security)
+        self._imap = MailServer(
+            http, settings.imap_host, settings.imap_port, settings.imap_security
+        )
+        self._smtp = MailServer(http, sends_at, settings.smtp_port, settings.smtp_security)
         self._name = settings.username or settings.address
         self._password = revealed(settings.password)
 
@@ -80,11 +82,11 @@ class MailServers:
             try:
                 await imap.select(await self._sent_folder(imap), read_only=True)
             except PlatformError:
-                return False  # there is no such folder before the first mail
+                return False  # the folder does not exist before the first mail
             return bool(await imap.search(_by_id(message_id)))
 
-    async def find(self, message_id: str) -> Head | None:
-        """Returns the head of a mail that was received; None where it is gone."""
+    async def find(self, message_id: str) -> MailHead | None:
+        """Returns the head of a received mail; None when it was deleted."""
         async with self.imap() as imap:
             await imap.select(self._settings.folder, read_only=True)
             for uid in await imap.search(_by_id(message_id)):
@@ -104,13 +106,13 @@ class MailServers:
         return await self._login() if self._settings.smtp_login else None
 
     def _judge(self, error: PlatformError) -> None:
-        """Drops an access token that was refused, so that the next login has another."""
+        """Drops a refused access token, so that the next login requests another."""
         if error.is_login and self._tokens is not None:
             self._tokens.drop()
 
 
 def _tokens(http: AccountHttp, oauth: OAuthConfig, host: ChannelHost) -> "MailTokens":
-    # Imported here: ciphers are needed by a sign-in alone.
+    # Imported here: only a sign-in needs ciphers.
     from skerry.channels.email.oauth import MailTokens  # noqa: PLC0415 - at first use
 
     return MailTokens(http, oauth, host)

@@ -22,30 +22,30 @@ _TYPE: Final = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&
 
 
 class Thread(Struct, frozen=True):
-    """The mails that a mail follows."""
+    """The thread that a mail continues."""
 
     subject: str = ""
     references: tuple[str, ...] = ()
-    """Ids of the mails before, oldest first; the last is the one that is answered."""
+    """Ids of the earlier mails, oldest first; the last is the answered one."""
 
 
-class Author(Struct, frozen=True):
-    """The account, as mails of it show it."""
+class Mailbox(Struct, frozen=True):
+    """Address and display name of the account."""
 
     address: str
     name: str = ""
 
 
-def part_id(part: OutboundPart, author: Author) -> str:
-    """Returns the Message-ID of a part, which no other part has, without angle brackets."""
+def part_id(part: OutboundPart, author: Mailbox) -> str:
+    """Returns the unique Message-ID of a part, without angle brackets."""
     digest = hashlib.sha256(f"{author.address}\0{part.nonce}".encode()).hexdigest()[:40]
     return f"{digest}.skerry@{author.address.rpartition('@')[2]}"
 
 
 def composed(
-    part: OutboundPart, author: Author, recipient: str, thread: Thread, now_ms: int
+    part: OutboundPart, author: Mailbox, recipient: str, thread: Thread, now_ms: int
 ) -> EmailMessage:
-    """Returns the mail of a part: its text as it is, and as HTML; a file is added by `attach`."""
+    """Returns the mail of a part: its text as plain text and as HTML; `attach` adds a file."""
     mail = EmailMessage(SMTP)
     mail["From"] = Address(author.name, addr_spec=author.address)
     mail["To"] = Address(addr_spec=recipient)
@@ -54,10 +54,10 @@ def composed(
     mail["Message-ID"] = f"<{part_id(part, author)}>"
     before = thread.references
     if before:
-        kept = [before[0], *before[1:][-_MOST_REFERENCES:]]
+        references = [before[0], *before[1:][-_MOST_REFERENCES:]]
         mail["In-Reply-To"] = f"<{before[-1]}>"
-        mail["References"] = " ".join(f"<{one}>" for one in kept)
-    # Other programs that answer mail must not answer this, nor a person's notice of absence.
+        mail["References"] = " ".join(f"<{message_id}>" for message_id in references)
+    # Other programs and out-of-office replies must not answer this mail.
     mail["Auto-Submitted"] = "auto-replied" if before else "auto-generated"
     mail["X-Auto-Response-Suppress"] = "All"
     mail.set_content(part.text)
@@ -68,8 +68,8 @@ def composed(
 
 def attach(mail: EmailMessage, data: bytes, mime: str, name: str) -> None:
     """Adds a file to a mail."""
-    known = mime.lower() if _TYPE.fullmatch(mime.lower()) else "application/octet-stream"
-    kind, _, subtype = known.partition("/")
+    content_type = mime.lower() if _TYPE.fullmatch(mime.lower()) else "application/octet-stream"
+    kind, _, subtype = content_type.partition("/")
     if kind in {"multipart", "message"}:
         kind, subtype = "application", "octet-stream"
     clean = "".join(char for char in name if char.isprintable()) or "file"

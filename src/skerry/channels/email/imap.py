@@ -1,4 +1,4 @@
-"""A connection to an IMAP server (RFC 3501 and 9051), as far as a mailbox of an agent needs it."""
+"""A connection to an IMAP server (RFC 3501 and 9051), with the commands that a mailbox needs."""
 
 import base64
 from collections.abc import AsyncGenerator, Callable
@@ -12,17 +12,17 @@ from msgspec import Struct, field
 from skerry.channels.email.config import Security
 from skerry.channels.email.imap_wire import (
     LITERAL,
+    ImapResponse,
     ImapSyntaxError,
-    Response,
     Word,
     pairs,
     parse,
     quoted,
 )
 from skerry.channels.email.line_stream import (
-    Door,
-    Lines,
+    LineStream,
     Login,
+    MailServer,
     UnreadableError,
     connected,
     within,
@@ -32,22 +32,22 @@ from skerry.sdk.channel_errors import PlatformError
 SECONDS: Final = 12.0
 """Time for a command, the transfer of an attachment included."""
 _SMALL: Final = 256 * 1024
-"""Bytes of the literals of a response where nothing large was asked for."""
+"""Bytes of the literals of a response to a command that requests no content."""
 _MOST_RESPONSES: Final = 20_000
 _LOGIN_CODES: Final = ("[AUTHENTICATIONFAILED]", "[AUTHORIZATIONFAILED]", "[EXPIRED]")
 _PASSING_CODES: Final = ("[UNAVAILABLE]", "[INUSE]", "[LIMIT]", "[CONTACTADMIN]")
 
 
-class Box(Struct, frozen=True):
+class SelectedFolder(Struct, frozen=True):
     """A folder that was selected."""
 
     validity: int
-    """UIDVALIDITY: UIDs are the same messages as long as this is the same."""
+    """UIDVALIDITY: UIDs keep their meaning while this value stays the same."""
     next_uid: int
-    """UID of the next message at least; 0 where the server does not say."""
+    """UID of the next message at least; 0 when the server does not name it."""
 
 
-class Stored(Struct, frozen=True):
+class FetchedMail(Struct, frozen=True):
     """One message of a folder, without its content."""
 
     uid: int
@@ -58,21 +58,21 @@ class Stored(Struct, frozen=True):
 
 
 class Imap(Struct):
-    """A connection to which nothing but one task talks."""
+    """A connection, used by one task."""
 
-    lines: Lines
+    lines: LineStream
     capabilities: frozenset[str] = frozenset()
     has_arrivals: bool = False
-    """True when the server said that the folder has new messages; whoever looks resets it."""
+    """True when the server announced new messages in the folder; the reader resets it."""
     _count: int = 0
-    _news: list[Response] = field(default_factory=list)
+    _news: list[ImapResponse] = field(default_factory=list)
 
     @property
-    def _door(self) -> Door:
+    def _door(self) -> MailServer:
         return self.lines.door
 
     async def greet(self) -> None:
-        """Receives the greeting, and encrypts the connection by STARTTLS where that is set."""
+        """Receives the greeting; encrypts the connection by STARTTLS when that is configured."""
         with within(SECONDS, self._door):
             greeting = await self._response(_SMALL)
         if greeting.name != "OK":
@@ -123,12 +123,12 @@ class Imap(Struct):
             if question.tag == "+":
                 await self.lines.write(answer.encode() + b"\r\n")
                 question = await self._ending(_SMALL, stop_at_question=True)
-            if question.tag == "+":  # the reason of a refusal, which wants an answer
+            if question.tag == "+":  # the reason of a refusal, which requires an answer
                 await self.lines.write(b"\r\n")
                 question = await self._ending(_SMALL)
         self._judge_login(question)
 
-    def _judge_login(self, ending: Response) -> None:
+    def _judge_login(self, ending: ImapResponse) -> None:
         if ending.name == "OK":
             return
         why = ending.text[:200]
@@ -140,41 +140,45 @@ class Imap(Struct):
         words = [word for news in await self.command("CAPABILITY") for word in news.words]
         self.capabilities = frozenset(word.upper() for word in words if isinstance(word, str))
 
-    async def select(self, folder: str, *, read_only: bool = False) -> Box:
-        """Opens a folder. Raises `PlatformError` when there is none of that name."""
+    async def select(self, folder: str, *, read_only: bool = False) -> SelectedFolder:
+        """Opens a folder. Raises `PlatformError` when it does not exist."""
         verb = "EXAMINE" if read_only else "SELECT"
         news = await self.command(f"{verb} {_named(folder)}")
         values = {"UIDVALIDITY": 0, "UIDNEXT": 0}
         for response in news:
             for name in values:
-                _, found, rest = response.text.upper().partition(f"[{name} ")
-                number = rest.partition("]")[0]
-                if found and number.isdecimal():
+                _, marker, value = response.text.upper().partition(f"[{name} ")
+                number = value.partition("]")[0]
+                if marker and number.isdecimal():
                     values[name] = int(number)
-        return Box(values["UIDVALIDITY"], values["UIDNEXT"])
+        return SelectedFolder(values["UIDVALIDITY"], values["UIDNEXT"])
 
-    async def search(self, what: str) -> list[int]:
+    async def search(self, criteria: str) -> list[int]:
         """Returns the UIDs of the messages that match, in order."""
-        news = await self.command(f"UID SEARCH {what}")
-        words = [word for one in news if one.name == "SEARCH" for word in one.words[1:]]
+        news = await self.command(f"UID SEARCH {criteria}")
+        words = [
+            word for response in news if response.name == "SEARCH" for word in response.words[1:]
+        ]
         return sorted({int(w) for w in words if isinstance(w, str) and w.isdecimal()})
 
-    async def look(self, uid: int, head_bytes: int) -> Stored | None:
-        """Returns a message without its content; None when it is gone."""
-        asked = f"(UID INTERNALDATE BODYSTRUCTURE BODY.PEEK[HEADER]<0.{head_bytes}>)"
-        fields = await self._fetch(uid, asked, head_bytes)
+    async def look(self, uid: int, head_bytes: int) -> FetchedMail | None:
+        """Returns a message without its content; None when it was deleted."""
+        items = f"(UID INTERNALDATE BODYSTRUCTURE BODY.PEEK[HEADER]<0.{head_bytes}>)"
+        fields = await self._fetch(uid, items, head_bytes)
         if fields is None:
             return None
         head = _literal(fields, "BODY[HEADER]")
-        return Stored(uid, _seconds(fields.get("INTERNALDATE")), fields.get("BODYSTRUCTURE"), head)
+        return FetchedMail(
+            uid, _seconds(fields.get("INTERNALDATE")), fields.get("BODYSTRUCTURE"), head
+        )
 
     async def content(self, uid: int, number: str, most: int) -> bytes:
-        """Returns the first bytes of a part, in its encoding; empty when it is gone."""
+        """Returns the first bytes of a part, in its encoding; empty when the mail was deleted."""
         fields = await self._fetch(uid, f"(UID BODY.PEEK[{number}]<0.{most}>)", most)
         return _literal(fields, f"BODY[{number}]") if fields else b""
 
-    async def _fetch(self, uid: int, asked: str, most: int) -> dict[str, Word] | None:
-        for response in await self.command(f"UID FETCH {uid} {asked}", most=most + _SMALL):
+    async def _fetch(self, uid: int, items: str, most: int) -> dict[str, Word] | None:
+        for response in await self.command(f"UID FETCH {uid} {items}", most=most + _SMALL):
             if response.name == "FETCH" and isinstance(response.words[-1], list):
                 fields = dict(pairs(response.words[-1]))
                 if fields.get("UID") == str(uid):
@@ -197,7 +201,7 @@ class Imap(Struct):
         return "Sent"
 
     async def append(self, folder: str, message: bytes) -> None:
-        """Stores a message in a folder, which is made where it is missing."""
+        """Stores a message in a folder; creates the folder when it is missing."""
         answer = await self._append(folder, message)
         if answer.name == "NO":
             await self._ended(f"CREATE {_named(folder)}")
@@ -207,7 +211,7 @@ class Imap(Struct):
                 f"{self._door.name} stores nothing in {folder}: {answer.text[:200]}"
             )
 
-    async def _append(self, folder: str, message: bytes) -> Response:
+    async def _append(self, folder: str, message: bytes) -> ImapResponse:
         head = f"APPEND {_named(folder)} (\\Seen) {{{len(message)}}}"
         self._count += 1
         await self.lines.write(f"a{self._count} {head}\r\n".encode())
@@ -238,11 +242,11 @@ class Imap(Struct):
             await self._ending(_SMALL)
         self._news.clear()
 
-    async def command(self, text: str, *, most: int = _SMALL) -> list[Response]:
+    async def command(self, text: str, *, most: int = _SMALL) -> list[ImapResponse]:
         """Returns the untagged responses to a command, with at most `most` bytes of literals.
 
         Raises:
-            PlatformError: it refuses the command, or does not answer in time.
+            PlatformError: the server refuses the command, or does not answer in time.
         """
         ending = await self._ended(text, most)
         if ending.name != "OK":
@@ -251,15 +255,15 @@ class Imap(Struct):
         news, self._news = self._news, []
         return news
 
-    async def _ended(self, text: str, most: int = _SMALL) -> Response:
+    async def _ended(self, text: str, most: int = _SMALL) -> ImapResponse:
         self._news.clear()
         self._count += 1
         await self.lines.write(f"a{self._count} {text}\r\n".encode())
         with within(SECONDS, self._door):
             return await self._ending(most)
 
-    async def _ending(self, most: int, *, stop_at_question: bool = False) -> Response:
-        """Returns the response that ends the last command; keeps the news before it."""
+    async def _ending(self, most: int, *, stop_at_question: bool = False) -> ImapResponse:
+        """Returns the response that ends the last command; stores the untagged ones before it."""
         for _ in range(_MOST_RESPONSES):
             response = await self._response(most)
             if response.tag == f"a{self._count}" or (stop_at_question and response.tag == "+"):
@@ -267,13 +271,13 @@ class Imap(Struct):
             self._note(response)
         raise PlatformError(f"{self._door.name} does not end its answer.")
 
-    def _note(self, response: Response) -> None:
+    def _note(self, response: ImapResponse) -> None:
         if response.name == "BYE":
             raise PlatformError(f"{self._door.name} ends the connection: {response.text[:200]}")
         self.has_arrivals |= response.name == "EXISTS"
         self._news.append(response)
 
-    async def _response(self, most: int) -> Response:
+    async def _response(self, most: int) -> ImapResponse:
         pieces = [await self.lines.line()]
         left = most
         while match := LITERAL.search(pieces[-1]):
@@ -291,7 +295,7 @@ class Imap(Struct):
 
 
 @asynccontextmanager
-async def logged_in(door: Door, login: Login) -> AsyncGenerator[Imap]:
+async def logged_in(door: MailServer, login: Login) -> AsyncGenerator[Imap]:
     """Connects and logs in for the block. Raises `PlatformError`."""
     async with connected(door) as lines:
         imap = Imap(lines)

@@ -23,46 +23,48 @@ class ImapSyntaxError(ValueError):
     """A response is not what the protocol allows."""
 
 
-class Response(Struct, frozen=True):
+class ImapResponse(Struct, frozen=True):
     """One response of the server."""
 
     tag: str
-    """`*` for news, `+` for a question, else the tag of the command that it ends."""
+    """`*` for untagged data, `+` for a continuation request, else the tag of the command."""
     words: list[Word]
     text: str
     """The first line without the tag."""
 
     @property
     def name(self) -> str:
-        """Returns the first word, or the second behind a number, in capitals."""
+        """Returns the first word, or the second one after a number, in capitals."""
         atoms = [word for word in self.words[:2] if isinstance(word, str)]
         if len(atoms) > 1 and atoms[0].isdecimal():
             return atoms[1].upper()
         return atoms[0].upper() if atoms else ""
 
 
-def parse(pieces: Sequence[bytes]) -> Response:
-    """Returns the response whose lines and literals are given in turn.
+def parse(pieces: Sequence[bytes]) -> ImapResponse:
+    """Returns the response of alternating lines and literals.
 
     Raises:
-        ImapSyntaxError: it is none.
+        ImapSyntaxError: the response is malformed.
     """
     first = pieces[0]
-    tag, _, rest = first.partition(b" ")
-    text = rest.decode("utf-8", "replace")
+    tag, _, content = first.partition(b" ")
+    text = content.decode("utf-8", "replace")
     if tag == b"+":
-        return Response("+", [], text)
-    is_free = rest.split(b" ", 1)[0].upper() in {b"OK", b"NO", b"BAD", b"BYE", b"PREAUTH"}
-    if is_free:  # what follows is for people
-        return Response(tag.decode("ascii", "replace"), [rest.split(b" ", 1)[0].decode()], text)
-    return Response(tag.decode("ascii", "replace"), _words([rest, *pieces[1:]]), text)
+        return ImapResponse("+", [], text)
+    is_free = content.split(b" ", 1)[0].upper() in {b"OK", b"NO", b"BAD", b"BYE", b"PREAUTH"}
+    if is_free:  # free text for people follows
+        return ImapResponse(
+            tag.decode("ascii", "replace"), [content.split(b" ", 1)[0].decode()], text
+        )
+    return ImapResponse(tag.decode("ascii", "replace"), _words([content, *pieces[1:]]), text)
 
 
 def _words(pieces: Sequence[bytes]) -> list[Word]:
     root: list[Word] = []
     open_lists = [root]
-    for place, piece in enumerate(pieces):
-        if place % 2:  # a literal
+    for number, piece in enumerate(pieces):
+        if number % 2:  # a literal
             open_lists[-1].append(piece)
             continue
         for kind, token in _tokens(LITERAL.sub(b"", piece)):
@@ -90,12 +92,14 @@ def _add(open_lists: list[list[Word]], kind: str, token: bytes) -> None:
 
 
 def _tokens(piece: bytes) -> Iterator[tuple[str, bytes]]:
-    place = 0
-    while place < len(piece):
-        match = _TOKEN.match(piece, place)
-        if match is None or match.end() == place:
-            raise ImapSyntaxError(f"A response cannot be read at {piece[place : place + 20]!r}.")
-        place = match.end()
+    position = 0
+    while position < len(piece):
+        match = _TOKEN.match(piece, position)
+        if match is None or match.end() == position:
+            raise ImapSyntaxError(
+                f"A response cannot be read at {piece[position : position + 20]!r}."
+            )
+        position = match.end()
         kind = match.lastgroup or ""
         if kind != "space":
             yield kind, match[kind]
@@ -114,7 +118,7 @@ def quoted(text: str) -> str:
     """Returns a text as an argument of a command.
 
     Raises:
-        ImapSyntaxError: it has a character that such an argument cannot have.
+        ImapSyntaxError: the text has a character that a quoted argument cannot have.
     """
     if not text.isascii() or any(char in text for char in "\r\n\0"):
         raise ImapSyntaxError("A name or a password has characters that IMAP cannot take so.")
@@ -125,7 +129,7 @@ class Part(Struct, frozen=True):
     """One part of a message that is no multipart, as BODYSTRUCTURE describes it."""
 
     number: str
-    """Number by which it is fetched, such as `1.2`."""
+    """Number of the part in FETCH, such as `1.2`."""
     mime: str
     params: Mapping[str, str]
     encoding: str
@@ -134,27 +138,27 @@ class Part(Struct, frozen=True):
     disposition: str = ""
     name: str = ""
     container: str = ""
-    """Subtype of the multipart that it is directly in; empty for none."""
+    """Subtype of the enclosing multipart; empty for none."""
 
 
 def parts(structure: Word) -> list[Part]:
     """Returns the parts that a BODYSTRUCTURE describes, in order, at most 200."""
-    found: list[Part] = []
+    leaves: list[Part] = []
     if isinstance(structure, list):
-        _walk(structure, "", "", found)
-    return found[:_MOST_PARTS]
+        _walk(structure, "", "", leaves)
+    return leaves[:_MOST_PARTS]
 
 
-def _walk(body: list[Word], number: str, container: str, found: list[Part]) -> None:
+def _walk(body: list[Word], number: str, container: str, leaves: list[Part]) -> None:
     inner = [word for word in body if isinstance(word, list)] if _is_multipart(body) else []
     if not inner:
-        found.append(_part(body, number or "1", container))
+        leaves.append(_part(body, number or "1", container))
         return
     count = next((n for n, word in enumerate(body) if not isinstance(word, list)), len(body))
     kind = _text(body[count]).lower() if count < len(body) else ""
-    for place, word in enumerate(body[:count], 1):
-        if isinstance(word, list) and len(found) < _MOST_PARTS:
-            _walk(word, f"{number}.{place}" if number else f"{place}", kind, found)
+    for position, word in enumerate(body[:count], 1):
+        if isinstance(word, list) and len(leaves) < _MOST_PARTS:
+            _walk(word, f"{number}.{position}" if number else f"{position}", kind, leaves)
 
 
 def _is_multipart(body: list[Word]) -> bool:
@@ -165,7 +169,7 @@ def _part(body: list[Word], number: str, container: str) -> Part:
     padded = [*body, *[None] * 8]
     kind, subtype = _text(padded[0]).lower(), _text(padded[1]).lower()
     params, size = _mapping(padded[2]), _text(padded[6])
-    # Behind the seven fields of all parts, text has a count of lines, and a message three fields.
+    # After the seven fields of all parts, text has a count of lines, and a message three fields.
     extra = 8 if kind == "text" else 10 if (kind, subtype) == ("message", "rfc822") else 7
     disposition = body[extra + 1] if len(body) > extra + 1 else None
     named: Mapping[str, str] = {}

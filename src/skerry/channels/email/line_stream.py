@@ -1,4 +1,4 @@
-"""Lines of text over a connection, as IMAP and SMTP have them, under limits of size and time."""
+"""Lines of text over a connection, for IMAP and SMTP, under limits of size and time."""
 
 import base64
 import ssl
@@ -22,7 +22,7 @@ _MOST_LINE: Final = 1 << 20
 
 
 class UnreadableError(PlatformError):
-    """An answer is malformed or too long; the same question gets it again."""
+    """A response is malformed or too long; a repeated request would get it again."""
 
 
 class Login(Struct, frozen=True):
@@ -39,8 +39,8 @@ class Login(Struct, frozen=True):
         return base64.b64encode(text.encode()).decode()
 
 
-class Door(Struct, frozen=True):
-    """One server, and the guarded way to it."""
+class MailServer(Struct, frozen=True):
+    """One mail server, reached through the network policy of the account."""
 
     http: AccountHttp
     host: str
@@ -53,15 +53,15 @@ class Door(Struct, frozen=True):
         return f"{self.host}:{self.port}"
 
 
-class Lines(Struct):
+class LineStream(Struct):
     """A connection whose lines end with CRLF."""
 
     stream: Stream
-    door: Door
+    door: MailServer
     _buffer: bytearray = field(default_factory=bytearray)
 
     async def line(self) -> bytes:
-        """Returns the next line without its end; nothing of it is lost by a cancellation.
+        """Returns the next line without its end; a cancellation loses no bytes.
 
         Raises:
             PlatformError: the connection ended, or the line has more than a megabyte.
@@ -78,7 +78,7 @@ class Lines(Struct):
         return line.removesuffix(b"\r")
 
     async def exactly(self, count: int) -> bytes:
-        """Returns as many bytes. Raises `PlatformError` when the connection ended before."""
+        """Returns exactly `count` bytes. Raises `PlatformError` when the connection ends before."""
         while len(self._buffer) < count:
             await self._fill()
         data = bytes(self._buffer[:count])
@@ -94,11 +94,11 @@ class Lines(Struct):
         self.stream.flush()
 
     async def encrypt(self) -> None:
-        """Encrypts what follows.
+        """Encrypts the connection from here on.
 
         Raises:
-            PlatformError: the server does not prove its name, or said more before it was encrypted,
-                which somebody between may have added.
+            PlatformError: the server does not prove its name, or sent data before the encryption,
+                which an attacker on the way may have added.
         """
         if self._buffer or self.stream.has_news():
             raise PlatformError(f"{self.door.name} said more than it may before the encryption.")
@@ -115,8 +115,8 @@ class Lines(Struct):
 
 
 @asynccontextmanager
-async def connected(door: Door) -> AsyncGenerator[Lines]:
-    """Connects for the block, encrypted from the first byte where the settings say so.
+async def connected(door: MailServer) -> AsyncGenerator[LineStream]:
+    """Connects for the block, encrypted from the first byte when that is configured.
 
     Raises:
         PlatformError: the server cannot be reached, or does not prove its name.
@@ -129,12 +129,12 @@ async def connected(door: Door) -> AsyncGenerator[Lines]:
     try:
         if door.security is Security.TLS:
             await _encrypt(stream, door)
-        yield Lines(stream, door)
+        yield LineStream(stream, door)
     finally:
         stream.close()
 
 
-async def _encrypt(stream: Stream, door: Door) -> None:
+async def _encrypt(stream: Stream, door: MailServer) -> None:
     try:
         await stream.start_tls(ssl.create_default_context(), door.host, CONNECT_SECONDS)
     except httpx2.HTTPError as error:
@@ -143,7 +143,7 @@ async def _encrypt(stream: Stream, door: Door) -> None:
 
 
 @contextmanager
-def within(seconds: float, door: Door) -> Generator[None]:
+def within(seconds: float, door: MailServer) -> Generator[None]:
     """Limits the time of the block. Raises `PlatformError` when it is over."""
     try:
         with anyio.fail_after(seconds):

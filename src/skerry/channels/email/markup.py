@@ -1,4 +1,4 @@
-"""The new part of the text of a mail, and Markdown of models as HTML."""
+"""The new part of the text of a mail, and Markdown as HTML."""
 
 import re
 from typing import Final
@@ -39,15 +39,15 @@ _OUTLOOK_LINES: Final = 4
 
 
 def is_forwarded(subject: str) -> bool:
-    """Returns whether a subject says that the text is of somebody else, and meant to be read."""
+    """Returns whether a subject marks a forwarded mail."""
     return bool(_FORWARDED.match(subject))
 
 
 def new_part(text: str) -> str:
     """Returns a text without its signature and the mail that it answers.
 
-    A mail whose text is only that is returned whole, and so is one that forwards another. Quoted
-    lines between new ones stay.
+    A mail that has nothing else is returned whole, as is one that forwards another. Quoted lines
+    between new ones stay.
     """
     text = text.replace("\r\n", "\n")
     lines = [line.rstrip() for line in text.split("\n")]
@@ -55,32 +55,34 @@ def new_part(text: str) -> str:
         return text.strip()
     new = [number for number, line in enumerate(lines) if line and not line.startswith(">")]
     last = new[-1] if new else -1
-    kept: list[str] = []
-    place = 0
-    while place < len(lines):
-        skipped = _history(lines, place)
+    new_lines: list[str] = []
+    number = 0
+    while number < len(lines):
+        skipped = _history(lines, number)
         if skipped is None:
-            kept.append(lines[place])
-            place += 1
+            new_lines.append(lines[number])
+            number += 1
         elif skipped <= last:
-            place = skipped  # the answer is below what it answers
+            number = skipped  # the answer follows the quoted mail
         else:
             break
-    while kept and (not kept[-1] or kept[-1].startswith(">") or _RULE.match(kept[-1])):
-        kept.pop()
-    return "\n".join(kept).strip() or text.strip()
+    while new_lines and (
+        not new_lines[-1] or new_lines[-1].startswith(">") or _RULE.match(new_lines[-1])
+    ):
+        new_lines.pop()
+    return "\n".join(new_lines).strip() or text.strip()
 
 
 def own_words(text: str, *, is_forwarded: bool) -> str:
-    """Returns the words of the sender in a text that `new_part` returned.
+    """Returns the sender's own words in a text that `new_part` returned.
 
-    Quoted lines and what is forwarded are words of others; where a mail is forwarded and does not
-    say where that begins, all of it is.
+    Quoted lines and forwarded texts are words of others. In a forwarded mail without a mark of
+    where the forwarded text begins, all words count as those of others.
     """
     lines = text.split("\n")
     own: list[str] = []
-    for place, line in enumerate(lines):
-        is_history = bool(_ORIGINAL.match(line)) or _begins_outlook(lines, place)
+    for number, line in enumerate(lines):
+        is_history = bool(_ORIGINAL.match(line)) or _begins_outlook(lines, number)
         if is_history or _FORWARD_MARK.match(line):
             break
         if not line.startswith(">"):
@@ -91,37 +93,37 @@ def own_words(text: str, *, is_forwarded: bool) -> str:
     return "\n".join(own).strip()
 
 
-def _begins_outlook(lines: list[str], place: int) -> bool:
-    following = lines[place + 1 : place + 1 + _OUTLOOK_LINES]
-    return bool(_OUTLOOK.match(lines[place])) and any(map(_OUTLOOK_MORE.match, following))
+def _begins_outlook(lines: list[str], number: int) -> bool:
+    following = lines[number + 1 : number + 1 + _OUTLOOK_LINES]
+    return bool(_OUTLOOK.match(lines[number])) and any(map(_OUTLOOK_MORE.match, following))
 
 
-def _history(lines: list[str], place: int) -> int | None:
-    """Returns the number of the line behind the history or signature that begins at a line."""
-    line = lines[place]
+def _history(lines: list[str], number: int) -> int | None:
+    """Returns the number of the line after the history or signature that begins at a line."""
+    line = lines[number]
     if line in {"--", "-- "} or _ORIGINAL.match(line):
         return len(lines)
-    if place and _begins_outlook(lines, place):
+    if number and _begins_outlook(lines, number):
         return len(lines)
     for count in range(1, _INTRO_LINES + 1):
-        if _INTRO.match(" ".join(lines[place : place + count])):
-            return _behind_quote(lines, place + count)
+        if _INTRO.match(" ".join(lines[number : number + count])):
+            return _behind_quote(lines, number + count)
     return None
 
 
-def _behind_quote(lines: list[str], place: int) -> int:
-    """Returns the number of the line behind a quotation; all that follows where no line has `>`."""
-    while place < len(lines) and not lines[place]:
-        place += 1
-    if place == len(lines) or not lines[place].startswith(">"):
+def _behind_quote(lines: list[str], number: int) -> int:
+    """Returns the number of the line after a quotation; the end when no line begins with `>`."""
+    while number < len(lines) and not lines[number]:
+        number += 1
+    if number == len(lines) or not lines[number].startswith(">"):
         return len(lines)
-    while place < len(lines) and (lines[place].startswith(">") or not lines[place]):
-        place += 1
-    return place
+    while number < len(lines) and (lines[number].startswith(">") or not lines[number]):
+        number += 1
+    return number
 
 
 def html_of(markdown: str) -> str:
-    """Returns Markdown as HTML that loads nothing; empty for a text that is too long to parse."""
+    """Returns Markdown as HTML without remote content; empty for a text that is too long."""
     if len(markdown) > MAX_CHARS:
         return ""
     body = nh3.clean(

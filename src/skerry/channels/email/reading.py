@@ -5,22 +5,22 @@ from typing import Final
 
 from skerry.channels.email import wire
 from skerry.channels.email.config import EmailAccount
-from skerry.channels.email.imap import Imap, Stored
+from skerry.channels.email.imap import FetchedMail, Imap
 from skerry.channels.email.imap_wire import Part, parts
 from skerry.channels.email.markup import is_forwarded, new_part, own_words
 from skerry.sdk.channels import AccountId, InboundMessage, Peer, PeerKind
 
 _MOST_PLAIN: Final = 200_000
 _MOST_HTML: Final = 500_000
-"""Bytes of a part that are read; of a longer text the rest is left out."""
+"""Bytes of a part that are read; the rest of a longer text is dropped."""
 MOST_CHARS: Final = 100_000
 CUT: Final = "\n[The rest of this mail is left out.]"
 
 
 async def read_mail(  # noqa: PLR0913, PLR0917 - a mail, where it is, and for whom
     imap: Imap,
-    stored: Stored,
-    head: wire.Head,
+    stored: FetchedMail,
+    head: wire.MailHead,
     where: str,
     settings: EmailAccount,
     account: AccountId,
@@ -76,8 +76,8 @@ async def _piece(imap: Imap, uid: int, part: Part, most: int) -> str:
     return wire.as_text(data, part.params.get("charset", "")).replace("\r\n", "\n")
 
 
-def _with_subject(text: str, head: wire.Head) -> str:
-    """Returns the text with the subject above it, where that says something of its own."""
+def _with_subject(text: str, head: wire.MailHead) -> str:
+    """Returns the text below the subject, when the subject adds something."""
     if not text:
         return head.subject
     if not head.subject or head.references or text.startswith("/"):

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from skerry.channels.email.config import Security
-from skerry.channels.email.line_stream import Door, Lines, Login, connected, within
+from skerry.channels.email.line_stream import LineStream, Login, MailServer, connected, within
 from skerry.sdk.channel_errors import PlatformError
 
 SECONDS: Final = 10.0
@@ -23,7 +23,7 @@ _DOT: Final = re.compile(rb"^\.", re.MULTILINE)
 
 
 async def send(
-    door: Door,
+    door: MailServer,
     credentials: Login | None,
     envelope: tuple[str, str],
     message: bytes,
@@ -31,10 +31,10 @@ async def send(
 ) -> None:
     """Sends a message from the first to the second address of the envelope.
 
-    `before` is called when the server has agreed to take it: what follows may have arrived.
+    `before` is called when the server has accepted the envelope: from then on it may be delivered.
 
     Raises:
-        PlatformError: it was not sent, or nobody knows; see its fields.
+        PlatformError: the message was not sent, or perhaps not; see its fields.
     """
     sender, recipient = envelope
     is_agreed = False
@@ -51,13 +51,13 @@ async def send(
         raise
 
 
-async def check(door: Door, credentials: Login | None) -> None:
+async def check(door: MailServer, credentials: Login | None) -> None:
     """Logs in and sends nothing. Raises `PlatformError`."""
     async with connected(door) as lines:
         await _opened(lines, credentials)
 
 
-async def _opened(lines: Lines, credentials: Login | None) -> "_Smtp":
+async def _opened(lines: LineStream, credentials: Login | None) -> "_Smtp":
     smtp = _Smtp(lines)
     await smtp.say_hello()
     if credentials is not None:
@@ -66,11 +66,11 @@ async def _opened(lines: Lines, credentials: Login | None) -> "_Smtp":
 
 
 class _Smtp(Struct):
-    lines: Lines
+    lines: LineStream
     extensions: frozenset[str] = frozenset()
 
     async def say_hello(self) -> None:
-        """Greets, and encrypts the connection by STARTTLS where that is set."""
+        """Sends EHLO; encrypts the connection by STARTTLS when that is configured."""
         door = self.lines.door
         self._judge(*await self._reply(), is_login=False)
         await self._ehlo()
@@ -84,7 +84,7 @@ class _Smtp(Struct):
         self.extensions = frozenset(line.upper() for line in text.splitlines()[1:])
 
     async def log_in(self, credentials: Login) -> None:
-        """Logs in by PLAIN, or by LOGIN where the server has nothing else."""
+        """Logs in by PLAIN, or by LOGIN when the server offers nothing else."""
         methods = [line.split()[1:] for line in self.extensions if line.startswith("AUTH")]
         offered = {method for line in methods for method in line}
         name, password = credentials.name, credentials.password
@@ -103,7 +103,7 @@ class _Smtp(Struct):
             raise PlatformError(message, is_login=True, is_sent=False)
         await self.lines.write(f"AUTH XOAUTH2 {answer}\r\n".encode())
         code, text = await self._reply()
-        if code == _QUESTION:  # the reason of a refusal, which wants an answer
+        if code == _QUESTION:  # the reason of a refusal, which requires an answer
             await self.lines.write(b"\r\n")
             code, text = await self._reply()
         self._judge(code, text, "AUTH", is_login=code in _LOGIN)
@@ -112,7 +112,7 @@ class _Smtp(Struct):
         """Returns the text of the reply.
 
         Raises:
-            PlatformError: the server refuses; nothing was sent.
+            PlatformError: the server refuses the command; nothing was sent.
         """
         await self.lines.write(text.encode() + b"\r\n")
         code, answer = await self._reply()
@@ -120,7 +120,7 @@ class _Smtp(Struct):
         return answer
 
     async def give(self, message: bytes) -> None:
-        """Gives the content; returns when the server has taken responsibility for it."""
+        """Sends the content; returns when the server has accepted responsibility for it."""
         lines = message.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
         end = b".\r\n" if lines.endswith(b"\r\n") else b"\r\n.\r\n"
         await self.lines.write(_DOT.sub(b"..", lines) + end)
@@ -140,7 +140,7 @@ class _Smtp(Struct):
         raise PlatformError(f"{self.lines.door.name} does not answer as an SMTP server.")
 
     def _judge(self, code: int, answer: str, verb: str = "", *, is_login: bool) -> None:
-        if code < 400:  # noqa: PLR2004 - below are those that agree
+        if code < 400:  # noqa: PLR2004 - lower codes are successes
             return
         text = " ".join(answer.split())[:300]
         refused = f"{self.lines.door.name} refuses {verb or 'the connection'}: {code} {text}"

@@ -23,11 +23,11 @@ class _Result(Struct, frozen=True):
 def is_verified(headers: Iterable[str], authserv_ids: Sequence[str], domain: str) -> bool:
     """Returns whether a trusted server vouches for the domain of the sender's address.
 
-    `headers` are the values of `Authentication-Results`, uppermost first. Of those that bear a
-    trusted name the uppermost alone counts: a server writes its own above what arrived, and the
-    others may be the sender's. So one that may be of a trusted server, and cannot be read, verifies
-    nobody: whoever chooses the address of an envelope can make the server write such a line. DMARC
-    decides; without a policy a signature (DKIM) or an envelope (SPF) of exactly this domain does.
+    `headers` are the values of `Authentication-Results`, uppermost first. Only the uppermost with a
+    trusted name counts: a server adds its own above the received ones, and the others may be forged
+    by the sender. An unreadable header that may be of a trusted server verifies nobody: the sender
+    can provoke such a header by the address of the envelope. DMARC decides; without a DMARC policy
+    a signature (DKIM) or an envelope (SPF) of exactly this domain does.
     """
     trusted = {name.lower() for name in authserv_ids}
     for header in headers:
@@ -44,14 +44,14 @@ def is_verified(headers: Iterable[str], authserv_ids: Sequence[str], domain: str
 
 
 def _vouches(results: list[_Result], domain: str) -> bool:
-    dmarc = [one for one in results if one.method == "dmarc"]
-    if any(one.result in _DOUBTS for one in dmarc):
+    dmarc = [result for result in results if result.method == "dmarc"]
+    if any(result.result in _DOUBTS for result in dmarc):
         return False
-    return any(one.result == "pass" and _subject(one) == domain for one in results)
+    return any(result.result == "pass" and _subject(result) == domain for result in results)
 
 
 def _subject(result: _Result) -> str:
-    """Returns the domain that a result is about; empty for methods that do not count."""
+    """Returns the domain of a result; empty for methods that do not count."""
     get = result.properties.get
     match result.method:
         case "dmarc":
@@ -77,12 +77,12 @@ def _parsed(header: str) -> tuple[str, list[_Result]]:
 def _result(words: list[str]) -> _Result:
     """Returns the result that `method = result property = value ...` states."""
     fields: list[tuple[str, str]] = []
-    place = 0
-    while place < len(words):
-        if words[place + 1 : place + 2] != [_EQUALS] or place + 2 >= len(words):
+    position = 0
+    while position < len(words):
+        if words[position + 1 : position + 2] != [_EQUALS] or position + 2 >= len(words):
             raise _SyntaxError
-        fields.append((words[place].lower(), words[place + 2]))
-        place += 3
+        fields.append((words[position].lower(), words[position + 2]))
+        position += 3
     (method, result), *properties = fields
     named: dict[str, str] = {}
     for name, value in properties:
@@ -93,11 +93,11 @@ def _result(words: list[str]) -> _Result:
 
 
 _EQUALS: Final = "\0="
-"""The sign between names and values, which no text can be."""
+"""Marks the equals sign between a name and its value; no text can contain it."""
 
 
 def _statements(header: str) -> list[list[str]]:
-    """Returns the words of each statement, without comments; signs in quotes are text."""
+    """Returns the words of each statement, without comments; quoted signs are text."""
     if len(header) > _MOST_CHARS or "\0" in header:
         raise _SyntaxError
     statements: list[list[str]] = [[]]
@@ -119,14 +119,14 @@ def _statements(header: str) -> list[list[str]]:
 
 
 def _lexemes(header: str) -> Iterator[tuple[str, str]]:
-    place = 0
-    while place < len(header):
-        match = _LEXEME.match(header, place)
+    position = 0
+    while position < len(header):
+        match = _LEXEME.match(header, position)
         if match is None:
             raise _SyntaxError
-        kind, text, place = match.lastgroup or "", match[0], match.end()
+        kind, text, position = match.lastgroup or "", match[0], match.end()
         if kind == "comment":
-            place = _comment_end(header, place)
+            position = _comment_end(header, position)
         yield ("word", _ESCAPE.sub(r"\1", text[1:-1])) if kind == "quoted" else (kind, text)
 
 
@@ -136,18 +136,18 @@ _LEXEME: Final = re.compile(
     re.DOTALL,
 )
 _SERVER: Final = re.compile(r"\s*([A-Za-z0-9._-]+)\s*(?:;|\s[0-9])")
-"""Begin of a header whose server can be told, also where the rest is not well formed."""
+"""Beginning of a header that names its server, even when the rest is malformed."""
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _COMMENT: Final = re.compile(r"[^()\\]+|\\.|[()]", re.DOTALL)
 
 
-def _comment_end(header: str, place: int) -> int:
-    """Returns the position behind the comment that began before `place`; they may be nested."""
+def _comment_end(header: str, position: int) -> int:
+    """Returns the position after the comment that began before `position`; comments may nest."""
     depth = 1
     while depth:
-        match = _COMMENT.match(header, place)
+        match = _COMMENT.match(header, position)
         if match is None:
             raise _SyntaxError
         depth += {"(": 1, ")": -1}.get(match[0], 0)
-        place = match.end()
-    return place
+        position = match.end()
+    return position

@@ -1,4 +1,4 @@
-"""Mails as messages: heads, parts, senders, and what nobody must answer."""
+"""Conversion of mails to messages: heads, parts, senders, and mails that must not be answered."""
 
 import base64
 import binascii
@@ -20,7 +20,7 @@ from skerry.sdk.channels import Attachment, ChannelId
 
 CHANNEL: Final = ChannelId("email")
 UNVERIFIED: Final = "unverified:"
-"""Begin of the id of a sender for whom nobody vouches."""
+"""Prefix of the id of an unverified sender."""
 _MOST_ADDRESS: Final = 254
 _MOST_FIELD: Final = 2000
 _MOST_REFERENCES: Final = 16_384
@@ -33,10 +33,10 @@ _ADDRESS: Final = re.compile(
     rf"(?=[^@]{{1,64}}@){_ATOM}++(?:\.{_ATOM}++)*+@"
     r"[A-Za-z0-9-]++(?:\.[A-Za-z0-9-]++)*+"
 )
-"""An address that the library of Python can write into a mail: without two dots in a row."""
+"""An address that Python's library can write into a mail: without two dots in a row."""
 _ENCODED: Final = re.compile(r"=\?[^?\s]{1,60}\?[bBqQ]\?[^?\s]*\?=")
-_PLACE: Final = "\ufffc"
-"""Stands for an encoded word, whose content is no syntax."""
+_PLACEHOLDER: Final = "\ufffc"
+"""Replaces an encoded word, whose content is no syntax."""
 _MAILBOX: Final = re.compile(
     rf'(?:(?P<name>"(?:[^"\\]++|\\.)*+" *|[^<>@",;:]*)<(?P<address>{_ADDRESS.pattern})>'
     rf"|(?P<bare>{_ADDRESS.pattern}))"
@@ -46,26 +46,26 @@ _NOBODY: Final = re.compile(
 )
 _BULK: Final = frozenset({"bulk", "junk", "list", "auto_reply"})
 _NO_CHARSETS: Final = frozenset({"idna", "punycode", "raw_unicode_escape", "unicode_escape"})
-"""Codecs of Python that no mail has; the time of some grows with the square of the text."""
+"""Codecs of Python that no mail uses; some take time that grows with the square of the text."""
 _NO_ATTACHMENTS: Final = frozenset(
     {"application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature"}
 )
 
 
-class Head(Struct, frozen=True):
-    """The fields of a mail that count here."""
+class MailHead(Struct, frozen=True):
+    """The header fields of a mail that are used."""
 
     address: str
-    """Address of the sender, in small letters; empty where it cannot be told."""
+    """Address of the sender, in small letters; empty when it is ambiguous."""
     name: str
     subject: str
     message_id: str
-    """Without its angle brackets; empty where it has none."""
+    """Id without its angle brackets; empty when the mail has none."""
     references: tuple[str, ...]
     """Ids of the mails before it in its thread, oldest first."""
     authentication: tuple[str, ...]
     fields: Mapping[str, str]
-    """The first of each field by its name in small letters, decoded in no way."""
+    """The first of each field by its name in small letters, not decoded."""
 
     @property
     def thread(self) -> str:
@@ -78,8 +78,8 @@ class Head(Struct, frozen=True):
         return is_verified(self.authentication, authserv_ids, domain)
 
 
-def read_head(data: bytes) -> Head:
-    """Returns the fields of the head of a mail, whoever wrote it and however."""
+def read_head(data: bytes) -> MailHead:
+    """Returns the fields of the head of a mail; accepts malformed heads."""
     first: dict[str, str] = {}
     authentication: list[str] = []
     senders: list[str] = []
@@ -91,14 +91,14 @@ def read_head(data: bytes) -> Head:
             authentication.append(text)
         elif low == "from":
             senders.append(text)
-    address, shown = _sender(senders)
+    address, display_name = _sender(senders)
     references = _ID.findall(first.get("references", "")[:_MOST_REFERENCES])
     references = references or _ID.findall(first.get("in-reply-to", "")[:_MOST_FIELD])[:1]
     ids = _ID.findall(first.get("message-id", "")[:_MOST_FIELD])
     subject = _decoded(first.get("subject", "")[:_MOST_FIELD])
-    return Head(
+    return MailHead(
         address,
-        shown,
+        display_name,
         " ".join(subject.split())[:_MOST_NAME],
         ids[0] if ids else "",
         tuple(references),
@@ -113,14 +113,14 @@ def _unfolded(text: str) -> str:
 
 
 def _sender(fields: list[str]) -> tuple[str, str]:
-    """Returns address and name of the only sender; nothing where another could be meant.
+    """Returns address and name of the only sender; empty texts when the header is ambiguous.
 
-    What programs read in different ways is refused: the server that vouches for the sender might
-    have read another address than this.
+    A header that programs read in different ways is refused: the server that verified the sender
+    may have read another address.
     """
     if len(fields) != 1 or len(fields[0]) > _MOST_FIELD:
         return "", ""
-    match = _MAILBOX.fullmatch(_ENCODED.sub(_PLACE, fields[0].strip()))
+    match = _MAILBOX.fullmatch(_ENCODED.sub(_PLACEHOLDER, fields[0].strip()))
     address = (match["bare"] or match["address"]) if match else ""
     if match is None or len(address) > _MOST_ADDRESS:
         return "", ""
@@ -128,7 +128,7 @@ def _sender(fields: list[str]) -> tuple[str, str]:
     if name.startswith('"'):
         name = re.sub(r"\\(.)", r"\1", name[1:-1])
     for word in _ENCODED.findall(fields[0]):
-        name = name.replace(_PLACE, word, 1)
+        name = name.replace(_PLACEHOLDER, word, 1)
     return address.lower(), _decoded(name)[:_MOST_NAME]
 
 
@@ -139,8 +139,8 @@ def _decoded(text: str) -> str:
         return text
 
 
-def sender_id(head: Head, authserv_ids: Sequence[str]) -> str:
-    """Returns the address of a sender who is verified; behind `unverified:` that of another."""
+def sender_id(head: MailHead, authserv_ids: Sequence[str]) -> str:
+    """Returns the address of the sender, with the prefix `unverified:` unless it is verified."""
     return head.address if head.is_verified(authserv_ids) else UNVERIFIED + head.address
 
 
@@ -155,8 +155,8 @@ def address_of(peer: str) -> str:
     return address if _ADDRESS.fullmatch(address) and len(address) <= _MOST_ADDRESS else ""
 
 
-def unanswered(head: Head, own: str) -> str:
-    """Returns why a mail must not be answered, so that no two programs write for ever, or ""."""
+def unanswered(head: MailHead, own: str) -> str:
+    """Returns why a mail must not be answered, which prevents loops of two programs; or ""."""
     get = head.fields.get
     automatic = get("auto-submitted", "no").partition(";")[0].strip().lower()
     suppressed = get("x-auto-response-suppress", "").lower()
@@ -185,11 +185,11 @@ def texts(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
     return plain[:_MOST_TEXTS], [part for part in inline if part.mime == "text/html"][:1]
 
 
-def attachments(parts: Sequence[Part], place: str) -> tuple[Attachment, ...]:
-    """Returns the files of a mail; `place` names the mail in its folder."""
+def attachments(parts: Sequence[Part], mail_handle: str) -> tuple[Attachment, ...]:
+    """Returns the files of a mail; `mail_handle` names the mail in its folder."""
     plain, html = texts(parts)
     used = {part.number for part in (*plain, *html)}
-    found: list[Attachment] = []
+    files: list[Attachment] = []
     for part in parts:
         is_shown = part.container in {"related", "alternative"} and part.disposition != "attachment"
         if part.number in used or is_shown or part.mime in _NO_ATTACHMENTS:
@@ -198,9 +198,9 @@ def attachments(parts: Sequence[Part], place: str) -> tuple[Attachment, ...]:
             continue
         kind = kind_of(part.mime)
         size = part.size * 3 // 4 if part.encoding == "base64" else part.size
-        handle = f"{place}/{part.number}/{part.encoding or '7bit'}"
-        found.append(Attachment(kind, handle, part.mime[:_MOST_NAME], _file_name(part), size))
-    return tuple(found[:_MOST_ATTACHMENTS])
+        handle = f"{mail_handle}/{part.number}/{part.encoding or '7bit'}"
+        files.append(Attachment(kind, handle, part.mime[:_MOST_NAME], _file_name(part), size))
+    return tuple(files[:_MOST_ATTACHMENTS])
 
 
 def _file_name(part: Part) -> str:
@@ -212,23 +212,23 @@ def _file_name(part: Part) -> str:
 
 
 def decoded(data: bytes, encoding: str) -> bytes:
-    """Returns a part without its transfer encoding; as far as it goes where it was cut off."""
+    """Returns a part without its transfer encoding; of a cut part as much as can be decoded."""
     if encoding == "base64":
         plain = re.sub(rb"[^A-Za-z0-9+/]", b"", data)
-        return base64.b64decode(plain[: len(plain) // 4 * 4] + _rest(plain))
+        return base64.b64decode(plain[: len(plain) // 4 * 4] + _padded_end(plain))
     return quopri.decodestring(data) if encoding == "quoted-printable" else data
 
 
-def _rest(plain: bytes) -> bytes:
-    """Returns the last characters of base64 with what fills them up."""
-    rest = plain[len(plain) // 4 * 4 :]
-    return rest + b"=" * (4 - len(rest)) if len(rest) > 1 else b""
+def _padded_end(plain: bytes) -> bytes:
+    """Returns the last characters of base64, padded."""
+    end = plain[len(plain) // 4 * 4 :]
+    return end + b"=" * (4 - len(end)) if len(end) > 1 else b""
 
 
 def as_text(data: bytes, charset: str) -> str:
-    """Returns text of a charset; of one that is unknown, as UTF-8."""
+    """Returns the text decoded by its charset; by UTF-8 when the charset is unknown."""
     try:
-        known = "utf-8" if charset.lower().replace("-", "_") in _NO_CHARSETS else charset
-        return data.decode(known or "utf-8", "replace")
+        codec = "utf-8" if charset.lower().replace("-", "_") in _NO_CHARSETS else charset
+        return data.decode(codec or "utf-8", "replace")
     except (LookupError, ValueError):
         return data.decode("utf-8", "replace")

@@ -32,12 +32,12 @@ from skerry.sdk.channels import (
 logger = logging.getLogger(__name__)
 
 MOST_TEXT: Final = 4000
-"""Characters of a message: Chat takes 32,000 bytes, of which signs that are guarded take more."""
+"""Characters of a message: Chat accepts 32,000 bytes, and escaped signs need more of them."""
 SENDER: Final = "chat@system.gserviceaccount.com"
-"""Account of Google Chat, which signs or is named in each token."""
+"""Account of Google Chat that signs each token or is named in it."""
 _ACCOUNTS: Final = ("https://accounts.google.com", "accounts.google.com")
-_GONE: Final = 404
-_KNOWN: Final = 409
+_NOT_FOUND: Final = 404
+_CONFLICT: Final = 409
 
 
 class GoogleChatAdapter(PostedAccount):
@@ -64,19 +64,19 @@ class GoogleChatAdapter(PostedAccount):
         self._limit = RateLimit("Google Chat", self.failed)
 
     async def own_name(self) -> str:
-        """Returns the address of the service account, once there is a token for it."""
+        """Returns the address of the service account after requesting a token for it."""
         await self._api.access.get()
         return self._api.name
 
     async def posted(self, post: Post) -> PostAnswer:
-        """Answers a request of Google, or of whoever found the address."""
+        """Answers an HTTP request, which must prove that it is of Google."""
         refusal = await self.refuses(post)
         if refusal is not None:
             return refusal
         try:
             event = wire.event.decode(post.body)
         except msgspec.DecodeError as error:
-            # It would be sent again, and be no more readable.
+            # A repetition by Google would be unreadable too.
             logger.warning("googlechat/%s: an event is unreadable: %s", self.account, error)
             return PostAnswer()
         message = wire.inbound(event, self.account, self.host.clock.now_ms())
@@ -85,7 +85,7 @@ class GoogleChatAdapter(PostedAccount):
         return PostAnswer(200, b"{}", "application/json")
 
     async def refuses(self, post: Post) -> PostAnswer | None:
-        """Returns the answer to a request without a token of Google."""
+        """Returns the answer to a request without a token of Google; None for a proven one."""
         if post.method != "POST":
             return PostAnswer(405, b"use POST")
         try:
@@ -103,7 +103,7 @@ class GoogleChatAdapter(PostedAccount):
                 raise TokenError("it is not of Google Chat")
 
     async def send(self, part: OutboundPart) -> Receipt:
-        """Sends one part under an id of ours; the same part sent again is the same message."""
+        """Sends one part under an id of its own; Chat drops a repetition of it."""
         self._limit.refuse()
         space, thread = part.to.peer.id, part.to.thread_id
         if not wire.SPACE.fullmatch(space) or (thread and not wire.THREAD.fullmatch(thread)):
@@ -120,28 +120,28 @@ class GoogleChatAdapter(PostedAccount):
             try:
                 answer = await self._api.call("POST", f"{space}/messages", query, body)
             except PlatformError as error:
-                if error.status != _KNOWN:
+                if error.status != _CONFLICT:
                     raise
-                answer = b""  # it is there already
+                answer = b""  # the message exists already
         return _receipt(answer, f"{space}/messages/{number}")
 
     async def typing(self, to: ReplyTo) -> None:
-        """Does nothing: an app cannot show that it writes."""
+        """Does nothing: Google Chat has no typing indicator for apps."""
 
     async def settle(self, part: OutboundPart) -> Settlement:
-        """Looks for the part under its id."""
-        there = await self.locate(part)
-        return Settlement.ABSENT if there is None else Settlement.DELIVERED
+        """Requests the message under the id of the part."""
+        receipt = await self.locate(part)
+        return Settlement.ABSENT if receipt is None else Settlement.DELIVERED
 
     async def locate(self, part: OutboundPart) -> Receipt | None:
-        """Returns the message that a part became; None where there is none."""
+        """Returns the message of a part; None when it does not exist."""
         if not wire.SPACE.fullmatch(part.to.peer.id):
             return None
         name = f"{part.to.peer.id}/messages/{wire.client_id(part)}"
         try:
             return _receipt(await self._api.call("GET", name), name)
         except PlatformError as error:
-            if error.status == _GONE:
+            if error.status == _NOT_FOUND:
                 return None
             raise
 
@@ -155,7 +155,7 @@ class GoogleChatAdapter(PostedAccount):
             await self._api.call("PATCH", platform_id, {"updateMask": "text"}, _content(text))
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
-        """Returns the bytes of a file that a person sent."""
+        """Returns the bytes of an attachment."""
         most = byte_limit(attachment, limit, self._settings.media_max_mb)
         try:
             fetched = await self._api.download(attachment.handle, most)
@@ -164,13 +164,13 @@ class GoogleChatAdapter(PostedAccount):
         return fetched_file(attachment, fetched)
 
     async def probe(self) -> AccountState:
-        """Returns the state after asking for a token."""
+        """Returns the state after requesting a token."""
         self._api.access.drop()
         return await super().probe()
 
 
 def _content(text: str) -> dict[str, Any]:
-    # New apps read text as Markdown where nothing is said, and older ones as Chat's own markup.
+    # Without this field new apps use Markdown, and older ones Chat's own markup.
     return {"text": CHAT.render(text), "markupSyntax": "MARKUP_SYNTAX_CHAT"}
 
 
@@ -182,6 +182,6 @@ def _receipt(answer: bytes, name: str) -> Receipt:
 
 
 def open_account(settings: GoogleChatAccount, host: ChannelHost) -> GoogleChatAdapter:
-    """Returns the adapter of an account. Raises `ValueError` where it has no key file."""
+    """Returns the adapter of an account. Raises `ValueError` for one without a key file."""
     sender = ServiceAccount.read(settings.service_account_file)
     return GoogleChatAdapter(settings, host, ChatApi(settings, sender, host.clock))

@@ -37,16 +37,16 @@ class ServiceAccount(Struct, frozen=True):
 
     @classmethod
     def read(cls, path: str) -> "ServiceAccount":
-        """Returns the content of a key file of Google Cloud. Raises `ValueError` for another."""
-        place = Path(path).expanduser()
+        """Returns the account of a key file of Google Cloud. Raises `ValueError` for others."""
+        key_file = Path(path).expanduser()
         try:
-            with place.open("rb") as file:
+            with key_file.open("rb") as file:
                 content = msgspec.json.decode(file.read(_MOST_FILE), type=_KeyFile)
             key = private_key(content.private_key)
         except OSError as error:
             message = f"The key file {path} cannot be read: {error.strerror}."
             raise ValueError(message) from error
-        except ValueError as error:  # what msgspec raises is one too
+        except ValueError as error:  # errors of msgspec are such too
             message = f"{path} is no key file (JSON) of a service account: {error}"
             raise ValueError(message) from error
         return cls(content.client_email, content.private_key_id, key)
@@ -83,10 +83,10 @@ class ChatApi:
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
     ) -> bytes:
-        """Sends a request about the resource that `path` names; returns the answer.
+        """Sends a request about the resource that `path` names; returns the response body.
 
         Raises:
-            PlatformError: there is none, or it says that nothing was done.
+            PlatformError: there is no response, or it is an error.
         """
         url = f"{self._root}/v1/{quote(path, safe='/')}"
         url += f"?{urlencode(query)}" if query else ""
@@ -95,6 +95,6 @@ class ChatApi:
         return checked(fetched, "Google Chat", key="status", pause=_PAUSE)
 
     async def download(self, resource: str, limit: int) -> Fetched:
-        """Returns a file. Raises `AccessError` where the app has no token."""
+        """Returns a file. Raises `AccessError` when the app gets no token."""
         url = f"{self._root}/v1/media/{quote(resource, safe='/=+')}?alt=media"
         return await self.access.fetch(url, max_bytes=limit, seconds=30.0)

@@ -7,11 +7,11 @@ from skerry.channels.markdown import WEB, Dialect, quoted, scheme, without_backt
 
 _MARKS: Final = re.compile(r"[*_~`]")
 _GUARD: Final = "\u200b"
-"""Stands beside a sign that is text: the markup has no escape for it."""
+"""Precedes or follows a sign that is text: the markup has no escape."""
 
 
 def _escaped(text: str) -> str:
-    guarded = text.replace("<", f"<{_GUARD}")  # else `<users/all>` would call everybody
+    guarded = text.replace("<", f"<{_GUARD}")  # else `<users/all>` would notify everybody
     return _MARKS.sub(lambda mark: _GUARD + mark[0], guarded)
 
 

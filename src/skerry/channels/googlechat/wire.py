@@ -1,4 +1,4 @@
-"""Interaction events of Google Chat, and what they mean as messages."""
+"""Interaction events of Google Chat, and their conversion to messages."""
 
 import hashlib
 import re
@@ -22,7 +22,7 @@ from skerry.sdk.channels import (
 
 CHANNEL: Final = ChannelId("googlechat")
 COMMAND: Final = "command"
-"""Parameter of a button with its command."""
+"""Parameter of a button that carries its command."""
 SPACE: Final = re.compile(r"spaces/[A-Za-z0-9_-]{1,128}")
 THREAD: Final = re.compile(r"spaces/[A-Za-z0-9_-]{1,128}/threads/[A-Za-z0-9_.=-]{1,128}")
 MESSAGE: Final = re.compile(r"spaces/[A-Za-z0-9_-]{1,128}/messages/[A-Za-z0-9_.=-]{1,128}")
@@ -73,7 +73,7 @@ class Annotation(Struct, frozen=True, rename="camel"):
 
 
 class Data(Struct, frozen=True, rename="camel"):
-    """The place of an uploaded file."""
+    """Reference to an uploaded file."""
 
     resource_name: str = ""
 
@@ -114,12 +114,12 @@ class Action(Struct, frozen=True):
 
 
 class Common(Struct, frozen=True):
-    """The same, as newer events have it."""
+    """Parameters of a button in newer events."""
 
     parameters: dict[str, str] = field(default_factory=dict)
 
 
-class Event(Struct, frozen=True, rename="camel"):
+class ChatEvent(Struct, frozen=True, rename="camel"):
     """An interaction event."""
 
     type: str
@@ -131,23 +131,23 @@ class Event(Struct, frozen=True, rename="camel"):
     common: Common | None = None
 
 
-class Sent(Struct, frozen=True):
+class SentMessage(Struct, frozen=True):
     """A message that was sent."""
 
     name: str = ""
 
 
-event = msgspec.json.Decoder(Event)
-sent = msgspec.json.Decoder(Sent)
+event = msgspec.json.Decoder(ChatEvent)
+sent = msgspec.json.Decoder(SentMessage)
 
 
 def client_id(part: OutboundPart) -> str:
-    """Returns the id that we give a part, which no other part has."""
+    """Returns the unique id under which a part is sent."""
     return f"client-{hashlib.sha256(part.nonce.encode()).hexdigest()[:40]}"
 
 
-def inbound(interaction: Event, account: AccountId, now: int) -> InboundMessage | None:
-    """Returns the message of an event; None where it is nothing that a person did to us."""
+def inbound(interaction: ChatEvent, account: AccountId, now: int) -> InboundMessage | None:
+    """Returns the message of an event; None when no person wrote it or pressed a button."""
     person, message = interaction.user, interaction.message
     is_person = person.type == "HUMAN" and _USER.fullmatch(person.name)
     if not is_person or not SPACE.fullmatch(interaction.space.name) or message is None:
@@ -164,7 +164,11 @@ def inbound(interaction: Event, account: AccountId, now: int) -> InboundMessage 
     if not text and not files:
         return None
     chat = _peer(interaction.space)
-    mentions = [one.user_mention.user for one in message.annotations if one.type == "USER_MENTION"]
+    mentions = [
+        annotation.user_mention.user
+        for annotation in message.annotations
+        if annotation.type == "USER_MENTION"
+    ]
     is_pressed = interaction.type == "CARD_CLICKED"
     return InboundMessage(
         CHANNEL,
@@ -204,18 +208,18 @@ def _text(message: Message) -> str:
     return (message.text if own is None else own).strip()
 
 
-def _command(interaction: Event) -> str:
-    """Returns the command of the button that was pressed; a person could as well write it."""
+def _command(interaction: ChatEvent) -> str:
+    """Returns the command of the pressed button, which a person could write too."""
     if interaction.common is not None and COMMAND in interaction.common.parameters:
         return interaction.common.parameters[COMMAND]
     parameters = interaction.action.parameters if interaction.action else ()
-    return next((one.value for one in parameters if one.key == COMMAND), "")
+    return next((parameter.value for parameter in parameters if parameter.key == COMMAND), "")
 
 
 def _files(message: Message) -> Iterator[Attachment]:
     for file in message.attachment:
         resource = file.attachment_data_ref.resource_name
-        if _RESOURCE.fullmatch(resource):  # a file of Drive has none, and is not the app's to read
+        if _RESOURCE.fullmatch(resource):  # a file of Drive has none, and the app cannot read it
             kind = kind_of(file.content_type)
             mime, name = file.content_type[:_MOST_NAME], file.content_name[:_MOST_NAME]
             yield Attachment(kind, resource, mime, name)
@@ -230,7 +234,7 @@ def _milliseconds(text: str) -> int:
 
 def buttons(rows: tuple[tuple[Any, ...], ...]) -> list[dict[str, Any]]:
     """Returns a card whose buttons send their commands."""
-    shown = [
+    widgets = [
         {
             "text": button.label[:80],
             "onClick": {
@@ -243,5 +247,5 @@ def buttons(rows: tuple[tuple[Any, ...], ...]) -> list[dict[str, Any]]:
         for row in rows
         for button in row
     ]
-    widget = {"buttonList": {"buttons": shown[:20]}}
+    widget = {"buttonList": {"buttons": widgets[:20]}}
     return [{"cardId": "buttons", "card": {"sections": [{"widgets": [widget]}]}}]

@@ -13,7 +13,7 @@ from skerry.channels.imessage.config import IMessageAccount
 from skerry.channels.imessage.journal import OVERLAP, Journal
 from skerry.channels.imessage.outbound import (
     chat_of,
-    is_there,
+    is_sent,
     plain,
     receipt_of,
     temp_guid,
@@ -140,7 +140,7 @@ class IMessageAdapter(Account):
     async def _begin(self) -> None:
         """Notes the present place: messages from before the first connection are not answered."""
         rows = await self._api.query({"sort": "DESC", "limit": _LOOKED_AT})
-        headings = sorted((one.row, one.guid) for one in map(wire.heading.decode, rows))
+        headings = sorted((heading.row, heading.guid) for heading in map(wire.heading.decode, rows))
         self.journal.take(1, "")  # also where there is no message at all
         for row, guid in headings:
             self.journal.take(row, guid)
@@ -150,13 +150,13 @@ class IMessageAdapter(Account):
         self, raw: msgspec.Raw | bytes, inbox: Inbox, *, edited: bool = False
     ) -> None:
         try:
-            one = wire.message.decode(raw)
+            row = wire.message.decode(raw)
         except msgspec.DecodeError as error:
             # A row that BlueBubbles changed must not hold back all others.
             logger.warning("imessage/%s: a message is unreadable: %s", self.account, error)
             return
         now = self.host.clock.now_ms()
-        message = wire.inbound(one, self.account, now, edited=edited)
+        message = wire.inbound(row, self.account, now, edited=edited)
         if message is None:
             return
         if message.sent_at < now - OLDEST_MS:
@@ -176,16 +176,16 @@ class IMessageAdapter(Account):
         return msgspec.structs.replace(message, sender_name=name, reply=reply)
 
     async def _name(self, address: str) -> str:
-        known = self._people.get(address)
-        if known is None:
+        name = self._people.get(address)
+        if name is None:
             try:
-                found = await self._api.contact(address)
-                known = next((wire.contact.decode(raw).name for raw in found), "")
+                contacts = await self._api.contact(address)
+                name = next((wire.contact.decode(raw).name for raw in contacts), "")
             except (PlatformError, msgspec.DecodeError) as error:
                 logger.info("imessage/%s: a name is unknown: %s", self.account, error)
                 return ""
-            self._people[address] = known
-        return known
+            self._people[address] = name
+        return name
 
     async def _read_edits(self, inbox: Inbox) -> None:
         """Hands in messages that were changed, as webhooks alone tell."""
@@ -206,17 +206,17 @@ class IMessageAdapter(Account):
 
     async def posted(self, post: Post) -> PostAnswer:
         """Takes a webhook as a sign to look: BlueBubbles signs nothing, and never repeats one."""
-        wanted = revealed(self._settings.webhook_secret).encode()
-        if not wanted or not hmac.compare_digest(post.path.encode(), wanted):
+        secret = revealed(self._settings.webhook_secret).encode()
+        if not secret or not hmac.compare_digest(post.path.encode(), secret):
             return PostAnswer(401, b"the secret is wrong")
         try:
             event = wire.event.decode(post.body)
-            told = wire.message.decode(event.data)
+            row = wire.message.decode(event.data)
         except msgspec.DecodeError:
-            told, event = wire.Message(), wire.Event()
-        is_edit = event.type == "updated-message" and told.date_edited and not told.is_from_me
-        if is_edit and told.guid and len(self._edits) < _MOST_EDITS:
-            self._edits[told.guid] = None
+            row, event = wire.Message(), wire.WebhookEvent()
+        is_edit = event.type == "updated-message" and row.date_edited and not row.is_from_me
+        if is_edit and row.guid and len(self._edits) < _MOST_EDITS:
+            self._edits[row.guid] = None
         self._wake.set()
         return PostAnswer()
 
@@ -286,14 +286,18 @@ class IMessageAdapter(Account):
             return Settlement.UNKNOWN
         chat, (first, began_at) = chat_of(part.to), begun
         rows = await self._api.query({"chatGuid": chat, "sort": "DESC", "limit": _LOOKED_AT})
-        newer = [one for one in map(wire.message.decode, rows) if one.row > first]
-        mine = [one for one in newer if one.is_from_me and not one.associated_message_type]
+        newer = [message for message in map(wire.message.decode, rows) if message.row > first]
+        mine = [
+            message
+            for message in newer
+            if message.is_from_me and not message.associated_message_type
+        ]
         sure = SURE_MS if part.more.media is None else SURE_FILE_MS
         if not mine and self.host.clock.now_ms() - began_at < sure:
             raise PlatformError("The part is not in its chat yet.")
         if not mine:
             return Settlement.ABSENT if len(newer) < _LOOKED_AT else Settlement.UNKNOWN
-        return Settlement.DELIVERED if is_there(part, mine) else Settlement.UNKNOWN
+        return Settlement.DELIVERED if is_sent(part, mine) else Settlement.UNKNOWN
 
     async def react(self, to: ReplyTo, emoji: str) -> None:
         """Sets a tapback, with the Private API; an empty emoji removes it."""

@@ -73,10 +73,10 @@ class BlueBubbles:
         return await self._pages([after, upto]) or []
 
     async def _pages(self, where: list[dict[str, Any]]) -> list[Raw] | None:
-        asked = {"where": where, "sort": "ASC", "limit": PAGE}
+        request = {"where": where, "sort": "ASC", "limit": PAGE}
         messages: list[Raw] = []
         for number in range(_MOST_PAGES):
-            page = await self.query({**asked, "offset": number * PAGE})
+            page = await self.query({**request, "offset": number * PAGE})
             messages += page
             if len(page) < PAGE:
                 return messages
@@ -85,8 +85,8 @@ class BlueBubbles:
     async def message(self, guid: str) -> bytes:
         """Returns one message."""
         where = f"message/{quote(guid, safe='')}"
-        asked = {"with": "chats,attachments,attributedBody"}
-        return self._data(await self.http.fetch(self._url(where, asked)), "message")
+        query = {"with": "chats,attachments,attributedBody"}
+        return self._data(await self.http.fetch(self._url(where, query)), "message")
 
     async def contact(self, address: str) -> list[Raw]:
         """Returns the contacts of an address."""
@@ -122,8 +122,8 @@ class BlueBubbles:
         return await self.http.fetch(self._url(where), max_bytes=limit, seconds=30.0)
 
     def _url(self, where: str, query: Mapping[str, str] | None = None) -> str:
-        asked = urlencode({**(query or {}), "password": self._password})
-        return f"{self._root}/api/v1/{where}?{asked}"
+        encoded = urlencode({**(query or {}), "password": self._password})
+        return f"{self._root}/api/v1/{where}?{encoded}"
 
     async def _post(self, where: str, body: Mapping[str, Any], seconds: float = 12.0) -> bytes:
         fetched = await self.http.post_json(self._url(where), body, seconds=seconds)
@@ -149,8 +149,8 @@ class BlueBubbles:
         raise self._failure(status, where, answer)
 
     def _failure(self, status: int, where: str, answer: _Answer) -> PlatformError:
-        told = [answer.message or "", (answer.error.message if answer.error else "") or ""]
-        text = " ".join(" ".join(dict.fromkeys(told)).split())[:300]
+        messages = [answer.message or "", (answer.error.message if answer.error else "") or ""]
+        text = " ".join(" ".join(dict.fromkeys(messages)).split())[:300]
         try:
             row = _rows.decode(answer.data)
         except msgspec.DecodeError:

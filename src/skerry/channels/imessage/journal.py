@@ -29,9 +29,9 @@ class Journal:
 
     async def load(self) -> None:
         """Reads what an earlier process noted."""
-        row, *taken = (await self._cursor.read(_READ)).split() or ["0"]
+        row, *guids = (await self._cursor.read(_READ)).split() or ["0"]
         self.row = int(row) if row.isdecimal() else 0
-        self._taken = dict.fromkeys(taken)
+        self._taken = dict.fromkeys(guids)
 
     def has(self, guid: str) -> bool:
         """Returns whether a message was taken."""
@@ -61,8 +61,8 @@ class Journal:
         begun = await self._begun()
         begun.pop(nonce, None)
         begun[nonce] = (row, now)
-        kept = dict(list(begun.items())[-_MOST_BEGUN:])
-        await self._cursor.write(_BEGUN, msgspec.json.encode(kept).decode())
+        newest = dict(list(begun.items())[-_MOST_BEGUN:])
+        await self._cursor.write(_BEGUN, msgspec.json.encode(newest).decode())
 
     async def begun(self, nonce: str) -> tuple[int, int] | None:
         """Returns the last row before a part was sent, and the time; None where none is known."""

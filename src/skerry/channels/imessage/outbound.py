@@ -34,11 +34,11 @@ def file_name(media: OutboundMedia) -> str:
     return media.name or Path(media.path).name
 
 
-def is_there(part: OutboundPart, mine: list[wire.Message]) -> bool:
+def is_sent(part: OutboundPart, mine: list[wire.Message]) -> bool:
     """Returns whether rows of ours have the part: its file and its text."""
     media, words = part.more.media, plain(part.text).strip()
-    has_file = media is None or any(file_name(media) in one.names for one in mine)
-    return has_file and (not words or any(one.words == words for one in mine))
+    has_file = media is None or any(file_name(media) in message.names for message in mine)
+    return has_file and (not words or any(message.words == words for message in mine))
 
 
 def receipt_of(answer: bytes) -> Receipt:

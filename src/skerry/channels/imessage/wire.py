@@ -119,7 +119,7 @@ class Contact(Struct, frozen=True, rename="camel"):
         return self.display_name or " ".join(part for part in parts if part)
 
 
-class Event(Struct, frozen=True):
+class WebhookEvent(Struct, frozen=True):
     """The body of a webhook; what it says is read again from the server."""
 
     type: str = ""
@@ -130,37 +130,37 @@ message = msgspec.json.Decoder(Message)
 heading = msgspec.json.Decoder(_Heading)
 info = msgspec.json.Decoder(Info)
 contact = msgspec.json.Decoder(Contact)
-event = msgspec.json.Decoder(Event)
+event = msgspec.json.Decoder(WebhookEvent)
 
 
 def inbound(
-    one: Message, account: AccountId, now: int, *, edited: bool = False
+    row: Message, account: AccountId, now: int, *, edited: bool = False
 ) -> InboundMessage | None:
     """Returns the message of a row; None where it is nothing that a person wrote to us."""
-    sender = one.handle.address if one.handle else ""
-    chat = next(iter(one.chats or ()), None)
-    if one.is_from_me or not sender or chat is None or not chat.guid or not one.guid:
+    sender = row.handle.address if row.handle else ""
+    chat = next(iter(row.chats or ()), None)
+    if row.is_from_me or not sender or chat is None or not chat.guid or not row.guid:
         return None
-    if one.item_type or one.associated_message_type or one.date_retracted:
+    if row.item_type or row.associated_message_type or row.date_retracted:
         return None  # a change of the group, a tapback, or a message that was unsent
-    files = tuple(_files(one))
-    if not (one.words or files):
+    files = tuple(_files(row))
+    if not (row.words or files):
         return None
-    is_verified = _is_verified(one.handle, chat)
+    is_verified = _is_verified(row.handle, chat)
     kind = PeerKind.GROUP if chat.is_group else PeerKind.DIRECT
     return InboundMessage(
         CHANNEL,
         account,
         Peer(kind, chat.guid),
         sender if is_verified else TEXTED + sender,
-        one.words,
-        f"{one.guid}:{one.date_edited}" if edited else one.guid,
+        row.words,
+        f"{row.guid}:{row.date_edited}" if edited else row.guid,
         now,
         group_name=(chat.display_name or "")[:_MOST_NAME],
-        reply=Quoted(one.thread_originator_guid) if one.thread_originator_guid else None,
+        reply=Quoted(row.thread_originator_guid) if row.thread_originator_guid else None,
         attachments=files,
         edited=edited,
-        sent_at=(one.date_edited if edited else one.date_created) or 0,
+        sent_at=(row.date_edited if edited else row.date_created) or 0,
         is_verified=is_verified,
     )
 
@@ -174,14 +174,14 @@ def _is_verified(person: Handle | None, chat: Chat) -> bool:
     return begin == _SERVICE and service in {"", _SERVICE}
 
 
-def quoted(one: Message) -> Quoted:
+def quoted(row: Message) -> Quoted:
     """Returns the message that another answers."""
-    sender = one.handle.address if one.handle and not one.is_from_me else ""
-    return Quoted(one.guid, sender, text=one.words, is_me=bool(one.is_from_me))
+    sender = row.handle.address if row.handle and not row.is_from_me else ""
+    return Quoted(row.guid, sender, text=row.words, is_me=bool(row.is_from_me))
 
 
-def _files(one: Message) -> Iterator[Attachment]:
-    for file in one.attachments or ():
+def _files(row: Message) -> Iterator[Attachment]:
+    for file in row.attachments or ():
         if file.guid and not file.hide_attachment:
             mime = file.mime_type or ""
             kind = kind_of(mime)

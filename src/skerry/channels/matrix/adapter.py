@@ -14,10 +14,10 @@ import msgspec
 from skerry.channels.matrix import encrypted_files, wire
 from skerry.channels.matrix.api import CLIENT, FOR_GOOD, MatrixApi, path
 from skerry.channels.matrix.config import MatrixAccount
-from skerry.channels.matrix.crypto import Sealing, open_sealing
-from skerry.channels.matrix.room_sender import Outgoing
+from skerry.channels.matrix.crypto import Crypto, open_crypto
+from skerry.channels.matrix.room_sender import RoomSender
 from skerry.channels.matrix.rooms import RoomReader
-from skerry.channels.matrix.undecrypted import Unread
+from skerry.channels.matrix.undecrypted import UndecryptedEvents
 from skerry.config.channels import revealed
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.sdk.channel_account import Account
@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 MOST_TEXT: Final = 12_000
 """Bytes of a message: an event has 65,536 at most, and the text is in it twice."""
 _SINCE: Final = "since"
-_TAKEN: Final = "taken"
+_TAKEN_KEY: Final = "taken"
 _MOST_TAKEN: Final = 1000
 _TYPES: Final = (wire.MESSAGE, wire.ENCRYPTED, wire.ENCRYPTION)
 _FILTERS: Final = tuple(
@@ -80,17 +80,17 @@ class MatrixAdapter(Account):
     )
 
     def __init__(
-        self, settings: MatrixAccount, host: ChannelHost, api: MatrixApi, sealing: Sealing
+        self, settings: MatrixAccount, host: ChannelHost, api: MatrixApi, crypto: Crypto
     ) -> None:
         super().__init__(host)
         self._settings = settings
         self.api = api
         self._my_id = ""
         self._logging_in = anyio.Lock()
-        self._sealing = sealing
-        self._rooms = RoomReader(host.account, api, host.vault, self._sealing)
-        self._outgoing = Outgoing(api, self._rooms, self._sealing, self._is_connected)
-        self._unread = Unread(host.account, host.vault, self._sealing, host.clock)
+        self._crypto = crypto
+        self._rooms = RoomReader(host.account, api, host.vault, self._crypto)
+        self._sender = RoomSender(api, self._rooms, self._crypto, self._is_connected)
+        self._undecrypted = UndecryptedEvents(host.account, host.vault, self._crypto, host.clock)
         self._taken: dict[str, None] = {}
         """Events that were taken since the place that is noted, oldest first."""
 
@@ -104,7 +104,7 @@ class MatrixAdapter(Account):
         """
         cursor = self.host.cursor
         since = await cursor.read(_SINCE)
-        self._taken = dict.fromkeys((await cursor.read(_TAKEN)).split())
+        self._taken = dict.fromkeys((await cursor.read(_TAKEN_KEY)).split())
         try:
             while True:
                 try:
@@ -122,15 +122,15 @@ class MatrixAdapter(Account):
                     self._taken.clear()
         finally:
             with anyio.move_on_after(2, shield=True):
-                await cursor.write(_TAKEN, " ".join(list(self._taken)[-_MOST_TAKEN:]))
+                await cursor.write(_TAKEN_KEY, " ".join(list(self._taken)[-_MOST_TAKEN:]))
 
     def _connected(self, name: str) -> AccountState:
         """Returns the state of an account that receives, with what ails its encryption."""
-        message, remedy = self._sealing.notice
+        message, remedy = self._crypto.notice
         if not message:
-            message, remedy = self._unread.notice
+            message, remedy = self._undecrypted.notice
         return AccountState(
-            ConnectionState.CONNECTED, message, remedy, name, about=self._sealing.about
+            ConnectionState.CONNECTED, message, remedy, name, about=self._crypto.about
         )
 
     async def _log_in(self) -> None:
@@ -138,37 +138,37 @@ class MatrixAdapter(Account):
             if not self._my_id:
                 answer = await self.api.get(f"{CLIENT}/account/whoami")
                 me = wire.me.decode(answer)
-                await self._sealing.open(me.user_id, me.device_id)
+                await self._crypto.open(me.user_id, me.device_id)
                 self._my_id = me.user_id
 
     async def _sync(self, since: str) -> wire.Synced:
         # After a failure the first request does not wait, so that the state is soon true.
         is_back = self.state.state is not ConnectionState.CONNECTED
         wait = 0 if is_back or not since else self._settings.poll_seconds
-        wanted = _FILTERS[bool(self._sealing.about)]
-        query = {"timeout": str(wait * 1000), "filter": wanted, "set_presence": "offline"}
+        sync_filter = _FILTERS[bool(self._crypto.about)]
+        query = {"timeout": str(wait * 1000), "filter": sync_filter, "set_presence": "offline"}
         if since:
             query["since"] = since
         return wire.synced.decode(await self.api.get(f"{CLIENT}/sync", query, wait=wait))
 
     async def _take(self, synced: wire.Synced, since: str, inbox: Inbox) -> None:
-        arrived = await self._sealing.take(synced)
+        arrived = await self._crypto.take(synced)
         for room_id, invited in synced.rooms.invite.items():
             await self._answer_invitation(room_id, invited)
-        for room_id, event in await self._unread.arrived(arrived):
+        for room_id, event in await self._undecrypted.arrived(arrived):
             with self._passing_over(room_id):
                 await self._hand_in(room_id, event, inbox)
-                await self._unread.drop(event.event_id)
-        await self._unread.tell(self._notify)
+                await self._undecrypted.drop(event.event_id)
+        await self._undecrypted.tell(self._notify)
         if not since:
             return
-        found: list[tuple[int, str, wire.Event]] = []
+        new_events: list[tuple[int, str, wire.RoomEvent]] = []
         for room_id, joined in synced.rooms.join.items():
             if joined.timeline.events:
                 self._rooms.forget(room_id)  # who is in it may have changed
                 with self._passing_over(room_id):
-                    found += await self._rooms.timed(room_id, joined.timeline, since)
-        for _, room_id, event in sorted(found, key=itemgetter(0)):
+                    new_events += await self._rooms.timed(room_id, joined.timeline, since)
+        for _, room_id, event in sorted(new_events, key=itemgetter(0)):
             with self._passing_over(room_id):
                 await self._hand_in(room_id, event, inbox)
 
@@ -182,21 +182,21 @@ class MatrixAdapter(Account):
                 raise
             logger.warning("matrix/%s: %s is not read: %s", self.account, room_id, error)
 
-    async def _hand_in(self, room_id: str, event: wire.Event, inbox: Inbox) -> None:
+    async def _hand_in(self, room_id: str, event: wire.RoomEvent, inbox: Inbox) -> None:
         if event.event_id in self._taken or event.sender == self._my_id:
             return
-        opened: wire.Event | None = event
+        opened: wire.RoomEvent | None = event
         if event.type == wire.ENCRYPTED:
-            opened = await self._unread.read(room_id, event)
+            opened = await self._undecrypted.read(room_id, event)
         if opened is not None and opened.type == wire.MESSAGE:
             await self._hand_in_message(room_id, opened, inbox)
         elif event.deleted:
             room, now = await self._rooms.get(room_id), self.host.clock.now_ms()
-            if (gone := wire.withdrawn(event, room, self.account, now)) is not None:
-                await inbox(gone)
+            if (deletion := wire.withdrawn(event, room, self.account, now)) is not None:
+                await inbox(deletion)
         self._taken[event.event_id] = None
 
-    async def _hand_in_message(self, room_id: str, event: wire.Event, inbox: Inbox) -> None:
+    async def _hand_in_message(self, room_id: str, event: wire.RoomEvent, inbox: Inbox) -> None:
         room = await self._rooms.get(room_id)
         quoted = await self._rooms.quoted(room, event, self._my_id)
         now = self.host.clock.now_ms()
@@ -208,7 +208,7 @@ class MatrixAdapter(Account):
         """Writes to the person of a direct chat; a group is not told what one of it wrote."""
         try:
             if (await self._rooms.get(room_id)).peer.kind is PeerKind.DIRECT:
-                await self._outgoing.notify(room_id, text, about)
+                await self._sender.notify(room_id, text, about)
         except (PlatformError, DeliveryDelayedError, DeliveryRefusedError) as error:
             logger.warning("matrix/%s: %s is not told: %s", self.account, room_id, error)
 
@@ -243,7 +243,7 @@ class MatrixAdapter(Account):
     async def send(self, part: OutboundPart) -> Receipt:
         """Sends one part; the same part sent again is the same event."""
         await self._log_in_to_send()
-        return await self._outgoing.send(part)
+        return await self._sender.send(part)
 
     async def _log_in_to_send(self) -> None:
         try:
@@ -253,7 +253,7 @@ class MatrixAdapter(Account):
 
     async def typing(self, to: ReplyTo) -> None:
         """Shows for twelve seconds that an answer is being written."""
-        await self._outgoing.typing(to, self._my_id)
+        await self._sender.typing(to, self._my_id)
 
     async def settle(self, part: OutboundPart) -> Settlement:
         """Looks for the part among the last events of its room.
@@ -261,22 +261,22 @@ class MatrixAdapter(Account):
         A part that is further back than these is sent again under its transaction, of which the
         server makes no second event.
         """
-        found = await self.locate(part)
-        return Settlement.ABSENT if found is None else Settlement.DELIVERED
+        receipt = await self.locate(part)
+        return Settlement.ABSENT if receipt is None else Settlement.DELIVERED
 
     async def locate(self, part: OutboundPart) -> Receipt | None:
         """Returns the event of a part among the last events of its room."""
         await self._log_in()
-        return await self._outgoing.locate(part, self._my_id)
+        return await self._sender.locate(part, self._my_id)
 
     async def edit(self, to: ReplyTo, platform_id: str, text: str) -> None:
         """Replaces the text of a message of the account."""
         await self._log_in_to_send()
-        await self._outgoing.edit(to, platform_id, text)
+        await self._sender.edit(to, platform_id, text)
 
     async def react(self, to: ReplyTo, emoji: str) -> None:
         """Sets a reaction of the account; one that was set stays, whatever follows."""
-        await self._outgoing.react(to, emoji)
+        await self._sender.react(to, emoji)
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
         """Returns the bytes of a file that a person sent."""
@@ -306,4 +306,4 @@ def open_account(settings: MatrixAccount, host: ChannelHost) -> MatrixAdapter:
     """Returns the adapter of an account."""
     token = revealed(settings.access_token)
     api = MatrixApi(str(settings.homeserver), token)
-    return MatrixAdapter(settings, host, api, open_sealing(host.vault, api, host.clock))
+    return MatrixAdapter(settings, host, api, open_crypto(host.vault, api, host.clock))

@@ -12,11 +12,11 @@ from skerry.sdk.channel_host import Vault
 REMEDY: Final = "Install the extra: pip install 'skerry[matrix]', then start the gateway again."
 
 
-class SealedError(Exception):
+class EncryptionError(Exception):
     """An event cannot be decrypted, or a room cannot be written to, whatever arrives."""
 
 
-class LockedError(SealedError):
+class MissingRoomKeyError(EncryptionError):
     """The key of an event is missing, and may arrive."""
 
     def __init__(self, reason: str, session_id: str) -> None:
@@ -24,7 +24,7 @@ class LockedError(SealedError):
         super().__init__(reason)
 
 
-class Sealing(Protocol):
+class Crypto(Protocol):
     """Encryption of one account."""
 
     problem: str
@@ -49,7 +49,9 @@ class Sealing(Protocol):
         """Takes messages between devices, durably; returns the sessions whose keys arrived."""
         ...
 
-    async def decrypt(self, room_id: str, event: wire.Event, *, note: bool = True) -> wire.Event:
+    async def decrypt(
+        self, room_id: str, event: wire.RoomEvent, *, note: bool = True
+    ) -> wire.RoomEvent:
         """Returns the event that an encrypted one has inside; with `note` it is the only such."""
         ...
 
@@ -65,8 +67,8 @@ class Sealing(Protocol):
         ...
 
 
-class Plain:
-    """Implements `Sealing` where nothing can be encrypted."""
+class NoCrypto:
+    """Implements `Crypto` where nothing can be encrypted."""
 
     problem = "Encrypted rooms are neither read nor written: the extra matrix is not installed."
     remedy = REMEDY
@@ -88,7 +90,9 @@ class Plain:
         del synced
         return frozenset()
 
-    async def decrypt(self, room_id: str, event: wire.Event, *, note: bool = True) -> wire.Event:
+    async def decrypt(
+        self, room_id: str, event: wire.RoomEvent, *, note: bool = True
+    ) -> wire.RoomEvent:
         """Decrypts nothing.
 
         Raises:
@@ -96,7 +100,7 @@ class Plain:
         """
         del room_id, event, note
         self._is_met = True
-        raise SealedError(self.problem)
+        raise EncryptionError(self.problem)
 
     async def encrypt(
         self,
@@ -113,14 +117,14 @@ class Plain:
         """
         del room_id, members, state, kind, content
         self._is_met = True
-        raise SealedError(f"{self.problem} {self.remedy}")
+        raise EncryptionError(f"{self.problem} {self.remedy}")
 
 
-def open_sealing(vault: Vault, api: MatrixApi, clock: Clock) -> Sealing:
+def open_crypto(vault: Vault, api: MatrixApi, clock: Clock) -> Crypto:
     """Returns encryption where its library is installed."""
     if find_spec("vodozemac") is None:
-        return Plain()
+        return NoCrypto()
     # Imported here: an account without the extra does not pay for it.
-    from skerry.channels.matrix.encryption.machine import Machine  # noqa: PLC0415 - at first use
+    from skerry.channels.matrix.encryption.machine import CryptoMachine  # noqa: PLC0415 - at first use
 
-    return Machine(vault, api, clock)
+    return CryptoMachine(vault, api, clock)

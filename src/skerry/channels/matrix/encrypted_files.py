@@ -64,8 +64,8 @@ def is_address(text: str) -> bool:
 def handle(file: EncryptedFile) -> str:
     """Returns all that is needed to fetch the file, as the text that names it."""
     hashes = {"sha256": file.hashes["sha256"]}
-    kept = EncryptedFile(file.url, _Key(file.key.k), file.iv, hashes)
-    return msgspec.json.encode(kept).decode()
+    described = EncryptedFile(file.url, _Key(file.key.k), file.iv, hashes)
+    return msgspec.json.encode(described).decode()
 
 
 def of_handle(text: str) -> EncryptedFile | None:

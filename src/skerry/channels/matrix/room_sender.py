@@ -9,7 +9,7 @@ import msgspec
 
 from skerry.channels.matrix import encrypted_files, wire
 from skerry.channels.matrix.api import CLIENT, MatrixApi, path
-from skerry.channels.matrix.crypto import SealedError, Sealing
+from skerry.channels.matrix.crypto import Crypto, EncryptionError
 from skerry.channels.matrix.markup import rendered
 from skerry.channels.matrix.rooms import RoomReader
 from skerry.infra.untrusted_json import UNREADABLE
@@ -31,19 +31,19 @@ _UNENCRYPTED: Final = frozenset({"m.reaction"})
 """Kinds of events that clients read unencrypted alone."""
 
 
-class Outgoing:
+class RoomSender:
     """Messages of one account to rooms."""
 
     def __init__(
         self,
         api: MatrixApi,
         rooms: RoomReader,
-        sealing: Sealing,
+        crypto: Crypto,
         is_connected: Callable[[], bool],
     ) -> None:
         self._api = api
         self._rooms = rooms
-        self._sealing = sealing
+        self._crypto = crypto
         self._is_connected = is_connected
         self._limit = RateLimit("the homeserver")
 
@@ -75,8 +75,8 @@ class Outgoing:
             room = await self._rooms.get(room_id)
             members = room.members.joined
             try:
-                content = await self._sealing.encrypt(room_id, members, encryption, kind, content)
-            except SealedError as error:
+                content = await self._crypto.encrypt(room_id, members, encryption, kind, content)
+            except EncryptionError as error:
                 raise DeliveryRefusedError(f"{room_id} is encrypted. {error}") from None
             kind = wire.ENCRYPTED
         where = f"{CLIENT}/rooms/{path(room_id)}/send/{path(kind, transaction_id)}"
@@ -93,8 +93,8 @@ class Outgoing:
         content |= {"filename": name, "info": info}
         if await self._rooms.encryption(room_id) is None:
             content["url"] = await self._uploaded(data, media.mime, name)
-        elif self._sealing.problem:
-            problem = f"{self._sealing.problem} {self._sealing.remedy}"
+        elif self._crypto.problem:
+            problem = f"{self._crypto.problem} {self._crypto.remedy}"
             raise DeliveryRefusedError(f"{room_id} is encrypted. {problem}")
         else:
             encrypted, described = await anyio.to_thread.run_sync(encrypted_files.sealed, data)
@@ -131,8 +131,8 @@ class Outgoing:
                 continue
             if event.type == wire.ENCRYPTED:
                 try:
-                    event = await self._sealing.decrypt(room_id, event, note=False)
-                except SealedError:
+                    event = await self._crypto.decrypt(room_id, event, note=False)
+                except EncryptionError:
                     continue  # of an earlier device
             if event.content.get(wire.PART) == part.nonce:
                 return Receipt((event.event_id,))

@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from skerry.channels.matrix import wire
 from skerry.channels.matrix.api import CLIENT, MatrixApi, path
-from skerry.channels.matrix.crypto import SealedError, Sealing
+from skerry.channels.matrix.crypto import Crypto, EncryptionError
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.sdk.channel_errors import PlatformError
 from skerry.sdk.channel_host import Kept, Recent, Vault
@@ -31,11 +31,11 @@ _NOT_FOUND: Final = 404
 class RoomReader:
     """Reads the rooms of one account; keeps who is in them until that may have changed."""
 
-    def __init__(self, account: AccountId, api: MatrixApi, vault: Vault, sealing: Sealing) -> None:
+    def __init__(self, account: AccountId, api: MatrixApi, vault: Vault, crypto: Crypto) -> None:
         self._account = account
         self._api = api
         self._vault = vault
-        self._sealing = sealing
+        self._crypto = crypto
         self._kept = Recent[str, wire.Room](_MOST_ROOMS)
         self._encryption = Recent[str, Mapping[str, Any] | None](_MOST_ROOMS)
 
@@ -60,27 +60,27 @@ class RoomReader:
         return self._encryption[room_id]
 
     async def _read_encryption(self, room_id: str) -> Mapping[str, Any] | None:
-        kept = await self._vault.read(_ROOM, room_id)
+        stored = await self._vault.read(_ROOM, room_id)
         try:
             where = f"{CLIENT}/rooms/{path(room_id)}/state/{wire.ENCRYPTION}"
             answer = await self._api.get(where)
         except PlatformError as error:
             if error.status != _NOT_FOUND:
                 raise
-            return msgspec.json.decode(kept, type=dict[str, Any]) if kept else None
-        if answer != kept:
+            return msgspec.json.decode(stored, type=dict[str, Any]) if stored else None
+        if answer != stored:
             await self._vault.write([Kept(_ROOM, room_id, answer)])
         return msgspec.json.decode(answer, type=dict[str, Any])
 
     async def timed(
         self, room_id: str, timeline: wire.Timeline, since: str
-    ) -> list[tuple[int, str, wire.Event]]:
+    ) -> list[tuple[int, str, wire.RoomEvent]]:
         """Returns new events with times that never go back, by which rooms can be merged.
 
         Raises:
             PlatformError: the server does not show the room.
         """
-        rows: list[tuple[int, str, wire.Event]] = []
+        rows: list[tuple[int, str, wire.RoomEvent]] = []
         for raw in await self._events(room_id, timeline, since):
             try:
                 event = wire.read_event(raw)
@@ -136,7 +136,7 @@ class RoomReader:
         name = msgspec.json.decode(answer).get("name")
         return name if isinstance(name, str) else ""
 
-    async def quoted(self, room: wire.Room, event: wire.Event, my_id: str) -> Quoted | None:
+    async def quoted(self, room: wire.Room, event: wire.RoomEvent, my_id: str) -> Quoted | None:
         """Returns the message that one answers; without its text where it cannot be read."""
         quoted_id = wire.reply_id(event)
         if not quoted_id:
@@ -145,8 +145,8 @@ class RoomReader:
             where = f"{CLIENT}/rooms/{path(room.id)}/event/{path(quoted_id)}"
             quoted = wire.read_event(await self._api.get(where))
             if quoted.type == wire.ENCRYPTED:
-                quoted = await self._sealing.decrypt(room.id, quoted, note=False)
+                quoted = await self._crypto.decrypt(room.id, quoted, note=False)
             return wire.quoted(quoted, room, my_id)
-        except (PlatformError, SealedError, *UNREADABLE) as error:
+        except (PlatformError, EncryptionError, *UNREADABLE) as error:
             logger.info("matrix/%s: %s cannot be read: %s", self._account, quoted_id, error)
             return Quoted(quoted_id)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from skerry.channels.matrix import wire
-from skerry.channels.matrix.crypto import LockedError, SealedError, Sealing
+from skerry.channels.matrix.crypto import Crypto, EncryptionError, MissingRoomKeyError
 from skerry.infra.clock import Clock
 from skerry.sdk.channel_host import Kept, Vault
 from skerry.sdk.channels import AccountId
@@ -37,7 +37,7 @@ _REMEDY: Final = (
 class _Waiting(Struct, frozen=True):
     room_id: str
     session_id: str
-    event: wire.Event
+    event: wire.RoomEvent
     at: int
     told: bool = False
 
@@ -45,13 +45,13 @@ class _Waiting(Struct, frozen=True):
 Notify = Callable[[str, str, str], Awaitable[None]]
 
 
-class Unread:
+class UndecryptedEvents:
     """Messages of one account that wait for their keys."""
 
-    def __init__(self, account: AccountId, vault: Vault, sealing: Sealing, clock: Clock) -> None:
+    def __init__(self, account: AccountId, vault: Vault, crypto: Crypto, clock: Clock) -> None:
         self._account = account
         self._vault = vault
-        self._sealing = sealing
+        self._crypto = crypto
         self._clock = clock
         self._waiting: dict[str, _Waiting] | None = None
         """Messages by event; None until they were read from the vault."""
@@ -65,33 +65,33 @@ class Unread:
     @property
     def notice(self) -> tuple[str, str]:
         """Returns how many messages could not be read, with a remedy; empty for none."""
-        late = [one for one in (self._waiting or {}).values() if one.told]
+        late = [waiting for waiting in (self._waiting or {}).values() if waiting.told]
         count = len(late) + self._refused
         if not count:
             return "", ""
         last = self._last or f"of {late[-1].event.sender} in {late[-1].room_id}"
         return f"{count} encrypted messages could not be read, the last {last}.", _REMEDY
 
-    async def read(self, room_id: str, event: wire.Event) -> wire.Event | None:
+    async def read(self, room_id: str, event: wire.RoomEvent) -> wire.RoomEvent | None:
         """Returns the event that is inside; None for one that cannot be read now."""
         try:
-            return await self._sealing.decrypt(room_id, event)
-        except LockedError as error:
+            return await self._crypto.decrypt(room_id, event)
+        except MissingRoomKeyError as error:
             await self._keep(room_id, event, error)
-        except SealedError as error:
-            if self._sealing.problem:
+        except EncryptionError as error:
+            if self._crypto.problem:
                 self._name_room(room_id)
             else:
                 self._refuse(room_id, event, str(error))
         return None
 
-    async def _keep(self, room_id: str, event: wire.Event, error: LockedError) -> None:
+    async def _keep(self, room_id: str, event: wire.RoomEvent, error: MissingRoomKeyError) -> None:
         waiting = await self._all()
         if event.event_id in waiting:
             return
         logger.info("matrix/%s: %s waits: %s", self._account, event.event_id, error)
-        one = _Waiting(room_id, error.session_id, event, self._clock.now_ms())
-        await self._put(event.event_id, one)
+        waiting_event = _Waiting(room_id, error.session_id, event, self._clock.now_ms())
+        await self._put(event.event_id, waiting_event)
         while len(waiting) > _MOST:
             waiting.pop(next(iter(waiting)))
 
@@ -103,11 +103,11 @@ class Unread:
             "matrix/%s: messages in %s are not read. %s %s",
             self._account,
             room_id,
-            self._sealing.problem,
-            self._sealing.remedy,
+            self._crypto.problem,
+            self._crypto.remedy,
         )
 
-    def _refuse(self, room_id: str, event: wire.Event, reason: str) -> None:
+    def _refuse(self, room_id: str, event: wire.RoomEvent, reason: str) -> None:
         self._refused += 1
         self._last = f"of {event.sender} in {room_id}: {reason}"
         logger.warning(
@@ -120,24 +120,24 @@ class Unread:
             _REMEDY,
         )
 
-    async def arrived(self, sessions: frozenset[str]) -> list[tuple[str, wire.Event]]:
+    async def arrived(self, sessions: frozenset[str]) -> list[tuple[str, wire.RoomEvent]]:
         """Returns the decrypted messages whose keys arrived; of a new process all that it can."""
         is_first = self._waiting is None
-        found: list[tuple[str, wire.Event]] = []
-        for event_id, one in list((await self._all()).items()):
-            if not is_first and one.session_id not in sessions:
+        decrypted: list[tuple[str, wire.RoomEvent]] = []
+        for event_id, waiting in list((await self._all()).items()):
+            if not is_first and waiting.session_id not in sessions:
                 continue
             try:
-                event = await self._sealing.decrypt(one.room_id, one.event)
-            except LockedError:
+                event = await self._crypto.decrypt(waiting.room_id, waiting.event)
+            except MissingRoomKeyError:
                 continue
-            except SealedError as error:
-                if not self._sealing.problem:
-                    self._refuse(one.room_id, one.event, str(error))
+            except EncryptionError as error:
+                if not self._crypto.problem:
+                    self._refuse(waiting.room_id, waiting.event, str(error))
                     await self.drop(event_id)
                 continue
-            found.append((one.room_id, event))
-        return found
+            decrypted.append((waiting.room_id, event))
+        return decrypted
 
     async def drop(self, event_id: str) -> None:
         """Removes a message that was read."""
@@ -147,30 +147,30 @@ class Unread:
     async def tell(self, notify: Notify) -> None:
         """Tells the rooms of messages whose keys are late, once in a while."""
         now = self._clock.now_ms()
-        for event_id, one in list((await self._all()).items()):
-            if now - one.at > KEPT_MS:
+        for event_id, waiting in list((await self._all()).items()):
+            if now - waiting.at > KEPT_MS:
                 await self.drop(event_id)
-            elif not one.told and now - one.at >= GRACE_MS:
-                if now - self._told.get(one.room_id, 0) >= QUIET_MS:
+            elif not waiting.told and now - waiting.at >= GRACE_MS:
+                if now - self._told.get(waiting.room_id, 0) >= QUIET_MS:
                     if len(self._told) >= _MOST_NAMED:
                         self._told.pop(next(iter(self._told)))
-                    self._told[one.room_id] = now
-                    await notify(one.room_id, NOTICE, event_id)
+                    self._told[waiting.room_id] = now
+                    await notify(waiting.room_id, NOTICE, event_id)
                 self._last = ""
                 logger.warning(
                     "matrix/%s: %s of %s in %s cannot be decrypted, its key has not arrived. %s",
                     self._account,
                     event_id,
-                    one.event.sender,
-                    one.room_id,
+                    waiting.event.sender,
+                    waiting.room_id,
                     _REMEDY,
                 )
-                await self._put(event_id, replace(one, told=True))
+                await self._put(event_id, replace(waiting, told=True))
 
-    async def _put(self, event_id: str, one: _Waiting) -> None:
-        kept = Kept(_KIND, event_id, msgspec.json.encode(one))
-        await self._vault.write([kept], {_KIND: _MOST})
-        (await self._all())[event_id] = one
+    async def _put(self, event_id: str, waiting: _Waiting) -> None:
+        record = Kept(_KIND, event_id, msgspec.json.encode(waiting))
+        await self._vault.write([record], {_KIND: _MOST})
+        (await self._all())[event_id] = waiting
 
     async def _all(self) -> dict[str, _Waiting]:
         if self._waiting is None:

@@ -38,7 +38,7 @@ TYPES: Final = {kind: name for name, kind in _KINDS.items()}
 _TEXTS: Final = frozenset({"m.text", "m.emote"})
 
 
-class Event(Struct, frozen=True):
+class RoomEvent(Struct, frozen=True):
     """One event of a room."""
 
     type: str
@@ -146,7 +146,7 @@ class Uploaded(Struct, frozen=True):
 
 
 synced = msgspec.json.Decoder(Synced)
-_event = msgspec.json.Decoder(Event)
+_event = msgspec.json.Decoder(RoomEvent)
 page = msgspec.json.Decoder(Page)
 members = msgspec.json.Decoder(Members)
 me = msgspec.json.Decoder(Me)
@@ -154,7 +154,7 @@ sent = msgspec.json.Decoder(SentEvent)
 uploaded = msgspec.json.Decoder(Uploaded)
 
 
-def read_event(raw: Raw | bytes) -> Event:
+def read_event(raw: Raw | bytes) -> RoomEvent:
     """Returns an event that anybody may have made.
 
     Raises:
@@ -182,7 +182,7 @@ class Room(Struct, frozen=True):
 
 
 def inbound(
-    message: Event, room: Room, account: AccountId, my_id: str, now: int, reply: Quoted | None
+    message: RoomEvent, room: Room, account: AccountId, my_id: str, now: int, reply: Quoted | None
 ) -> InboundMessage | None:
     """Returns the message of an event; None where it is nothing that a person wrote to us."""
     if message.type != MESSAGE or message.sender == my_id or not message.event_id:
@@ -219,7 +219,9 @@ def inbound(
     )
 
 
-def withdrawn(message: Event, room: Room, account: AccountId, now: int) -> InboundMessage | None:
+def withdrawn(
+    message: RoomEvent, room: Room, account: AccountId, now: int
+) -> InboundMessage | None:
     """Returns the deletion of a message; None for another event."""
     if not message.deleted:
         return None
@@ -228,7 +230,7 @@ def withdrawn(message: Event, room: Room, account: AccountId, now: int) -> Inbou
     )
 
 
-def reply_id(message: Event) -> str:
+def reply_id(message: RoomEvent) -> str:
     """Returns the id of the message that one answers; empty for none.
 
     In a thread the reference to the last message is only for programs that know no threads.
@@ -239,7 +241,7 @@ def reply_id(message: Event) -> str:
     return _text(_mapping(relation.get("m.in_reply_to")).get("event_id"))
 
 
-def quoted(message: Event, room: Room, my_id: str) -> Quoted:
+def quoted(message: RoomEvent, room: Room, my_id: str) -> Quoted:
     """Returns a message as another one quotes it."""
     text = _body(message.content, _text(message.content.get("msgtype")), is_reply=True)
     name = room.members.name(message.sender)

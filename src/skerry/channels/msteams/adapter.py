@@ -127,15 +127,15 @@ class MsTeamsAdapter(PostedAccount):
 
     async def _note_service(self, event: wire.Activity) -> None:
         """Keeps the address for answers, which an answer after a restart needs too."""
-        place, url = wire.peer(event)[0].id, event.service_url
-        if place and self._services.get(place) != url:
-            if await self._service(place) != url:
-                await self.host.cursor.write(f"{_SERVICE}:{place}", url)
-            self._services[place] = url
+        chat_id, url = wire.peer(event)[0].id, event.service_url
+        if chat_id and self._services.get(chat_id) != url:
+            if await self._service(chat_id) != url:
+                await self.host.cursor.write(f"{_SERVICE}:{chat_id}", url)
+            self._services[chat_id] = url
 
-    async def _service(self, place: str) -> str:
-        known = self._services.get(place)
-        return known or await self.host.cursor.read(f"{_SERVICE}:{place}")
+    async def _service(self, chat_id: str) -> str:
+        url = self._services.get(chat_id)
+        return url or await self.host.cursor.read(f"{_SERVICE}:{chat_id}")
 
     async def send(self, part: OutboundPart) -> Receipt:
         """Sends one part as an activity."""
@@ -146,7 +146,7 @@ class MsTeamsAdapter(PostedAccount):
         if part.more.media is not None:
             media = await file_consent.attached(part, part.more.media, self.host.cursor)
             body["attachments"] = [*body.get("attachments", ()), media]
-        answer = await self._asked("POST", part.to, [], body)
+        answer = await self._send_activity("POST", part.to, [], body)
         try:
             return Receipt((wire.sent.decode(answer).id,))
         except msgspec.DecodeError:
@@ -170,18 +170,22 @@ class MsTeamsAdapter(PostedAccount):
             logger.warning("msteams/%s: an answer to a card is odd: %s", self.account, error)
             return
         chat, thread = wire.peer(event)
-        offered = await file_consent.taken(consent, chat.id, self.host.cursor)
+        offered = await file_consent.read_offer(consent, chat.id, self.host.cursor)
         if offered is None:
             return
         if consent.action == "accept":
             upload = consent.upload_info
             await self._upload(offered, upload)
             to = ReplyTo(self.channel, self.account, chat, event.id, thread)
-            body = self._activity(to, offered.name) | {"attachments": [file_consent.shown(upload)]}
-            await self._asked("POST", to, [], body)
-        await file_consent.done(consent, self.host.cursor)
+            body = self._activity(to, offered.name) | {
+                "attachments": [file_consent.file_card(upload)]
+            }
+            await self._send_activity("POST", to, [], body)
+        await file_consent.forget_offer(consent, self.host.cursor)
 
-    async def _upload(self, offered: file_consent.Offered, upload: file_consent.Upload) -> None:
+    async def _upload(
+        self, offered: file_consent.OfferedFile, upload: file_consent.UploadInfo
+    ) -> None:
         media = OutboundMedia(AttachmentKind.FILE, offered.path, "", offered.name)
         file = await read_file(media, file_consent.MOST_BYTES)
         fetched = await self._api.upload(upload.upload_url, file.data)
@@ -198,7 +202,9 @@ class MsTeamsAdapter(PostedAccount):
             "text": rendered(text),
         }
 
-    async def _asked(self, method: str, to: ReplyTo, more: Sequence[str], body: object) -> bytes:
+    async def _send_activity(
+        self, method: str, to: ReplyTo, more: Sequence[str], body: object
+    ) -> bytes:
         service = await self._service(to.peer.id)
         if not service:
             message = f"Nobody has written in {to.peer.id} yet, which the bot needs to write there."
@@ -212,7 +218,7 @@ class MsTeamsAdapter(PostedAccount):
         if not self._limit.is_reached:
             body = self._activity(to, "") | {"type": "typing"}
             del body["text"], body["textFormat"]
-            await self._asked("POST", to, [], body)
+            await self._send_activity("POST", to, [], body)
 
     async def settle(self, part: OutboundPart) -> Settlement:
         """Returns UNKNOWN: a bot cannot read what it has sent."""
@@ -223,7 +229,7 @@ class MsTeamsAdapter(PostedAccount):
         """Replaces the text of a message of the bot."""
         self._limit.refuse()
         body = self._activity(to, text) | {"id": platform_id}
-        await self._asked("PUT", to, [platform_id], body)
+        await self._send_activity("PUT", to, [platform_id], body)
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
         """Returns the bytes of a file that a person sent."""

@@ -27,7 +27,7 @@ _INLINE: Final = frozenset({"image/png", "image/jpeg", "image/gif"})
 _OFFERED: Final = "file"
 
 
-class Offered(Struct, frozen=True):
+class OfferedFile(Struct, frozen=True):
     """A file that waits for the consent of a person."""
 
     path: str
@@ -35,7 +35,7 @@ class Offered(Struct, frozen=True):
     chat: str
 
 
-class Upload(Struct, frozen=True, rename="camel"):
+class UploadInfo(Struct, frozen=True, rename="camel"):
     """The place to which a file goes."""
 
     upload_url: str = ""
@@ -50,7 +50,7 @@ class Consent(Struct, frozen=True, rename="camel"):
 
     action: str = ""
     context: Any = None
-    upload_info: Upload = Upload()
+    upload_info: UploadInfo = UploadInfo()
 
     @property
     def part(self) -> str:
@@ -59,7 +59,7 @@ class Consent(Struct, frozen=True, rename="camel"):
         return named if isinstance(named, str) else ""
 
 
-_offered = msgspec.json.Decoder(Offered)
+_offered = msgspec.json.Decoder(OfferedFile)
 
 
 async def attached(part: OutboundPart, media: OutboundMedia, cursor: Cursor) -> dict[str, Any]:
@@ -78,7 +78,7 @@ async def attached(part: OutboundPart, media: OutboundMedia, cursor: Cursor) -> 
             f"{name} cannot be sent here: Teams takes files of bots in personal chats alone, and"
             f" elsewhere pictures of at most {MOST_INLINE} bytes."
         )
-    offered = Offered(media.path, name, part.to.peer.id)
+    offered = OfferedFile(media.path, name, part.to.peer.id)
     await cursor.write(f"{_OFFERED}:{part.nonce}", msgspec.json.encode(offered).decode())
     context = {"part": part.nonce}
     content = {
@@ -90,19 +90,19 @@ async def attached(part: OutboundPart, media: OutboundMedia, cursor: Cursor) -> 
     return {"contentType": _CONSENT, "name": name, "content": content}
 
 
-async def taken(consent: Consent, chat: str, cursor: Cursor) -> Offered | None:
+async def read_offer(consent: Consent, chat: str, cursor: Cursor) -> OfferedFile | None:
     """Returns the file that a person agreed to; None for one that was not offered in that chat."""
     text = await cursor.read(f"{_OFFERED}:{consent.part}") if consent.part else ""
     offered = _offered.decode(text) if text else None
     return offered if offered is not None and offered.chat == chat else None
 
 
-async def done(consent: Consent, cursor: Cursor) -> None:
+async def forget_offer(consent: Consent, cursor: Cursor) -> None:
     """Notes that a file needs no consent any more."""
     await cursor.write(f"{_OFFERED}:{consent.part}", "")
 
 
-def shown(upload: Upload) -> Mapping[str, Any]:
+def file_card(upload: UploadInfo) -> Mapping[str, Any]:
     """Returns the attachment that shows an uploaded file."""
     return {
         "contentType": _INFO,

@@ -14,7 +14,7 @@ def rendered(text: str) -> str:
     """Returns Markdown as HTML; what looks like a mention in it calls nobody."""
     pieces = _BLOCK.split(HTML.render(text))
     return "".join(
-        piece if place % 2 else piece.replace("\n", "<br>") for place, piece in enumerate(pieces)
+        piece if number % 2 else piece.replace("\n", "<br>") for number, piece in enumerate(pieces)
     )
 
 

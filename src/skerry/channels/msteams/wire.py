@@ -47,7 +47,7 @@ class Person(Struct, frozen=True, rename="camel"):
     role: str = ""
 
 
-class Conversation(Struct, frozen=True, rename="camel"):
+class TeamsConversation(Struct, frozen=True, rename="camel"):
     """A chat, or a thread of a channel."""
 
     id: str = ""
@@ -97,7 +97,7 @@ class Activity(Struct, frozen=True, rename="camel"):
     timestamp: str = ""
     from_: Person = field(name="from", default=Person())
     recipient: Person = Person()
-    conversation: Conversation = Conversation()
+    conversation: TeamsConversation = TeamsConversation()
     text: str | None = None
     entities: tuple[Entity, ...] | None = None
     attachments: tuple[File, ...] | None = None
@@ -107,27 +107,27 @@ class Activity(Struct, frozen=True, rename="camel"):
     """Kind of an invocation."""
 
 
-class Sent(Struct, frozen=True):
+class SentActivity(Struct, frozen=True):
     """The answer to a message that was sent."""
 
     id: str = ""
 
 
 activity = msgspec.json.Decoder(Activity)
-sent = msgspec.json.Decoder(Sent)
+sent = msgspec.json.Decoder(SentActivity)
 
 
 def peer(event: Activity) -> tuple[Peer, str | None]:
     """Returns the chat of an activity, and the thread in it."""
     where = event.conversation
     kind = _KINDS.get(where.conversation_type.lower(), PeerKind.CHANNEL)
-    place, _, thread = where.id.partition(_THREAD)
-    return Peer(kind, place), thread or None
+    chat_id, _, thread = where.id.partition(_THREAD)
+    return Peer(kind, chat_id), thread or None
 
 
-def conversation_id(place: str, thread: str | None) -> str:
+def conversation_id(chat_id: str, thread: str | None) -> str:
     """Returns the id under which a thread of a chat is addressed."""
-    return f"{place}{_THREAD}{thread}" if thread else place
+    return f"{chat_id}{_THREAD}{thread}" if thread else chat_id
 
 
 def inbound(event: Activity, account: AccountId, now: int) -> InboundMessage | None:

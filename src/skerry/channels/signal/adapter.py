@@ -7,10 +7,10 @@ import anyio
 import msgspec
 
 from skerry.channels.signal import wire
-from skerry.channels.signal.api import SILENT_SECONDS, Bridge, Events, File, Quote
+from skerry.channels.signal.api import SILENT_SECONDS, Bridge, Events, OutboundFile, OutboundQuote
 from skerry.channels.signal.config import SignalAccount
 from skerry.channels.signal.daemon import Daemon
-from skerry.channels.signal.rest_bridge import Rest
+from skerry.channels.signal.rest_bridge import RestBridge
 from skerry.sdk.channel_account import Account
 from skerry.sdk.channel_errors import PlatformError, RateLimit
 from skerry.sdk.channel_events import EventsEndedError
@@ -41,7 +41,7 @@ KEEP_SECONDS: Final = 3.0
 """Seconds in which the events on their way are read and kept, when the account is closed."""
 _MOST_HELD: Final = 60_000
 """Characters of events that are kept over a stop."""
-_HELD: Final = "held"
+_HELD_KEY: Final = "held"
 _MOST_QUOTED: Final = 500
 _MOST_QUOTE: Final = 1000
 _NO_ACCOUNT: Final = 400
@@ -79,9 +79,9 @@ class SignalAdapter(Account):
 
     async def run(self, inbox: Inbox) -> None:
         """Receives until cancelled; what was received and not taken is kept for the next time."""
-        held = (await self.host.cursor.read(_HELD)).splitlines()
-        if held:
-            await self._take_held(held, inbox)
+        events = (await self.host.cursor.read(_HELD_KEY)).splitlines()
+        if events:
+            await self._take_held(events, inbox)
         while True:
             try:
                 await self._receive(inbox)
@@ -105,10 +105,10 @@ class SignalAdapter(Account):
         finally:
             events.close()
 
-    async def _take_held(self, held: list[str], inbox: Inbox) -> None:
-        for text in held:
+    async def _take_held(self, events: list[str], inbox: Inbox) -> None:
+        for text in events:
             await self._hand_in(text, inbox)
-        await self.host.cursor.write(_HELD, "")
+        await self.host.cursor.write(_HELD_KEY, "")
 
     async def _take(self, text: str, events: Events, inbox: Inbox) -> None:
         """Hands one event in; it is kept with those behind it where that fails."""
@@ -144,12 +144,12 @@ class SignalAdapter(Account):
     async def _keep(self, events: list[str]) -> None:
         """Notes events for the next start of the account."""
         lines = [line for text in events if (line := " ".join(text.splitlines()))]
-        kept = list[str]()
-        while lines and sum(map(len, kept)) + len(kept) + len(lines[0]) <= _MOST_HELD:
-            kept.append(lines.pop(0))
+        stored = list[str]()
+        while lines and sum(map(len, stored)) + len(stored) + len(lines[0]) <= _MOST_HELD:
+            stored.append(lines.pop(0))
         if lines:
             logger.error("signal/%s: %d messages could not be kept", self.account, len(lines))
-        await self.host.cursor.write(_HELD, "\n".join(kept))
+        await self.host.cursor.write(_HELD_KEY, "\n".join(stored))
 
     async def send(self, part: OutboundPart) -> Receipt:
         """Sends one part."""
@@ -157,7 +157,7 @@ class SignalAdapter(Account):
         media, file = part.more.media, None
         if media is not None:
             read = await read_file(media, MOST_FILE)
-            file = File(read.name, read.mime, read.data, media.voice)
+            file = OutboundFile(read.name, read.mime, read.data, media.voice)
         try:
             with self._limit.sending():
                 timestamp = await self._bridge.send(part, self._quote(part.to), file)
@@ -165,9 +165,9 @@ class SignalAdapter(Account):
             return Receipt(())  # it was sent; nothing needs its id
         return Receipt((wire.message_id(timestamp, self._settings.number),))
 
-    def _quote(self, to: ReplyTo) -> Quote | None:
+    def _quote(self, to: ReplyTo) -> OutboundQuote | None:
         target = wire.parsed_id(to.quote or "")
-        return Quote(*target, self._texts.get(to.quote or "", "")) if target else None
+        return OutboundQuote(*target, self._texts.get(to.quote or "", "")) if target else None
 
     async def typing(self, to: ReplyTo) -> None:
         """Shows for 15 seconds that an answer is being written."""
@@ -217,5 +217,5 @@ class SignalAdapter(Account):
 def open_account(settings: SignalAccount, host: ChannelHost) -> SignalAdapter:
     """Returns the adapter of an account."""
     root = str(settings.api_root)
-    kind = Rest if settings.bridge == "rest" else Daemon
+    kind = RestBridge if settings.bridge == "rest" else Daemon
     return SignalAdapter(settings, host, kind(root, settings.number))

@@ -11,7 +11,7 @@ SILENT_SECONDS: Final = 75.0
 the bridge every 54."""
 
 
-class Quote(Struct, frozen=True):
+class OutboundQuote(Struct, frozen=True):
     """A message that is quoted: its time, its author, and its text as far as it is known."""
 
     timestamp: int
@@ -19,7 +19,7 @@ class Quote(Struct, frozen=True):
     text: str
 
 
-class File(Struct, frozen=True):
+class OutboundFile(Struct, frozen=True):
     """A file that is sent."""
 
     name: str
@@ -59,7 +59,9 @@ class Bridge(Protocol):
         """Opens the stream of events."""
         ...
 
-    async def send(self, part: OutboundPart, quoted: Quote | None, file: File | None) -> int:
+    async def send(
+        self, part: OutboundPart, quoted: OutboundQuote | None, file: OutboundFile | None
+    ) -> int:
         """Sends a part; returns the time by which Signal knows it. Raises `PlatformError`."""
         ...
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Raw, Struct, field
 
-from skerry.channels.signal.api import File, Quote
+from skerry.channels.signal.api import OutboundFile, OutboundQuote
 from skerry.channels.signal.markup import styled
 from skerry.sdk.channel_errors import PlatformError, check_reached
 from skerry.sdk.channel_events import AccountEvents
@@ -31,7 +31,7 @@ class _Result(Struct, frozen=True, rename="camel"):
     retry_after_seconds: float | None = None
 
 
-class Sent(Struct, frozen=True):
+class SendResult(Struct, frozen=True):
     """The answer about a message."""
 
     timestamp: int = 0
@@ -39,7 +39,7 @@ class Sent(Struct, frozen=True):
 
 
 class _Data(Struct, frozen=True):
-    response: Sent | None = None
+    response: SendResult | None = None
 
 
 class _Error(Struct, frozen=True):
@@ -63,7 +63,7 @@ class _Encoded(Struct, frozen=True):
 
 _answers = msgspec.json.Decoder(_Answer)
 _details = msgspec.json.Decoder(_Data | None)
-_sent = msgspec.json.Decoder(Sent)
+_sent = msgspec.json.Decoder(SendResult)
 _version = msgspec.json.Decoder(_Version)
 _encoded = msgspec.json.Decoder(_Encoded)
 
@@ -85,7 +85,9 @@ class Daemon:
         url = f"{self._root}/api/v1/events?account={quote(self._account, safe='')}"
         return await AccountEvents.open(self.http, url)
 
-    async def send(self, part: OutboundPart, quoted: Quote | None, file: File | None) -> int:
+    async def send(
+        self, part: OutboundPart, quoted: OutboundQuote | None, file: OutboundFile | None
+    ) -> int:
         """Sends a part; returns the time by which Signal knows it."""
         shaped = styled(part.text)
         params: dict[str, Any] = {**_to(part.to.peer), "message": shaped.text}
@@ -149,11 +151,11 @@ def _failure(method: str, failure: _Error) -> PlatformError:
     except msgspec.DecodeError:
         details = None
     results = details.response.results if details and details.response else ()
-    kinds = {one.type for one in results if one.type != "SUCCESS"}
+    kinds = {result.type for result in results if result.type != "SUCCESS"}
     words = f" ({', '.join(sorted(kinds))})" if kinds else ""
     error = PlatformError(f"signal-cli refused {method}: {failure.message[:200]}{words}")
     if failure.code in _RATE_LIMIT:
-        waits = [one.retry_after_seconds for one in results if one.retry_after_seconds]
+        waits = [result.retry_after_seconds for result in results if result.retry_after_seconds]
         error.retry_after = max(waits, default=_USUAL_WAIT)
     elif failure.code == _USER_ERROR and kinds and kinds <= _PASSING:
         error.is_sent = False
@@ -171,7 +173,7 @@ def _to(peer: Peer) -> dict[str, Any]:
     return {"recipient": [peer.id]}
 
 
-def data_uri(file: File) -> str:
+def data_uri(file: OutboundFile) -> str:
     """Returns a file as signal-cli takes it."""
     name = "".join(char for char in file.name if char.isprintable() and char not in ";,")
     mime = file.mime.partition(";")[0].strip() or "application/octet-stream"

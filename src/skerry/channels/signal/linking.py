@@ -55,13 +55,13 @@ class Link(Struct):
 
     async def number(self) -> str:
         """Returns the number of the account once the phone has agreed. Raises `LinkError`."""
-        found: list[str | LinkError] = []
+        outcomes: list[str | LinkError] = []
 
         async def finish() -> None:
             try:
                 await self._server.finish(self.uri)
             except LinkError as error:
-                found.append(error)
+                outcomes.append(error)
                 tasks.cancel_scope.cancel()
 
         async def look() -> None:
@@ -69,16 +69,16 @@ class Link(Struct):
                 # Neither program tells whoever does not ask.
                 while not (new := await self._server.numbers() - self._before):  # noqa: ASYNC110
                     await anyio.sleep(_LOOK_SECONDS)
-                found.append(min(new))
+                outcomes.append(min(new))
             except LinkError as error:
-                found.append(error)
+                outcomes.append(error)
             tasks.cancel_scope.cancel()
 
         with anyio.move_on_after(WAIT_SECONDS):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(finish)
                 tasks.start_soon(look)
-        outcome = found[0] if found else LinkError(f"No phone read it in {WAIT_SECONDS:g} s.")
+        outcome = outcomes[0] if outcomes else LinkError(f"No phone read it in {WAIT_SECONDS:g} s.")
         if isinstance(outcome, LinkError):
             raise outcome
         return outcome
@@ -130,7 +130,7 @@ class _Server:
             accounts = msgspec.json.decode(listed, type=list[_Account])
         except msgspec.DecodeError as error:
             raise LinkError(f"{self._root} does not list its accounts: {error}") from error
-        return frozenset(one.number for one in accounts if one.number)
+        return frozenset(account.number for account in accounts if account.number)
 
     async def finish(self, uri: str) -> None:
         """Lets signal-cli wait for the phone; the bridge does that by itself."""

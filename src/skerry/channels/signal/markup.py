@@ -68,7 +68,7 @@ def _escaped(text: str) -> str:
     return _SPECIAL.sub(r"\\\g<0>", text)
 
 
-REST: Final = Dialect(
+BRIDGE_MARKUP: Final = Dialect(
     escape=_escaped,
     strong=("**", "**"),
     emphasis=("*", "*"),

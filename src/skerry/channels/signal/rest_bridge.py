@@ -7,9 +7,9 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from skerry.channels.signal.api import File, Quote
+from skerry.channels.signal.api import OutboundFile, OutboundQuote
 from skerry.channels.signal.daemon import data_uri
-from skerry.channels.signal.markup import REST
+from skerry.channels.signal.markup import BRIDGE_MARKUP
 from skerry.sdk.channel_errors import PlatformError, check_reached, named_wait
 from skerry.sdk.channel_host import AccountHttp, Fetched
 from skerry.sdk.channel_socket import AccountSocket
@@ -40,7 +40,7 @@ _sent = msgspec.json.Decoder(_Sent)
 _failures = msgspec.json.Decoder(_Failure)
 
 
-class Rest:
+class RestBridge:
     """Implements `api.Bridge`."""
 
     def __init__(self, root: str, account: str) -> None:
@@ -62,12 +62,14 @@ class Rest:
         root = self._root.replace("http", "ws", 1)
         return await AccountSocket.open(self.http, f"{root}/v1/receive/{self._path}")
 
-    async def send(self, part: OutboundPart, quoted: Quote | None, file: File | None) -> int:
+    async def send(
+        self, part: OutboundPart, quoted: OutboundQuote | None, file: OutboundFile | None
+    ) -> int:
         """Sends a part; returns the time by which Signal knows it."""
         body: dict[str, Any] = {
             "number": self._account,
             "recipients": [_recipient(part.to.peer)],
-            "message": REST.render(part.text),
+            "message": BRIDGE_MARKUP.render(part.text),
             "text_mode": "styled",
         }
         if quoted is not None:
@@ -117,16 +119,16 @@ class Rest:
         if fetched.status in _OK:
             return fetched.body
         try:
-            said = _failures.decode(fetched.body).error
+            reason = _failures.decode(fetched.body).error
         except msgspec.DecodeError:
-            said = ""
-        text = " ".join(said[:200].split()) or "no error of the bridge"
+            reason = ""
+        text = " ".join(reason[:200].split()) or "no error of the bridge"
         error = PlatformError(f"{self._root} answered {fetched.status} to {where}: {text}")
         if fetched.status == _LIMITED:
             error.retry_after = named_wait(fetched) or _USUAL_WAIT
-        elif fetched.status == _NOT_FOUND or (fetched.status == 400 and said):  # noqa: PLR2004 - HTTP's Bad Request
+        elif fetched.status == _NOT_FOUND or (fetched.status == 400 and reason):  # noqa: PLR2004 - HTTP's Bad Request
             # The bridge says 400 to a network failure of signal-cli too.
-            error.is_final = "NETWORK_FAILURE" not in said and "IOException" not in said
+            error.is_final = "NETWORK_FAILURE" not in reason and "IOException" not in reason
         raise error
 
 

@@ -87,12 +87,12 @@ class Card(Struct, frozen=True):
         """Returns it on one line."""
         name = self.name or _Name()
         parts = [name.display] if name.display else [name.given, name.family]
-        shown = " ".join(part for part in parts if part)
+        name_text = " ".join(part for part in parts if part)
         numbers = ", ".join(phone.value for phone in self.phone or () if phone.value)
-        return f"[Contact: {shown}{': ' if numbers else ''}{numbers}]"
+        return f"[Contact: {name_text}{': ' if numbers else ''}{numbers}]"
 
 
-class Poll(Struct, frozen=True):
+class PollCreate(Struct, frozen=True):
     """A question to a conversation."""
 
     question: str | None = None
@@ -109,7 +109,7 @@ class Data(Struct, frozen=True, rename="camel"):
     attachments: tuple[File, ...] | None = None
     sticker: Sticker | None = None
     contacts: tuple[Card, ...] | None = None
-    poll_create: Poll | None = None
+    poll_create: PollCreate | None = None
     group_info: Group | None = None
     remote_delete: "Deletion | None" = None
 
@@ -137,19 +137,19 @@ class Envelope(Struct, frozen=True, rename="camel"):
     edit_message: Edit | None = None
 
 
-class Event(Struct, frozen=True, rename="camel"):
+class SignalEvent(Struct, frozen=True, rename="camel"):
     """One event of an account."""
 
     account: str | None = None
     envelope: Envelope = Envelope()
 
 
-event = msgspec.json.Decoder(Event)
+event = msgspec.json.Decoder(SignalEvent)
 
 
-def inbound(one: Event, own: str, account: AccountId, now: int) -> InboundMessage | None:
+def inbound(received: SignalEvent, own: str, account: AccountId, now: int) -> InboundMessage | None:
     """Returns the message of an event; None where it is nothing that a person wrote to us."""
-    envelope = one.envelope
+    envelope = received.envelope
     sender = envelope.source_number or envelope.source_uuid or ""
     edit = envelope.edit_message
     data = edit.data_message if edit else envelope.data_message
@@ -158,12 +158,12 @@ def inbound(one: Event, own: str, account: AccountId, now: int) -> InboundMessag
     group = data.group_info
     peer = Peer(PeerKind.GROUP, group.group_id) if group else Peer(PeerKind.DIRECT, sender)
     if data.remote_delete is not None and data.remote_delete.timestamp:
-        gone = message_id(data.remote_delete.timestamp, sender)
-        return InboundMessage(CHANNEL, account, peer, sender, "", "", now, deletes=gone)
+        deleted_id = message_id(data.remote_delete.timestamp, sender)
+        return InboundMessage(CHANNEL, account, peer, sender, "", "", now, deletes=deleted_id)
     text, files = _text(data), _files(data.attachments or (), peer)
     if not data.timestamp or not (text or files):
         return None
-    mentions = tuple(mentioned for one in data.mentions or () if (mentioned := _named(one)))
+    mentions = tuple(mentioned for mention in data.mentions or () if (mentioned := _named(mention)))
     number = message_id(data.timestamp, sender)
     return InboundMessage(
         CHANNEL,
@@ -227,7 +227,7 @@ def _text(data: Data) -> str:
 
 def _with_mentions(text: str, mentions: Sequence[Mention]) -> str:
     units = text.encode("utf-16-le", "surrogatepass")
-    for mention in sorted(mentions[:_MOST_MENTIONS], key=lambda one: -one.start):
+    for mention in sorted(mentions[:_MOST_MENTIONS], key=lambda mention: -mention.start):
         if mention.start < 0 or mention.length < 0:
             continue
         name = f"@{mention.name or _named(mention)}"[:_MOST_NAME]

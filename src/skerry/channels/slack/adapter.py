@@ -101,7 +101,7 @@ class SlackAdapter(Account):
         self._settings = settings
         self._api = api
         self._me = wire.Me()
-        self._people = Recent[str, wire.Profile](_MOST_PEOPLE)
+        self._people = Recent[str, wire.SlackUser](_MOST_PEOPLE)
         self._reacted = Recent[tuple[str, str], str](_MOST_REACTIONS)
         """Reactions that were set, by channel and time stamp, oldest first."""
         self._limit = RateLimit("Slack")
@@ -162,25 +162,25 @@ class SlackAdapter(Account):
                 act = wire.interaction.decode(envelope.payload)
                 return wire.pressed(act, self.account, now)
             if envelope.type == "slash_commands":
-                given = wire.slash.decode(envelope.payload)
-                return wire.commanded(given, self.account, self.host.menu().names, now)
+                slash_command = wire.slash.decode(envelope.payload)
+                return wire.commanded(slash_command, self.account, self.host.menu().names, now)
         except msgspec.DecodeError as error:
             # An event that Slack changed must not hold back all others.
             logger.warning("slack/%s: an event is unreadable: %s", self.account, error)
         return None
 
-    async def _person(self, user: str) -> wire.Profile:
+    async def _person(self, user: str) -> wire.SlackUser:
         """Returns the names of a person; events have only the id."""
-        known = self._people.get(user)
-        if known is None:
+        profile = self._people.get(user)
+        if profile is None:
             try:
                 answer = await self._api.call("users.info", {"user": user})
-                known = wire.described.decode(answer).user
+                profile = wire.user_info.decode(answer).user
             except (PlatformError, msgspec.DecodeError) as error:
                 logger.info("slack/%s: the name of a sender is unknown: %s", self.account, error)
-                return wire.Profile()
-            self._people[user] = known
-        return known
+                return wire.SlackUser()
+            self._people[user] = profile
+        return profile
 
     def failed(self, error: Exception) -> float:
         """Notes why the server gave nothing, and asks who the app is with other tokens."""
@@ -205,7 +205,7 @@ class SlackAdapter(Account):
             params["thread_ts"] = part.to.thread_id
         if part.more.buttons:
             params["blocks"] = _blocks(text, part)
-        answer = await self._asked("chat.postMessage", params)
+        answer = await self._call("chat.postMessage", params)
         return Receipt((_sent.decode(answer).ts,))
 
     async def _send_file(self, part: OutboundPart, media: OutboundMedia) -> Receipt:
@@ -213,10 +213,10 @@ class SlackAdapter(Account):
             shared = await file_upload.upload(self._api, part, media)
         if part.text.strip():
             shared["initial_comment"] = MRKDWN.render(part.text)
-        await self._asked("files.completeUploadExternal", shared)
+        await self._call("files.completeUploadExternal", shared)
         return file_upload.receipt(shared)
 
-    async def _asked(self, method: str, params: dict[str, Any]) -> bytes:
+    async def _call(self, method: str, params: dict[str, Any]) -> bytes:
         with self._limit.sending():
             return await self._api.call(method, params)
 
@@ -226,7 +226,7 @@ class SlackAdapter(Account):
     async def settle(self, part: OutboundPart) -> Settlement:
         """Looks for the part among the last messages of its conversation or thread."""
         stored = await self._last_messages(part)
-        if _place(stored, part) is not None:
+        if _stamp_of(stored, part) is not None:
             return Settlement.DELIVERED
         if part.more.media is not None:
             return Settlement.UNKNOWN  # Slack shares files some time after it was asked to
@@ -235,7 +235,7 @@ class SlackAdapter(Account):
 
     async def locate(self, part: OutboundPart) -> Receipt | None:
         """Returns the time stamp of a part among the last messages of its conversation."""
-        stamp = _place(await self._last_messages(part), part)
+        stamp = _stamp_of(await self._last_messages(part), part)
         return Receipt((stamp,)) if stamp is not None else None
 
     async def _last_messages(self, part: OutboundPart) -> tuple[_Stored, ...]:
@@ -253,7 +253,7 @@ class SlackAdapter(Account):
         """Replaces the text of a message of the app."""
         self._limit.refuse()
         params = {"channel": to.peer.id, "ts": platform_id, "text": MRKDWN.render(text)}
-        await self._asked("chat.update", params)
+        await self._call("chat.update", params)
 
     async def react(self, to: ReplyTo, emoji: str) -> None:
         """Adds a reaction of the app; an empty emoji removes those that it may have set."""
@@ -263,8 +263,8 @@ class SlackAdapter(Account):
             names = [_EMOJI.get(emoji, emoji.strip(":"))]
             self._reacted[mark] = names[0]
         else:
-            known = self._reacted.pop(mark, "")
-            names = [known] if known else list(_EMOJI.values())
+            reaction = self._reacted.pop(mark, "")
+            names = [reaction] if reaction else list(_EMOJI.values())
         for name in names:
             method = "reactions.add" if emoji else "reactions.remove"
             with self._limit.sending():
@@ -290,7 +290,7 @@ class SlackAdapter(Account):
         return self.state if self.state.name == name else AccountState(self.state.state, name=name)
 
 
-def _place(stored: tuple[_Stored, ...], part: OutboundPart) -> str | None:
+def _stamp_of(stored: tuple[_Stored, ...], part: OutboundPart) -> str | None:
     """Returns the time stamp of the message that a part became; None where it is not there."""
     media = part.more.media
     name = file_upload.file_name(part, media) if media is not None else ""
@@ -312,11 +312,11 @@ def _blocks(text: str, part: OutboundPart) -> list[dict[str, Any]]:
         elements = [
             {
                 "type": "button",
-                "action_id": f"skerry-{number}-{place}",
+                "action_id": f"skerry-{number}-{position}",
                 "text": {"type": "plain_text", "text": button.label[:75]},
                 "value": button.command[:2000],
             }
-            for place, button in enumerate(row[:25])
+            for position, button in enumerate(row[:25])
         ]
         blocks.append({"type": "actions", "elements": elements})
     return blocks

@@ -20,12 +20,12 @@ from skerry.sdk.channels import (
 _MOST_NAME: Final = 80
 
 
-class _Place(Struct, frozen=True):
+class _UploadAddress(Struct, frozen=True):
     upload_url: str = ""
     file_id: str = ""
 
 
-_places = msgspec.json.Decoder(_Place)
+_upload_addresses = msgspec.json.Decoder(_UploadAddress)
 
 
 def file_name(part: OutboundPart, media: OutboundMedia) -> str:
@@ -46,9 +46,11 @@ async def upload(api: WebApi, part: OutboundPart, media: OutboundMedia) -> dict[
     file = await read_file(media)
     name = file_name(part, media)
     try:
-        asked = {"filename": name, "length": str(len(file.data))}
-        place = _places.decode(await api.call_form("files.getUploadURLExternal", asked))
-        await api.put_file(place.upload_url, file.data, media.mime)
+        params = {"filename": name, "length": str(len(file.data))}
+        address = _upload_addresses.decode(
+            await api.call_form("files.getUploadURLExternal", params)
+        )
+        await api.put_file(address.upload_url, file.data, media.mime)
     except msgspec.DecodeError as error:
         raise DeliveryDelayedError(f"Slack gave no address for {name}: {error}") from None
     except PlatformError as error:
@@ -56,7 +58,7 @@ async def upload(api: WebApi, part: OutboundPart, media: OutboundMedia) -> dict[
             raise
         raise DeliveryDelayedError(str(error), error.retry_after) from error
     shared: dict[str, Any] = {
-        "files": [{"id": place.file_id, "title": media.name or name}],
+        "files": [{"id": address.file_id, "title": media.name or name}],
         "channel_id": part.to.peer.id,
     }
     if part.to.thread_id:

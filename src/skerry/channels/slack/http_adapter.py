@@ -26,12 +26,12 @@ WINDOW_SECONDS: Final = 300
 _VERSION: Final = "v0"
 
 
-class _Outer(Struct, frozen=True):
+class _EventBody(Struct, frozen=True):
     type: str = ""
     challenge: str = ""
 
 
-_outer = msgspec.json.Decoder(_Outer)
+_outer = msgspec.json.Decoder(_EventBody)
 
 
 class SlackHttpAdapter(SlackAdapter):
@@ -86,8 +86,8 @@ class SlackHttpAdapter(SlackAdapter):
             return f"its time differs by more than {WINDOW_SECONDS} s"
         signed = f"{_VERSION}:{stamp}:".encode() + post.body
         right = f"{_VERSION}={hmac.new(self._secret, signed, hashlib.sha256).hexdigest()}"
-        given = post.headers.get("x-slack-signature", "")
-        if not hmac.compare_digest(right.encode(), given.encode("utf-8", "replace")):
+        signature = post.headers.get("x-slack-signature", "")
+        if not hmac.compare_digest(right.encode(), signature.encode("utf-8", "replace")):
             return "its signature is wrong"
         return ""
 

@@ -43,7 +43,7 @@ class File(Struct, frozen=True):
     size: int = 0
 
 
-class Event(Struct, frozen=True):
+class SlackEvent(Struct, frozen=True):
     """A message or a change of one."""
 
     type: str = ""
@@ -57,17 +57,17 @@ class Event(Struct, frozen=True):
     thread_ts: str = ""
     parent_user_id: str = ""
     files: tuple[File, ...] = ()
-    message: "Event | None" = None
+    message: "SlackEvent | None" = None
     """The new content, where a message was changed."""
-    previous_message: "Event | None" = None
+    previous_message: "SlackEvent | None" = None
     edited: dict[str, str] | None = None
     deleted_ts: str = ""
 
 
-class Callback(Struct, frozen=True):
+class EventCallback(Struct, frozen=True):
     """The outer part of an event."""
 
-    event: Event = Event()
+    event: SlackEvent = SlackEvent()
     team_id: str = ""
 
 
@@ -85,7 +85,7 @@ class Identified(Struct, frozen=True):
     username: str = ""
 
 
-class Shown(Struct, frozen=True):
+class ButtonMessage(Struct, frozen=True):
     """The message below which a button is."""
 
     ts: str = ""
@@ -99,11 +99,11 @@ class Interaction(Struct, frozen=True):
     user: Identified = Identified()
     channel: Identified = Identified()
     team: Identified = Identified()
-    message: Shown = Shown()
+    message: ButtonMessage = ButtonMessage()
     actions: tuple[Action, ...] = ()
 
 
-class Slash(Struct, frozen=True):
+class SlashCommand(Struct, frozen=True):
     """A slash command that a person gave."""
 
     command: str = ""
@@ -116,17 +116,17 @@ class Slash(Struct, frozen=True):
     trigger_id: str = ""
 
 
-class Profile(Struct, frozen=True):
+class SlackUser(Struct, frozen=True):
     """A person of the workspace."""
 
     real_name: str = ""
     name: str = ""
 
 
-class Described(Struct, frozen=True):
+class UserInfo(Struct, frozen=True):
     """The answer about a person."""
 
-    user: Profile = Profile()
+    user: SlackUser = SlackUser()
 
 
 class Envelope(Struct, frozen=True):
@@ -139,14 +139,14 @@ class Envelope(Struct, frozen=True):
 
 
 envelope = msgspec.json.Decoder(Envelope)
-callback = msgspec.json.Decoder(Callback)
+callback = msgspec.json.Decoder(EventCallback)
 interaction = msgspec.json.Decoder(Interaction)
 me = msgspec.json.Decoder(Me)
-slash = msgspec.json.Decoder(Slash)
-described = msgspec.json.Decoder(Described)
+slash = msgspec.json.Decoder(SlashCommand)
+user_info = msgspec.json.Decoder(UserInfo)
 
 
-def inbound(outer: Callback, account: AccountId, mine: Me, now: int) -> InboundMessage | None:
+def inbound(outer: EventCallback, account: AccountId, mine: Me, now: int) -> InboundMessage | None:
     """Returns the message of an event; None where it is nothing that a person wrote to us.
 
     An `app_mention` repeats a `message` with the same time stamp, so the ledger takes one of them.
@@ -188,21 +188,21 @@ def inbound(outer: Callback, account: AccountId, mine: Me, now: int) -> InboundM
     )
 
 
-def _deleted(event: Event, account: AccountId, now: int) -> InboundMessage | None:
+def _deleted(event: SlackEvent, account: AccountId, now: int) -> InboundMessage | None:
     if not _STAMP.fullmatch(event.deleted_ts):
         return None
-    peer, sender = Peer(_kind(event), event.channel), (event.previous_message or Event()).user
+    peer, sender = Peer(_kind(event), event.channel), (event.previous_message or SlackEvent()).user
     return InboundMessage(CHANNEL, account, peer, sender, "", "", now, deletes=event.deleted_ts)
 
 
-def _kind(event: Event) -> PeerKind:
+def _kind(event: SlackEvent) -> PeerKind:
     """Returns the kind of the conversation; a mention does not name it, but its id does."""
     if not event.channel_type:
         return PeerKind.DIRECT if event.channel.startswith("D") else PeerKind.CHANNEL
     return _KINDS.get(event.channel_type, PeerKind.CHANNEL)
 
 
-def _files(event: Event) -> Iterator[Attachment]:
+def _files(event: SlackEvent) -> Iterator[Attachment]:
     for file in event.files:
         if file.url_private:
             kind = kind_of(file.mimetype)
@@ -233,38 +233,43 @@ def pressed(act: Interaction, account: AccountId, now: int) -> InboundMessage | 
 
 
 def commanded(
-    given: Slash, account: AccountId, names: frozenset[str], now: int
+    slash_command: SlashCommand, account: AccountId, names: frozenset[str], now: int
 ) -> InboundMessage | None:
     """Returns a slash command as a message.
 
     One whose name is a command of the gateway is that command. The text behind any other, such as
     `/skerry`, is a command where its first word is one, else a message.
     """
-    own, text = given.command.removeprefix("/").lower(), given.text.strip()
+    own, text = slash_command.command.removeprefix("/").lower(), slash_command.text.strip()
     if own in names:
         text = f"/{own} {text}".strip()
     elif text.split(maxsplit=1)[:1] and text.split(maxsplit=1)[0].lower() in names:
         text = f"/{text}"
-    if not (text and given.user_id and given.channel_id and given.trigger_id):
+    if not (
+        text and slash_command.user_id and slash_command.channel_id and slash_command.trigger_id
+    ):
         return None
     return InboundMessage(
         CHANNEL,
         account,
-        Peer(_named_kind(given), given.channel_id),
-        given.user_id,
+        Peer(_named_kind(slash_command), slash_command.channel_id),
+        slash_command.user_id,
         text,
-        f"cmd:{given.trigger_id}",
+        f"cmd:{slash_command.trigger_id}",
         now,
-        sender_username=given.user_name,
+        sender_username=slash_command.user_name,
         mentions_me=True,
-        team_id=given.team_id,
+        team_id=slash_command.team_id,
         sent_at=now,
     )
 
 
-def _named_kind(given: Slash) -> PeerKind:
+def _named_kind(slash_command: SlashCommand) -> PeerKind:
     """Returns the kind of the conversation by its name, as events have it in a field."""
-    if given.channel_id.startswith("D") or given.channel_name == "directmessage":
+    if slash_command.channel_id.startswith("D") or slash_command.channel_name == "directmessage":
         return PeerKind.DIRECT
-    is_group = given.channel_name == "privategroup" or given.channel_name.startswith("mpdm-")
+    is_group = (
+        slash_command.channel_name == "privategroup"
+        or slash_command.channel_name.startswith("mpdm-")
+    )
     return PeerKind.GROUP if is_group else PeerKind.CHANNEL

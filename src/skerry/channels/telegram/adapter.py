@@ -105,11 +105,11 @@ class TelegramAdapter(Account):
         # After a failure the first request does not wait, so that the state is soon true.
         is_back = self.state.state is not ConnectionState.CONNECTED
         wait = 0 if is_back else self._settings.poll_seconds
-        if not is_back and self._menu != (shown := self.host.menu()):
-            self._menu = shown
-            await menu.show(self._api, shown, self.host.cursor)
-        asked = {"offset": self._offset, "timeout": wait, "allowed_updates": wire.UPDATES}
-        answer = await self._api.call("getUpdates", asked, wait=wait)
+        if not is_back and self._menu != (current_menu := self.host.menu()):
+            self._menu = current_menu
+            await menu.show(self._api, current_menu, self.host.cursor)
+        params = {"offset": self._offset, "timeout": wait, "allowed_updates": wire.UPDATES}
+        answer = await self._api.call("getUpdates", params, wait=wait)
         self.connected(f"@{self._me.username}")
         return wire.updates.decode(answer)
 
@@ -160,8 +160,8 @@ class TelegramAdapter(Account):
         if self._offset and self.state.state is ConnectionState.CONNECTED:
             with anyio.move_on_after(2, shield=True):
                 try:
-                    asked = {"offset": self._offset, "timeout": 0, "limit": 1}
-                    await self._api.call("getUpdates", asked)
+                    params = {"offset": self._offset, "timeout": 0, "limit": 1}
+                    await self._api.call("getUpdates", params)
                 except PlatformError as error:
                     logger.info("telegram/%s: not confirmed: %s", self.account, error)
 
@@ -186,15 +186,15 @@ class TelegramAdapter(Account):
         poll = part.more.poll
         if poll is None:
             raise DeliveryRefusedError("The part has no poll.")
-        asked: dict[str, Any] = {
+        poll_params: dict[str, Any] = {
             "question": poll.question,
             "options": [{"text": option} for option in poll.options],
             "allows_multiple_answers": poll.most > 1,
             "is_anonymous": False,
         }
         if poll.seconds:
-            asked["open_period"] = poll.seconds
-        return await self._posted("sendPoll", self._addressed(part) | asked)
+            poll_params["open_period"] = poll.seconds
+        return await self._posted("sendPoll", self._addressed(part) | poll_params)
 
     async def _send_file(
         self, part: OutboundPart, media: OutboundMedia, params: dict[str, Any]

@@ -71,8 +71,8 @@ class BotApi:
     ) -> bytes:
         """Sends a file with the parameters; returns as `call`."""
         texts = {
-            key: given if isinstance(given, str) else msgspec.json.encode(given).decode()
-            for key, given in params.items()
+            key: param if isinstance(param, str) else msgspec.json.encode(param).decode()
+            for key, param in params.items()
         }
         url = f"{self._root}/bot{self._token}/{method}"
         form: dict[str, str | FormFile] = {**texts, field: file}

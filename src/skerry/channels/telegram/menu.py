@@ -29,11 +29,11 @@ async def show(api: BotApi, menu: Menu, cursor: Cursor) -> None:
     if digest == last or not (scopes or last):
         return
     present = [str(scope["chat_id"]) for scope, _ in scopes if "chat_id" in scope]
-    gone = [{"type": "chat", "chat_id": int(chat)} for chat in chats if chat not in present]
+    outdated = [{"type": "chat", "chat_id": int(chat)} for chat in chats if chat not in present]
     if not scopes:
-        gone.append({"type": "default"})
+        outdated.append({"type": "default"})
     done = True
-    for scope in gone:
+    for scope in outdated:
         done &= await _call(api, "deleteMyCommands", {"scope": scope})
     for scope, commands in scopes:
         done &= await _call(api, "setMyCommands", {"scope": scope, "commands": commands})

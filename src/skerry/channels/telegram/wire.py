@@ -250,7 +250,9 @@ def _mentions(message: Message) -> Iterator[str]:
 
 def _for_me(text: str, entities: Sequence[Entity], me: User) -> str | None:
     """Returns the text without our name behind its command; None where it is another bot's."""
-    command = next((one for one in entities if one.type == "bot_command" and not one.offset), None)
+    command = next(
+        (entity for entity in entities if entity.type == "bot_command" and not entity.offset), None
+    )
     if command is None:
         return text
     name, _, bot = _piece(text, command).partition("@")

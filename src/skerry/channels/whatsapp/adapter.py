@@ -88,20 +88,20 @@ class WhatsAppAdapter(PostedAccount):
         if not self._is_signed(post):
             return PostAnswer(401, b"the signature is wrong")
         try:
-            values = [one for one in wire.values(post.body) if self._is_mine(one)]
+            values = [value for value in wire.values(post.body) if self._is_mine(value)]
         except msgspec.DecodeError as error:
             # Meta would send it again for days, and it would be no more readable.
             logger.warning("whatsapp/%s: a request is unreadable: %s", self.account, error)
             return PostAnswer()
-        await self.intake.take([one for value in values for one in self._messages(value)])
+        await self.intake.take([message for value in values for message in self._messages(value)])
         settled = [await self._take_statuses(value) for value in values]
         return PostAnswer() if all(settled) else PostAnswer(503, b"send it again")
 
     def _verified(self, post: Post) -> PostAnswer:
         """Answers the question that Meta asks when the address is registered."""
-        wanted = revealed(self._settings.verify_token)
-        given, challenge = post.query.get("hub.verify_token", ""), post.query.get("hub.challenge")
-        is_known = wanted and hmac.compare_digest(given.encode(), wanted.encode())
+        expected = revealed(self._settings.verify_token)
+        token, challenge = post.query.get("hub.verify_token", ""), post.query.get("hub.challenge")
+        is_known = expected and hmac.compare_digest(token.encode(), expected.encode())
         if post.query.get("hub.mode") != "subscribe" or not is_known or not challenge:
             return PostAnswer(403, b"the verify token is wrong")
         return PostAnswer(200, challenge[:_MOST_CHALLENGE].encode())
@@ -109,8 +109,8 @@ class WhatsAppAdapter(PostedAccount):
     def _is_signed(self, post: Post) -> bool:
         key = revealed(self._settings.app_secret).encode()
         made = hmac.new(key, post.body, hashlib.sha256).hexdigest()
-        given = post.headers.get("x-hub-signature-256", "")
-        return bool(key) and hmac.compare_digest(given.encode(), f"sha256={made}".encode())
+        signature = post.headers.get("x-hub-signature-256", "")
+        return bool(key) and hmac.compare_digest(signature.encode(), f"sha256={made}".encode())
 
     def _is_mine(self, value: wire.Value) -> bool:
         number = value.metadata.phone_number_id
@@ -125,21 +125,21 @@ class WhatsAppAdapter(PostedAccount):
         return False
 
     def _messages(self, value: wire.Value) -> list[InboundMessage]:
-        now, taken = self.host.clock.now_ms(), list[InboundMessage]()
+        now, messages = self.host.clock.now_ms(), list[InboundMessage]()
         for raw in value.messages:
             try:
-                one = wire.message.decode(raw)
+                arrived = wire.message.decode(raw)
             except msgspec.DecodeError as error:
                 # A kind that Meta changed must not hold back all others.
                 logger.warning("whatsapp/%s: a message is unreadable: %s", self.account, error)
                 continue
-            if wire.seconds(one) < now // 1000 - OLDEST_SECONDS:
+            if wire.seconds(arrived) < now // 1000 - OLDEST_SECONDS:
                 logger.warning("whatsapp/%s: a message of long ago is not taken", self.account)
                 continue
-            message = wire.inbound(one, value, self.account, now)
+            message = wire.inbound(arrived, value, self.account, now)
             if message is not None:
-                taken.append(message)
-        return taken
+                messages.append(message)
+        return messages
 
     async def _take_statuses(self, value: wire.Value) -> bool:
         """Notes what became of parts; returns whether all could be noted."""
@@ -172,7 +172,7 @@ class WhatsAppAdapter(PostedAccount):
                 content = outbound.worded(part)
             answer = await self._api.post(outbound.addressed(part) | content)
         try:
-            return Receipt(tuple(one.id for one in wire.sent.decode(answer).messages))
+            return Receipt(tuple(message.id for message in wire.sent.decode(answer).messages))
         except msgspec.DecodeError:
             return Receipt(())  # it was accepted; nothing needs its id
 
@@ -195,8 +195,8 @@ class WhatsAppAdapter(PostedAccount):
         message_id = outbound.plain_id(to.message_id)
         if self._limit.is_reached or not message_id:
             return
-        shown = {"status": "read", "message_id": message_id}
-        await self._api.post({**shown, "typing_indicator": {"type": "text"}})
+        read_status = {"status": "read", "message_id": message_id}
+        await self._api.post({**read_status, "typing_indicator": {"type": "text"}})
 
     async def settle(self, part: OutboundPart) -> Settlement:
         """Waits for a report about the part; the API has no way to ask for one."""

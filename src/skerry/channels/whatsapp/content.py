@@ -11,7 +11,7 @@ _MOST_CARDS: Final = 20
 UNSUPPORTED: Final = "[A message of a kind that WhatsApp does not pass on to apps.]"
 
 
-class Text(Struct, frozen=True):
+class TextBody(Struct, frozen=True):
     """Words."""
 
     body: str = ""
@@ -61,8 +61,8 @@ class Card(Struct, frozen=True):
         """Returns it on one line."""
         numbers = [phone.phone or phone.wa_id or "" for phone in self.phones]
         details = [*numbers, *(mail.email or "" for mail in self.emails)]
-        shown = ", ".join(detail for detail in details if detail)
-        return f"[Contact: {self.name.formatted_name}{': ' if shown else ''}{shown}]"
+        details_text = ", ".join(detail for detail in details if detail)
+        return f"[Contact: {self.name.formatted_name}{': ' if details_text else ''}{details_text}]"
 
 
 class Choice(Struct, frozen=True):
@@ -97,11 +97,11 @@ class Order(Struct, frozen=True):
     product_items: tuple[_Item, ...] = ()
 
 
-class Content(Struct, frozen=True):
+class MessageContent(Struct, frozen=True):
     """Words or file of a message; `type` names the field that has them."""
 
     type: str = ""
-    text: Text | None = None
+    text: TextBody | None = None
     image: File | None = None
     audio: File | None = None
     video: File | None = None
@@ -132,7 +132,7 @@ class Content(Struct, frozen=True):
             case "button":
                 text = self.button.text if self.button else ""
             case "location":
-                text = _place(self.location) if self.location else ""
+                text = _location_text(self.location) if self.location else ""
             case "contacts":
                 text = "\n".join(card.text for card in self.contacts[:_MOST_CARDS])
             case "order":
@@ -174,7 +174,7 @@ _KINDS: Final = {
 }
 
 
-def _place(location: Location) -> str:
+def _location_text(location: Location) -> str:
     named = ", ".join(part for part in (location.name, location.address) if part)
     point = f"{location.latitude:.6f}, {location.longitude:.6f}"
     return f"[Location: {named} ({point})]" if named else f"[Location: {point}]"

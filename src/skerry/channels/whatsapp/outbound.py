@@ -79,11 +79,11 @@ def shaped(text: str, most: int) -> str:
 def _choices(buttons: list[Button]) -> dict[str, Any]:
     if len(buttons) <= _MOST_BUTTONS:
         replies = [
-            {"type": "reply", "reply": {"id": one.command, "title": one.label[:_MOST_TITLE]}}
-            for one in buttons
+            {"type": "reply", "reply": {"id": button.command, "title": button.label[:_MOST_TITLE]}}
+            for button in buttons
         ]
         return {"type": "button", "action": {"buttons": replies}}
-    rows = [{"id": one.command, "title": one.label[:_MOST_ROW_TITLE]} for one in buttons]
+    rows = [{"id": button.command, "title": button.label[:_MOST_ROW_TITLE]} for button in buttons]
     return {
         "type": "list",
         "action": {"button": "Choose", "sections": [{"title": "Choices", "rows": rows}]},

@@ -7,14 +7,14 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from skerry.channels.whatsapp.api import Failure
-from skerry.channels.whatsapp.content import Content
+from skerry.channels.whatsapp.content import MessageContent
 from skerry.sdk.channels import AccountId, ChannelId, InboundMessage, Peer, PeerKind, Quoted
 
 CHANNEL: Final = ChannelId("whatsapp")
 _MOST_NAME: Final = 256
 
 
-class Profile(Struct, frozen=True):
+class ContactProfile(Struct, frozen=True):
     """Names that a person chose."""
 
     name: str = ""
@@ -26,7 +26,7 @@ class Contact(Struct, frozen=True):
 
     wa_id: str = ""
     user_id: str = ""
-    profile: Profile = Profile()
+    profile: ContactProfile = ContactProfile()
 
 
 class Context(Struct, frozen=True):
@@ -42,10 +42,10 @@ class Edit(Struct, frozen=True):
     """A message that replaces another."""
 
     original_message_id: str = ""
-    message: Content = Content()
+    message: MessageContent = MessageContent()
 
 
-class Message(Content, frozen=True):
+class Message(MessageContent, frozen=True):
     """A message as it arrives."""
 
     id: str = ""
@@ -57,7 +57,7 @@ class Message(Content, frozen=True):
     edit: Edit | None = None
 
 
-class Status(Struct, frozen=True):
+class MessageStatus(Struct, frozen=True):
     """Something that became of a message of ours."""
 
     id: str = ""
@@ -66,7 +66,7 @@ class Status(Struct, frozen=True):
     errors: tuple[Failure, ...] = ()
 
 
-class Metadata(Struct, frozen=True):
+class NumberMetadata(Struct, frozen=True):
     """The number that an event is about."""
 
     display_phone_number: str = ""
@@ -76,7 +76,7 @@ class Metadata(Struct, frozen=True):
 class Value(Struct, frozen=True):
     """Messages and statuses of one number."""
 
-    metadata: Metadata = Metadata()
+    metadata: NumberMetadata = NumberMetadata()
     contacts: tuple[Contact, ...] = ()
     messages: tuple[Raw, ...] = ()
     statuses: tuple[Raw, ...] = ()
@@ -89,17 +89,17 @@ class Change(Struct, frozen=True):
     value: Raw = Raw(b"{}")
 
 
-class Entry(Struct, frozen=True):
+class WebhookEntry(Struct, frozen=True):
     """Changes of one business account."""
 
     changes: tuple[Change, ...] = ()
 
 
-class Event(Struct, frozen=True):
+class WebhookEvent(Struct, frozen=True):
     """The body of a request."""
 
     object: str = ""
-    entry: tuple[Entry, ...] = ()
+    entry: tuple[WebhookEntry, ...] = ()
 
 
 class Number(Struct, frozen=True):
@@ -113,7 +113,7 @@ class _Identified(Struct, frozen=True):
     id: str = ""
 
 
-class Sent(Struct, frozen=True):
+class SentMessages(Struct, frozen=True):
     """The answer about a message that was accepted."""
 
     messages: tuple[_Identified, ...] = ()
@@ -126,12 +126,12 @@ class Media(Struct, frozen=True):
     url: str = ""
 
 
-event = msgspec.json.Decoder(Event)
+event = msgspec.json.Decoder(WebhookEvent)
 value = msgspec.json.Decoder(Value)
 message = msgspec.json.Decoder(Message)
-status = msgspec.json.Decoder(Status)
+status = msgspec.json.Decoder(MessageStatus)
 number = msgspec.json.Decoder(Number)
-sent = msgspec.json.Decoder(Sent)
+sent = msgspec.json.Decoder(SentMessages)
 media = msgspec.json.Decoder(Media)
 
 
@@ -147,39 +147,43 @@ def values(body: bytes) -> Iterator[Value]:
                 yield value.decode(change.value)
 
 
-def inbound(one: Message, around: Value, account: AccountId, now: int) -> InboundMessage | None:
+def inbound(
+    received: Message, around: Value, account: AccountId, now: int
+) -> InboundMessage | None:
     """Returns the message of an event; None where it is nothing that a person wrote to us."""
-    content: Content = one.edit.message if one.edit is not None else one
-    sender = address(one.from_, one.from_user_id)
+    content: MessageContent = received.edit.message if received.edit is not None else received
+    sender = address(received.from_, received.from_user_id)
     text, files = content.words(), content.files()
-    if not one.id or not sender or not (text or files):
+    if not received.id or not sender or not (text or files):
         return None
-    person = _person(one, around)
-    group = one.group_id
+    person = _person(received, around)
+    group = received.group_id
     peer = Peer(PeerKind.GROUP, group) if group else Peer(PeerKind.DIRECT, sender)
-    edited = one.edit is not None
+    edited = received.edit is not None
     return InboundMessage(
         CHANNEL,
         account,
         peer,
         sender,
         text,
-        f"{one.edit.original_message_id}:{one.id}" if one.edit is not None else one.id,
+        f"{received.edit.original_message_id}:{received.id}"
+        if received.edit is not None
+        else received.id,
         now,
         sender_name=person.profile.name[:_MOST_NAME],
         sender_username=person.profile.username[:_MOST_NAME],
         mentions_me=bool(content.pressed),
-        reply=_quoted(one.context, around.metadata),
+        reply=_quoted(received.context, around.metadata),
         attachments=files,
         edited=edited,
-        forwarded=one.context.forwarded or one.context.frequently_forwarded,
-        sent_at=seconds(one) * 1000,
+        forwarded=received.context.forwarded or received.context.frequently_forwarded,
+        sent_at=seconds(received) * 1000,
     )
 
 
-def seconds(one: Message) -> int:
+def seconds(received: Message) -> int:
     """Returns the time at which a message was sent, in seconds since 1970; 0 where none is said."""
-    stamp = one.timestamp
+    stamp = received.timestamp
     return int(stamp) if stamp.isdecimal() and len(stamp) <= 12 else 0  # noqa: PLR2004 - until the year 33658
 
 
@@ -188,16 +192,16 @@ def address(number: str, user_id: str = "") -> str:
     return f"+{number}" if number.isascii() and number.isdecimal() else user_id
 
 
-def _person(one: Message, around: Value) -> Contact:
+def _person(received: Message, around: Value) -> Contact:
     for contact in around.contacts:
-        if (one.from_ and contact.wa_id == one.from_) or (
-            one.from_user_id and contact.user_id == one.from_user_id
+        if (received.from_ and contact.wa_id == received.from_) or (
+            received.from_user_id and contact.user_id == received.from_user_id
         ):
             return contact
     return Contact()
 
 
-def _quoted(context: Context, mine: Metadata) -> Quoted | None:
+def _quoted(context: Context, mine: NumberMetadata) -> Quoted | None:
     if not context.id:
         return None
     own = "".join(char for char in mine.display_phone_number if char.isdecimal())

@@ -95,7 +95,7 @@ async def test_a_stranger_is_written_to_by_the_number_of_the_person() -> None:
         assert server.texts("800") == ["one", "two"]
         assert server.calls.count("POST /users/@me/channels") == 1
         nobody = ReplyTo(TO.channel, TO.account, Peer(PeerKind.DIRECT, "ada"), "")
-        with pytest.raises(DeliveryRefusedError, match="'ada' is no person"):
+        with pytest.raises(DeliveryRefusedError, match="'ada' is not a Discord person"):
             await adapter.send(part("x", to=nobody))
 
 
@@ -199,7 +199,7 @@ async def test_edits_and_reactions() -> None:
     async with DiscordServer() as server:
         with pytest.raises(DeliveryRefusedError):
             await opened(server).edit(TO, "4711", "x")
-        with pytest.raises(DeliveryRefusedError, match="is no message"):
+        with pytest.raises(DeliveryRefusedError, match="is not an id"):
             await opened(server).edit(TO, "../1", "x")
         with pytest.raises(DeliveryRefusedError, match="Unknown Message"):
             await opened(server).react(TO, "👀")

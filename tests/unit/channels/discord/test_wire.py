@@ -13,17 +13,17 @@ from skerry.testing import discord_objects as objects
 from skerry.testing.discord_objects import BOT, GUILD, ROOM, THREAD
 
 ME = wire.User(BOT, "house")
-DIRECT = wire.Conversation("700", wire.DIRECT)
+DIRECT = wire.DiscordChannel("700", wire.DIRECT)
 
 
-def read(where: wire.Conversation = DIRECT, content: str = "x", **more: Any) -> InboundMessage:
+def read(where: wire.DiscordChannel = DIRECT, content: str = "x", **more: Any) -> InboundMessage:
     message = reading(where, content, **more)
     assert message is not None
     return message
 
 
 def reading(
-    where: wire.Conversation = DIRECT, content: str = "x", **more: Any
+    where: wire.DiscordChannel = DIRECT, content: str = "x", **more: Any
 ) -> InboundMessage | None:
     ada = objects.person("7", "Ada")
     given = objects.message(objects.snowflake(1), where.id, ada, content) | more
@@ -31,7 +31,7 @@ def reading(
     return wire.inbound(decoded, where, AccountId("default"), ME, 5)
 
 
-def place(number: str) -> wire.Conversation:
+def place(number: str) -> wire.DiscordChannel:
     given = objects.channel(number, {"7": "Ada"})
     return wire.conversation.decode(msgspec.json.encode(given))
 

@@ -13,7 +13,7 @@ import pytest
 from skerry.channels.email import adapter as module
 from skerry.channels.email import wire
 from skerry.channels.email.adapter import EmailAdapter, open_account
-from skerry.channels.email.compose import Author, part_id
+from skerry.channels.email.compose import Mailbox, part_id
 from skerry.channels.email.config import EmailAccount, Security
 from skerry.infra.backoff import Backoff
 from skerry.infra.clock import SystemClock
@@ -147,7 +147,7 @@ async def test_a_mail_that_breaks_the_reading_holds_back_no_other(
 ) -> None:
     read = wire.read_head
 
-    def broken(data: bytes) -> wire.Head:
+    def broken(data: bytes) -> wire.MailHead:
         if b"hostile" in data:
             raise RecursionError
         return read(data)
@@ -242,7 +242,7 @@ async def test_a_mail_goes_out_also_where_no_copy_can_be_stored() -> None:
     async with MailServer() as server:
         server.planned.append(("imap APPEND", "TAG NO the folder is full"))
         receipt = await opened(server).send(part("hello"))
-        assert receipt.platform_ids == (part_id(part("hello"), Author(ADDRESS)),)
+        assert receipt.platform_ids == (part_id(part("hello"), Mailbox(ADDRESS)),)
         assert (len(server.delivered), server.sent) == (1, [])
 
 

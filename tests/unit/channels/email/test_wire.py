@@ -11,7 +11,7 @@ from skerry.model.inbound import AttachmentKind
 OWN = "house@agents.example"
 
 
-def head(*lines: str) -> wire.Head:
+def head(*lines: str) -> wire.MailHead:
     return wire.read_head("\r\n".join([*lines, "", ""]).encode())
 
 

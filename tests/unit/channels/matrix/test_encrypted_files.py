@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry.channels.matrix import encrypted_files
-from skerry.channels.matrix.wire import Event, Members, Room, inbound
+from skerry.channels.matrix.wire import Members, Room, RoomEvent, inbound
 from skerry.model.ids import AccountId
 
 ADDRESS = "mxc://local/abc"
@@ -72,7 +72,7 @@ def test_a_message_with_an_encrypted_file_names_it() -> None:
     info = {"mimetype": "text/plain", "size": 5}
     content = {"msgtype": "m.file", "body": "a.txt", "info": info, "file": file}
     room = Room("!r:local", msgspec.convert({"joined": {"@me:l": {}, "@a:l": {}}}, Members))
-    event = Event("m.room.message", "@a:l", "$e", 5, content)
+    event = RoomEvent("m.room.message", "@a:l", "$e", 5, content)
     message = inbound(event, room, AccountId("default"), "@me:l", 9, None)
     assert message is not None
     (attachment,) = message.attachments

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from skerry.channels.matrix.undecrypted import GRACE_MS, KEPT_MS, QUIET_MS, Unread
+from skerry.channels.matrix.undecrypted import GRACE_MS, KEPT_MS, QUIET_MS, UndecryptedEvents
 from skerry.model.ids import AccountId
 from skerry.sdk.channel_host import MemoryVault
 from skerry.testing.clock import FakeClock
@@ -23,7 +23,7 @@ class Desk:
 
     def begin(self) -> None:
         """Begins a new process."""
-        self.unread = Unread(AccountId("default"), self.vault, self.machine, self.clock)
+        self.unread = UndecryptedEvents(AccountId("default"), self.vault, self.machine, self.clock)
 
     async def tell(self) -> list[tuple[str, str]]:
         """Returns the rooms that are told now, each with the event."""

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from skerry.channels.matrix.markup import rendered
 from skerry.channels.matrix.wire import (
-    Event,
     Members,
     Room,
+    RoomEvent,
     inbound,
     quoted,
     read_event,
@@ -28,8 +28,10 @@ DIRECT = Room(
 GROUP = Room("!g:local", msgspec.convert({"joined": {ME: {}, ALICE: {}, BOB: {}}}, Members), "Crew")
 
 
-def message(content: dict[str, Any], sender: str = ALICE, kind: str = "m.room.message") -> Event:
-    return Event(kind, sender, "$e", 5, content)
+def message(
+    content: dict[str, Any], sender: str = ALICE, kind: str = "m.room.message"
+) -> RoomEvent:
+    return RoomEvent(kind, sender, "$e", 5, content)
 
 
 def taken(
@@ -59,7 +61,7 @@ def test_a_room_of_two_is_a_direct_chat_and_one_of_three_a_group() -> None:
 def test_a_redaction_names_the_message_that_is_gone() -> None:
     old: dict[str, Any] = {"redacts": "$old"}
     for content, redacts in ((old, ""), ({}, "$old")):
-        redaction = Event("m.room.redaction", ALICE, "$r", 5, content, redacts=redacts)
+        redaction = RoomEvent("m.room.redaction", ALICE, "$r", 5, content, redacts=redacts)
         gone = withdrawn(redaction, DIRECT, AccountId("default"), 9)
         assert gone is not None
         assert (gone.deletes, gone.text, gone.peer) == ("$old", "", DIRECT.peer)

@@ -11,7 +11,7 @@ import pytest
 
 from skerry.channels.signal import wire
 from skerry.channels.signal.adapter import SignalAdapter
-from skerry.channels.signal.markup import REST, styled
+from skerry.channels.signal.markup import BRIDGE_MARKUP, styled
 from skerry.infra.backoff import Backoff
 from skerry.model.errors import DeliveryRefusedError, StateError
 from skerry.model.ids import AccountId, RunId
@@ -177,7 +177,7 @@ def test_markdown_becomes_ranges_in_code_units_of_utf16() -> None:
 
 
 def test_markdown_becomes_the_markup_of_the_bridge() -> None:
-    assert REST.render("**b** *i* ~~s~~ `c*d` a*b | ~ <https://x.example/~a>") == (
+    assert BRIDGE_MARKUP.render("**b** *i* ~~s~~ `c*d` a*b | ~ <https://x.example/~a>") == (
         "**b** *i* ~s~ `c\\*d` a\\*b \\| \\~ https://x.example/\\~a"
     )
 

@@ -34,7 +34,7 @@ class _Queried(Struct, frozen=True):
     master_keys: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
-class Identity:
+class CrossSigning:
     """The cross-signing keys of one user."""
 
     def __init__(self, api: MatrixApi, user: str, key: bytes) -> None:
@@ -55,15 +55,15 @@ class Identity:
 
     async def _sign(self, device: str) -> bool:
         answer = await self._api.post(f"{CLIENT}/keys/query", {"device_keys": {self._user: []}})
-        found = msgspec.json.decode(answer, type=_Queried)
-        master = found.master_keys.get(self._user)
+        keys = msgspec.json.decode(answer, type=_Queried)
+        master = keys.master_keys.get(self._user)
         if master is None:
             await self._upload()
         elif _public(self._keys["master"]) not in dict(master.get("keys", {})).values():
             reason = "the account has an identity whose keys are elsewhere"
             logger.warning(_NOT_SIGNED, device, self._user, reason, self._user)
             return False
-        content = found.device_keys[self._user][device]
+        content = keys.device_keys[self._user][device]
         if f"ed25519:{_public(self._keys['self_signing'])}" in content["signatures"][self._user]:
             return True
         signed = self._signed(content, "self_signing")

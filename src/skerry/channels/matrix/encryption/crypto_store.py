@@ -49,7 +49,7 @@ class OlmSessions(Struct, frozen=True):
     sessions: tuple[OlmSession, ...] = ()
 
 
-class Peer(Struct, frozen=True):
+class PeerDevice(Struct, frozen=True):
     """A device of somebody: its keys are those that were seen first."""
 
     curve: str
@@ -61,10 +61,10 @@ class Peer(Struct, frozen=True):
 class Person(Struct, frozen=True):
     """The devices of a user by their ids."""
 
-    devices: dict[str, Peer] = field(default_factory=dict)
+    devices: dict[str, PeerDevice] = field(default_factory=dict)
 
 
-class Inbound(Struct, frozen=True):
+class InboundSession(Struct, frozen=True):
     """A session of a room, with which one device encrypts its messages."""
 
     pickle: str
@@ -75,7 +75,7 @@ class Inbound(Struct, frozen=True):
     """Events by their place in the session: each place has one."""
 
 
-class Outbound(Struct, frozen=True):
+class OutboundSession(Struct, frozen=True):
     """The session with which messages to a room are encrypted."""
 
     pickle: str
@@ -90,7 +90,7 @@ def inbound_of(sender: str) -> str:
     return f"{INBOUND} {sender}"
 
 
-class Records:
+class CryptoStore:
     """The records of one account."""
 
     def __init__(self, vault: Vault) -> None:
@@ -109,8 +109,10 @@ class Records:
 
     async def write(self, records: Sequence[tuple[str, str, Struct]]) -> None:
         """Writes records in one COMMIT."""
-        kept = [Kept(kind, name, msgspec.json.encode(record)) for kind, name, record in records]
-        if kept:
-            bases = {one.kind: one.kind.partition(" ")[0] for one in kept}
+        vault_records = [
+            Kept(kind, name, msgspec.json.encode(record)) for kind, name, record in records
+        ]
+        if vault_records:
+            bases = {record.kind: record.kind.partition(" ")[0] for record in vault_records}
             most = {kind: MOST[base] for kind, base in bases.items() if base in MOST}
-            await self.vault.write(kept, most)
+            await self.vault.write(vault_records, most)

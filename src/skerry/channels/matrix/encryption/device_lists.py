@@ -10,7 +10,13 @@ from msgspec.structs import replace
 from vodozemac import Curve25519PublicKey
 
 from skerry.channels.matrix.api import CLIENT, MatrixApi
-from skerry.channels.matrix.encryption.crypto_store import MOST, PEOPLE, Peer, Person, Records
+from skerry.channels.matrix.encryption.crypto_store import (
+    MOST,
+    PEOPLE,
+    CryptoStore,
+    PeerDevice,
+    Person,
+)
 from skerry.channels.matrix.encryption.own_keys import MEGOLM_V1
 from skerry.channels.matrix.encryption.signing import is_signed
 
@@ -35,15 +41,15 @@ class _Answer(Struct, frozen=True):
     failures: dict[str, Any] = field(default_factory=dict)
 
 
-class People:
+class DeviceLists:
     """The devices of those in rooms with the account.
 
     The list of a user is asked for when it is first needed in this process, and again after the
     homeserver said that it changed.
     """
 
-    def __init__(self, records: Records, api: MatrixApi) -> None:
-        self._records = records
+    def __init__(self, store: CryptoStore, api: MatrixApi) -> None:
+        self._store = store
         self._api = api
         self._current: set[str] = set()
         self._known: dict[str, Person] = {}
@@ -60,16 +66,16 @@ class People:
             PlatformError: it cannot be asked.
         """
         users = list(users)
-        wanted = [user for user in users if user not in self._current]
-        for start in range(0, len(wanted), _AT_ONCE):
-            await self._ask(wanted[start : start + _AT_ONCE])
-        return {user: await self.known(user) for user in users}
+        outdated = [user for user in users if user not in self._current]
+        for start in range(0, len(outdated), _AT_ONCE):
+            await self._ask(outdated[start : start + _AT_ONCE])
+        return {user: await self.devices_of(user) for user in users}
 
-    async def known(self, user: str) -> Person:
+    async def devices_of(self, user: str) -> Person:
         """Returns the devices of a user that are known already."""
         person = self._known.get(user)
         if person is None:
-            person = await self._records.read(PEOPLE, user, Person) or Person()
+            person = await self._store.read(PEOPLE, user, Person) or Person()
             self._keep(user, person)
         return person
 
@@ -92,11 +98,11 @@ class People:
             if user.partition(":")[2] in answered.failures:
                 self._current.discard(user)  # its server is away: what is known is used
                 continue
-            before = await self.known(user)
+            before = await self.devices_of(user)
             after = _merged(user, before, answered.device_keys.get(user, {}))
             if after != before:
                 changed.append((PEOPLE, user, after))
-        await self._records.write(changed)
+        await self._store.write(changed)
         for _, user, person in changed:
             self._keep(user, person)
 
@@ -120,16 +126,16 @@ def _merged(user: str, before: Person, listed: Mapping[str, Mapping[str, Any]]) 
     return Person(_fewer(devices))
 
 
-def _fewer(devices: dict[str, Peer]) -> dict[str, Peer]:
+def _fewer(devices: dict[str, PeerDevice]) -> dict[str, PeerDevice]:
     """Returns the devices, without those that have been gone for longest where there are many."""
-    gone = [name for name, peer in devices.items() if peer.gone]
+    unlisted = [name for name, peer in devices.items() if peer.gone]
     spare = max(len(devices) - _MOST_DEVICES, 0)
-    dropped = {*gone[:spare]}
-    kept = [(name, peer) for name, peer in devices.items() if name not in dropped]
-    return dict(kept[:_MOST_DEVICES])
+    dropped = {*unlisted[:spare]}
+    remaining = [(name, peer) for name, peer in devices.items() if name not in dropped]
+    return dict(remaining[:_MOST_DEVICES])
 
 
-def _checked(user: str, name: str, content: Mapping[str, Any]) -> Peer | None:
+def _checked(user: str, name: str, content: Mapping[str, Any]) -> PeerDevice | None:
     """Returns a device whose keys it signed itself; None for another."""
     try:
         keys = msgspec.convert(content, _Keys)
@@ -142,4 +148,4 @@ def _checked(user: str, name: str, content: Mapping[str, Any]) -> Peer | None:
     if not is_own or not can or not is_signed(content, user, name, ed):
         logger.warning("matrix: the device %s of %s has no valid keys", name, user)
         return None
-    return Peer(curve, ed)
+    return PeerDevice(curve, ed)

@@ -10,17 +10,23 @@ from msgspec import Raw, Struct
 
 from skerry.channels.matrix import wire
 from skerry.channels.matrix.api import MatrixApi
-from skerry.channels.matrix.crypto import LockedError, SealedError
-from skerry.channels.matrix.encryption.crypto_store import RECEIVED, Person, Records
-from skerry.channels.matrix.encryption.device_lists import People
+from skerry.channels.matrix.crypto import EncryptionError, MissingRoomKeyError
+from skerry.channels.matrix.encryption.crypto_store import RECEIVED, CryptoStore, Person
+from skerry.channels.matrix.encryption.device_lists import DeviceLists
 from skerry.channels.matrix.encryption.megolm import (
+    EncryptedRoomEvent,
     Megolm,
     MissingKeyError,
     RoomEncryption,
-    SealedRoomEvent,
     UndecryptableError,
 )
-from skerry.channels.matrix.encryption.olm import ENCRYPTED, Olm, OlmError, Payload, Sealed
+from skerry.channels.matrix.encryption.olm import (
+    ENCRYPTED,
+    EncryptedToDevice,
+    Olm,
+    OlmError,
+    OlmPayload,
+)
 from skerry.channels.matrix.encryption.own_keys import KeysLostError, OwnKeys
 from skerry.infra.clock import Clock
 from skerry.infra.untrusted_json import UNREADABLE
@@ -48,18 +54,18 @@ class _Received(Struct, frozen=True):
     """Mark that a message between devices was taken."""
 
 
-class Machine:
-    """Implements `sealing.Sealing` with the keys of a device."""
+class CryptoMachine:
+    """Implements `crypto.Crypto` with the keys of a device."""
 
     def __init__(self, vault: Vault, api: MatrixApi, clock: Clock) -> None:
         self.problem = ""
         self.remedy = ""
-        self._records = Records(vault)
+        self._store = CryptoStore(vault)
         self._clock = clock
-        self._own = OwnKeys(self._records, api)
-        self._people = People(self._records, api)
-        self._olm = Olm(self._records, self._own, api, clock)
-        self._megolm = Megolm(self._records, self._own, self._olm, clock)
+        self._own = OwnKeys(self._store, api)
+        self._device_lists = DeviceLists(self._store, api)
+        self._olm = Olm(self._store, self._own, api, clock)
+        self._megolm = Megolm(self._store, self._own, self._olm, clock)
         self._anew: dict[str, int] = {}
 
     @property
@@ -89,7 +95,7 @@ class Machine:
             self.remedy = "Log the account in, and set `accessToken` to that token."
             return
         try:
-            async with self._records.lock:
+            async with self._store.lock:
                 await self._own.open(user, device)
         except KeysLostError as error:
             self.problem = f"Encrypted rooms are neither read nor written: {error}."
@@ -103,29 +109,29 @@ class Machine:
         """
         if self.problem:
             return frozenset()
-        self._people.outdate(synced.device_lists.changed)
+        self._device_lists.outdate(synced.device_lists.changed)
         events = [event for raw in synced.to_device.events if (event := _decoded(raw)) is not None]
         for sender, sealed, _ in events:
-            if not _has(await self._people.known(sender), sealed.sender_key):
-                self._people.outdate([sender])
+            if not _has(await self._device_lists.devices_of(sender), sealed.sender_key):
+                self._device_lists.outdate([sender])
         if events:
-            await self._people.get({sender for sender, _, _ in events})
+            await self._device_lists.get({sender for sender, _, _ in events})
         arrived = [await self._take_event(*event) for event in events]
         counts = synced.device_one_time_keys_count
         await self._own.replenish(counts, synced.device_unused_fallback_key_types)
         return frozenset(session for session in arrived if session)
 
-    async def _take_event(self, sender: str, sealed: Sealed, digest: str) -> str:
+    async def _take_event(self, sender: str, sealed: EncryptedToDevice, digest: str) -> str:
         """Keeps what a message between devices brings; returns the id of a session, or nothing."""
-        async with self._records.lock:
-            if await self._records.vault.read(RECEIVED, digest):
+        async with self._store.lock:
+            if await self._store.vault.read(RECEIVED, digest):
                 return ""
             try:
                 payload, records = await self._olm.decrypt(sender, sealed)
                 await self._check(payload, sealed.sender_key)
             except OlmError as error:
                 logger.warning("matrix: a message of a device of %s: %s", sender, error)
-                await self._records.write([(RECEIVED, digest, _Received())])
+                await self._store.write([(RECEIVED, digest, _Received())])
                 await self._begin_anew(sender, sealed.sender_key)
                 return ""
             session_id = ""
@@ -134,12 +140,12 @@ class Machine:
                 if key is not None:
                     session_id, record = key
                     records.append(record)
-            await self._records.write([*records, (RECEIVED, digest, _Received())])
+            await self._store.write([*records, (RECEIVED, digest, _Received())])
             return session_id
 
-    async def _check(self, payload: Payload, sender_key: str) -> None:
+    async def _check(self, payload: OlmPayload, sender_key: str) -> None:
         """Refuses what was encrypted by no device that the homeserver ever listed of the sender."""
-        person = await self._people.known(payload.sender)
+        person = await self._device_lists.devices_of(payload.sender)
         for peer in person.devices.values():
             if peer.curve == sender_key and peer.ed == payload.keys.get("ed25519"):
                 return
@@ -150,7 +156,7 @@ class Machine:
         now = self._clock.now_ms()
         if now - self._anew.get(sender_key, 0) < _ANEW_MS:
             return
-        person = await self._people.known(sender)
+        person = await self._device_lists.devices_of(sender)
         targets = [
             (sender, device, peer)
             for device, peer in person.devices.items()
@@ -164,13 +170,15 @@ class Machine:
         try:
             await self._olm.begin(targets, anew=True)
             messages, records = await self._olm.encrypt(targets, "m.dummy", {})
-            await self._records.write(records)
+            await self._store.write(records)
             if messages:
                 await self._olm.send(messages)
         except PlatformError as error:
             logger.warning("matrix: no new session with a device of %s: %s", sender, error)
 
-    async def decrypt(self, room_id: str, event: wire.Event, *, note: bool = True) -> wire.Event:
+    async def decrypt(
+        self, room_id: str, event: wire.RoomEvent, *, note: bool = True
+    ) -> wire.RoomEvent:
         """Returns the event that an encrypted one has inside.
 
         Raises:
@@ -178,19 +186,19 @@ class Machine:
             SealedError: it cannot be decrypted.
         """
         if self.problem:
-            raise SealedError(self.problem)
+            raise EncryptionError(self.problem)
         try:
-            sealed = msgspec.convert(event.content, SealedRoomEvent)
-            async with self._records.lock:
+            sealed = msgspec.convert(event.content, EncryptedRoomEvent)
+            async with self._store.lock:
                 opened = await self._megolm.decrypt(
                     room_id, event.sender, event.event_id, sealed, note=note
                 )
         except msgspec.ValidationError as error:
-            raise SealedError(f"it has another form: {error}") from None
+            raise EncryptionError(f"it has another form: {error}") from None
         except MissingKeyError as error:
-            raise LockedError(str(error), _session_id(event)) from None
+            raise MissingRoomKeyError(str(error), _session_id(event)) from None
         except UndecryptableError as error:
-            raise SealedError(str(error)) from None
+            raise EncryptionError(str(error)) from None
         content = opened.content
         if "m.relates_to" not in content and "m.relates_to" in event.content:
             content = {**content, "m.relates_to": event.content["m.relates_to"]}
@@ -211,10 +219,10 @@ class Machine:
             SealedError: the account cannot encrypt.
         """
         if self.problem:
-            raise SealedError(f"{self.problem} {self.remedy}")
+            raise EncryptionError(f"{self.problem} {self.remedy}")
         encryption = _encryption(state)
-        people = await self._people.get(members)
-        async with self._records.lock:
+        people = await self._device_lists.get(members)
+        async with self._store.lock:
             return await self._megolm.encrypt(room_id, people, encryption, kind, content)
 
 
@@ -228,22 +236,22 @@ def _encryption(state: Mapping[str, Any]) -> RoomEncryption:
     except msgspec.ValidationError:
         encryption = RoomEncryption(str(state.get("algorithm")))
     if encryption.algorithm != "m.megolm.v1.aes-sha2":
-        raise SealedError(f"The room's encryption {encryption.algorithm[:64]!r} is unknown.")
+        raise EncryptionError(f"The room's encryption {encryption.algorithm[:64]!r} is unknown.")
     return encryption
 
 
-def _session_id(event: wire.Event) -> str:
+def _session_id(event: wire.RoomEvent) -> str:
     session_id = event.content.get("session_id")
     return session_id if isinstance(session_id, str) else ""
 
 
-def _decoded(raw: Raw) -> tuple[str, Sealed, str] | None:
+def _decoded(raw: Raw) -> tuple[str, EncryptedToDevice, str] | None:
     """Returns sender, content and digest of an encrypted message between devices."""
     try:
         event = msgspec.json.decode(raw, type=_ToDevice)
         if event.type != ENCRYPTED:
             return None
-        sealed = msgspec.json.decode(event.content, type=Sealed)
+        sealed = msgspec.json.decode(event.content, type=EncryptedToDevice)
     except UNREADABLE as error:
         logger.warning("matrix: a message between devices is malformed: %s", error)
         return None

@@ -11,13 +11,13 @@ from vodozemac import GroupSession, InboundGroupSession, MegolmMessage, SessionK
 
 from skerry.channels.matrix.encryption.crypto_store import (
     OUTBOUND,
-    Inbound,
-    Outbound,
+    CryptoStore,
+    InboundSession,
+    OutboundSession,
     Person,
-    Records,
     inbound_of,
 )
-from skerry.channels.matrix.encryption.olm import Olm, Payload, Target
+from skerry.channels.matrix.encryption.olm import Olm, OlmPayload, Target
 from skerry.channels.matrix.encryption.own_keys import MEGOLM_V1, OwnKeys
 from skerry.infra.clock import Clock
 from skerry.infra.untrusted_json import DEEPEST, UNREADABLE, is_deep
@@ -35,7 +35,7 @@ _MOST_SEEN: Final = 2_000
 _MOST_ROOM_ID: Final = 255
 
 
-class SealedRoomEvent(Struct, frozen=True):
+class EncryptedRoomEvent(Struct, frozen=True):
     """Content of an encrypted event of a room."""
 
     algorithm: str = ""
@@ -51,7 +51,7 @@ class RoomEncryption(Struct, frozen=True):
     rotation_period_msgs: int = MOST_MESSAGES
 
 
-class Opened(Struct, frozen=True):
+class DecryptedEvent(Struct, frozen=True):
     """A decrypted event of a room."""
 
     type: str
@@ -77,8 +77,8 @@ class UndecryptableError(Exception):
 class Megolm:
     """Sessions of rooms. Every method is called under the lock of the records."""
 
-    def __init__(self, records: Records, own: OwnKeys, olm: Olm, clock: Clock) -> None:
-        self._records = records
+    def __init__(self, store: CryptoStore, own: OwnKeys, olm: Olm, clock: Clock) -> None:
+        self._store = store
         self._own = own
         self._olm = olm
         self._clock = clock
@@ -86,7 +86,7 @@ class Megolm:
         """Devices that offered no key, and when."""
 
     async def received(
-        self, payload: Payload, sender_key: str
+        self, payload: OlmPayload, sender_key: str
     ) -> tuple[str, tuple[str, str, Struct]] | None:
         """Returns the id of the session of a room key with its record; None for one of no use."""
         try:
@@ -101,22 +101,25 @@ class Megolm:
             return None
         name = _name(key.room_id, key.session_id)
         kind = inbound_of(payload.sender)
-        before = await self._records.read(kind, name, Inbound)
+        before = await self._store.read(kind, name, InboundSession)
         seen: dict[int, str] = {}
         if before is not None:
             if before.sender_key != sender_key:
                 logger.warning("matrix: %s sent a key of another device", payload.sender)
                 return None
-            known = self._inbound(before)
-            if known is not None and known.first_known_index <= session.first_known_index:
+            stored_session = self._inbound(before)
+            if (
+                stored_session is not None
+                and stored_session.first_known_index <= session.first_known_index
+            ):
                 return None
             seen = before.seen
-        kept = Inbound(session.pickle(self._records.key), payload.sender, sender_key, seen)
-        return key.session_id, (kind, name, kept)
+        inbound = InboundSession(session.pickle(self._store.key), payload.sender, sender_key, seen)
+        return key.session_id, (kind, name, inbound)
 
     async def decrypt(
-        self, room_id: str, sender: str, event_id: str, sealed: SealedRoomEvent, *, note: bool
-    ) -> Opened:
+        self, room_id: str, sender: str, event_id: str, sealed: EncryptedRoomEvent, *, note: bool
+    ) -> DecryptedEvent:
         """Returns an event; with `note` its place in the session is kept for it alone.
 
         Raises:
@@ -126,9 +129,9 @@ class Megolm:
         if sealed.algorithm != MEGOLM_V1:
             raise UndecryptableError(f"its algorithm {sealed.algorithm[:64]!r} is unknown")
         name = _name(room_id, sealed.session_id)
-        kept = await self._records.read(inbound_of(sender), name, Inbound)
-        session = self._inbound(kept) if kept else None
-        if kept is None or session is None:
+        inbound = await self._store.read(inbound_of(sender), name, InboundSession)
+        session = self._inbound(inbound) if inbound else None
+        if inbound is None or session is None:
             raise MissingKeyError(
                 f"the key of session {sealed.session_id[:64]} of {sender} is not here"
             )
@@ -137,29 +140,29 @@ class Megolm:
             if message.message_index() < session.first_known_index:
                 raise MissingKeyError("it is from before the key that was shared with us")
             decrypted = session.decrypt(message)
-            opened = msgspec.json.decode(bytes(decrypted.plaintext), type=Opened)
+            opened = msgspec.json.decode(bytes(decrypted.plaintext), type=DecryptedEvent)
         except UNREADABLE as error:
             raise UndecryptableError(str(error)) from None
         if is_deep(opened.content):
             raise UndecryptableError(f"its content has more than {DEEPEST} levels")
         if opened.room_id != room_id:
             raise UndecryptableError("it was encrypted for another room")
-        await self._place(name, kept, decrypted.message_index, event_id, note=note)
+        await self._check_position(name, inbound, decrypted.message_index, event_id, note=note)
         return opened
 
-    async def _place(
-        self, name: str, kept: Inbound, index: int, event_id: str, *, note: bool
+    async def _check_position(
+        self, name: str, inbound: InboundSession, index: int, event_id: str, *, note: bool
     ) -> None:
         """Refuses an event at the place of another one."""
-        first = kept.seen.get(index)
+        first = inbound.seen.get(index)
         if first is not None and first != event_id:
             raise UndecryptableError(f"it repeats the event {first}")
         if first is None and note:
-            if len(kept.seen) >= _MOST_SEEN:
+            if len(inbound.seen) >= _MOST_SEEN:
                 raise UndecryptableError(f"its session has more than {_MOST_SEEN} messages")
-            seen = {**kept.seen, index: event_id}
-            kind = inbound_of(kept.sender)
-            await self._records.write([(kind, name, replace(kept, seen=seen))])
+            seen = {**inbound.seen, index: event_id}
+            kind = inbound_of(inbound.sender)
+            await self._store.write([(kind, name, replace(inbound, seen=seen))])
 
     async def encrypt(
         self,
@@ -180,15 +183,15 @@ class Megolm:
             for device, peer in person.devices.items()
             if not peer.gone and (user, device) != (self._own.user, self._own.device)
         ]
-        kept = await self._records.read(OUTBOUND, room_id, Outbound)
-        session = self._outbound(kept) if kept else None
-        if kept is None or session is None or self._is_over(kept, encryption, devices):
-            kept, session = await self._new(room_id)
-        kept = await self._share(room_id, kept, session, devices)
+        outbound = await self._store.read(OUTBOUND, room_id, OutboundSession)
+        session = self._outbound(outbound) if outbound else None
+        if outbound is None or session is None or self._is_over(outbound, encryption, devices):
+            outbound, session = await self._new(room_id)
+        outbound = await self._share(room_id, outbound, session, devices)
         body = {"type": kind, "content": content, "room_id": room_id}
         ciphertext = session.encrypt(msgspec.json.encode(body)).to_base64()
-        used = replace(kept, pickle=session.pickle(self._records.key), used=kept.used + 1)
-        await self._records.write([(OUTBOUND, room_id, used)])
+        used = replace(outbound, pickle=session.pickle(self._store.key), used=outbound.used + 1)
+        await self._store.write([(OUTBOUND, room_id, used)])
         sealed: dict[str, Any] = {
             "algorithm": MEGOLM_V1,
             "sender_key": self._own.curve,
@@ -201,7 +204,7 @@ class Megolm:
         return sealed
 
     def _is_over(
-        self, kept: Outbound, encryption: RoomEncryption, devices: Iterable[Target]
+        self, outbound: OutboundSession, encryption: RoomEncryption, devices: Iterable[Target]
     ) -> bool:
         """Returns whether a new session is due: by count, by age, or because somebody left."""
         most = min(max(encryption.rotation_period_msgs, 1), MOST_MESSAGES)
@@ -209,29 +212,29 @@ class Megolm:
         present = {(user, device, peer.curve) for user, device, peer in devices}
         had = {
             (user, device, curve)
-            for user, shared in kept.shared.items()
+            for user, shared in outbound.shared.items()
             for device, curve in shared.items()
         }
         now = self._clock.now_ms()
-        return kept.used >= most or not 0 <= now - kept.made_at < age or not had <= present
+        return outbound.used >= most or not 0 <= now - outbound.made_at < age or not had <= present
 
-    async def _new(self, room_id: str) -> tuple[Outbound, GroupSession]:
+    async def _new(self, room_id: str) -> tuple[OutboundSession, GroupSession]:
         """Makes a session, and keeps the half by which our own messages are found and quoted."""
         session = GroupSession()
-        kept = Outbound(session.pickle(self._records.key), self._clock.now_ms())
-        ours = InboundGroupSession(session.session_key).pickle(self._records.key)
-        inbound = Inbound(ours, self._own.user, self._own.curve)
-        await self._records.write(
+        outbound = OutboundSession(session.pickle(self._store.key), self._clock.now_ms())
+        ours = InboundGroupSession(session.session_key).pickle(self._store.key)
+        inbound = InboundSession(ours, self._own.user, self._own.curve)
+        await self._store.write(
             [
-                (OUTBOUND, room_id, kept),
+                (OUTBOUND, room_id, outbound),
                 (inbound_of(self._own.user), _name(room_id, session.session_id), inbound),
             ]
         )
-        return kept, session
+        return outbound, session
 
     async def _share(
-        self, room_id: str, kept: Outbound, session: GroupSession, devices: list[Target]
-    ) -> Outbound:
+        self, room_id: str, outbound: OutboundSession, session: GroupSession, devices: list[Target]
+    ) -> OutboundSession:
         """Sends the key to the devices that lack it; returns the session with those that have it.
 
         It is kept after each request who has it: one that is sent twice does no harm.
@@ -240,7 +243,7 @@ class Megolm:
         missing = [
             target
             for target in devices
-            if target[1] not in kept.shared.get(target[0], {})
+            if target[1] not in outbound.shared.get(target[0], {})
             and now - self._without_key.get(target[:2], 0) >= _NO_KEY_MS
         ]
         content = {
@@ -254,27 +257,27 @@ class Megolm:
             await self._olm.begin(targets)
             messages, records = await self._olm.encrypt(targets, "m.room_key", content)
             if messages:
-                await self._records.write(records)
+                await self._store.write(records)
                 await self._olm.send(messages)
-            shared = {user: dict(names) for user, names in kept.shared.items()}
+            shared = {user: dict(names) for user, names in outbound.shared.items()}
             for user, device, peer in targets:
                 if device in messages.get(user, {}):
                     shared.setdefault(user, {})[device] = peer.curve
                 else:
                     self._without_key[user, device] = now
-            kept = replace(kept, shared=shared)
-            await self._records.write([(OUTBOUND, room_id, kept)])
-        return kept
+            outbound = replace(outbound, shared=shared)
+            await self._store.write([(OUTBOUND, room_id, outbound)])
+        return outbound
 
-    def _inbound(self, kept: Inbound) -> InboundGroupSession | None:
+    def _inbound(self, stored: InboundSession) -> InboundGroupSession | None:
         try:
-            return InboundGroupSession.from_pickle(kept.pickle, self._records.key)
+            return InboundGroupSession.from_pickle(stored.pickle, self._store.key)
         except ValueError:
             return None
 
-    def _outbound(self, kept: Outbound) -> GroupSession | None:
+    def _outbound(self, stored: OutboundSession) -> GroupSession | None:
         try:
-            return GroupSession.from_pickle(kept.pickle, self._records.key)
+            return GroupSession.from_pickle(stored.pickle, self._store.key)
         except ValueError:
             return None
 

@@ -14,10 +14,10 @@ from vodozemac import AnyOlmMessage, Curve25519PublicKey, PreKeyMessage, Session
 from skerry.channels.matrix.api import CLIENT, MatrixApi, path
 from skerry.channels.matrix.encryption.crypto_store import (
     OLM,
+    CryptoStore,
     OlmSession,
     OlmSessions,
-    Peer,
-    Records,
+    PeerDevice,
 )
 from skerry.channels.matrix.encryption.own_keys import OLM_V1, SIGNED, OwnKeys
 from skerry.channels.matrix.encryption.signing import is_signed
@@ -31,7 +31,7 @@ _MOST_SESSIONS: Final = 5
 """Sessions with one device that are kept; others make new ones when theirs fail."""
 _PRE_KEY: Final = 0
 _NORMAL: Final = 1
-Target = tuple[str, str, Peer]
+Target = tuple[str, str, PeerDevice]
 """User, device and its keys."""
 
 
@@ -40,7 +40,7 @@ class _Ciphertext(Struct, frozen=True):
     body: str
 
 
-class Sealed(Struct, frozen=True):
+class EncryptedToDevice(Struct, frozen=True):
     """Content of a message between devices."""
 
     algorithm: str
@@ -52,7 +52,7 @@ class _Claimed(Struct, frozen=True):
     one_time_keys: dict[str, dict[str, dict[str, dict[str, Any]]]] = field(default_factory=dict)
 
 
-class Payload(Struct, frozen=True):
+class OlmPayload(Struct, frozen=True):
     """A decrypted message between devices."""
 
     type: str
@@ -70,15 +70,15 @@ class OlmError(Exception):
 class Olm:
     """Sessions with devices. What changes a session is called under the lock of the records."""
 
-    def __init__(self, records: Records, own: OwnKeys, api: MatrixApi, clock: Clock) -> None:
-        self._records = records
+    def __init__(self, store: CryptoStore, own: OwnKeys, api: MatrixApi, clock: Clock) -> None:
+        self._store = store
         self._own = own
         self._api = api
         self._clock = clock
 
     async def decrypt(
-        self, sender: str, sealed: Sealed
-    ) -> tuple[Payload, list[tuple[str, str, Struct]]]:
+        self, sender: str, sealed: EncryptedToDevice
+    ) -> tuple[OlmPayload, list[tuple[str, str, Struct]]]:
         """Returns the message, and the records that must be kept before it counts.
 
         Raises:
@@ -94,7 +94,7 @@ class Olm:
             raise OlmError(f"it is malformed: {error}") from None
         plaintext, records = await self._opened(sealed.sender_key, message)
         try:
-            payload = msgspec.json.decode(plaintext, type=Payload)
+            payload = msgspec.json.decode(plaintext, type=OlmPayload)
         except UNREADABLE as error:
             raise OlmError(f"its content has another form: {error}") from None
         is_ours = payload.recipient == self._own.user
@@ -107,10 +107,10 @@ class Olm:
     async def _opened(
         self, sender_key: str, message: AnyOlmMessage
     ) -> tuple[bytes, list[tuple[str, str, Struct]]]:
-        kept = await self._sessions(sender_key)
+        stored = await self._sessions(sender_key)
         pre_key = message.to_pre_key()
-        for number, one in enumerate(kept):
-            session = self._session(one)
+        for number, stored_session in enumerate(stored):
+            session = self._session(stored_session)
             if session is None or (pre_key is not None and not session.session_matches(pre_key)):
                 continue
             try:
@@ -119,14 +119,14 @@ class Olm:
                 if pre_key is not None:
                     raise OlmError(str(error)) from None
                 continue
-            others = (*kept[:number], *kept[number + 1 :])
+            others = (*stored[:number], *stored[number + 1 :])
             return plaintext, [self._record(sender_key, session, others)]
         if pre_key is None:
             raise OlmError("no session with the device decrypts it")
-        return await self._begun(sender_key, pre_key, kept)
+        return await self._begun(sender_key, pre_key, stored)
 
     async def _begun(
-        self, sender_key: str, message: PreKeyMessage, kept: Sequence[OlmSession]
+        self, sender_key: str, message: PreKeyMessage, stored: Sequence[OlmSession]
     ) -> tuple[bytes, list[tuple[str, str, Struct]]]:
         account = await self._own.account()
         try:
@@ -135,7 +135,7 @@ class Olm:
         except ValueError as error:
             raise OlmError(str(error)) from None
         # The key that the session was begun with is used up with this.
-        return plaintext, [self._record(sender_key, session, kept), self._own.record(account)]
+        return plaintext, [self._record(sender_key, session, stored), self._own.record(account)]
 
     async def encrypt(
         self, targets: Sequence[Target], kind: str, content: Mapping[str, Any]
@@ -148,8 +148,8 @@ class Olm:
         changed: dict[str, tuple[OlmSession, ...]] = {}
         for user, device, peer in targets:
             # Two devices may claim the same key: a session is never used twice from one state.
-            kept = changed.get(peer.curve) or await self._sessions(peer.curve)
-            session = self._session(kept[0]) if kept else None
+            sessions = changed.get(peer.curve) or await self._sessions(peer.curve)
+            session = self._session(sessions[0]) if sessions else None
             if session is None:
                 continue
             payload = {
@@ -168,9 +168,11 @@ class Olm:
                 "sender_key": self._own.curve,
                 "ciphertext": {peer.curve: {"type": number, "body": text}},
             }
-            used = OlmSession(session.pickle(self._records.key), kept[0].used_at)
-            changed[peer.curve] = (used, *kept[1:])
-        return messages, [(OLM, curve, OlmSessions(kept)) for curve, kept in changed.items()]
+            used = OlmSession(session.pickle(self._store.key), sessions[0].used_at)
+            changed[peer.curve] = (used, *sessions[1:])
+        return messages, [
+            (OLM, curve, OlmSessions(sessions)) for curve, sessions in changed.items()
+        ]
 
     async def begin(self, targets: Sequence[Target], *, anew: bool = False) -> None:
         """Begins sessions with devices that have none, or with all; keeps them.
@@ -178,18 +180,20 @@ class Olm:
         Raises:
             PlatformError: the homeserver gives no keys.
         """
-        wanted = [one for one in targets if anew or not await self._sessions(one[2].curve)]
-        if not wanted:
+        pending = [
+            target for target in targets if anew or not await self._sessions(target[2].curve)
+        ]
+        if not pending:
             return
         body: dict[str, dict[str, str]] = {}
-        for user, device, _ in wanted:
+        for user, device, _ in pending:
             body.setdefault(user, {})[device] = SIGNED
         request = {"one_time_keys": body, "timeout": 8000}
         answer = await self._api.post(f"{CLIENT}/keys/claim", request)
         claimed = msgspec.json.decode(answer, type=_Claimed).one_time_keys
         records: list[tuple[str, str, Struct]] = []
         account = await self._own.account()
-        for user, device, peer in wanted:
+        for user, device, peer in pending:
             keys = claimed.get(user, {}).get(device, {})
             one_time = next((_key(keys[name], user, device, peer) for name in keys), None)
             if one_time is None:
@@ -201,9 +205,9 @@ class Olm:
             except ValueError as error:
                 logger.warning("matrix: no session with %s of %s: %s", device, user, error)
                 continue
-            kept = await self._sessions(peer.curve)
-            records.append(self._record(peer.curve, session, kept))
-        await self._records.write(records)
+            sessions = await self._sessions(peer.curve)
+            records.append(self._record(peer.curve, session, sessions))
+        await self._store.write(records)
 
     async def send(self, messages: Mapping[str, Mapping[str, Any]]) -> None:
         """Sends encrypted messages to devices.
@@ -215,12 +219,12 @@ class Olm:
         await self._api.put(f"{CLIENT}/sendToDevice/{where}", {"messages": messages})
 
     async def _sessions(self, curve: str) -> tuple[OlmSession, ...]:
-        kept = await self._records.read(OLM, curve, OlmSessions)
-        return kept.sessions if kept else ()
+        stored = await self._store.read(OLM, curve, OlmSessions)
+        return stored.sessions if stored else ()
 
-    def _session(self, kept: OlmSession) -> Session | None:
+    def _session(self, stored: OlmSession) -> Session | None:
         try:
-            return Session.from_pickle(kept.pickle, self._records.key)
+            return Session.from_pickle(stored.pickle, self._store.key)
         except ValueError:
             return None
 
@@ -228,12 +232,12 @@ class Olm:
         self, curve: str, session: Session, others: Sequence[OlmSession]
     ) -> tuple[str, str, Struct]:
         """Returns the record of a session that was used now, before the others."""
-        used = OlmSession(session.pickle(self._records.key), self._clock.now_ms())
+        used = OlmSession(session.pickle(self._store.key), self._clock.now_ms())
         return OLM, curve, OlmSessions((used, *others)[:_MOST_SESSIONS])
 
 
 def _key(
-    content: Mapping[str, Any], user: str, device: str, peer: Peer
+    content: Mapping[str, Any], user: str, device: str, peer: PeerDevice
 ) -> Curve25519PublicKey | None:
     """Returns a claimed key that the device signed."""
     if not is_signed(content, user, device, peer.ed):

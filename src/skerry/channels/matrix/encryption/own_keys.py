@@ -9,8 +9,8 @@ from msgspec import Struct, field
 from vodozemac import Account, Curve25519PublicKey
 
 from skerry.channels.matrix.api import CLIENT, MatrixApi
-from skerry.channels.matrix.encryption.cross_signing import Identity
-from skerry.channels.matrix.encryption.crypto_store import DEVICE, OwnDevice, Records
+from skerry.channels.matrix.encryption.cross_signing import CrossSigning
+from skerry.channels.matrix.encryption.crypto_store import DEVICE, CryptoStore, OwnDevice
 from skerry.channels.matrix.encryption.signing import signed
 from skerry.sdk.channel_errors import PlatformError
 
@@ -45,8 +45,8 @@ class _Queried(Struct, frozen=True):
 class OwnKeys:
     """Keys of the device as which the token is logged in."""
 
-    def __init__(self, records: Records, api: MatrixApi) -> None:
-        self._records = records
+    def __init__(self, store: CryptoStore, api: MatrixApi) -> None:
+        self._store = store
         self._api = api
         self._waiting: dict[str, Any] | None = None
         """Keys that were made and certainly did not reach the homeserver."""
@@ -64,17 +64,17 @@ class OwnKeys:
             KeysLostError: it had keys, which are lost or older than what was done with them.
             PlatformError: the homeserver cannot be asked.
         """
-        vault = await self._records.vault.open()
-        self._records.key = vault.key
+        vault = await self._store.vault.open()
+        self._store.key = vault.key
         self.user, self.device = user, device
-        own = await self._records.read(DEVICE, "", OwnDevice)
+        own = await self._store.read(DEVICE, "", OwnDevice)
         if own is None or (own.user, own.device) != (user, device):
             if await self._is_known():
                 raise KeysLostError(f"its keys of the device {device} are lost")
             if own is not None or vault.is_behind:
-                self._records.key = (await self._records.vault.renew()).key
+                self._store.key = (await self._store.vault.renew()).key
             own = OwnDevice(user, device, self._pickled(Account()))
-            await self._records.write([(DEVICE, "", own)])
+            await self._store.write([(DEVICE, "", own)])
         elif vault.is_new:
             raise KeysLostError(f"the file with the key of the device {device} is lost")
         elif vault.is_behind:
@@ -90,8 +90,8 @@ class OwnKeys:
         """Returns whether the homeserver has keys of the device."""
         body = {"device_keys": {self.user: [self.device]}}
         answer = await self._api.post(f"{CLIENT}/keys/query", body)
-        found = msgspec.json.decode(answer, type=_Queried).device_keys
-        return self.device in found.get(self.user, {})
+        device_keys = msgspec.json.decode(answer, type=_Queried).device_keys
+        return self.device in device_keys.get(self.user, {})
 
     async def _upload_device(self, own: OwnDevice, account: Account) -> None:
         keys = {
@@ -103,18 +103,18 @@ class OwnKeys:
         body = {"device_keys": signed(keys, account, self.user, self.device)}
         answer = await self._api.post(f"{CLIENT}/keys/upload", body)
         uploaded = OwnDevice(own.user, own.device, own.pickle, uploaded=True)
-        await self._records.write([(DEVICE, "", uploaded)])
+        await self._store.write([(DEVICE, "", uploaded)])
         logger.info("matrix: the device %s of %s has its keys", self.device, self.user)
         counts = msgspec.json.decode(answer, type=_Uploaded).one_time_key_counts
         await self._replenish(counts, ())
 
     async def _sign_device(self) -> None:
         """Signs the device with the identity of its account, once in each process."""
-        self.is_signed = await Identity(self._api, self.user, self._records.key).sign(self.device)
+        self.is_signed = await CrossSigning(self._api, self.user, self._store.key).sign(self.device)
 
     async def account(self) -> Account:
         """Returns the account of Olm as it is kept; call it under the lock."""
-        own = await self._records.read(DEVICE, "", OwnDevice)
+        own = await self._store.read(DEVICE, "", OwnDevice)
         if own is None:
             raise KeysLostError(f"its keys of the device {self.device} are gone")
         return self._account(own)
@@ -133,7 +133,7 @@ class OwnKeys:
         began with the same could not both be read. What a lost answer costs is 50 unused keys. An
         upload that fails is logged; the next sync gives the occasion for another.
         """
-        async with self._records.lock:
+        async with self._store.lock:
             await self._replenish(counts, fallbacks)
 
     async def _replenish(
@@ -168,7 +168,7 @@ class OwnKeys:
             body["fallback_keys"] = self._signed(account, keys, fallback=True)
         if body:
             account.mark_keys_as_published()
-            await self._records.write([self.record(account)])
+            await self._store.write([self.record(account)])
         return body
 
     def _signed(
@@ -181,9 +181,9 @@ class OwnKeys:
 
     def _account(self, own: OwnDevice) -> Account:
         try:
-            return Account.from_pickle(own.pickle, self._records.key)
+            return Account.from_pickle(own.pickle, self._store.key)
         except ValueError as error:
             raise KeysLostError(f"its keys of the device {self.device} are unreadable") from error
 
     def _pickled(self, account: Account) -> str:
-        return account.pickle(self._records.key)
+        return account.pickle(self._store.key)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from vodozemac import GroupSession
 
-from skerry.channels.matrix.crypto import LockedError, SealedError
+from skerry.channels.matrix.crypto import EncryptionError, MissingRoomKeyError
 from skerry.channels.matrix.encryption.crypto_store import INBOUND, MOST, inbound_of
-from skerry.channels.matrix.encryption.machine import Machine
+from skerry.channels.matrix.encryption.machine import CryptoMachine
 from skerry.channels.matrix.encryption.signing import is_signed
 from skerry.sdk.channel_host import MemoryVault
 from skerry.testing.clock import FakeClock
@@ -27,7 +27,7 @@ class Bench:
         self.clock = FakeClock()
         self.machine = server.machine(self.vault, self.clock)
 
-    async def open(self, device: str = DEVICE) -> Machine:
+    async def open(self, device: str = DEVICE) -> CryptoMachine:
         """Begins a new process with what the one before has kept."""
         self.server.device = device
         self.machine = self.server.machine(self.vault, self.clock)
@@ -112,9 +112,9 @@ async def test_a_repeated_place_is_refused_and_the_same_event_is_not(bench: Benc
     await bench.open()
     assert (await bench.machine.decrypt(ROOM, event)).content["body"] == "pay"
     repeated = type(event)(event.type, event.sender, "$2", 9, event.content)
-    with pytest.raises(SealedError, match=r"repeats the event \$1"):
+    with pytest.raises(EncryptionError, match=r"repeats the event \$1"):
         await bench.machine.decrypt(ROOM, repeated)
-    with pytest.raises(SealedError, match=r"repeats the event \$1"):
+    with pytest.raises(EncryptionError, match=r"repeats the event \$1"):
         await bench.machine.decrypt(ROOM, repeated, note=False)
 
 
@@ -123,10 +123,10 @@ async def test_an_event_of_another_room_or_sender_is_refused(bench: Bench) -> No
     other = "!other:local"
     await bench.machine.take(sync(alice.room_key(), alice.room_key(other)))
     moved = alice.say("yes", "$1", ROOM)
-    with pytest.raises(SealedError, match="another room"):
+    with pytest.raises(EncryptionError, match="another room"):
         await bench.machine.decrypt(other, moved)
     claimed = type(moved)(moved.type, "@mallory:local", "$2", 9, moved.content)
-    with pytest.raises(LockedError, match="of @mallory:local is not here"):
+    with pytest.raises(MissingRoomKeyError, match="of @mallory:local is not here"):
         await bench.machine.decrypt(ROOM, claimed)
 
 
@@ -144,19 +144,19 @@ async def test_an_event_of_another_room_or_sender_is_refused(bench: Bench) -> No
 async def test_a_malformed_event_is_refused(bench: Bench, changed: dict[str, Any]) -> None:
     alice = Device(bench.server)
     await bench.machine.take(sync(alice.room_key()))
-    with pytest.raises(SealedError) as refused:
+    with pytest.raises(EncryptionError) as refused:
         await bench.machine.decrypt(ROOM, alice.say("x", "$1", **changed))
-    assert not isinstance(refused.value, LockedError)
+    assert not isinstance(refused.value, MissingRoomKeyError)
 
 
 async def test_a_message_before_its_key_waits_for_it(bench: Bench) -> None:
     alice = Device(bench.server)
     early = alice.say("early", "$1")
-    with pytest.raises(LockedError) as locked:
+    with pytest.raises(MissingRoomKeyError) as locked:
         await bench.machine.decrypt(ROOM, early)
     assert locked.value.session_id == alice.group.session_id
     await bench.machine.take(sync(alice.room_key()))
-    with pytest.raises(LockedError, match="before the key"):
+    with pytest.raises(MissingRoomKeyError, match="before the key"):
         await bench.machine.decrypt(ROOM, early)
 
 
@@ -184,7 +184,7 @@ async def test_a_key_that_is_not_what_it_says_opens_nothing(
         "session_key": alice.group.session_key.to_base64(),
     }
     await bench.machine.take(sync(alice.sealed("m.room_key", content, **changed)))
-    with pytest.raises(LockedError):
+    with pytest.raises(MissingRoomKeyError):
         await bench.machine.decrypt(ROOM, alice.say("x", "$1"))
 
 
@@ -219,9 +219,9 @@ async def test_no_encrypted_json_stops_the_account(bench: Bench, value: bytes) -
     await bench.machine.take(sync(hostile, alice.room_key()))
     said = b'{"type":"m.room.message","room_id":"%b","content":{"x":%b}}'
     event = alice.say_bytes(said % (ROOM.encode(), value), "$1")
-    with pytest.raises(SealedError) as refused:
+    with pytest.raises(EncryptionError) as refused:
         await bench.machine.decrypt(ROOM, event)
-    assert not isinstance(refused.value, LockedError)
+    assert not isinstance(refused.value, MissingRoomKeyError)
     assert (await bench.machine.decrypt(ROOM, alice.say("hi", "$2"))).content["body"] == "hi"
 
 
@@ -250,7 +250,7 @@ async def test_nobody_pushes_out_the_sessions_of_another(bench: Bench) -> None:
     assert len(await bench.vault.every(inbound_of(mallory.user))) == MOST[INBOUND]
     assert (await bench.machine.decrypt(ROOM, alice.say("hi", "$1"))).content["body"] == "hi"
     mallory.group = first
-    with pytest.raises(LockedError):
+    with pytest.raises(MissingRoomKeyError):
         await bench.machine.decrypt(ROOM, mallory.say("hi", "$2"))
 
 
@@ -378,7 +378,7 @@ async def test_a_device_whose_keys_are_lost_is_not_used(bench: Bench) -> None:
     await bench.open()
     assert "are lost" in bench.machine.problem
     assert "accessToken" in bench.machine.remedy
-    with pytest.raises(SealedError, match="accessToken"):
+    with pytest.raises(EncryptionError, match="accessToken"):
         await bench.write("one", alice.user)
     await bench.open("NEWDEV")
     assert not bench.machine.problem
@@ -393,7 +393,7 @@ async def test_a_token_without_a_device_encrypts_nothing(bench: Bench) -> None:
 
 
 async def test_an_unknown_encryption_of_a_room_is_refused(bench: Bench) -> None:
-    with pytest.raises(SealedError, match=r"m\.next"):
+    with pytest.raises(EncryptionError, match=r"m\.next"):
         await bench.write("one", algorithm="m.next")
-    with pytest.raises(SealedError, match="unknown"):
+    with pytest.raises(EncryptionError, match="unknown"):
         await bench.write("one", algorithm=7)
