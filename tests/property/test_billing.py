@@ -22,7 +22,7 @@ from skerry.model.errors import ModelError, ModelRateLimitError, ModelStreamCutE
 from skerry.model.ids import RunId
 from skerry.model.message import TextBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply, ModelRequest, ReplyListener
-from skerry.ports.tries import Attempt, CallTarget, Candidate, Candidates, ModelCallEnded
+from skerry.ports.model_candidates import Attempt, CallTarget, Candidate, Candidates, ModelCallEnded
 from skerry.runtime.recovery import RunFacts, recover
 from skerry.runtime.usage.ledger import Ledger
 from skerry.store import DATABASE, usage

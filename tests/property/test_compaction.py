@@ -35,7 +35,7 @@ from skerry.model.message import (
     open_calls,
 )
 from skerry.ports.model import History, ModelRequest
-from skerry.ports.tries import CallTarget
+from skerry.ports.model_candidates import CallTarget
 from skerry.runtime.compaction.summarizer import Summarizer
 from skerry.runtime.conversation import Conversation, ConversationCache, fenced
 from skerry.sessions import cutting

@@ -51,7 +51,7 @@ from skerry.ports.model import (
     ModelStatus,
     Offering,
 )
-from skerry.ports.tries import CallTarget, Candidates, SingleCandidate
+from skerry.ports.model_candidates import CallTarget, Candidates, SingleCandidate
 from skerry.store import Store, open_store
 from skerry.testing.model import ScriptedModel
 

@@ -16,7 +16,7 @@ from scripts.requirements import ROOT
 from skerry.model.inbound import InboundMessage, Peer, PeerKind
 from skerry.ports.channel import ChannelAdapter, ConnectionState, account_state
 from skerry.sdk.api import PluginApi, sealed
-from skerry.sdk.parts import Registered
+from skerry.sdk.registrations import Registered
 from skerry.testing.ports import reserved
 from tests.support.mocks import program
 

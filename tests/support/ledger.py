@@ -2,7 +2,7 @@
 
 from skerry.model.message import Cost, Usage
 from skerry.model.run import Purpose
-from skerry.ports.tries import CallTarget, Candidate, ModelCallEnded
+from skerry.ports.model_candidates import CallTarget, Candidate, ModelCallEnded
 from skerry.store.usage import BookedCall, CallOutcome
 
 

@@ -35,7 +35,7 @@ from skerry.sdk.features import Features, registered
 from skerry.sdk.host import PluginHost
 from skerry.sdk.http import HttpRoute
 from skerry.sdk.methods import GatewayMethod
-from skerry.sdk.parts import Event, Panel
+from skerry.sdk.registrations import Event, Panel
 from skerry.sdk.slots import MemoryHolder
 from skerry.sdk.transcripts import Transcripts
 from skerry.store import Store, nothing

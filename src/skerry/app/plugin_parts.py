@@ -15,7 +15,7 @@ from skerry.ports.model import Models
 from skerry.providers.catalog import Catalog
 from skerry.providers.retry import RetryingProvider
 from skerry.runtime.delivery import Delivery, Sender, receive
-from skerry.sdk.parts import Registered, Service
+from skerry.sdk.registrations import Registered, Service
 from skerry.sdk.slots import SlotClaims
 
 

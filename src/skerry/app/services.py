@@ -10,7 +10,7 @@ from skerry.gateway.context import GatewayContext
 from skerry.infra.clock import Clock
 from skerry.infra.supervise import Supervisor, keep_running
 from skerry.sdk.features import Features, registered
-from skerry.sdk.parts import Service
+from skerry.sdk.registrations import Service
 
 
 class Services:

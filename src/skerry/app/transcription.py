@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 
 from skerry.config.root import Config
+from skerry.ports.model_candidates import Accounts
 from skerry.ports.transcription import Transcriber
-from skerry.ports.tries import Accounts
 from skerry.providers.late import transcription
 
 

@@ -30,7 +30,7 @@ from skerry.ports.model import (
     ModelSetup,
     ReplyListener,
 )
-from skerry.ports.tries import CallTarget
+from skerry.ports.model_candidates import CallTarget
 from skerry.providers.builtin_providers import LOCAL
 from skerry.providers.candidates import Choice
 from skerry.providers.catalog import Catalog

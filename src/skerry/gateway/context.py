@@ -38,7 +38,7 @@ from skerry.runtime.approvals import ApprovalDesk
 from skerry.runtime.internal_runs import InternalRuns
 from skerry.sdk.http import HttpRoute
 from skerry.sdk.methods import GatewayMethod
-from skerry.sdk.parts import Event, Panel
+from skerry.sdk.registrations import Event, Panel
 from skerry.store import Store
 from skerry.store.condition import Storage
 

@@ -21,7 +21,7 @@ from skerry.gateway.pages import Pages
 from skerry.gateway.peer import peer as peer_of
 from skerry.gateway.request_body import RefusedPost, read_body
 from skerry.sdk.http import HttpRequest, HttpRoute
-from skerry.sdk.parts import Panel
+from skerry.sdk.registrations import Panel
 
 _NONCE: Final = secrets.token_bytes(32)
 _TEXT: Final = "text/plain"

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from skerry.model.errors import PluginError
 from skerry.plugins.manifest import FILE, Manifest
-from skerry.sdk.parts import Registered
+from skerry.sdk.registrations import Registered
 
 _PARTS: Final[Mapping[str, Callable[[Registered], Any]]] = {
     "tools": lambda registered: registered.tools,

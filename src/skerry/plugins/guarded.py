@@ -26,7 +26,7 @@ from skerry.ports.checks import Check, Level
 from skerry.ports.tool import Assessment, Tool, ToolContext, assess, offered, reads_only, verb_of
 from skerry.sdk.http import HttpRequest, HttpResponse, HttpRoute
 from skerry.sdk.methods import GatewayMethod, MethodCall
-from skerry.sdk.parts import DoctorCheck
+from skerry.sdk.registrations import DoctorCheck
 
 logger = logging.getLogger(__name__)
 

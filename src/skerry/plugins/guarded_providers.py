@@ -7,7 +7,7 @@ from skerry.hooks.runner import HandlerError, Runner
 from skerry.model.errors import PluginError
 from skerry.plugins.guarded import GuardedCall
 from skerry.sdk.embedding import EmbeddingProvider
-from skerry.sdk.parts import Registered
+from skerry.sdk.registrations import Registered
 from skerry.sdk.search import SearchHit, SearchProvider, SearchQuery
 
 SEARCH_SECONDS: Final = 30.0

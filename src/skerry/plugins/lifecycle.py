@@ -10,7 +10,7 @@ from skerry.infra.supervise import in_daemon_thread
 from skerry.model.errors import PluginError, SkerryError
 from skerry.plugins.guarded import GuardedCall
 from skerry.plugins.packages import Package
-from skerry.sdk.parts import Registered
+from skerry.sdk.registrations import Registered
 
 logger = logging.getLogger(__name__)
 

@@ -44,7 +44,7 @@ from skerry.ports.plugins import PluginReport, PluginStatus
 from skerry.sdk.host import PluginHost
 from skerry.sdk.http import HttpRoute
 from skerry.sdk.methods import GatewayMethod
-from skerry.sdk.parts import Event, Panel, Registered
+from skerry.sdk.registrations import Event, Panel, Registered
 from skerry.sdk.tool_host import names_tool
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from skerry.model.errors import PluginError
 from skerry.model.tool import ToolSpec
 from skerry.ports.tool import Tool
 from skerry.sdk.methods import GatewayMethod
-from skerry.sdk.parts import Registered
+from skerry.sdk.registrations import Registered
 
 _SCOPES: Final = ("operator.admin", "operator.read", "operator.write")
 _TOOL_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")

@@ -22,7 +22,7 @@ from skerry.plugins.skills import skills_of
 from skerry.ports.plugins import PluginReport, PluginStatus
 from skerry.sdk.api import PluginApi, sealed
 from skerry.sdk.host import PluginHost
-from skerry.sdk.parts import Registered
+from skerry.sdk.registrations import Registered
 
 logger = logging.getLogger(__name__)
 

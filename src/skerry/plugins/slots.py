@@ -6,7 +6,7 @@ from typing import Final
 from skerry.config.root import Config
 from skerry.model.errors import PluginError
 from skerry.ports.plugins import PluginReport, PluginStatus
-from skerry.sdk.parts import Registered
+from skerry.sdk.registrations import Registered
 
 OURS: Final = frozenset({"memory-core", "none"})
 """Values of `plugins.slots.memory` that name no plugin."""

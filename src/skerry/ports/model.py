@@ -11,7 +11,7 @@ from msgspec import Struct
 from skerry.model.message import Block, Cost, Message, TextBlock, ToolCall, Usage, image_chars, size
 from skerry.model.thinking import LEVELS, ThinkingLevel
 from skerry.model.tool import ToolSpec
-from skerry.ports.tries import CallTarget, Candidates
+from skerry.ports.model_candidates import CallTarget, Candidates
 
 _MILLION: Final = 1_000_000
 

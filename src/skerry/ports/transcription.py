@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from skerry.ports.tries import CallTarget
+from skerry.ports.model_candidates import CallTarget
 
 
 class Transcriber(Protocol):

@@ -25,7 +25,7 @@ from skerry.model.errors import (
 )
 from skerry.model.run import Purpose
 from skerry.ports.model import ModelInfo, ModelProvider
-from skerry.ports.tries import OWN_FAULT, Attempt, CallTarget, Candidate
+from skerry.ports.model_candidates import OWN_FAULT, Attempt, CallTarget, Candidate
 from skerry.providers.model_health import ModelFailures, SilentAddresses, is_dead, is_silence
 from skerry.providers.resolve import Target
 
@@ -120,7 +120,7 @@ class CandidateSource(Protocol):
 
 
 class CatalogTries:
-    """The tries of one run; see `ports.tries.Tries`. Who answered last is asked first again."""
+    """The tries of one run; see `ports.model_candidates.Tries`. Who answered last is asked first again."""
 
     def __init__(self, source: CandidateSource, need: CallTarget) -> None:
         self._source = source

@@ -24,7 +24,7 @@ from skerry.ports.model import (
     Offering,
     RestingProfile,
 )
-from skerry.ports.tries import CallTarget, Candidates
+from skerry.ports.model_candidates import CallTarget, Candidates
 from skerry.providers.adapters import adapter
 from skerry.providers.builtin_providers import LOCAL, LocalServer, known_provider
 from skerry.providers.candidates import CatalogTries, Choice, ModelOption, Probes

@@ -10,7 +10,7 @@ from skerry.model.errors import ModelError
 from skerry.model.remedies import step
 from skerry.model.unanswered import ModelSilentError, ModelUnreachableError
 from skerry.ports.model import ModelFailure
-from skerry.ports.tries import OWN_FAULT
+from skerry.ports.model_candidates import OWN_FAULT
 
 SECONDS: Final = 60.0
 """Seconds for which an address that did not answer is tried after all others."""

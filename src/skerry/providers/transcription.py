@@ -16,7 +16,7 @@ from skerry.model.errors import BudgetError
 from skerry.model.message import Cost, Usage
 from skerry.model.run import RunFailure
 from skerry.model.undelivered import MediaError
-from skerry.ports.tries import Accounts, CallTarget, ModelCallEnded
+from skerry.ports.model_candidates import Accounts, CallTarget, ModelCallEnded
 from skerry.providers.builtin_providers import known_provider
 from skerry.sdk.channel_host import AccountHttp, Fetched, FormFile, Outcome
 

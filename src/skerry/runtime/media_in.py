@@ -27,7 +27,7 @@ from skerry.model.message import ImageBlock
 from skerry.model.run import RunRequest
 from skerry.model.undelivered import MediaError
 from skerry.ports.channel import ChannelAdapter, Fetches
-from skerry.ports.tries import CallTarget
+from skerry.ports.model_candidates import CallTarget
 from skerry.runtime.run_context import MEDIA, Runtime
 
 logger = logging.getLogger(__name__)

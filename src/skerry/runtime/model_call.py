@@ -31,7 +31,7 @@ from skerry.model.message import (
 )
 from skerry.model.run import RunFailure
 from skerry.ports.model import ModelInfo, ModelReply, ModelRequest, Models, ReplyListener
-from skerry.ports.tries import (
+from skerry.ports.model_candidates import (
     ABORTED,
     OWN_FAULT,
     Accounts,

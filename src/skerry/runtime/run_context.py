@@ -28,7 +28,7 @@ from skerry.model.session import SessionSettings
 from skerry.model.thinking import ThinkingLevel
 from skerry.policy.records import Records
 from skerry.ports.model import Models
-from skerry.ports.tries import CallTarget
+from skerry.ports.model_candidates import CallTarget
 from skerry.replies.shaping import Show, named
 from skerry.runtime.conversation import ConversationCache
 from skerry.runtime.delivery import Delivery

@@ -21,12 +21,12 @@ from skerry.policy.access import READ
 from skerry.ports.tool import Tool
 from skerry.sdk.cli import CliCall, CliCommand
 from skerry.sdk.fetch import PluginHttp
+from skerry.sdk.hook_points import HookPoints
 from skerry.sdk.host import PluginHost
 from skerry.sdk.http import HttpRequest, HttpResponse, HttpRoute
 from skerry.sdk.methods import GatewayMethod, MethodCall
-from skerry.sdk.parts import DoctorCheck, Event, Panel, Registered, Service
-from skerry.sdk.points import HookPoints
 from skerry.sdk.provides import Provides
+from skerry.sdk.registrations import DoctorCheck, Event, Panel, Registered, Service
 from skerry.sdk.sockets import PluginSockets
 from skerry.sdk.tables import Database
 from skerry.sdk.transcripts import Transcripts

@@ -1,5 +1,5 @@
 """Events that a plugin sends to clients of the gateway."""
 
-from skerry.sdk.parts import Event
+from skerry.sdk.registrations import Event
 
 __all__ = ("Event",)

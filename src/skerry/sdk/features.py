@@ -11,7 +11,7 @@ from skerry.config.root import Config
 from skerry.infra.features import FEATURES, Feature
 from skerry.policy.access import Need
 from skerry.sdk.api import PluginApi
-from skerry.sdk.parts import Registered
+from skerry.sdk.registrations import Registered
 
 Later = Callable[[], Any]
 """Imports what a feature registered; called at the first use."""

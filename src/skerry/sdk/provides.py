@@ -9,7 +9,7 @@ from skerry.ports.channel import ChannelAdapter
 from skerry.ports.model import ModelInfo, ModelProvider
 from skerry.sdk.embedding import EmbeddingProvider
 from skerry.sdk.memory import SlotMemory
-from skerry.sdk.parts import Models, Registered
+from skerry.sdk.registrations import Models, Registered
 from skerry.sdk.search import SearchProvider
 
 

@@ -13,9 +13,9 @@ from skerry.infra.clock import Clock
 from skerry.lanes.running import Running
 from skerry.model.errors import SandboxError
 from skerry.ports.memory import Forgets, Memories, MemoryService
+from skerry.ports.model_candidates import CallTarget, ModelCallEnded
 from skerry.ports.sandbox import Sandbox
 from skerry.ports.tool import Tool
-from skerry.ports.tries import CallTarget, ModelCallEnded
 from skerry.runtime.conversation import ConversationCache
 from skerry.sdk.embedding import EmbeddingProvider, Embeddings, NoEmbeddings
 from skerry.sdk.features import Features, registered

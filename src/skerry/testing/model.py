@@ -34,7 +34,7 @@ from skerry.ports.model import (
     Offering,
     ReplyListener,
 )
-from skerry.ports.tries import CallTarget, Candidates, SingleCandidate
+from skerry.ports.model_candidates import CallTarget, Candidates, SingleCandidate
 
 _FENCE = re.compile(
     r"\A(?:<((?:message-facts|untrusted-context) [^<>]*+)>.*?</\1>\s*)*"

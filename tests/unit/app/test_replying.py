@@ -19,7 +19,7 @@ from skerry.model.errors import ModelOverloadedError
 from skerry.model.ids import RunId
 from skerry.model.message import AssistantMessage, TextBlock, ToolCall
 from skerry.model.run import StopReason
-from skerry.ports.tries import CallTarget, Candidate, SingleCandidate
+from skerry.ports.model_candidates import CallTarget, Candidate, SingleCandidate
 from skerry.runtime.block_streaming import BEGUN_ANEW
 from skerry.runtime.finalize import INTERRUPTED, STOPPED
 from skerry.runtime.recovery import MAX_RESTARTS, recover

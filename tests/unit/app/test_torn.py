@@ -14,7 +14,7 @@ from skerry.infra.clock import SystemClock
 from skerry.model.errors import ModelOverloadedError
 from skerry.model.message import AssistantMessage, TextBlock, ToolCall, UserMessage
 from skerry.model.run import StopReason
-from skerry.ports.tries import CallTarget, Candidate, SingleCandidate
+from skerry.ports.model_candidates import CallTarget, Candidate, SingleCandidate
 from skerry.runtime.block_streaming import BEGUN_ANEW
 from skerry.runtime.continuation import GO_ON
 from skerry.runtime.recovery import recover

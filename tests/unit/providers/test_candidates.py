@@ -17,7 +17,7 @@ from skerry.model.ids import AgentId
 from skerry.model.message import AssistantMessage, user
 from skerry.model.run import Purpose
 from skerry.ports.model import History, ModelInfo, ModelRequest
-from skerry.ports.tries import CallTarget
+from skerry.ports.model_candidates import CallTarget
 from skerry.providers.candidates import ModelOption
 from skerry.providers.catalog import Catalog
 from skerry.providers.resolve import Target

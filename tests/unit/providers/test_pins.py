@@ -17,7 +17,7 @@ from skerry.infra.listening import listeners
 from skerry.model.errors import ModelConnectionError, ModelError, ModelUnavailableError
 from skerry.model.message import user
 from skerry.ports.model import History, ModelProvider, ModelRequest, ModelState, ReplyListener
-from skerry.ports.tries import CallTarget
+from skerry.ports.model_candidates import CallTarget
 from skerry.providers.builtin_providers import LocalServer
 from skerry.providers.catalog import Catalog
 from skerry.providers.hardware import Machine

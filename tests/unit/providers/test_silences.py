@@ -16,7 +16,7 @@ from skerry.config.root import Config
 from skerry.infra.http import HttpClient
 from skerry.model.message import user
 from skerry.ports.model import History, ModelInfo, ModelRequest
-from skerry.ports.tries import CallTarget
+from skerry.ports.model_candidates import CallTarget
 from skerry.providers.catalog import Catalog
 from skerry.providers.model_health import SECONDS, SilentAddresses
 from skerry.runtime.model_call import Failover, ModelCall

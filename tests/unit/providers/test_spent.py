@@ -14,7 +14,7 @@ from skerry.ports.model import (
     ModelRequest,
     ReplyListener,
 )
-from skerry.ports.tries import CallTarget, ModelCallEnded
+from skerry.ports.model_candidates import CallTarget, ModelCallEnded
 from skerry.providers.anthropic import AnthropicProvider
 from skerry.providers.retry import RetryingProvider
 from skerry.providers.streaming_call import Endpoint

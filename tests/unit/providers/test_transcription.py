@@ -14,8 +14,8 @@ from skerry.config.root import Config
 from skerry.config.tools import ToolsConfig
 from skerry.model.errors import BudgetError
 from skerry.model.undelivered import MediaError
+from skerry.ports.model_candidates import CallTarget, Candidate, ModelCallEnded
 from skerry.ports.transcription import Transcriber
-from skerry.ports.tries import CallTarget, Candidate, ModelCallEnded
 from skerry.testing.http_server import Request, Response, Upload, serve
 
 TARGET = CallTarget()

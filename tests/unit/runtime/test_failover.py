@@ -15,7 +15,7 @@ from skerry.model.errors import (
 from skerry.model.event import LoopEvent, MessageUpdate, MessageWithdrawn
 from skerry.model.run import Purpose
 from skerry.ports.model import History, ModelCost, ModelInfo, ModelProvider, ModelRequest
-from skerry.ports.tries import Attempt, CallTarget, Candidate, Candidates
+from skerry.ports.model_candidates import Attempt, CallTarget, Candidate, Candidates
 from skerry.runtime.model_call import Failover, ModelCall
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate, ScriptedModel, ScriptedModels, Step

@@ -7,7 +7,7 @@ from skerry.model.errors import ModelStreamCutError
 from skerry.model.event import LoopEvent, MessageUpdate, ThinkingUpdate
 from skerry.model.message import TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import History, ModelInfo, ModelReply, ModelRequest, ReplyListener
-from skerry.ports.tries import CallTarget
+from skerry.ports.model_candidates import CallTarget
 from skerry.runtime.model_call import Failover, ModelCall
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate, ScriptedModel, ScriptedModels

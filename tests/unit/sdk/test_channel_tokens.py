@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding
 
-from skerry.sdk.channel_access import AccessError, AccessToken
+from skerry.sdk.access_tokens import AccessError, AccessToken
 from skerry.sdk.channel_host import AccountHttp
 from skerry.sdk.channel_tokens import (
     Keys,

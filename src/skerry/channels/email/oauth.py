@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from skerry.config.channel_oauth import OAuthConfig
 from skerry.config.channels import revealed
-from skerry.sdk.channel_access import AccessError, AccessToken
+from skerry.sdk.access_tokens import AccessError, AccessToken
 from skerry.sdk.channel_host import AccountHttp, ChannelHost, Kept
 
 _KIND: Final = "oauth"

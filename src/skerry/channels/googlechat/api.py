@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from skerry.channels.googlechat.config import GoogleChatAccount
 from skerry.infra.clock import Clock
-from skerry.sdk.channel_access import AccessToken, checked
+from skerry.sdk.access_tokens import AccessToken, checked
 from skerry.sdk.channel_host import AccountHttp, Fetched
 from skerry.sdk.channel_tokens import private_key, signed
 

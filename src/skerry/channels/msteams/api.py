@@ -9,7 +9,7 @@ import msgspec
 from skerry.channels.msteams.config import MsTeamsAccount
 from skerry.config.channels import revealed
 from skerry.infra.clock import Clock
-from skerry.sdk.channel_access import AccessToken, checked
+from skerry.sdk.access_tokens import AccessToken, checked
 from skerry.sdk.channel_errors import PlatformError
 from skerry.sdk.channel_host import AccountHttp, Fetched
 

@@ -10,7 +10,7 @@ from skerry.model.errors import ModelError, ModelUnavailableError, ToolError
 from skerry.model.ids import AgentId, RunId
 from skerry.model.message import ImageBlock, TextBlock, UserMessage
 from skerry.ports.model import History, ModelReply, ModelRequest, ReplyListener
-from skerry.ports.tries import CallTarget, Candidate
+from skerry.ports.model_candidates import CallTarget, Candidate
 from skerry.runtime.run_context import Runtime
 
 SECONDS: Final = 120.0

@@ -26,7 +26,7 @@ from skerry.model.ids import AgentId
 from skerry.model.message import Usage
 from skerry.model.run import Purpose, RunFailure
 from skerry.ports.model import UNPRICED, ModelCost
-from skerry.ports.tries import CallTarget, ModelCallEnded
+from skerry.ports.model_candidates import CallTarget, ModelCallEnded
 from skerry.providers.model_catalog import Facts
 from skerry.sdk.embedding import EmbeddingProvider
 from skerry_recall.batch import BatchEmbedder, BatchSettings

@@ -23,7 +23,7 @@ from skerry.ports.model import (
     ModelStatus,
     Offering,
 )
-from skerry.ports.tries import CallTarget
+from skerry.ports.model_candidates import CallTarget
 from skerry.providers.catalog import Catalog
 
 

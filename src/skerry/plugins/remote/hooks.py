@@ -7,7 +7,7 @@ import msgspec
 
 from skerry.model.errors import PluginError
 from skerry.plugins.remote.rpc import RemoteError
-from skerry.sdk.points import Changed, ChangedAtOnce, HookPoints
+from skerry.sdk.hook_points import Changed, ChangedAtOnce, HookPoints
 
 _AT_ONCE: Final = "It is called inside a transaction, which waits for no other process."
 

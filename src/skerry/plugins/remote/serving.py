@@ -13,7 +13,7 @@ from skerry.sdk.api import PluginApi
 
 if TYPE_CHECKING:
     from skerry.sdk.fetch import PluginServer
-    from skerry.sdk.parts import Event
+    from skerry.sdk.registrations import Event
 
 MOST_LOG: Final = 4000
 """Characters of a line for the log."""

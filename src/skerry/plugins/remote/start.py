@@ -18,7 +18,7 @@ from skerry.plugins.remote.process import END_SECONDS, RemoteProcess
 from skerry.plugins.remote.rpc import RefusedError, RemoteError
 from skerry.plugins.remote.serving import Serving
 from skerry.sdk.api import PluginApi
-from skerry.sdk.parts import Registered
+from skerry.sdk.registrations import Registered
 
 API_VERSION: Final = 1
 _BASE: Final = re.compile("PATH|HOME|LANG|LC_ALL|TZ")

@@ -24,8 +24,8 @@ from skerry.model.message import COMPACTION, CompactionMessage, Message, TextBlo
 from skerry.model.origin import Origin
 from skerry.model.run import CompactionResult, Purpose
 from skerry.ports.model import History, ModelInfo
+from skerry.ports.model_candidates import CallTarget
 from skerry.ports.tool import ToolContext
-from skerry.ports.tries import CallTarget
 from skerry.runtime.compaction.memory_flush import MemoryFlushTurn, may_flush
 from skerry.runtime.compaction.summarizer import Summarizer
 from skerry.runtime.conversation import Conversation, taint, worst

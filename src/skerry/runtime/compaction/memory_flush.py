@@ -29,8 +29,8 @@ from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.policy.gate import Gate
 from skerry.ports.model import History, ModelInfo, ModelRequest
+from skerry.ports.model_candidates import CallTarget
 from skerry.ports.tool import ToolContext
-from skerry.ports.tries import CallTarget
 from skerry.runtime import tool_calls
 from skerry.runtime.conversation import taint, worst
 from skerry.runtime.model_call import ModelCall

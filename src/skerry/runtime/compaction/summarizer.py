@@ -13,7 +13,7 @@ from skerry.model.event import LoopEvent
 from skerry.model.message import Message
 from skerry.model.run import Purpose
 from skerry.ports.model import History, ModelInfo, ModelRequest
-from skerry.ports.tries import CallTarget
+from skerry.ports.model_candidates import CallTarget
 from skerry.runtime.model_call import ModelCall
 from skerry.runtime.run_context import Runtime
 from skerry.sessions.summary import SYSTEM, chunks, extracted, fault, lines, request_text

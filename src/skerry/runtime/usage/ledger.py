@@ -17,7 +17,7 @@ from skerry.model.errors import BudgetError, ModelStreamCutError, StoreFailedErr
 from skerry.model.message import Usage
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunFailure, RunRequest
-from skerry.ports.tries import ABORTED, CallTarget, Candidate, ModelCallEnded
+from skerry.ports.model_candidates import ABORTED, CallTarget, Candidate, ModelCallEnded
 from skerry.runtime.usage.budgets import BudgetWarning, budget_states, refusal, warning
 from skerry.runtime.usage.limits import Meter
 from skerry.store import Store, Unit, usage

@@ -23,7 +23,7 @@ from skerry.infra.http import HttpClient
 from skerry.model.errors import BudgetError
 from skerry.model.ids import AgentId
 from skerry.model.run import Purpose
-from skerry.ports.tries import CallTarget, ModelCallEnded
+from skerry.ports.model_candidates import CallTarget, ModelCallEnded
 from skerry.providers.model_catalog import Facts
 from skerry_recall.chain import Chain
 from skerry_recall.embed import EmbeddingError, EmbeddingModel, EmbeddingUnavailableError

@@ -18,7 +18,7 @@ from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest, RunResult
 from skerry.ports.checks import Level
 from skerry.ports.model import ModelCost
-from skerry.ports.tries import CallTarget
+from skerry.ports.model_candidates import CallTarget
 from skerry.store import Store
 from skerry.store.calls import CallLog
 from skerry.store.usage import daily
