@@ -25,8 +25,8 @@ from skerry.features.retention.service import look
 from skerry.model.inbound import InboundMessage, Peer, PeerKind, ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt
 from skerry.ports.channel import Inbox
-from skerry.store import DATABASE, backups, listing, open_store
-from skerry.store.listing import SessionFilter
+from skerry.store import DATABASE, backups, open_store, session_listing
+from skerry.store.session_listing import SessionFilter
 from skerry.testing.channel import ACCOUNT, CHANNEL, OPEN, MemoryChannel, Platform
 from skerry.testing.clock import FakeClock
 from skerry.testing.model_server import StubModelServer
@@ -235,7 +235,7 @@ async def all_was_done(home: Path) -> None:
     assert len(backups.every(home)) >= 2
     async with open_store(home / DATABASE) as store:
         found = await store.read(
-            lambda reader: listing.recent(reader, SessionFilter(archived=None), limit=-1)
+            lambda reader: session_listing.recent(reader, SessionFilter(archived=None), limit=-1)
         )
         indexed = await store.read(lambda reader: reader.one("SELECT count(*) FROM entry_indexed"))
     keys = Counter(one.key.rpartition(":")[2] for one in found)

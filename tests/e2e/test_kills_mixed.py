@@ -19,8 +19,8 @@ from skerry.model.errors import ClientError
 from skerry.model.ids import RunId
 from skerry.model.message import AssistantMessage, UserMessage, open_calls
 from skerry.model.run import RunResult
-from skerry.store import Reader, listing, open_store, outbox, runs, sessions
-from skerry.store.listing import SessionFilter
+from skerry.store import Reader, open_store, outbox, runs, session_listing, sessions
+from skerry.store.session_listing import SessionFilter
 from skerry.testing.channel import Platform
 from skerry.testing.gateway import GatewayProcess
 from tests.support.chaos import mirror_faults, quiet, rig, until
@@ -121,7 +121,7 @@ def faults(reader: Reader, texts: list[str], accepted: list[str]) -> list[str]:
     wrong += [f"outbox: {number} {state}" for state, number in outbox.counts(reader).items()]
     wrong += [f"lost: {key}" for key in accepted if not ended(reader, key)]
     said: list[str] = []
-    for session in listing.recent(reader, SessionFilter(archived=None), limit=-1):
+    for session in session_listing.recent(reader, SessionFilter(archived=None), limit=-1):
         entries = sessions.entries(reader, session.session_id, limit=-1)
         messages = [one.message for one in entries]
         prompts = [one.text for one in messages if isinstance(one, UserMessage)]
@@ -142,7 +142,7 @@ def ended(reader: Reader, run_id: str) -> bool:
 def happened(reader: Reader) -> tuple[int, int]:
     """Returns how many messages entered the run of another, and how many sessions were archived."""
     joined, archived = set[str](), 0
-    for session in listing.recent(reader, SessionFilter(archived=None), limit=-1):
+    for session in session_listing.recent(reader, SessionFilter(archived=None), limit=-1):
         archived += session.archived is not None
         for one in sessions.entries(reader, session.session_id, limit=-1):
             found = runs.find(reader, RunId(one.run_id))

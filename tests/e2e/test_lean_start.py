@@ -34,7 +34,7 @@ OURS = (
     "skerry.features.memory.methods",
     "skerry.plugins.load",
     "skerry.store.backups",
-    "skerry.store.search",
+    "skerry.store.transcript_search",
     "skerry.tools",
     "skerry_recall.collection",
     "skerry_recall.embed",

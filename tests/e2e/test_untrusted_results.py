@@ -7,7 +7,7 @@ import pytest
 
 from skerry.infra.clock import SystemClock
 from skerry.policy.records import FileRecord, Records
-from skerry.store import files, open_store
+from skerry.store import file_records, open_store
 from skerry.store.store import DATABASE
 from tests.e2e.test_frozen_prompt import Talk, opened, prefixes, talks
 from tests.support.downloaded import downloaded
@@ -29,7 +29,9 @@ async def test_what_a_tool_read_stands_in_one_fence_and_stays_so_over_a_kill(
         records: list[FileRecord] = []
         downloaded(Records(keep=records.append), tmp_path / "workspace" / "page.txt", ATTACK)
         async with open_store(tmp_path / DATABASE) as store:
-            await store.write(lambda unit: files.keep(unit, records[0], SystemClock().now_ms()))
+            await store.write(
+                lambda unit: file_records.keep(unit, records[0], SystemClock().now_ms())
+            )
         talk = Talk(gateway)
         await gateway.start()
         await talk.say('call read {"path": "page.txt"}')

@@ -16,7 +16,7 @@ from skerry.model.errors import KeyReusedError
 from skerry.model.ids import AccountId, ChannelId, RunId
 from skerry.model.inbound import InboundMessage, Peer, PeerKind
 from skerry.runtime.recovery import recover
-from skerry.store import inbound, keys, runs
+from skerry.store import idempotency_keys, inbound, runs
 from skerry.testing.model import ScriptedModel, echo
 from tests.support.core import Core, open_core
 from tests.support.shown import examples, shown
@@ -90,8 +90,8 @@ class Machine:
             self.core.dispatch.resume(one)
 
     async def half_a_day(self) -> None:
-        for _ in range(keys.KEPT_QUARTERS // 2):
-            await self.core.store.write(keys.pass_quarter)
+        for _ in range(idempotency_keys.KEPT_QUARTERS // 2):
+            await self.core.store.write(idempotency_keys.pass_quarter)
         self.asked = {k: (text, left - 1) for k, (text, left) in self.asked.items() if left > 1}
 
     async def idle(self) -> None:

@@ -21,9 +21,18 @@ from hypothesis.strategies import data, integers, sampled_from
 
 from skerry.model import message
 from skerry.model.ids import SessionId, SessionKey
-from skerry.store import DATABASE, Reader, Store, Unit, archive, listing, open_store, sessions
-from skerry.store.listing import SessionFilter
+from skerry.store import (
+    DATABASE,
+    Reader,
+    Store,
+    Unit,
+    archive,
+    open_store,
+    session_listing,
+    sessions,
+)
 from skerry.store.mirror import Mirror, transcript_file
+from skerry.store.session_listing import SessionFilter
 from tests.support.shown import examples, shown
 
 NAMES = ("alice", "bob")
@@ -134,7 +143,7 @@ class Conversations(RuleBasedStateMachine):
 
     def check_files(self, reader: Reader) -> None:
         expected = {}
-        for one in listing.recent(reader, SessionFilter(archived=None), limit=-1):
+        for one in session_listing.recent(reader, SessionFilter(archived=None), limit=-1):
             if one.tail:
                 expected[transcript_file(self.home / "agents", one)] = one.session_id
         folder = self.home / "agents" / "main" / "sessions"
@@ -150,7 +159,7 @@ class Conversations(RuleBasedStateMachine):
         self.runner.run(self.store.read(self.check))
 
     def check(self, reader: Reader) -> None:
-        found = {one.key: one for one in listing.recent(reader, limit=-1)}
+        found = {one.key: one for one in session_listing.recent(reader, limit=-1)}
         ids = {key: one.session_id for key, one in found.items()}
         assert ids == {str(self.key(name)): one for name, one in self.present.items()}
         for session_id, said in self.known.items():

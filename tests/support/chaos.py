@@ -29,9 +29,9 @@ from skerry.model.message import (
 )
 from skerry.model.session import SessionEntry, TranscriptEntry, entry_id
 from skerry.runtime.finalize import INTERRUPTED
-from skerry.store import Reader, Store, listing, open_store, outbox, runs, sessions
-from skerry.store.listing import SessionFilter
+from skerry.store import Reader, Store, open_store, outbox, runs, session_listing, sessions
 from skerry.store.mirror import transcript_file
+from skerry.store.session_listing import SessionFilter
 from skerry.testing.channel import Delivered, Platform
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model import unfenced
@@ -263,6 +263,6 @@ def _transcripts(reader: Reader) -> list[tuple[SessionEntry, list[TranscriptEntr
     """Returns every session in which something was said, archived ones too."""
     return [
         (one, sessions.entries(reader, one.session_id, limit=-1))
-        for one in listing.recent(reader, SessionFilter(archived=None), limit=-1)
+        for one in session_listing.recent(reader, SessionFilter(archived=None), limit=-1)
         if one.tail
     ]

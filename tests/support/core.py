@@ -42,7 +42,7 @@ from skerry.runtime.run_context import Runtime
 from skerry.runtime.toolbox import Toolbox
 from skerry.runtime.usage.ledger import Ledger
 from skerry.store import Store, nothing, open_store, sessions
-from skerry.store.calls import CallLog
+from skerry.store.call_log import CallLog
 from skerry.testing.channel import OPEN
 from skerry.testing.model import ScriptedModels
 from skerry.tools.session_search import SessionSearch

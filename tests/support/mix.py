@@ -19,8 +19,8 @@ import msgspec
 
 from skerry.model.message import AssistantMessage, ToolCall, UserMessage, open_calls
 from skerry.runtime.finalize import INTERRUPTED
-from skerry.store import DATABASE, Reader, listing, open_store, outbox, runs, sessions
-from skerry.store.listing import SessionFilter
+from skerry.store import DATABASE, Reader, open_store, outbox, runs, session_listing, sessions
+from skerry.store.session_listing import SessionFilter
 from skerry.testing.channel import Delivered, Platform
 from skerry.testing.model_server import Cut, HttpStep, Status
 from tests.support.chaos import Written, mirror_faults
@@ -237,7 +237,7 @@ def _said(reader: Reader) -> tuple[dict[tuple[str, int], tuple[str, str]], list[
     wrong = [f"open: run {one.request.run_id}" for one in runs.unfinished(reader)]
     wrong += [f"outbox: {number} are {state}" for state, number in outbox.counts(reader).items()]
     said = dict[tuple[str, int], tuple[str, str]]()
-    for session in listing.recent(reader, SessionFilter(archived=None), limit=-1):
+    for session in session_listing.recent(reader, SessionFilter(archived=None), limit=-1):
         entries = sessions.entries(reader, session.session_id, limit=-1)
         messages = [entry.message for entry in entries]
         wrong += [f"transcript: open call {call.id}" for call in open_calls(messages)]

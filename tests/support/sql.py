@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from skerry.store import forgetting_tables, listing, usage
+from skerry.store import forgetting_tables, session_listing, usage
 
 SOURCE: Final = Path("src")
 _STATEMENT: Final = re.compile(r"\s*(SELECT|INSERT INTO|UPDATE \w+ SET|DELETE FROM|WITH \w+ AS) ?")
@@ -26,14 +26,14 @@ ENGINE: Final = MappingProxyType(
         "store/engine.py": "pragmas, one unit beside a gateway, the file that is written anew",
         "store/text_index.py": "FTS5",
         "store/writer.py": "the transaction of a batch",
-        "store/legible.py": "texts that are none, which only SQLite stores",
-        "store/schema.py": "migrations of SQLite files, which are never edited",
-        "store/schema_later.py": "the same",
+        "store/unreadable_entries.py": "texts that are none, which only SQLite stores",
+        "store/state_schema.py": "migrations of SQLite files, which are never edited",
+        "store/state_schema_later.py": "the same",
         "store/salvage.py": "reads a damaged SQLite file",
-        "store/migrating.py": "runs the migrations of a SQLite file",
-        "store/security.py": "compares the schema of a SQLite file",
+        "store/migrations.py": "runs the migrations of a SQLite file",
+        "store/restore_guard.py": "compares the schema of a SQLite file",
         "store/restore.py": "puts one SQLite file in the place of another",
-        "store/openclaw.py": "reads the SQLite file of another program",
+        "store/openclaw_databases.py": "reads the SQLite file of another program",
     }
 )
 """Files of the store that are of SQLite, and why: nothing in them travels."""
@@ -73,16 +73,18 @@ CHOICES: Final[Mapping[str, Mapping[str, list[Any]]]] = MappingProxyType(
             "table": list(forgetting_tables.tables()),
             "agent": [None, "main"],
         },
-        "store/frozen.py": {"where": ["session_id = ?", "session_id = ? AND audience = ?"]},
-        "store/listing.py": {
-            "where": [" AND ".join((*listing._ARCHIVED.values(), listing._UNLISTED))],
-            "order": list(listing._ORDER),
-            "which": [listing.EVERY, listing.SessionFilter(by_heard=True)],
+        "store/frozen_prompt.py": {"where": ["session_id = ?", "session_id = ? AND audience = ?"]},
+        "store/session_listing.py": {
+            "where": [
+                " AND ".join((*session_listing._ARCHIVED.values(), session_listing._UNLISTED))
+            ],
+            "order": list(session_listing._ORDER),
+            "which": [session_listing.EVERY, session_listing.SessionFilter(by_heard=True)],
         },
         "store/outbox.py": {"where": [f"state IN ({_TWO})"], "some": ["ab"]},
-        "store/hits.py": {"some": ["ab"]},
-        "store/search.py": {"column": ["agent_id", "key"]},
-        "store/settled.py": {
+        "store/transcript_hits.py": {"some": ["ab"]},
+        "store/transcript_search.py": {"column": ["agent_id", "key"]},
+        "store/settled_runs.py": {
             "some": ["ab"],
             "none": ["NOT EXISTS (SELECT 1 FROM run WHERE run.run_id ="],
             "over": [
@@ -92,7 +94,7 @@ CHOICES: Final[Mapping[str, Mapping[str, list[Any]]]] = MappingProxyType(
                 )
             ],
         },
-        "store/tally.py": {"ids": ["ab"]},
+        "store/message_counts.py": {"ids": ["ab"]},
         "store/usage.py": {
             "name": [usage._GROUP.get(by, by.value) for by in usage.By if by != "session"],
             "order": ["1", usage._DEAREST],
@@ -100,7 +102,7 @@ CHOICES: Final[Mapping[str, Mapping[str, list[Any]]]] = MappingProxyType(
             "agent": [None, "main"],
             "some": ["ab"],
         },
-        "store/used.py": {"within": [f"session_id IN ({_TWO})"]},
+        "store/session_usage.py": {"within": [f"session_id IN ({_TWO})"]},
     }
 )
 """What stands for the names of functions in the statements of a file: all that they can be."""

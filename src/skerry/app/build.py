@@ -66,7 +66,7 @@ from skerry.runtime.run_context import Runtime
 from skerry.runtime.usage.ledger import Ledger
 from skerry.sdk.slots import Live, MemoryHost, open_memory
 from skerry.store import DATABASE, Store, nothing, open_store, runs
-from skerry.store.calls import CallLog
+from skerry.store.call_log import CallLog
 from skerry.store.indexing import Indexer
 from skerry.store.mirror import Mirror
 from skerry.workspace.prompt_builder import Prompts

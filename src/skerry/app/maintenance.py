@@ -14,7 +14,7 @@ from skerry.infra import heap
 from skerry.infra.clock import DAY_MS, Clock
 from skerry.infra.supervise import beside, in_daemon_thread
 from skerry.model.errors import StateError
-from skerry.store import Store, keys, settled, tasks, usage
+from skerry.store import Store, idempotency_keys, settled_runs, tasks, usage
 from skerry.store.forgetting import begun_at, is_forgetting
 
 logger = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class Upkeep(Struct, frozen=True):
         await self._quietly(_look(self.store))
         while True:
             await self.do_due()
-            for _ in range(round(keys.QUARTER_SECONDS / GIVE_SECONDS)):
+            for _ in range(round(idempotency_keys.QUARTER_SECONDS / GIVE_SECONDS)):
                 await anyio.sleep(GIVE_SECONDS)
                 await in_daemon_thread(heap.give_back, "heap")
             await self._quietly(self._pass_quarter())
@@ -55,10 +55,10 @@ class Upkeep(Struct, frozen=True):
         """Adds up model calls; frees old keys; drops the texts, then the rows, of settled runs."""
         while await self.store.write(usage.fold):
             pass  # some at once, so that others write in between
-        await self.store.write(keys.pass_quarter)
-        while await self.store.write(settled.blank):
+        await self.store.write(idempotency_keys.pass_quarter)
+        while await self.store.write(settled_runs.blank):
             pass
-        while await self.store.write(settled.remove):
+        while await self.store.write(settled_runs.remove):
             pass
 
     async def do_due(self) -> None:

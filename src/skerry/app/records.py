@@ -8,7 +8,7 @@ import anyio.to_thread
 from skerry.app.maintenance import unless_damaged
 from skerry.infra.clock import Clock
 from skerry.policy.records import HAND, FileRecord, Records
-from skerry.store import Store, files
+from skerry.store import Store, file_records
 
 _DAY_MS: Final = 86_400_000
 KEPT_MS: Final = 30 * _DAY_MS
@@ -23,9 +23,9 @@ async def stored_records(store: Store, clock: Clock) -> Records:
         # unit of its own. Riders are written before the others, so that what is newer stays.
         is_loaded = record.who == HAND and not record.taint
         write, now = (store.ride if is_loaded else store.post), clock.now_ms()
-        write(lambda unit: files.keep(unit, record, now))
+        write(lambda unit: file_records.keep(unit, record, now))
 
-    rows = await unless_damaged(store, store.read(files.every))
+    rows = await unless_damaged(store, store.read(file_records.every))
     return Records(rows or (), keep)
 
 
@@ -36,10 +36,10 @@ async def forget_gone(store: Store, now: int) -> None:
     there now. What is removed here counts until the next start all the same.
     """
     before, before_tainted = now - KEPT_MS, now - KEPT_TAINTED_MS
-    rows = await store.read(lambda reader: files.old(reader, before, before_tainted))
+    rows = await store.read(lambda reader: file_records.old(reader, before, before_tainted))
     missing = await anyio.to_thread.run_sync(_gone, rows)
     if missing:
-        await store.write(lambda unit: files.drop(unit, missing))
+        await store.write(lambda unit: file_records.drop(unit, missing))
 
 
 def _gone(paths: list[str]) -> list[str]:

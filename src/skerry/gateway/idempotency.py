@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from skerry.gateway.frames import ErrorCode, Json
 from skerry.gateway.method import Call, Handler, OnceParams, RefusedError, no_effect
 from skerry.model.errors import KeyReusedError
-from skerry.store import Unit, keys
+from skerry.store import Unit, idempotency_keys
 
 P = TypeVar("P", bound=OnceParams)
 
@@ -62,7 +62,7 @@ class _Once:
             raise self._refused("is being carried out", "IN_FLIGHT", retryable=True)
         in_flight[name] = digest
         try:
-            recorded = await store.read(lambda reader: keys.find(reader, *name))
+            recorded = await store.read(lambda reader: idempotency_keys.find(reader, *name))
             if recorded is not None:
                 _check(recorded.digest == digest, key)
                 return self._again(recorded)
@@ -74,10 +74,10 @@ class _Once:
                 answer = await self._handle(replace(call, effect=effect), params)
             except Exception:
                 if self._first:
-                    await store.write(lambda unit: keys.free(unit, *name))
+                    await store.write(lambda unit: idempotency_keys.free(unit, *name))
                 raise
             encoded = msgspec.json.encode(answer)
-            await store.write(lambda unit: keys.answer(unit, *name, encoded))
+            await store.write(lambda unit: idempotency_keys.answer(unit, *name, encoded))
             return answer
         finally:
             del in_flight[name]
@@ -86,7 +86,7 @@ class _Once:
         answer = self._handler(call, params)
         return await answer if isinstance(answer, Coroutine) else answer
 
-    def _again(self, recorded: keys.UsedKey) -> Json:
+    def _again(self, recorded: idempotency_keys.UsedKey) -> Json:
         """Returns the answer of the first request."""
         if recorded.answer is not None:
             return Raw(recorded.answer)
@@ -107,4 +107,4 @@ def _check(same: bool, key: str) -> None:  # noqa: FBT001 - private
 
 
 def _using(method: str, key: str, digest: bytes) -> Callable[[Unit], None]:
-    return lambda unit: keys.use(unit, method, key, digest)
+    return lambda unit: idempotency_keys.use(unit, method, key, digest)

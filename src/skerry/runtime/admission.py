@@ -36,13 +36,13 @@ from skerry.store import (
     archive,
     group_history,
     inbound,
-    listing,
+    last_routes,
     outbox,
-    routes,
     runs,
+    session_listing,
     sessions,
 )
-from skerry.store.listing import SessionFilter
+from skerry.store.session_listing import SessionFilter
 
 
 async def model_names(models: Models, config: Config) -> dict[str, str]:
@@ -348,12 +348,12 @@ class Arrival(Struct, frozen=True):
 def _note_route(unit: Unit, request: RunRequest, to: ReplyTo, at: int) -> None:
     """Notes where the owner wrote, if that is a direct chat: the target `last` of deliveries."""
     if request.origin is Origin.OWNER and to.peer.kind is PeerKind.DIRECT:
-        routes.note(unit, request.key, to, at)
+        last_routes.note(unit, request.key, to, at)
 
 
 def _is_taken(unit: Unit, request: RunRequest) -> bool:
     """Returns whether another conversation got the label since the request was checked."""
-    sessions_with_label = listing.recent(
+    sessions_with_label = session_listing.recent(
         unit, SessionFilter(request.key.agent, label=request.label), limit=2
     )
     return any(session.key != str(request.key) for session in sessions_with_label)

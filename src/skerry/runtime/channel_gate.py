@@ -26,7 +26,7 @@ from skerry.policy.channel_access import (
 from skerry.routing.mentions import is_addressed, patterns
 from skerry.routing.message_context import HistoryLine, history_line
 from skerry.runtime.delivery import Delivery
-from skerry.store import Store, Unit, group_history, inbound, outbox, pairing
+from skerry.store import Store, Unit, group_history, inbound, outbox, sender_pairing
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class ChannelGate(Struct, frozen=True):
                 return Origin.OWNER
             return Origin.KNOWN if decision.rule.endswith(".allowFrom") else Origin.STRANGER
         if decision.verdict is Verdict.PAIRED:
-            sender = await self.store.read(lambda reader: pairing.find(reader, message))
+            sender = await self.store.read(lambda reader: sender_pairing.find(reader, message))
             if sender is not None and not sender.rejected:
                 return Origin.KNOWN
             if sender is None and rules.dm is DmPolicy.PAIRING:
@@ -154,7 +154,7 @@ class ChannelGate(Struct, frozen=True):
         def write(unit: Unit) -> bool:
             if inbound.take(unit, message, run_id) is not None:
                 return False
-            began = pairing.ask(unit, message, to, code, now)
+            began = sender_pairing.ask(unit, message, to, code, now)
             if began:
                 outbox.add(unit, run_id, 0, to, parts, now)
             return began
@@ -170,7 +170,7 @@ class ChannelGate(Struct, frozen=True):
             "accountId": message.account,
             "senderId": message.sender_id,
             "senderName": message.sender_name,
-            "expiresAtMs": now + pairing.LASTS_MS,
+            "expiresAtMs": now + sender_pairing.LASTS_MS,
         }
         self.announce(REQUESTED, payload)
 

@@ -27,7 +27,7 @@ from skerry.runtime.run_hooks import with_context
 from skerry.sessions.cutting import mended, spoken
 from skerry.sessions.summary import shown
 from skerry.sessions.window import MessageOverlay
-from skerry.store import Reader, Store, compactions, frozen, sessions
+from skerry.store import Reader, Store, compactions, frozen_prompt, sessions
 
 _Worded = TypeVar("_Worded", UserMessage, ToolResultMessage)
 _NOTED: Final = frozenset({Origin.OWNER, Origin.MEMORY, Origin.LOCAL})
@@ -308,7 +308,7 @@ class ConversationCache(Struct):
             state = compactions.state(reader, session_id)
             after = state.last.first_kept - 1 if state.last else 0
             found = sessions.entries(reader, session_id, limit=-1, before=before, after=after)
-            return state, found, frozen.notes(reader, session_id)
+            return state, found, frozen_prompt.notes(reader, session_id)
 
         state, entries, notes = await self.store.read(read)
         numbered = spoken(mended([(entry.seq, entry.message) for entry in entries]))

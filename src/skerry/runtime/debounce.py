@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from skerry.lanes.lanes import Lanes
 from skerry.model.ids import SessionKey
-from skerry.store import Store, Unit, held, inbound
-from skerry.store.held import HeldMessage
+from skerry.store import Store, Unit, held_messages, inbound
+from skerry.store.held_messages import HeldMessage
 
 STRETCH: Final = 10
 """Whoever never stops writing is answered after so many times the debounce."""
@@ -69,7 +69,7 @@ class Debounce(Struct):
 
         def write(unit: Unit) -> None:
             if inbound.take(unit, message, item.run_id) is None:
-                held.add(unit, str(key), item)
+                held_messages.add(unit, str(key), item)
 
         await self.store.write(write)
         sender, now = (str(key), message.sender_id), asyncio.get_running_loop().time()
@@ -86,7 +86,9 @@ class Debounce(Struct):
         """Accepts what waits of a sender as one message; the last one's facts count."""
         async with self._turn:
             self._waiting.pop((str(key), sender), None)
-            rows = await self.store.read(lambda reader: held.read(reader, str(key), sender))
+            rows = await self.store.read(
+                lambda reader: held_messages.read(reader, str(key), sender)
+            )
             if not rows:
                 return
             number, last = rows[-1]
@@ -94,11 +96,13 @@ class Debounce(Struct):
             mentions = any(kept.message.mentions_me for _, kept in rows)
             message = replace(last.message, text=text, mentions_me=mentions)
             joined = replace(last, message=message)
-            await self.admit(joined, key, lambda unit: held.take(unit, str(key), sender, number))
+            await self.admit(
+                joined, key, lambda unit: held_messages.take(unit, str(key), sender, number)
+            )
 
     async def release_all(self) -> None:
         """Accepts everything that an earlier process left."""
-        for key, sender in await self.store.read(held.senders):
+        for key, sender in await self.store.read(held_messages.senders):
             await self.release(SessionKey.parse(key), sender)
 
     def _delay(self, sender: _Sender) -> float:

@@ -52,7 +52,7 @@ from skerry.runtime.run_context import Runtime, run_context
 from skerry.runtime.withdrawal import withdraw
 from skerry.sessions import lifecycle
 from skerry.store import Unit, inbound, runs
-from skerry.store.held import HeldMessage
+from skerry.store.held_messages import HeldMessage
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import InboundMessage
 from skerry.model.run import BY_SENDER
 from skerry.runtime.run_context import Runtime
-from skerry.store import Unit, group_history, held, inbound
+from skerry.store import Unit, group_history, held_messages, inbound
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ async def withdraw(
 
     def write(unit: Unit) -> list[RunId]:
         found = inbound.runs_of(unit, deleted, deleted.deletes)
-        held.drop(unit, found)
+        held_messages.drop(unit, found)
         for run_id in found:
             group_history.drop(unit, run_id)
         return found

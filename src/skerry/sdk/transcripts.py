@@ -6,8 +6,8 @@ from typing import Final
 import anyio
 
 from skerry.model.errors import PluginError
-from skerry.store import Store, spoken
-from skerry.store.spoken import SpokenRow
+from skerry.store import Store, spoken_entries
+from skerry.store.spoken_entries import SpokenRow
 
 __all__ = ("MOST", "SpokenRow", "Transcripts")
 
@@ -35,9 +35,9 @@ class Transcripts:
             PluginError: no gateway runs.
         """
         store = self._open()
-        await store.write(spoken.begin)
+        await store.write(spoken_entries.begin)
         await self._number(store)
-        return await store.write(spoken.begin)
+        return await store.write(spoken_entries.begin)
 
     async def since(self, cursor: int, limit: int = MOST) -> Sequence[SpokenRow]:
         """Returns the messages with numbers above the cursor, in order, at most `limit`.
@@ -50,9 +50,11 @@ class Transcripts:
         """
         store = self._open()
         if self._dirty is None:
-            await store.write(spoken.begin)
+            await store.write(spoken_entries.begin)
         await self._number(store)
-        return await store.read(lambda reader: spoken.since(reader, cursor, min(limit, MOST)))
+        return await store.read(
+            lambda reader: spoken_entries.since(reader, cursor, min(limit, MOST))
+        )
 
     async def wait(self, cursor: int) -> None:
         """Returns when there is a message with a number above the cursor.
@@ -80,7 +82,7 @@ class Transcripts:
             sessions, self._dirty = self._dirty, set()
         try:
             while sessions is None or sessions:
-                if not await store.write(lambda unit: spoken.number(unit, sessions)):
+                if not await store.write(lambda unit: spoken_entries.number(unit, sessions)):
                     break
         except BaseException:
             # They are looked at again.

@@ -28,10 +28,17 @@ from skerry.model.message import (
 )
 from skerry.model.session import Archived, SessionEntry, entry_id
 from skerry.sessions.importing import FormatError, ImportedSession, paired, read
-from skerry.store import Unit, aside, compactions, importing, legible, sessions
-from skerry.store.aside import Aside
-from skerry.store.importing import Incoming, Taken
-from skerry.store.legible import Broken
+from skerry.store import (
+    Unit,
+    compactions,
+    recovered_lines,
+    session_import,
+    sessions,
+    unreadable_entries,
+)
+from skerry.store.recovered_lines import Aside
+from skerry.store.session_import import Incoming, Taken
+from skerry.store.unreadable_entries import Broken
 
 _OPEN = 64
 """Entries before the end of a session among which calls may wait for their results."""
@@ -76,12 +83,12 @@ def take(unit: Unit, about: Aside, now: int) -> RecoveryOutcome:
         whole = tuple(paired([(at, entry) for _, at, entry in _spoken(entries)]))
         key = _key(about)
         incoming = Incoming(key, session_id, transcript.created_at, whole)
-        return _outcome(importing.take(unit, incoming, now))
-    stored = aside.ids(sessions.times(unit, session_id))
+        return _outcome(session_import.take(unit, incoming, now))
+    stored = recovered_lines.ids(sessions.times(unit, session_id))
     rest = [
         entry
         for entry in entries
-        if stored.get(entry_id(entry[0])) != (entry[0], aside.iso(entry[1]))
+        if stored.get(entry_id(entry[0])) != (entry[0], recovered_lines.iso(entry[1]))
     ]
     if not rest:
         return RecoveryOutcome.KNOWN
@@ -101,7 +108,7 @@ def mend(unit: Unit, broken: Broken, files: Iterable[Path]) -> bool:
         for seq, at, found_message in entries_of(file):
             if seq == broken.seq:
                 kind = compactions.KIND if isinstance(found_message, CompactionMessage) else None
-                legible.mend(unit, broken, at, message.encode(found_message), kind)
+                unreadable_entries.mend(unit, broken, at, message.encode(found_message), kind)
                 return True
     return False
 
@@ -111,8 +118,8 @@ def accept(unit: Unit, broken: Broken, text: str, now: int) -> None:
 
     No model reads a notice, so the conversation goes on as it did while the entry was left out.
     """
-    at = legible.last_time(unit, broken.session_id, broken.seq) or now
-    legible.mend(unit, broken, at, message.encode(notice(text, at)))
+    at = unreadable_entries.last_time(unit, broken.session_id, broken.seq) or now
+    unreadable_entries.mend(unit, broken, at, message.encode(notice(text, at)))
 
 
 def _go_on(unit: Unit, session: SessionEntry, rest: Sequence[_Entry]) -> None:
@@ -153,7 +160,7 @@ def _apart(unit: Unit, session: SessionEntry, rest: Sequence[_Entry], now: int) 
     incoming = Incoming(
         SessionKey.parse(session.key), SessionId(str(name)), rest[0][1], messages, Archived.RESET
     )
-    outcome = importing.take(unit, incoming, now)
+    outcome = session_import.take(unit, incoming, now)
     return RecoveryOutcome.KNOWN if outcome is Taken.KNOWN else RecoveryOutcome.EARLIER
 
 
@@ -182,7 +189,7 @@ def _key(about: Aside) -> SessionKey:
 def entries_of(file: Path) -> Iterator[_Entry]:
     """Yields the entries that the lines of our own mirror are, in order, and can be read."""
     places: dict[str, int] = {}
-    for line in aside.lines(file):
+    for line in recovered_lines.lines(file):
         try:
             record: Any = msgspec.json.decode(line)
         except UNREADABLE:
@@ -190,7 +197,7 @@ def entries_of(file: Path) -> Iterator[_Entry]:
         if not isinstance(record, dict) or record.get("type") not in {"message", "compaction"}:
             continue
         seq = places.get(record.get("parentId") or "", 0) + 1
-        name, at = record.get("id"), aside.milliseconds(record.get("timestamp"))
+        name, at = record.get("id"), recovered_lines.milliseconds(record.get("timestamp"))
         if name != entry_id(seq) or at is None:
             continue  # none of ours
         places[name] = seq

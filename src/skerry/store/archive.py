@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.session import Archived, SessionEntry, SessionSettings
-from skerry.store import frozen, sessions
+from skerry.store import frozen_prompt, sessions
 from skerry.store.unit import Reader, Unit
 
 
@@ -115,6 +115,6 @@ def _archive(unit: Unit, key: SessionKey, reason: Archived, now: int) -> Session
         "UPDATE session SET current = FALSE, archived = ?, archived_at = ? WHERE session_id = ?",
         (reason, now, session.session_id),
     )
-    frozen.end(unit, session.session_id)
+    frozen_prompt.end(unit, session.session_id)
     unit.touched.append(session.session_id)
     return replace(session, archived=reason, archived_at=now)

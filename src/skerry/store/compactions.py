@@ -9,7 +9,7 @@ from skerry.model import message
 from skerry.model.ids import SessionId
 from skerry.model.message import CompactionMessage
 from skerry.model.session import entry_id
-from skerry.store import frozen, sessions
+from skerry.store import frozen_prompt, sessions
 from skerry.store.unit import Reader, Unit
 
 KIND = "compaction"
@@ -85,7 +85,7 @@ def add(
         " WHERE session_id = ?",
         (seq, tokens_after, session_id),
     )
-    frozen.end(unit, session_id)  # the next request is another from its begin on
+    frozen_prompt.end(unit, session_id)  # the next request is another from its begin on
     return seq
 
 

@@ -9,7 +9,7 @@ from typing import Final, TypeGuard
 from msgspec import Struct, field
 
 from skerry.model.errors import StoreFailedError
-from skerry.store.aside import RecoveryNotice
+from skerry.store.recovered_lines import RecoveryNotice
 
 logger = logging.getLogger(__name__)
 

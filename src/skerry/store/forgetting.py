@@ -18,12 +18,12 @@ from skerry.infra import sqlite
 from skerry.model import message
 from skerry.model.ids import AgentId
 from skerry.model.redaction import Redaction
-from skerry.store import engine, frozen, tally, text_index
+from skerry.store import engine, frozen_prompt, message_counts, text_index
 from skerry.store.forgetting_tables import Table, copies, tables
-from skerry.store.redacted import Redacted
+from skerry.store.index_words import indexed
+from skerry.store.redaction_counts import Redacted
 from skerry.store.store import Store
 from skerry.store.unit import Reader, Unit
-from skerry.store.words import indexed
 
 Discard = Callable[[Collection[str]], Awaitable[int]]
 """Function that deletes copies of files by their names, and returns how many there were."""
@@ -220,7 +220,7 @@ def _follow(unit: Unit, table: Table, key: tuple[Any, ...], old: Any, new: Any) 
             # A file that is written anew from the beginning, also by the next start.
             unit.execute("DELETE FROM mirror WHERE session_id = ?", (key[0],))
             if _called(old) != _called(new):
-                tally.recount(unit, key[0])
+                message_counts.recount(unit, key[0])
             unit.touched.append(key[0])
         case "run":  # else it could be guessed, and tried
             unit.execute("UPDATE run SET digest = NULL WHERE serial = ?", key)
@@ -229,7 +229,7 @@ def _follow(unit: Unit, table: Table, key: tuple[Any, ...], old: Any, new: Any) 
         case "audit":  # the chain has the digest of what it was
             unit.execute("UPDATE audit SET body = NULL WHERE seq = ?", key)
         case "frozen_text":  # half a text would not be what the file says either
-            frozen.melt_text(unit, key[0])
+            frozen_prompt.melt_text(unit, key[0])
 
 
 def _called(body: Any) -> list[str]:

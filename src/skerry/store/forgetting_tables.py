@@ -11,7 +11,7 @@ from msgspec import Struct
 from skerry.infra.features import FEATURES
 from skerry.model.ids import AgentId
 from skerry.model.redaction import MARK, Redaction
-from skerry.store.redacted import Redacted
+from skerry.store.redaction_counts import Redacted
 
 _COPY: Final = re.compile(r"[/\\\\](?:in|out)bound[/\\\\]([0-9a-f]{16}-[\w.-]+)")
 """Path of the copy of a file, in a line about it or in the row of its part."""

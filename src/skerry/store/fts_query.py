@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from skerry.store.words import spread
+from skerry.store.index_words import spread
 from skerry_recall.common import COMMON, UNSPACED
 from skerry_recall.question import identifiers, phrases
 

@@ -20,9 +20,9 @@ from skerry.model import message
 from skerry.model.errors import StateError
 from skerry.model.message import Message
 from skerry.store import text_index
+from skerry.store.index_words import indexed, may_be_command
 from skerry.store.store import Store, TouchedSessions
 from skerry.store.unit import Reader, Unit
-from skerry.store.words import indexed, may_be_command
 
 logger = logging.getLogger(__name__)
 

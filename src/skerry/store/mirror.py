@@ -5,7 +5,7 @@ reads what is new from the database and appends it, so a file can be repaired fr
 far each file is written (entries and bytes) is kept in the database: what a crash wrote beyond that
 mark is cut off and written again, so no line is lost or doubled. A file that is shorter than its
 mark is written anew. Lines that the database does not have are never cut: the file is kept aside
-first (see `aside`), also of a session that the database does not have at all.
+first (see `recovered_lines`), also of a session that the database does not have at all.
 
 The file of an archived session is renamed to `<sessionId>.jsonl.<reason>.<time>`, and back when it
 is restored. Which name is right follows from the database, so a crash between the two is repaired.
@@ -31,8 +31,15 @@ from skerry.model import message
 from skerry.model.errors import StateError
 from skerry.model.ids import AgentId
 from skerry.model.session import Archived, SessionEntry, entry_id
-from skerry.store import aside, compactions, legible, reached, session_map, sessions
-from skerry.store.listing import SessionFilter, recent
+from skerry.store import (
+    compactions,
+    recovered_lines,
+    rollback_check,
+    session_map,
+    sessions,
+    unreadable_entries,
+)
+from skerry.store.session_listing import SessionFilter, recent
 from skerry.store.store import Store, TouchedSessions, nothing
 from skerry.store.unit import Reader, Unit
 
@@ -104,21 +111,21 @@ class Mirror(Struct):
     def _look_back(self, store: Store) -> None:
         """Notes where the database went back, and keeps files of sessions that it does not have."""
         state_dir = self.agents_dir.parent
-        now = store.read_now(reached.read)
-        rollback = reached.compare(reached.noted(state_dir), now)
+        now = store.read_now(rollback_check.read)
+        rollback = rollback_check.compare(rollback_check.noted(state_dir), now)
         if rollback is not None:
-            logger.error("%s %s", rollback.message, aside.REMEDY)
-            reached.keep(state_dir / aside.FOLDER, rollback)
-            reached.write(state_dir, now)
+            logger.error("%s %s", rollback.message, recovered_lines.REMEDY)
+            rollback_check.keep(state_dir / recovered_lines.FOLDER, rollback)
+            rollback_check.write(state_dir, now)
         rows = store.read_now(lambda reader: reader.all("SELECT session_id FROM session"))
         session_ids = {session_id for (session_id,) in rows}
         for folder in sorted(self.agents_dir.glob("*/sessions")):
             keys: dict[str, str] | None = None
-            for path in sorted(aside.files(folder)):
+            for path in sorted(recovered_lines.files(folder)):
                 session_id = path.name.partition(".jsonl")[0]
                 if session_id in session_ids:
                     continue
-                keys = aside.mapped(folder) if keys is None else keys
+                keys = recovered_lines.mapped(folder) if keys is None else keys
                 agent, key = folder.parent.name, keys.get(session_id, "")
                 self._keep(path, (agent, session_id, key), 0, 0, {})
 
@@ -135,22 +142,22 @@ class Mirror(Struct):
         Raises:
             OSError: it could not be kept; then it must not be cut.
         """
-        count, first = aside.unknown(path, start, after, entries)
+        count, first = recovered_lines.unknown(path, start, after, entries)
         if not count:
             return
-        about = aside.Aside(*whose, count, first, path.stat().st_mtime_ns // 1_000_000)
-        copy = aside.keep(self.agents_dir.parent, path, about, move=not entries)
+        about = recovered_lines.Aside(*whose, count, first, path.stat().st_mtime_ns // 1_000_000)
+        copy = recovered_lines.keep(self.agents_dir.parent, path, about, move=not entries)
         logger.error(
             "%s has %d messages that the database does not have; they are kept in %s. %s",
             path,
             count,
             copy,
-            aside.REMEDY,
+            recovered_lines.REMEDY,
         )
 
     def _tell(self, store: Store) -> None:
         """Lets the store say what is kept aside."""
-        store.condition.aside = aside.told(self.agents_dir.parent)
+        store.condition.aside = recovered_lines.told(self.agents_dir.parent)
 
     async def rebuild(self, store: Store) -> int:
         """Writes every file anew from the database; returns how many transcripts there are."""
@@ -219,19 +226,23 @@ class Mirror(Struct):
 
     def _spare_broken(self, store: Store, session: SessionEntry, file: Path) -> None:
         """Keeps a file that is to be rewritten if it may have what the database has broken."""
-        broken = store.read_now(partial(legible.scan_session, session_id=session.session_id))
+        broken = store.read_now(
+            partial(unreadable_entries.scan_session, session_id=session.session_id)
+        )
         for entry in broken:
             store.condition.broken(entry.session_id, entry.seq, entry.why)
         if broken:
             whose = session.agent_id, session.session_id, session.key
-            about = aside.Aside(*whose, 0, 0, file.stat().st_mtime_ns // 1_000_000)
-            aside.keep(self.agents_dir.parent, file, about, move=False)
+            about = recovered_lines.Aside(*whose, 0, 0, file.stat().st_mtime_ns // 1_000_000)
+            recovered_lines.keep(self.agents_dir.parent, file, about, move=False)
 
     def _spare(self, store: Store, session: SessionEntry, file: Path, mark: _Mark) -> None:
         """Keeps the file aside where what is cut off it does not stand in the database."""
         rows = store.read_now(lambda reader: sessions.times(reader, session.session_id, mark.seq))
         whose = (session.agent_id, session.session_id, session.key)
-        entries = aside.ids(rows) | {"": (0, "")}  # the session is known, also without entries
+        entries = recovered_lines.ids(rows) | {
+            "": (0, "")
+        }  # the session is known, also without entries
         self._keep(file, whose, mark.size, mark.seq, entries)
         self._tell(store)
 
@@ -291,7 +302,7 @@ class Mirror(Struct):
             "type": "session",
             "version": 3,
             "id": session_id,
-            "timestamp": aside.iso(created_at),
+            "timestamp": recovered_lines.iso(created_at),
             "cwd": str(self.cwd),
         }
         return _encode(header) + b"\n"
@@ -313,7 +324,7 @@ class Mirror(Struct):
             maps = await store.read(lambda reader: session_map.built(reader, stale))
             await anyio.to_thread.run_sync(self._write_maps, maps)
             now = await store.write(lambda unit: _save_marks(unit, marks))
-            await anyio.to_thread.run_sync(reached.write, self.agents_dir.parent, now)
+            await anyio.to_thread.run_sync(rollback_check.write, self.agents_dir.parent, now)
         except BaseException as error:
             self._stale |= stale
             self._unsaved |= unsaved
@@ -334,7 +345,7 @@ def transcript_file(agents_dir: Path, session: SessionEntry) -> Path:
     """Returns where the mirror of the session's transcript is."""
     name = f"{session.session_id}.jsonl"
     if session.archived is not None:
-        name += f".{session.archived}.{aside.iso(session.archived_at).replace(':', '-')}"
+        name += f".{session.archived}.{recovered_lines.iso(session.archived_at).replace(':', '-')}"
     return agents_dir / session.agent_id / "sessions" / name
 
 
@@ -343,13 +354,13 @@ def _read_mark(reader: Reader, session_id: str) -> _Mark:
     return _Mark(*row) if row else _Mark(0, 0)
 
 
-def _save_marks(unit: Unit, marks: list[tuple[str, int, int]]) -> reached.Reached:
+def _save_marks(unit: Unit, marks: list[tuple[str, int, int]]) -> rollback_check.Reached:
     unit.executemany(
         "INSERT INTO mirror (session_id, seq, size) VALUES (?, ?, ?)"
         " ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq, size = excluded.size",
         marks,
     )
-    return reached.advance(unit)
+    return rollback_check.advance(unit)
 
 
 def _size(path: Path) -> int:
@@ -379,7 +390,7 @@ def _line(seq: int, parent: int, at: int, body: bytes, *, compaction: bool) -> b
     parent_id = f'"{entry_id(parent)}"' if parent else "null"
     kind = "compaction" if compaction else "message"
     head = (
-        f'{{"type":"{kind}","id":"{entry_id(seq)}","parentId":{parent_id},"timestamp":"{aside.iso(at)}",'
+        f'{{"type":"{kind}","id":"{entry_id(seq)}","parentId":{parent_id},"timestamp":"{recovered_lines.iso(at)}",'
     ).encode()
     if not compaction:
         return head + b'"message":' + body + b"}\n"

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from skerry.infra import sqlite
-from skerry.store import reached, salvage, security
+from skerry.store import restore_guard, rollback_check, salvage
 from skerry.store.backups import ASIDE, FOLDER, Backup, BackupError, Contents, contents
-from skerry.store.migrating import migrate
+from skerry.store.migrations import migrate
 from skerry.store.salvage import Gap, Table
 from skerry.store.store import DATABASE
 
@@ -36,7 +36,7 @@ class Restored:
     before: Contents | None
     """Content of the replaced database; None if it is unreadable."""
     after: Contents
-    devices: security.KeptDevices
+    devices: restore_guard.KeptDevices
     """Devices that may connect."""
     aside: Path | None
     """Folder with the replaced files; None if there were none."""
@@ -93,14 +93,14 @@ def restore(
         if problems and read_damaged:
             tables = salvage.salvage(path, made, progress)
         _forget_what_may_be_done(made, {table.name for table in tables if table.whole})
-        devices = security.keep(path, made)
+        devices = restore_guard.keep(path, made)
         if wrong := sqlite.problems(made, whole=True):
             raise BackupError(f"What was restored is damaged itself: {wrong[0]}.")
         missing = salvage.gaps(made)
         before, after = _held(path), contents(made)
         aside = _set_aside(state_dir, missing, now) if path.exists() else None
         made.replace(path)
-        reached.forget(state_dir)  # it goes back because somebody wants it so
+        rollback_check.forget(state_dir)  # it goes back because somebody wants it so
     except (OSError, sqlite3.Error) as error:
         raise BackupError(f"Nothing was restored: {error}.") from error
     finally:
@@ -121,7 +121,7 @@ def _start_from(backup: Backup | None, made: Path) -> None:
     made.unlink(missing_ok=True)
     made.touch(mode=0o600)
     if backup is not None:
-        if foreign := security.foreign(backup.path):
+        if foreign := restore_guard.foreign(backup.path):
             error = BackupError(f"{backup.name} was not made by this program: it has {foreign}.")
             error.remedy = "Restore another one: skerry backup list"
             raise error

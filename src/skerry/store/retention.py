@@ -7,7 +7,16 @@ import msgspec
 
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.session import SessionEntry, SessionSettings
-from skerry.store import archive, frozen, indexing, sessions, settled, spoken, tally, text_index
+from skerry.store import (
+    archive,
+    frozen_prompt,
+    indexing,
+    message_counts,
+    sessions,
+    settled_runs,
+    spoken_entries,
+    text_index,
+)
 from skerry.store.mirror import transcript_file
 from skerry.store.store import Store
 from skerry.store.unit import Reader, Unit
@@ -87,12 +96,12 @@ def remove(unit: Unit, session_id: str) -> bool:
     )
     if not deleted:
         return False
-    settled.forget_session(unit, session_id)
+    settled_runs.forget_session(unit, session_id)
     indexing.forget(unit, session_id)
-    frozen.end(unit, session_id)
+    frozen_prompt.end(unit, session_id)
     unit.execute("DELETE FROM entry WHERE session_id = ?", (session_id,))
-    spoken.forget(unit, session_id)
-    tally.remove(unit, session_id)
+    spoken_entries.forget(unit, session_id)
+    message_counts.remove(unit, session_id)
     unit.execute("DELETE FROM mirror WHERE session_id = ?", (session_id,))
     return True
 

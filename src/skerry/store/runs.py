@@ -10,7 +10,7 @@ from msgspec import Struct
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.ids import RunId, SessionId
 from skerry.model.run import RunRequest, RunResult
-from skerry.store import keys, legible
+from skerry.store import idempotency_keys, unreadable_entries
 from skerry.store.condition import NO_TEXT
 from skerry.store.unit import Reader, Unit
 
@@ -91,7 +91,7 @@ def add(unit: Unit, request: RunRequest, session_id: SessionId, entry: int, now:
     content_hash = digest(request) if request.reply_to is None else None
     unit.execute(
         "INSERT INTO run (run_id, session_key, session_id, request, accepted_at, entry, digest,"  # noqa: S608 - a constant
-        f" quarter) VALUES (?, ?, ?, ?, ?, ?, ?, {keys.NOW})",
+        f" quarter) VALUES (?, ?, ?, ?, ?, ?, ?, {idempotency_keys.NOW})",
         (request.run_id, str(request.key), session_id, _encode(request), now, entry, content_hash),
     )
 
@@ -272,7 +272,7 @@ def _of_serial(reader: Reader, serial: int) -> OpenRun | BrokenRun:
         if isinstance(error, sqlite3.OperationalError) and not str(error).startswith(NO_TEXT):
             raise
         why = str(error)
-    *raw, accepted_at, entry = legible.raw_run(reader, serial) or (b"", b"", b"", 0, 0)
+    *raw, accepted_at, entry = unreadable_entries.raw_run(reader, serial) or (b"", b"", b"", 0, 0)
     run_id, key, session_id = (bytes(value).decode("utf-8", "replace") for value in raw)
     return BrokenRun(serial, RunId(run_id), key, SessionId(session_id), accepted_at, entry, why)
 

@@ -17,8 +17,8 @@ from skerry.model import message
 from skerry.model.message import Message
 from skerry.store import text_index
 from skerry.store.fts_query import wanted
+from skerry.store.index_words import MAX_TEXT, is_said, plain
 from skerry.store.unit import Reader
-from skerry.store.words import MAX_TEXT, is_said, plain
 from skerry_recall.postings import idf
 
 CANDIDATES: Final = 100

@@ -4,7 +4,7 @@ from typing import Any
 
 from skerry.model.ids import AgentId
 from skerry.model.session import SessionEntry
-from skerry.store.listing import SessionFilter, recent
+from skerry.store.session_listing import SessionFilter, recent
 from skerry.store.unit import Reader
 
 

@@ -11,7 +11,7 @@ from skerry.model.ids import AgentId, SessionId, SessionKey, SessionKind
 from skerry.model.message import COMPACTION, AssistantMessage, Message, Usage, UserMessage
 from skerry.model.run import ConversationChangedError, ExpectedState
 from skerry.model.session import Archived, SessionEntry, SessionSettings, TranscriptEntry
-from skerry.store import legible, tally
+from skerry.store import message_counts, unreadable_entries
 from skerry.store.unit import ALL, Reader, Unit
 
 COLUMNS = (
@@ -98,7 +98,7 @@ def append(  # noqa: PLR0913 - one statement writes them all
             for seq, message_ in enumerate(messages, tail + 1)
         ],
     )
-    tally.note(unit, session_id, now, messages)
+    message_counts.note(unit, session_id, now, messages)
     unit.touched.append(session_id)
     return new_tail
 
@@ -193,7 +193,7 @@ def entries(
 
     A `limit` of -1 returns all. One that cannot be read is left out, and the reader tells of it.
     """
-    rows = legible.rows(
+    rows = unreadable_entries.rows(
         reader,
         session_id,
         "seq, parent, at, run_id, body",
@@ -226,7 +226,7 @@ def bodies_after(
         if size < 0 and last > seq:
             break
         last = number
-    return legible.rows(
+    return unreadable_entries.rows(
         reader,
         session_id,
         "seq, parent, at, kind, body",

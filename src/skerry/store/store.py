@@ -15,7 +15,7 @@ import anyio.to_thread
 from skerry.infra import sqlite
 from skerry.infra.supervise import in_daemon_thread
 from skerry.model.errors import NewerStateError, StoreFailedError
-from skerry.store import engine, legible
+from skerry.store import engine, unreadable_entries
 from skerry.store.condition import (
     REMEDIES,
     Condition,
@@ -24,7 +24,7 @@ from skerry.store.condition import (
     is_ours,
     kind,
 )
-from skerry.store.migrating import migrate
+from skerry.store.migrations import migrate
 from skerry.store.unit import Reader, Unit
 from skerry.store.writer import Writer
 
@@ -163,9 +163,9 @@ class Store:
             problems = [entry.message for entry in await self._look_at_entries()]
         return problems
 
-    async def _look_at_entries(self) -> list[legible.Broken]:
+    async def _look_at_entries(self) -> list[unreadable_entries.Broken]:
         """Looks for entries whose bytes have changed, which no check of SQLite notices."""
-        broken = await self.scan(legible.scan, whole=False)
+        broken = await self.scan(unreadable_entries.scan, whole=False)
         self.condition.entries = {(entry.session_id, entry.seq): entry.why for entry in broken}
         return broken
 

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.ids import SessionId, SessionKey
-from skerry.store import Store, frozen
+from skerry.store import Store, frozen_prompt
 from skerry.workspace.prompt_files import FileText
 from skerry.workspace.prompt_sections import Today
 
@@ -112,8 +112,8 @@ class SessionPrompts(Struct):
             return None
         stored, notes = await self.store.read(
             lambda reader: (
-                frozen.find(reader, session_id, audience),
-                frozen.notes(reader, session_id),
+                frozen_prompt.find(reader, session_id, audience),
+                frozen_prompt.notes(reader, session_id),
             )
         )
         begin = None if stored is None else _decoded(*stored)
@@ -129,7 +129,9 @@ class SessionPrompts(Struct):
         self._remember(key, session_id, audience, begin)
         if self.store is not None:
             body, texts = _encoded(begin)
-            self.store.ride(lambda unit: frozen.keep(unit, session_id, audience, body, texts))
+            self.store.ride(
+                lambda unit: frozen_prompt.keep(unit, session_id, audience, body, texts)
+            )
 
     def note(self, session_id: SessionId, seq: int, text: str) -> None:
         """Keeps the note that is sent before message `seq` of a session."""
@@ -137,7 +139,7 @@ class SessionPrompts(Struct):
             if other == session_id:
                 begin.notes[seq] = text
         if self.store is not None:
-            self.store.ride(lambda unit: frozen.note(unit, session_id, seq, text))
+            self.store.ride(lambda unit: frozen_prompt.note(unit, session_id, seq, text))
 
     def forget(self, session_id: SessionId | None = None) -> None:
         """Lets go of what is in memory, of one session or of all: the store says what holds."""

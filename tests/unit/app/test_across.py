@@ -18,7 +18,7 @@ from skerry.sessions.summary import SYSTEM
 from skerry.store import archive, backups, compactions, sessions
 from skerry.store.backups import BackupKind
 from skerry.store.restore import restore
-from skerry.store.search import Question, search
+from skerry.store.transcript_search import Question, search
 from skerry.testing.model import MODEL, Gate, ScriptedModel, Step, echo
 from tests.support.core import MAIN, Core, request
 from tests.support.openings import NOON, Opened, current, told

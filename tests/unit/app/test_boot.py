@@ -8,7 +8,7 @@ from skerry.app.boot import boot
 from skerry.config.hooks import HooksConfig
 from skerry.config.root import Config
 from skerry.model.ids import RunId, SessionKey
-from skerry.store import listing
+from skerry.store import session_listing
 from skerry.testing.model import Gate, ScriptedModel
 from tests.support.core import Core, open_core
 
@@ -31,7 +31,9 @@ async def test_it_is_done_in_a_conversation_of_its_own_once_a_start(tmp_path: Pa
         await core.ask("hi")
         await boot(core.dispatch, config(core), 8)
         await core.dispatch.wait(RunId("boot-main-8"), 60)
-        keys = [one.key for one in await core.store.read(lambda r: listing.recent(r, limit=9))]
+        keys = [
+            one.key for one in await core.store.read(lambda r: session_listing.recent(r, limit=9))
+        ]
     assert result is not None
     assert result.session_key == str(BOOT)
     assert str(BOOT) in keys  # what it answers, a person finds there

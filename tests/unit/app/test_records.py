@@ -6,7 +6,7 @@ from pathlib import Path
 from skerry.app.records import KEPT_MS, KEPT_TAINTED_MS, forget_gone
 from skerry.model.origin import Origin
 from skerry.policy.records import FileRecord
-from skerry.store import DATABASE, files, open_store
+from skerry.store import DATABASE, file_records, open_store
 
 
 async def test_records_of_files_that_are_gone_end_and_tainted_ones_a_year_later(
@@ -19,11 +19,11 @@ async def test_records_of_files_that_are_gone_end_and_tainted_ones_a_year_later(
         for name, path in paths.items():
             taint = frozenset({Origin.WEB} if name == "tainted" else set())
             one = FileRecord(path, b"x" * 32, 1, "main", taint)
-            await store.write(partial(files.keep, record=one, now=0))
+            await store.write(partial(file_records.keep, record=one, now=0))
 
         async def left(now: int) -> set[str]:
             await forget_gone(store, now)
-            there = {one.path for one in await store.read(files.every)}
+            there = {one.path for one in await store.read(file_records.every)}
             return {name for name, path in paths.items() if path in there}
 
         assert await left(KEPT_MS) == paths.keys()

@@ -12,7 +12,7 @@ from skerry.model.ids import AgentId
 from skerry.model.origin import Origin
 from skerry.policy.records import FileRecord
 from skerry.ports.checks import Level
-from skerry.store import files
+from skerry.store import file_records
 from tests.support.cli import skerry
 from tests.support.gateway import Rig, running_gateway
 
@@ -33,7 +33,7 @@ async def poisoned(rig: Rig) -> FileRecord:
     digest, taint = sha256(POISON).digest(), frozenset({Origin.WEB})
     record = FileRecord(path, digest, len(POISON), "agent:main:main", taint)
     rig.context.records.note(record)
-    await rig.store.write(lambda unit: files.keep(unit, record, 1_700_000_000_000))
+    await rig.store.write(lambda unit: file_records.keep(unit, record, 1_700_000_000_000))
     return record
 
 

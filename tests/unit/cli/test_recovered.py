@@ -13,8 +13,8 @@ from skerry.model.message import AssistantMessage, Message, is_note
 from skerry.model.session import entry_id
 from skerry.store import DATABASE, open_store, sessions
 from skerry.store.condition import Storage
-from tests.unit.store.test_legible import damage
 from tests.unit.store.test_mirror import say
+from tests.unit.store.test_unreadable_entries import damage
 
 TIME = "2026-11-23T00:00:00.000Z"
 

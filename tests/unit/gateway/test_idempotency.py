@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from skerry.model.ids import SessionId, SessionKey
-from skerry.store import Unit, keys, sessions
+from skerry.store import Unit, idempotency_keys, sessions
 from tests.support.gateway import Rig, running_gateway
 from tests.support.wire import Wire, connected
 
@@ -99,7 +99,7 @@ async def test_a_key_whose_effect_is_in_memory_is_free_when_nothing_came_of_it(
 ) -> None:
     rig.dispatcher.refuse = RuntimeError("as planned")
     await wire.ask("wake", {"mode": "now", "text": "up"} | KEY)
-    found = await rig.store.read(lambda reader: keys.find(reader, "wake", "k1"))
+    found = await rig.store.read(lambda reader: idempotency_keys.find(reader, "wake", "k1"))
     assert found is None
     rig.dispatcher.refuse = None
     first = await wire.call("wake", {"mode": "now", "text": "up"} | KEY)

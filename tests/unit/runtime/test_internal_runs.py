@@ -15,7 +15,7 @@ from skerry.model.message import UserMessage
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest, StopReason
 from skerry.runtime.internal_runs import EndedRun, InternalRuns, Settlement, deliver
-from skerry.store import Unit, routes, sessions
+from skerry.store import Unit, last_routes, sessions
 from skerry.testing.channel import ACCOUNT, CHANNEL, Platform
 from tests.support.chaos import until
 from tests.support.moments import Life, Moments, echoing, life
@@ -142,5 +142,5 @@ async def test_the_last_chat_of_the_owner_is_known_after_a_restart(tmp_path: Pat
         await received(here, 2)
     async with life(tmp_path, models=echoing()) as again:
         agent = SessionKey.main().agent
-        to = await again.gateway.context.store.read(lambda reader: routes.last(reader, agent))
+        to = await again.gateway.context.store.read(lambda reader: last_routes.last(reader, agent))
         assert to == TO

@@ -27,8 +27,8 @@ from skerry.model.origin import Origin
 from skerry.model.session import Archived
 from skerry.sessions.importing import FormatError, ImportedSession, owned, read
 from skerry.store import compactions, open_store, sessions
-from skerry.store.importing import Incoming, Taken, take
 from skerry.store.mirror import Mirror
+from skerry.store.session_import import Incoming, Taken, take
 
 HEAD = {"type": "session", "version": 3, "id": "s1", "timestamp": "2026-05-04T10:00:00.000Z"}
 AT = 1_777_888_800_000

@@ -19,7 +19,7 @@ from skerry.store import Store, Unit, archive, open_store, runs, sessions
 from skerry.store.indexing import fill
 from skerry.store.mirror import Mirror
 from skerry.store.retention import RetainedSession, kept
-from skerry.store.search import Question, search
+from skerry.store.transcript_search import Question, search
 
 DAY = 86_400_000
 NOW = 1_000 * DAY

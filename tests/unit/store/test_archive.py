@@ -14,10 +14,10 @@ from skerry.model import message
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.session import Archived, SessionSettings
 from skerry.model.thinking import ThinkingLevel
-from skerry.store import DATABASE, Store, Unit, archive, listing, open_store, sessions
-from skerry.store.listing import SessionFilter
+from skerry.store import DATABASE, Store, Unit, archive, open_store, session_listing, sessions
 from skerry.store.mirror import Mirror
-from skerry.store.schema import STEPS
+from skerry.store.session_listing import SessionFilter
+from skerry.store.state_schema import STEPS
 
 CHAT = SessionKey.parse("agent:main:chat")
 
@@ -72,8 +72,12 @@ async def test_archived_sessions_are_listed_apart(tmp_path: Path) -> None:
 
         async def ids(*, archived: bool | None) -> list[str]:
             wanted = SessionFilter(archived=archived)
-            found = await store.read(lambda reader: listing.recent(reader, wanted, limit=-1))
-            assert await store.read(lambda reader: listing.count(reader, wanted)) == len(found)
+            found = await store.read(
+                lambda reader: session_listing.recent(reader, wanted, limit=-1)
+            )
+            assert await store.read(lambda reader: session_listing.count(reader, wanted)) == len(
+                found
+            )
             return sorted(one.session_id for one in found)
 
         assert await ids(archived=False) == ["s3"]

@@ -7,7 +7,7 @@ from skerry.infra import sqlite
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionId
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.store import DATABASE, Unit, open_store, outbox, runs
-from skerry.store.schema import STEPS
+from skerry.store.state_schema import STEPS
 from tests.support.core import request
 
 RUN = RunId("r1")

@@ -9,10 +9,10 @@ from skerry.model.message import AssistantMessage, Message, TextBlock, Usage, co
 from skerry.model.redaction import Redaction
 from skerry.store import DATABASE, Store, Unit, archive, open_store, retention, sessions
 from skerry.store.forgetting import redact
+from skerry.store.index_words import plain
 from skerry.store.indexing import behind, fill
-from skerry.store.schema import STEPS
-from skerry.store.search import Question, search
-from skerry.store.words import plain
+from skerry.store.state_schema import STEPS
+from skerry.store.transcript_search import Question, search
 from tests.support.core import MAIN
 
 ID = SessionId("s1")

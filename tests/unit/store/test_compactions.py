@@ -11,7 +11,7 @@ from skerry.model.message import COMPACTION, CompactionMessage, TextBlock, Usage
 from skerry.model.session import entry_id
 from skerry.store import Store, Unit, compactions, open_store, sessions
 from skerry.store.mirror import Mirror
-from skerry.store.search import Question, search
+from skerry.store.transcript_search import Question, search
 
 MAIN = SessionKey.main()
 ID = SessionId("s1")

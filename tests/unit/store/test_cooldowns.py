@@ -9,7 +9,7 @@ from skerry.auth.cooldowns import Availability, Cooldowns, Reason
 from skerry.infra import sqlite
 from skerry.model.errors import ModelRateLimitError
 from skerry.store import open_store
-from skerry.store.schema import STEPS
+from skerry.store.state_schema import STEPS
 from skerry.testing.clock import FakeClock
 
 KEY = ("main/p:one", "p/m")

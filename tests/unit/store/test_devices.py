@@ -6,7 +6,7 @@ from pathlib import Path
 from skerry.infra import sqlite
 from skerry.store import Reader, Unit, devices, open_store
 from skerry.store.devices import DeviceInfo, DeviceRequest
-from skerry.store.schema import STEPS
+from skerry.store.state_schema import STEPS
 
 ABOUT = DeviceInfo("cli", "cli", "linux", "192.0.2.7", "Den")
 

@@ -41,8 +41,8 @@ from skerry.store.backups import BackupKind
 from skerry.store.forgetting import begin, begun, finish, found, holds, redact
 from skerry.store.indexing import fill
 from skerry.store.mirror import Mirror
-from skerry.store.schema import STEPS
-from skerry.store.search import Question, search
+from skerry.store.state_schema import STEPS
+from skerry.store.transcript_search import Question, search
 
 MAIN = SessionKey.main()
 OTHER = SessionKey.parse("agent:other:main")

@@ -14,7 +14,7 @@ import pytest
 
 from skerry.model import message
 from skerry.model.ids import SessionId, SessionKey
-from skerry.store import Store, Unit, listing, open_store, sessions
+from skerry.store import Store, Unit, open_store, session_listing, sessions
 from skerry.store.mirror import Mirror
 
 KEY = SessionKey.parse("agent:main:memory:direct:alice")
@@ -202,7 +202,7 @@ async def test_who_reads_does_not_wait_for_the_disk_of_a_file(files: Files) -> N
                 tasks.start_soon(files.start, store)
                 await anyio.wait_all_tasks_blocked()
                 for _ in range(10):
-                    assert await store.read(listing.count) == 1
+                    assert await store.read(session_listing.count) == 1
                 pipe = os.open(files.file, os.O_RDONLY | os.O_NONBLOCK)
                 opened.callback(os.close, pipe)
 

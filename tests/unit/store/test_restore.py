@@ -16,7 +16,7 @@ from skerry.runtime.recovery import MAX_RESTARTS
 from skerry.store import DATABASE, Store, Unit, backups, open_store, outbox, runs, sessions
 from skerry.store.backups import BackupError, BackupKind
 from skerry.store.restore import Restored, loses, restore
-from skerry.store.schema import STEPS
+from skerry.store.state_schema import STEPS
 from tests.support.core import request
 from tests.support.damage import break_pages
 

@@ -7,7 +7,7 @@ import pytest
 from skerry.model import message
 from skerry.model.ids import SessionId, SessionKey
 from skerry.store import DATABASE, Unit, open_store, search_candidates, sessions
-from skerry.store.search import Question, search
+from skerry.store.transcript_search import Question, search
 
 MAIN = SessionKey.main()
 

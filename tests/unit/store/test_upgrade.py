@@ -13,7 +13,7 @@ from skerry.model.inbound import InboundMessage, Peer, PeerKind, ReplyTo
 from skerry.model.message import AssistantMessage, Message, TextBlock, Usage, UserMessage
 from skerry.model.origin import Origin
 from skerry.store import inbound, open_store, runs, sessions
-from skerry.store.schema import STEPS
+from skerry.store.state_schema import STEPS
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import ScriptedModel, echo
 from tests.support.core import MAIN, open_core, request

@@ -15,7 +15,7 @@ from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.message import Cost, Usage
 from skerry.model.run import Purpose, RunRequest, RunResult, StopReason
 from skerry.store import Store, Unit, open_store, usage
-from skerry.store.schema import STEPS
+from skerry.store.state_schema import STEPS
 from skerry.store.unit import AT_ONCE
 from skerry.store.usage import BookedCall, By, CallOutcome, Sums
 from tests.support.ledger import call

@@ -21,7 +21,7 @@ from skerry.store import DATABASE, backups, restore
 from skerry.store.backups import Backup, BackupKind, Contents
 from skerry.store.forgetting import is_forgetting
 from skerry.store.restore import Restored
-from skerry.store.security import KeptDevices
+from skerry.store.restore_guard import KeptDevices
 
 _CURRENT = "current"
 PATIENCE_SECONDS: Final = 20.0

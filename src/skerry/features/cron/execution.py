@@ -27,7 +27,7 @@ from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest, RunResult, StopReason
 from skerry.model.thinking import ThinkingLevel
 from skerry.runtime.internal_runs import EndedRun, InternalRuns, Settlement, deliver
-from skerry.store import Unit, archive, retention, routes
+from skerry.store import Unit, archive, last_routes, retention
 
 logger = logging.getLogger(__name__)
 
@@ -107,7 +107,7 @@ class Execution(Struct, frozen=True):
             return None
         if delivery is None or not delivery.to or delivery.channel in {None, LAST}:
             agent = AgentId(job.agent_id)
-            return await self.context.store.read(lambda reader: routes.last(reader, agent))
+            return await self.context.store.read(lambda reader: last_routes.last(reader, agent))
         return ReplyTo(
             ChannelId(delivery.channel or ""),
             AccountId(delivery.account_id) if delivery.account_id else _DEFAULT_ACCOUNT,
@@ -223,7 +223,7 @@ class Execution(Struct, frozen=True):
         self.context.system_events.add(SessionKey.main(agent), text)
         to = await self.target(job)
         if to is None:
-            to = await self.context.store.read(lambda reader: routes.last(reader, agent))
+            to = await self.context.store.read(lambda reader: last_routes.last(reader, agent))
         return to, self.runs.delivery.parts(to, text) if to is not None else []
 
 

@@ -9,7 +9,7 @@ from skerry.features.cron.jobs import Entry, Job
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Name, Params
 from skerry.model.ids import AgentId, RunId
-from skerry.store import Reader, outbox, routes
+from skerry.store import Reader, last_routes, outbox
 from skerry.store.outbox import PartState
 
 Offset = Annotated[int, Field(ge=0, le=1 << 40)]
@@ -70,7 +70,7 @@ async def cron_list(call: Call, params: CronListParams) -> Json:
         chosen.sort(key=lambda job: _sort_key(job, params), reverse=params.sort_dir == "desc")
         chats = {}
         for agent in {job.agent_id for job in chosen}:
-            to = routes.last(reader, AgentId(agent))
+            to = last_routes.last(reader, AgentId(agent))
             chats[agent] = f"{to.channel}:{to.peer.id}" if to else ""
         return chosen, chats
 

@@ -15,7 +15,7 @@ from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError
 from skerry.gateway.methods.overrides import known_model
 from skerry.model.ids import AgentId
-from skerry.store import DATABASE, Unit, routes
+from skerry.store import DATABASE, Unit, last_routes
 
 Object = Annotated[dict[str, Any], Field(max_length=32)]
 _V4: Final = 4
@@ -199,7 +199,7 @@ async def _job(call: Call, job_id: str) -> Job:
 
 async def _shown(call: Call, job: Job) -> Json:
     agent = AgentId(job.agent_id)
-    to = await call.context.store.read(lambda reader: routes.last(reader, agent))
+    to = await call.context.store.read(lambda reader: last_routes.last(reader, agent))
     return wire.job(job, f"{to.channel}:{to.peer.id}" if to else "")
 
 

@@ -16,7 +16,7 @@ from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.ids import AgentId
 from skerry.policy.records import Records
 from skerry.ports.checks import Check, Level
-from skerry.store import DATABASE, Reader, files
+from skerry.store import DATABASE, Reader, file_records
 from skerry.store.senders import strangers_in_main
 from skerry.workspace.fences import fenced
 
@@ -88,16 +88,16 @@ def _records(file: Path) -> Records:
         return Records()
     try:
         with closing(sqlite.connect(file, read_only=True)) as connection:
-            return Records(files.every(Reader(connection)))
+            return Records(file_records.every(Reader(connection)))
     except (sqlite3.Error, *UNREADABLE):
         return Records()
 
 
 def log(state_dir: Path) -> Check:
     """Returns how much the log takes."""
-    files = [file.stat().st_size for file in (state_dir / LOGS).glob("*") if file.is_file()]
-    text = f"{len(files)} files, {sum(files) // 1024} KiB, in {state_dir / LOGS}"
-    if sum(files) > (KEEP_FILES + 1) * MOST_BYTES:
+    sizes = [file.stat().st_size for file in (state_dir / LOGS).glob("*") if file.is_file()]
+    text = f"{len(sizes)} files, {sum(sizes) // 1024} KiB, in {state_dir / LOGS}"
+    if sum(sizes) > (KEEP_FILES + 1) * MOST_BYTES:
         remedy = "Remove what you do not need: a running gateway keeps 14 files of its own."
         return Check("log", Level.WARNING, f"{text}.", remedy)
     return Check("log", Level.OK, text)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from skerry.infra import sqlite
 from skerry.infra.sqlite import quick_check
 from skerry.ports.checks import Check, Level
-from skerry.store import DATABASE, Reader, aside, legible
+from skerry.store import DATABASE, Reader, recovered_lines, unreadable_entries
 from skerry.store.condition import ENTRIES_REMEDY, Storage
 
 RESTORE: Final = "Stop the gateway, then: skerry backup restore"
@@ -34,7 +34,7 @@ def _entries(file: Path) -> Check:
     """Returns whether each entry of the transcripts can be read, which SQLite does not look at."""
     try:
         with closing(sqlite.connect(file, read_only=True)) as connection:
-            broken = legible.scan(Reader(connection))
+            broken = unreadable_entries.scan(Reader(connection))
     except sqlite3.Error:
         broken = []  # an older version's, say, which a start brings up
     if not broken:
@@ -47,7 +47,7 @@ def _entries(file: Path) -> Check:
 
 def recovered(state_dir: Path) -> Check:
     """Checks for lines of transcript files that the database does not have."""
-    lines = aside.told(state_dir)
+    lines = recovered_lines.told(state_dir)
     if lines is None:
         return Check("recovered messages", Level.OK, "none: the database has all that files have.")
     return Check("recovered messages", Level.WARNING, lines.message, lines.remedy)

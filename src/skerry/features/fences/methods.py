@@ -11,7 +11,7 @@ from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.infra.rooted_fs import EscapeError
 from skerry.policy.files import FileKind
-from skerry.store import files
+from skerry.store import file_records
 from skerry.workspace.fences import JudgedFile, fenced, look
 
 _REFUSED: Final = {
@@ -93,7 +93,7 @@ async def _seen(call: Call, params: FenceParams) -> tuple[Path, JudgedFile]:
 
 async def _row(call: Call, file: JudgedFile) -> dict[str, Json]:
     record = call.context.records.of(file.path)
-    at = await call.context.store.read(lambda reader: files.written_at(reader, file.path))
+    at = await call.context.store.read(lambda reader: file_records.written_at(reader, file.path))
     return {
         "path": file.name,
         "kind": file.kind.value,

@@ -29,7 +29,7 @@ from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest, RunResult, StopReason
 from skerry.runtime.internal_runs import EndedRun, InternalRuns, Settlement, deliver
-from skerry.store import Unit, archive, retention, routes, tasks, usage
+from skerry.store import Unit, archive, last_routes, retention, tasks, usage
 from skerry.store.usage import By
 from skerry.workspace.heartbeat_file import has_work
 from skerry.workspace.prompt_files import HEARTBEAT, read_text
@@ -176,7 +176,7 @@ class Heartbeats(Struct):
         if config.target == "none":
             return None
         if config.target == "last":
-            return await self.context.store.read(lambda reader: routes.last(reader, agent))
+            return await self.context.store.read(lambda reader: last_routes.last(reader, agent))
         if not config.to:
             return None
         account = AccountId(config.account_id or "default")

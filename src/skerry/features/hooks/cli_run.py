@@ -17,7 +17,7 @@ from skerry.config.root import Config
 from skerry.infra import sqlite
 from skerry.plugins.folders import HANDLER, HookReport, HookStatus, find_hooks
 from skerry.policy.records import Records
-from skerry.store import DATABASE, files
+from skerry.store import DATABASE, file_records
 from skerry.store.unit import Reader
 
 _STYLES: Final = {"enabled": "green", "disabled": "dim", "missing": "yellow", "failed": "red"}
@@ -59,7 +59,7 @@ def _records(config: Config) -> Records:
         return Records()
     try:
         with closing(sqlite.connect(path, read_only=True)) as connection:
-            return Records(files.every(Reader(connection)))
+            return Records(file_records.every(Reader(connection)))
     except sqlite3.Error as error:
         message = f"The records of the hooks' files cannot be read: {error}."
         remedy = "Start the gateway, which brings the database up to date: skerry gateway run."

@@ -19,7 +19,13 @@ from msgspec.structs import replace
 
 from skerry.config.protected import gate
 from skerry.config.root import Config
-from skerry.features.memory.late import forgetting, holding, media, orphan_mirrors, qmd_program
+from skerry.features.memory.late import (
+    forgetting,
+    holding_backups,
+    media,
+    orphan_mirrors,
+    qmd_program,
+)
 from skerry.features.memory.settings import Places
 from skerry.infra.backoff import Backoff
 from skerry.infra.clock import Clock
@@ -30,11 +36,11 @@ from skerry.model.redaction import Redaction
 from skerry.model.redaction_report import Forgotten
 from skerry.ports.memory import Memories, MemoryForgets
 from skerry.sdk.slots import Live
-from skerry.store import Reader, Store, aside, nothing
+from skerry.store import Reader, Store, nothing, recovered_lines
 from skerry.store.forgetting import Forgetting, begin, begun, finish, found, redact
-from skerry.store.listing import SessionFilter, recent
 from skerry.store.mirror import Mirror
-from skerry.store.redacted import Redacted
+from skerry.store.redaction_counts import Redacted
+from skerry.store.session_listing import SessionFilter, recent
 from skerry.workspace.prompt_files import ORDER
 
 logger = logging.getLogger(__name__)
@@ -213,10 +219,10 @@ class Forgetter(Struct):
         if self.live is None or config.memory.backend != "qmd":
             qmd_program.QmdHome(folder / "qmd").forget(redaction)
         orphan_mirrors.clean(folder / "sessions", frozenset(sessions), redaction)
-        orphan_mirrors.clean(config.state_dir / aside.FOLDER / agent, (), redaction)
+        orphan_mirrors.clean(config.state_dir / recovered_lines.FOLDER / agent, (), redaction)
 
     async def _with_backups(self, report: Forgotten, redaction: Redaction) -> Forgotten:
-        look = partial(holding.holding, self.config().state_dir, redaction)
+        look = partial(holding_backups.holding, self.config().state_dir, redaction)
         return replace(report, backups=await anyio.to_thread.run_sync(look))
 
 

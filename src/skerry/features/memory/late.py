@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from skerry.features.memory import slot_fallback as slot_fallback
     from skerry.features.memory import tools as tools
     from skerry.features.memory import transcripts as transcripts
-    from skerry.store import holding as holding
+    from skerry.store import holding_backups as holding_backups
     from skerry.store import orphan_mirrors as orphan_mirrors
     from skerry_recall import calibrated as calibrated
     from skerry_recall import chain as chain
@@ -42,6 +42,6 @@ else:
         calibrated="skerry_recall.calibrated",
         chain="skerry_recall.chain",
         embed="skerry_recall.embed",
-        holding="skerry.store.holding",
+        holding_backups="skerry.store.holding_backups",
         orphan_mirrors="skerry.store.orphan_mirrors",
     )

@@ -17,7 +17,7 @@ from skerry.features.memory.settings import has_sessions, places, rhythm, settin
 from skerry.infra.clock import Clock
 from skerry.model.ids import AgentId
 from skerry.model.memory import TrackedConversation, Utterance
-from skerry.store import Store, nothing, remembered
+from skerry.store import Store, nothing, utterances
 
 if TYPE_CHECKING:
     from skerry.features.memory.documents import Document
@@ -103,12 +103,12 @@ class StoredTranscripts(Struct, frozen=True):
 
     async def conversations(self, agent: AgentId, since: int) -> Sequence[TrackedConversation]:
         """Returns the agent's in which something was said since then (ms), but deleted ones."""
-        return await self.store.read(lambda reader: remembered.conversations(reader, agent, since))
+        return await self.store.read(lambda reader: utterances.conversations(reader, agent, since))
 
     async def said(self, conversation: TrackedConversation, after: int = 0) -> Sequence[Utterance]:
         """Returns the texts of the person and the assistant, in order, behind entry `after`."""
         return await self.store.read(
-            lambda reader: remembered.said(reader, conversation.session_id, after)
+            lambda reader: utterances.said(reader, conversation.session_id, after)
         )
 
 

@@ -19,7 +19,7 @@ from skerry.model.memory import MemoryBackendError, MemoryProgress
 from skerry.runtime.usage.ledger import Ledger
 from skerry.sdk.slots import MemoryHost
 from skerry.store import nothing
-from skerry.store.calls import CallLog
+from skerry.store.call_log import CallLog
 from skerry_recall.embed import EmbeddingError, EmbeddingTimeoutError, Kind
 
 if TYPE_CHECKING:  # loaded with the memory itself

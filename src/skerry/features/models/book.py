@@ -9,7 +9,7 @@ from skerry.model.message import Usage
 from skerry.model.run import Purpose
 from skerry.ports.model import ModelInfo
 from skerry.store import DATABASE, engine, usage
-from skerry.store.schema import STEPS
+from skerry.store.state_schema import STEPS
 from skerry.store.usage import BookedCall, CallOutcome
 
 

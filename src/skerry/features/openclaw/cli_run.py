@@ -44,7 +44,7 @@ from skerry.model.errors import ClientError, CredentialError
 from skerry.providers.builtin_providers import known_provider
 from skerry.sdk.features import registered
 from skerry.sdk.importing import Importer
-from skerry.store import openclaw as database
+from skerry.store import openclaw_databases as database
 from skerry.workspace.prompt_files import BOOT, HEARTBEAT
 
 _BY: Final = "skerry import openclaw"

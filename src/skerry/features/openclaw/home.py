@@ -13,7 +13,7 @@ from skerry.features.openclaw.report import Missed, Report
 from skerry.infra.channels import PLATFORMS
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.ids import AgentId, agent_id
-from skerry.store import openclaw as database
+from skerry.store import openclaw_databases as database
 
 _HANDLED: Final = frozenset({"openclaw.json", "agents", "exec-approvals.json"})
 _EARLIER: Final = "openclaw.json."

@@ -20,8 +20,8 @@ from skerry.model.ids import AgentId, SessionKey
 from skerry.model.session import Archived
 from skerry.sessions import mapped
 from skerry.sessions.importing import FormatError, read
-from skerry.store import openclaw as database
-from skerry.store.importing import Incoming, take
+from skerry.store import openclaw_databases as database
+from skerry.store.session_import import Incoming, take
 
 REPAIR: Final = "repair it with OpenClaw, or by `.recover` of sqlite3, and import again"
 _OUTSIDE: Final = "it is a link out of the home"

@@ -7,8 +7,8 @@ from pydantic import Field
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.model.ids import RunId
-from skerry.store import Reader, Unit, outbox, pairing
-from skerry.store.pairing import PairedSender, PairingRequest
+from skerry.store import Reader, Unit, outbox, sender_pairing
+from skerry.store.sender_pairing import PairedSender, PairingRequest
 
 APPROVED: Final = "My owner has approved you. Write again, and I answer."
 RESOLVED: Final = "channels.pairing.resolved"
@@ -52,7 +52,7 @@ async def pairing_list(call: Call, params: ListParams) -> Json:
     now, where = call.context.clock.now_ms(), (params.channel or "", params.account_id or "")
 
     def read(reader: Reader) -> tuple[list[PairingRequest], list[PairedSender]]:
-        return pairing.requests(reader, now, *where), pairing.senders(reader, *where)
+        return sender_pairing.requests(reader, now, *where), sender_pairing.senders(reader, *where)
 
     waiting, decided = await call.context.store.read(read)
     return {
@@ -60,7 +60,10 @@ async def pairing_list(call: Call, params: ListParams) -> Json:
         "requests": [_request(request) for request in waiting],
         "senders": [_sender(sender) for sender in decided],
         "commandOwnerConfigured": bool(call.context.config().commands.owner_allow_from),
-        "limits": {"pendingPerAccount": pairing.MOST_PENDING, "ttlMs": pairing.LASTS_MS},
+        "limits": {
+            "pendingPerAccount": sender_pairing.MOST_PENDING,
+            "ttlMs": sender_pairing.LASTS_MS,
+        },
     }
 
 
@@ -79,7 +82,9 @@ async def _decide(call: Call, params: DecideParams, *, rejected: bool, notify: b
     now, where = context.clock.now_ms(), (params.channel or "", params.account_id or "")
 
     def write(unit: Unit) -> PairingRequest:
-        request = pairing.decide(unit, params.code, where, now, "operator", rejected=rejected)
+        request = sender_pairing.decide(
+            unit, params.code, where, now, "operator", rejected=rejected
+        )
         if notify:
             run_id = RunId(f"pairing-approved-{request.code}-{now}")
             outbox.add(unit, run_id, 0, request.to, [APPROVED], now)
@@ -98,7 +103,7 @@ async def remove(call: Call, params: RemoveParams) -> Json:
     now = call.context.clock.now_ms()
     sender = (params.channel, params.account_id or "default", params.sender_id)
     if not await call.context.store.write(
-        lambda unit: pairing.remove(unit, sender, "operator", now)
+        lambda unit: sender_pairing.remove(unit, sender, "operator", now)
     ):
         message = f"No sender {'/'.join(sender)} was approved or rejected."
         raise RefusedError(message, "`skerry pairing list` shows the senders.")

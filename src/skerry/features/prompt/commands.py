@@ -13,7 +13,7 @@ from skerry.model.message import CHARS_PER_TOKEN
 from skerry.ports.prompt import PromptReport
 from skerry.runtime.prompt_report import report
 from skerry.runtime.run_context import Runtime
-from skerry.store import Unit, frozen, sessions
+from skerry.store import Unit, frozen_prompt, sessions
 
 _RELOAD: Final = "reload"
 _FORMS: Final = ("list", "detail", "json", _RELOAD)
@@ -55,7 +55,7 @@ def commands(desk: CommandDependencies) -> list[Command]:
 async def _reload(runtime: Runtime, key: SessionKey) -> str:
     def melt(unit: Unit) -> None:
         if (session := sessions.find(unit, str(key))) is not None:
-            frozen.melt(unit, session.session_id)
+            frozen_prompt.melt(unit, session.session_id)
 
     await runtime.store.write(melt)
     runtime.prompts.forget()

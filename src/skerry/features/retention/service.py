@@ -14,7 +14,7 @@ from skerry.infra.clock import DAY_MS, day
 from skerry.model.errors import StateError
 from skerry.runtime.media_in import expire
 from skerry.runtime.run_context import MEDIA
-from skerry.store import Store, settled, usage
+from skerry.store import Store, settled_runs, usage
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ async def look(store: Store, config: Config, now: int, hooks: Hooks) -> None:
     first = str(day(now - KEPT_TOOLS_MS, None))
     await store.write(lambda unit: usage.drop_tools(unit, first))
     await forget_gone(store, now)
-    await store.write(lambda unit: settled.drop_without_run(unit, now))
+    await store.write(lambda unit: settled_runs.drop_without_run(unit, now))
     await anyio.to_thread.run_sync(expire, config.state_dir / MEDIA, now)
     # Imported here: a gateway needs it once a day.
     from skerry.sessions.retention import carry_out, plan, summary  # noqa: PLC0415 - at first use

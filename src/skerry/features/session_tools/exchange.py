@@ -20,7 +20,7 @@ from skerry.model.run import Purpose, RunRequest, RunResult
 from skerry.policy import fences
 from skerry.policy.injection import scan
 from skerry.runtime.dispatcher import Dispatch
-from skerry.store import Unit, routes
+from skerry.store import Unit, last_routes
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class Follower(Struct, frozen=True):
         if step.stage is Stage.ANNOUNCE:
             key = SessionKey.parse(step.target)
             store = self.dispatcher.runtime.store
-            route = await store.read(lambda reader: routes.of(reader, key))
+            route = await store.read(lambda reader: last_routes.of(reader, key))
         request = replace(request_of(step, said), reply_to=route)
 
         def noted(unit: Unit) -> None:

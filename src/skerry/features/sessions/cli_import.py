@@ -21,7 +21,7 @@ from skerry.model.ids import AgentId, SessionKey, agent_id
 from skerry.sessions.importing import FormatError, ImportedSession, TranscriptReport, read
 from skerry.sessions.markdown import read_markdown
 from skerry.store import Store
-from skerry.store.importing import Taken, take
+from skerry.store.session_import import Taken, take
 
 _LONGEST_DOCUMENT: Final = 256 * 1024 * 1024
 """Bytes of a Markdown file, which is read as a whole."""

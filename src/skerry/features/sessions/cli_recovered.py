@@ -27,9 +27,17 @@ from skerry.infra.clock import SystemClock
 from skerry.model.errors import ClientError, InvalidSessionKeyError
 from skerry.sessions import recovering
 from skerry.sessions.importing import FormatError
-from skerry.store import DATABASE, Reader, Store, aside, legible, reached, sessions
-from skerry.store.aside import Aside
-from skerry.store.legible import Broken
+from skerry.store import (
+    DATABASE,
+    Reader,
+    Store,
+    recovered_lines,
+    rollback_check,
+    sessions,
+    unreadable_entries,
+)
+from skerry.store.recovered_lines import Aside
+from skerry.store.unreadable_entries import Broken
 
 AUDIT: Final = "accepted.jsonl"
 """File in the folder of recovered messages: one line for each message that was given up."""
@@ -94,7 +102,7 @@ def _unreadable(state_dir: Path) -> list[UnreadableEntry]:
     with closing(sqlite.connect(state_dir / DATABASE, read_only=True)) as connection:
         reader = Reader(connection)
         entries = []
-        for broken in legible.scan(reader):
+        for broken in unreadable_entries.scan(reader):
             session = sessions.get(reader, broken.session_id)
             key = session.key if session else ""
             files = _files(state_dir, broken.session_id)
@@ -107,7 +115,7 @@ def _files(state_dir: Path, session_id: str) -> list[Path]:
     """Returns the transcript files of the session, and those that are kept aside."""
     paths = [
         *state_dir.glob(f"agents/*/sessions/{session_id}.jsonl*"),
-        *state_dir.glob(f"{aside.FOLDER}/*/{session_id}*.jsonl"),
+        *state_dir.glob(f"{recovered_lines.FOLDER}/*/{session_id}*.jsonl"),
     ]
     return [path for path in paths if path.is_file()]
 
@@ -121,13 +129,14 @@ def _readable(file: Path) -> set[int]:
 
 
 def _list(state_dir: Path, arguments: Namespace) -> int:
-    recovered, rolled_back = aside.every(state_dir), reached.kept(state_dir / aside.FOLDER)
+    files = recovered_lines.every(state_dir)
+    rolled_back = rollback_check.kept(state_dir / recovered_lines.FOLDER)
     unreadable = _unreadable(state_dir)
     if arguments.json:
         show_json(
             {
                 "rolledBack": msgspec.to_builtins(rolled_back) if rolled_back else None,
-                "recovered": msgspec.to_builtins(recovered),
+                "recovered": msgspec.to_builtins(files),
                 "unreadable": [asdict(entry) for entry in unreadable],
             }
         )
@@ -137,12 +146,12 @@ def _list(state_dir: Path, arguments: Namespace) -> int:
     for entry in unreadable:
         where = "its transcript file has it" if entry.in_file else "no file has it"
         show(f"{entry.name} (entry {entry.seq} of {entry.key}) cannot be read; {where}.")
-    if not recovered and not unreadable:
+    if not files and not unreadable:
         show("No message is kept aside: the database has all that the transcript files have.")
         return 0
     if not all(entry.in_file for entry in unreadable):
         notice("With the gateway stopped, what no file has: skerry sessions recovered accept --all")
-    if recovered:
+    if files:
         rows = [
             (
                 file.session_id,
@@ -151,10 +160,10 @@ def _list(state_dir: Path, arguments: Namespace) -> int:
                 f"{_local(file.written_at):%Y-%m-%d %H:%M}",
                 file.file,
             )
-            for file in recovered
+            for file in files
         ]
         show(table([("SESSION", "KEY", "MESSAGES", "LAST WRITTEN", "FILE"), *rows]))
-    if recovered or any(entry.in_file for entry in unreadable):
+    if files or any(entry.in_file for entry in unreadable):
         notice("With the gateway stopped: skerry sessions recovered import")
     return 0
 
@@ -163,9 +172,9 @@ def _discard(state_dir: Path, arguments: Namespace) -> int:
     """Deletes the named files, or all of them and the note that the database was rolled back."""
     chosen = _chosen(state_dir, arguments)
     for file in chosen:
-        aside.drop(file)
+        recovered_lines.drop(file)
     if arguments.all:
-        (state_dir / aside.FOLDER / reached.NOTE).unlink(missing_ok=True)
+        (state_dir / recovered_lines.FOLDER / rollback_check.NOTE).unlink(missing_ok=True)
     if arguments.json:
         show_json({"discarded": [file.file for file in chosen]})
     else:
@@ -185,10 +194,10 @@ async def _import(state_dir: Path, arguments: Namespace) -> int:
                 done.append(_Imported(file.session_id, file.key, 0, failure, failed=True))
                 continue
             await mirror.flush(store)
-            aside.drop(file)
+            recovered_lines.drop(file)
             done.append(_Imported(file.session_id, file.key, file.messages, outcome))
-    if not aside.every(state_dir):
-        (state_dir / aside.FOLDER / reached.NOTE).unlink(missing_ok=True)
+    if not recovered_lines.every(state_dir):
+        (state_dir / recovered_lines.FOLDER / rollback_check.NOTE).unlink(missing_ok=True)
     if arguments.json:
         show_json({"recovered": [asdict(result) for result in done]})
     elif done:
@@ -204,7 +213,7 @@ async def _import(state_dir: Path, arguments: Namespace) -> int:
 async def _mend(store: Store, state_dir: Path) -> list[_Imported]:
     """Replaces unreadable entries by those of their transcript files."""
     done = []
-    for broken in await store.scan(legible.scan):
+    for broken in await store.scan(unreadable_entries.scan):
         files = _files(state_dir, broken.session_id)
         mended = await store.write(partial(recovering.mend, broken=broken, files=files))
         outcome = "mended from its transcript file" if mended else LOST
@@ -219,11 +228,11 @@ def _chosen(state_dir: Path, arguments: Namespace) -> Sequence[Aside]:
     Raises:
         ClientError: nothing is kept by that name.
     """
-    recovered = aside.every(state_dir)
+    files = recovered_lines.every(state_dir)
     if not arguments.name:
-        return recovered
+        return files
     name = arguments.name
-    chosen = [file for file in recovered if name in {file.session_id, file.key, file.file}]
+    chosen = [file for file in files if name in {file.session_id, file.key, file.file}]
     if not chosen:
         raise ClientError(
             f"Nothing is kept aside of {name!r}.",
@@ -287,9 +296,11 @@ def _local(milliseconds: int) -> datetime:
 
 def _record(state_dir: Path, entry: UnreadableEntry, now: int) -> None:
     """Adds a durable line to the list of what was given up."""
-    folder = state_dir / aside.FOLDER
+    folder = state_dir / recovered_lines.FOLDER
     make_private(folder)
-    line = msgspec.json.encode({"at": aside.iso(now), **asdict(entry), "by": "cli"}) + b"\n"
+    line = (
+        msgspec.json.encode({"at": recovered_lines.iso(now), **asdict(entry), "by": "cli"}) + b"\n"
+    )
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(folder / AUDIT, flags, 0o600)
     try:

@@ -3,7 +3,7 @@
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.model.errors import ModelError
 from skerry.store import Store
-from skerry.store.search import Question, search
+from skerry.store.transcript_search import Question, search
 from skerry.tools.session_search import as_text
 
 

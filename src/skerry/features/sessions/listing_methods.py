@@ -12,8 +12,8 @@ from skerry.model.ids import SessionKey
 from skerry.model.message import AssistantMessage, ToolResultMessage
 from skerry.model.session import SessionEntry, TranscriptEntry
 from skerry.ports.model import ModelInfo
-from skerry.store import DATABASE, Reader, listing, sessions
-from skerry.store.listing import SessionFilter
+from skerry.store import DATABASE, Reader, session_listing, sessions
+from skerry.store.session_listing import SessionFilter
 
 _MINUTE_MS: Final = 60_000
 _MAX_CANDIDATES: Final = 10
@@ -111,11 +111,11 @@ async def sessions_list(call: Call, params: SessionsListParams) -> Json:
     def read(reader: Reader) -> tuple[int, list[Json]]:
         if params.asks_for_none:
             return 0, []
-        matches = listing.recent(reader, query, limit=limit, offset=params.offset)
+        matches = session_listing.recent(reader, query, limit=limit, offset=params.offset)
         shown: list[Json] = [
             _row(reader, session, params, call.protocol, model) for session in matches
         ]
-        return listing.count(reader, query), shown
+        return session_listing.count(reader, query), shown
 
     total, shown = await context.store.read(read)
     payload: dict[str, Json] = {
@@ -277,7 +277,7 @@ def _resolve(reader: Reader, call: Call, params: SessionsResolveParams) -> list[
         matches = [sessions.get(reader, params.session_id)]
     elif params.label is not None:
         query = SessionFilter(params.agent_id, label=params.label)
-        matches = list(listing.recent(reader, query, limit=_MAX_CANDIDATES + 1))
+        matches = list(session_listing.recent(reader, query, limit=_MAX_CANDIDATES + 1))
     if params.spawned_by is not None:
         parent = str(call.session_key(params.spawned_by, None))
         matches = [found for found in matches if found and found.settings.spawned_by == parent]

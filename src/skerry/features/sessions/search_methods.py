@@ -7,7 +7,7 @@ from pydantic import Field
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params
 from skerry.model.recall import Excerpt, TranscriptHit
-from skerry.store.search import MAX_HITS, Question, search
+from skerry.store.transcript_search import MAX_HITS, Question, search
 
 
 class SessionsSearchParams(Params):

@@ -7,8 +7,8 @@ from skerry.gateway.methods import rows
 from skerry.model.ids import SessionKey
 from skerry.model.session import SessionEntry
 from skerry.sessions import lifecycle
-from skerry.store import Reader, Unit, archive, listing, sessions
-from skerry.store.listing import SessionFilter
+from skerry.store import Reader, Unit, archive, session_listing, sessions
+from skerry.store.session_listing import SessionFilter
 
 Check = Callable[[SessionEntry | None], None]
 """Refuses the present session of the key, or that there is none."""
@@ -85,7 +85,7 @@ async def bring_back(call: Call, key: SessionKey, check: Check) -> SessionEntry:
 
 def _archived_last(reader: Reader, key: SessionKey) -> SessionEntry:
     query = SessionFilter(key.agent, archived=True, keys=frozenset({str(key)}))
-    last = listing.recent(reader, query, limit=1)
+    last = session_listing.recent(reader, query, limit=1)
     if not last:
         raise _nothing(key, "archived conversation")
     return last[0]

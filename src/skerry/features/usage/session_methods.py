@@ -17,10 +17,10 @@ from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.infra.clock import begin
 from skerry.model.message import AssistantMessage, ToolResultMessage
 from skerry.model.session import SessionEntry, TranscriptEntry
-from skerry.store import Reader, sessions, usage, used
-from skerry.store.tally import MessageCounts
+from skerry.store import Reader, session_usage, sessions, usage
+from skerry.store.message_counts import MessageCounts
+from skerry.store.session_usage import SessionUsage
 from skerry.store.usage import By, Sums
-from skerry.store.used import SessionUsage
 
 _MOST_SESSIONS: Final = 1000
 _MOST_POINTS: Final = 200
@@ -68,7 +68,7 @@ class _Row(Struct):
     name: str
     session: SessionEntry | None
     sums: Sums
-    used: SessionUsage | None
+    session_usage: SessionUsage | None
     """None where there were too many sessions to tell more than the sums."""
     ids: list[str]
 
@@ -86,7 +86,7 @@ async def sessions_usage(call: Call, params: SessionsUsageParams) -> Json:
     def read(reader: Reader) -> Json:
         by_session = usage.of_sessions(reader, first, last, params.limit, params.key, agent)
         ids = [id_ for id_ in by_session if id_]
-        details = used.of(reader, ids, days, begin_of, _MOST_DETAILS)
+        details = session_usage.of(reader, ids, days, begin_of, _MOST_DETAILS)
         entries = {id_: sessions.get(reader, id_) for id_ in ids}
         rows = [_Row(id_, entries[id_], by_session[id_], details.get(id_), [id_]) for id_ in ids]
         if params.include_historical or params.group_by == "family":
@@ -113,7 +113,7 @@ async def usage_timeseries(call: Call, params: OneSessionParams) -> Json:
     """Returns the calls of a session in order of time, at most 200 points."""
     session_id = await _named(call, params)
     points = await call.context.store.read(
-        lambda reader: used.series(reader, session_id, _MOST_POINTS)
+        lambda reader: session_usage.series(reader, session_id, _MOST_POINTS)
     )
     shown: list[Json] = []
     tokens, cost = 0, 0.0
@@ -151,7 +151,9 @@ async def usage_logs(call: Call, params: LogsParams) -> Json:
 
 async def _named(call: Call, params: OneSessionParams) -> str:
     key = call.session_key(params.key, params.agent_id)
-    ids = await call.context.store.read(lambda reader: used.named(reader, str(key), key.agent))
+    ids = await call.context.store.read(
+        lambda reader: session_usage.named(reader, str(key), key.agent)
+    )
     if ids is None:
         message = f"No transcript found for session: {params.key}"
         raise RefusedError(message)
@@ -197,11 +199,11 @@ def _families(rows: Sequence[_Row]) -> list[_Row]:
     for row in rows:
         key = row.session.key if row.session else row.name
         whole = families.setdefault(
-            key, _Row(row.name, None, Sums(), row.used and SessionUsage(), [])
+            key, _Row(row.name, None, Sums(), row.session_usage and SessionUsage(), [])
         )
         whole.sums = whole.sums.plus(row.sums)
-        if row.used is not None and whole.used is not None:
-            whole.used.add(row.used)
+        if row.session_usage is not None and whole.session_usage is not None:
+            whole.session_usage.add(row.session_usage)
         whole.ids += row.ids
         if row.session is not None and (whole.session is None or row.session.archived is None):
             whole.session, whole.name = row.session, row.name
@@ -232,7 +234,7 @@ def _session(row: _Row) -> Json:
         "usage": {
             "sessionId": row.name,
             **told(row.sums),
-            **(_details(row.used) if row.used else {}),
+            **(_details(row.session_usage) if row.session_usage else {}),
         },
     }
 

@@ -6,8 +6,8 @@ from pydantic import Field
 
 from skerry.gateway.method import RefusedError
 from skerry.model.ids import AgentId
-from skerry.store import Reader, listing
-from skerry.store.listing import SessionFilter
+from skerry.store import Reader, session_listing
+from skerry.store.session_listing import SessionFilter
 
 Label = Annotated[str, Field(max_length=512, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
@@ -18,7 +18,7 @@ def check_free(reader: Reader, agent: AgentId, label: str, key: str) -> None:
     Raises:
         RefusedError: it has.
     """
-    conversations = listing.recent(reader, SessionFilter(agent, label=label), limit=2)
+    conversations = session_listing.recent(reader, SessionFilter(agent, label=label), limit=2)
     if any(conversation.key != key for conversation in conversations):
         raise RefusedError(
             f"label already in use: {label}",

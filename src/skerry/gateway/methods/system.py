@@ -16,8 +16,9 @@ from skerry.model.errors import StateError
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.session import SessionEntry
 from skerry.store import DATABASE, Reader, listing
+from skerry.store import DATABASE, Reader, devices, outbox, sender_pairing, session_listing, tasks
 from skerry.store.condition import Storage
-from skerry.store.listing import SessionFilter
+from skerry.store.session_listing import SessionFilter
 
 _RECENT: Final = 5
 T = TypeVar("T")
@@ -48,8 +49,8 @@ async def refresh_health(context: GatewayContext) -> Json:
     def read(reader: Reader) -> list[tuple[int, list[SessionEntry]]]:
         return [
             (
-                listing.count(reader, SessionFilter(agent)),
-                listing.recent(reader, SessionFilter(agent), limit=_RECENT),
+                session_listing.count(reader, SessionFilter(agent)),
+                session_listing.recent(reader, SessionFilter(agent), limit=_RECENT),
             )
             for agent in (None, *agents)
         ]

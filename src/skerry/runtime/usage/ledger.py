@@ -21,7 +21,7 @@ from skerry.ports.model_candidates import ABORTED, CallTarget, Candidate, ModelC
 from skerry.runtime.usage.budgets import BudgetWarning, budget_states, refusal, warning
 from skerry.runtime.usage.limits import Meter
 from skerry.store import Store, Unit, usage
-from skerry.store.calls import CallLog
+from skerry.store.call_log import CallLog
 from skerry.store.usage import BookedCall, CallOutcome, Sums
 
 logger = logging.getLogger(__name__)

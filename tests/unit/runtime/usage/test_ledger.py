@@ -20,7 +20,7 @@ from skerry.ports.checks import Level
 from skerry.ports.model import ModelCost
 from skerry.ports.model_candidates import CallTarget
 from skerry.store import Store
-from skerry.store.calls import CallLog
+from skerry.store.call_log import CallLog
 from skerry.store.usage import daily
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate, ScriptedModel, Step

@@ -13,11 +13,11 @@ from skerry.model.ids import SessionId
 from skerry.model.message import AssistantMessage, UserMessage
 from skerry.model.recall import Excerpt, TranscriptHit
 from skerry.store.fts_query import excerpt
+from skerry.store.index_words import plain
 from skerry.store.ranking import ranked
-from skerry.store.search import MAX_HITS, Question
 from skerry.store.search_candidates import CANDIDATES, Entry, Scope, around, gather
+from skerry.store.transcript_search import MAX_HITS, Question
 from skerry.store.unit import AT_ONCE, Reader, marks
-from skerry.store.words import plain
 from skerry_recall.diverse import jaccard, tokens
 
 _FETCHED: Final = 8

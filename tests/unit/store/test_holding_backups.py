@@ -11,9 +11,9 @@ from skerry.model.ids import SessionId, SessionKey
 from skerry.model.redaction import Redaction
 from skerry.store import DATABASE, Unit, backups, open_store, sessions
 from skerry.store.backups import BackupKind
-from skerry.store.holding import holding
+from skerry.store.holding_backups import holding
 from skerry.store.orphan_mirrors import clean
-from skerry.store.schema import STEPS
+from skerry.store.state_schema import STEPS
 
 DAY = 86_400_000
 REDACTION = Redaction(["zebra 4711"])

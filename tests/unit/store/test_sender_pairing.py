@@ -7,7 +7,7 @@ import pytest
 from skerry.model.ids import AccountId, ChannelId
 from skerry.model.inbound import InboundMessage, Peer, PeerKind, ReplyTo
 from skerry.runtime.channel_gate import ALPHABET, CODE_LENGTH
-from skerry.store import DATABASE, Store, Unit, open_store, pairing
+from skerry.store import DATABASE, Store, Unit, open_store, sender_pairing
 
 CODE = "ABCDEFGH"
 MEMORY = ChannelId("memory")
@@ -21,19 +21,19 @@ def message(sender: str = "42", account: str = "default") -> InboundMessage:
 async def asked(store: Store, code: str, now: int = 0, **about: str) -> bool:
     arrived = message(**about)
     to = ReplyTo(arrived.channel, arrived.account, arrived.peer, "")
-    return await store.write(lambda unit: pairing.ask(unit, arrived, to, code, now))
+    return await store.write(lambda unit: sender_pairing.ask(unit, arrived, to, code, now))
 
 
 async def approved(store: Store, code: str, account: str = "", now: int = 1) -> str:
     def write(unit: Unit) -> str:
         where = ("memory", account) if account else ("", "")
-        return pairing.decide(unit, code, where, now, "owner", rejected=False).sender_id
+        return sender_pairing.decide(unit, code, where, now, "owner", rejected=False).sender_id
 
     return await store.write(write)
 
 
-async def decided(store: Store, account: str) -> pairing.PairedSender | None:
-    return await store.read(lambda reader: pairing.find(reader, message(account=account)))
+async def decided(store: Store, account: str) -> sender_pairing.PairedSender | None:
+    return await store.read(lambda reader: sender_pairing.find(reader, message(account=account)))
 
 
 @pytest.mark.abuse(10)
@@ -42,11 +42,11 @@ async def test_a_code_counts_once_and_has_an_end(tmp_path: Path) -> None:
         assert await asked(store, CODE)
         assert not await asked(store, "BBBBBBBB"), "a sender who waits gets no second code"
         assert await approved(store, CODE.lower()) == "42"
-        with pytest.raises(pairing.NoRequestError):
+        with pytest.raises(sender_pairing.NoRequestError):
             await approved(store, CODE)
         assert await asked(store, "CCCCCCCC", sender="43")
-        with pytest.raises(pairing.NoRequestError):
-            await approved(store, "CCCCCCCC", now=pairing.LASTS_MS)
+        with pytest.raises(sender_pairing.NoRequestError):
+            await approved(store, "CCCCCCCC", now=sender_pairing.LASTS_MS)
 
 
 @pytest.mark.abuse(11)
@@ -55,14 +55,16 @@ async def test_few_codes_count_at_a_time_among_very_many(tmp_path: Path) -> None
     assert len(ALPHABET) ** CODE_LENGTH > 10**12
     async with open_store(tmp_path / DATABASE) as store:
         begun = [await asked(store, f"{n:08}", sender=str(n)) for n in range(5)]
-        assert begun == [True] * pairing.MOST_PENDING + [False] * (5 - pairing.MOST_PENDING)
+        assert begun == [True] * sender_pairing.MOST_PENDING + [False] * (
+            5 - sender_pairing.MOST_PENDING
+        )
 
 
 @pytest.mark.abuse(47)
 async def test_a_sender_of_one_account_is_none_of_another(tmp_path: Path) -> None:
     async with open_store(tmp_path / DATABASE) as store:
         await asked(store, CODE)
-        with pytest.raises(pairing.NoRequestError):
+        with pytest.raises(sender_pairing.NoRequestError):
             await approved(store, CODE, "other")
         await approved(store, CODE, "default")
         found = [await decided(store, account) for account in ("default", "other")]

@@ -2,8 +2,8 @@
 
 What was said stands in the transcript. A run repeats it in its request, its result and its parts in
 the outbox, so that a repeated key is answered as before and a part can be sent again. Once the key
-is free these copies have no use. Days are counted in quarters in which a gateway runs (see `keys`),
-so that a clock that is set frees nothing too early.
+is free these copies have no use. Days are counted in quarters in which a gateway runs (see
+`idempotency_keys`), so that a clock that is set frees nothing too early.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ import msgspec
 
 from skerry.infra.clock import DAY_MS
 from skerry.infra.untrusted_json import UNREADABLE
-from skerry.store import engine, keys
+from skerry.store import engine, idempotency_keys
 from skerry.store.unit import Row, Unit, marks
 
 BATCH: Final = 500
@@ -27,7 +27,7 @@ def blank(unit: Unit) -> bool:
     rows = unit.all(
         "SELECT serial, run_id, request, result FROM run WHERE settled = FALSE AND quarter < ?"
         " AND result IS NOT NULL AND digest IS NULL ORDER BY quarter LIMIT ?",
-        (keys.passed(unit) - keys.KEPT_QUARTERS, BATCH),
+        (idempotency_keys.passed(unit) - idempotency_keys.KEPT_QUARTERS, BATCH),
     )
     if not rows:
         return False
@@ -48,7 +48,7 @@ def remove(unit: Unit) -> bool:
     Those stay whose parts wait for a person, and those that tell which notices a session's people
     have had.
     """
-    before = keys.passed(unit) - keys.COUNTED_QUARTERS
+    before = idempotency_keys.passed(unit) - idempotency_keys.COUNTED_QUARTERS
     if before <= 0:
         return False
     engine.overwrite_deleted(unit)

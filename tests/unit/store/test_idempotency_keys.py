@@ -10,20 +10,20 @@ from skerry.infra import sqlite
 from skerry.model.ids import RunId, SessionId
 from skerry.model.message import Usage
 from skerry.model.run import RunResult, StopReason
-from skerry.store import DATABASE, Store, Unit, keys, open_store, runs
-from skerry.store.schema import STEPS
+from skerry.store import DATABASE, Store, Unit, idempotency_keys, open_store, runs
+from skerry.store.state_schema import STEPS
 from tests.support.core import MAIN, request
 
 NAME = ("sessions.reset", "k1")
 
 
 def use(unit: Unit) -> None:
-    keys.use(unit, *NAME, b"content")
+    idempotency_keys.use(unit, *NAME, b"content")
 
 
 async def passed(store: Store, quarters: int) -> None:
     for _ in range(quarters):
-        await store.write(keys.pass_quarter)
+        await store.write(idempotency_keys.pass_quarter)
 
 
 def ended(run_id: str) -> RunResult:
@@ -35,12 +35,12 @@ def ended(run_id: str) -> RunResult:
 async def test_a_key_that_was_used_keeps_its_content_and_answer(tmp_path: Path) -> None:
     async with open_store(tmp_path / DATABASE) as store:
         await store.write(use)
-        await store.write(lambda unit: keys.answer(unit, *NAME, b"{}"))
+        await store.write(lambda unit: idempotency_keys.answer(unit, *NAME, b"{}"))
     async with open_store(tmp_path / DATABASE) as store:
-        assert await store.read(lambda reader: keys.find(reader, *NAME)) == keys.UsedKey(
-            b"content", b"{}"
-        )
-        assert await store.read(lambda reader: keys.find(reader, "wake", "k1")) is None
+        assert await store.read(
+            lambda reader: idempotency_keys.find(reader, *NAME)
+        ) == idempotency_keys.UsedKey(b"content", b"{}")
+        assert await store.read(lambda reader: idempotency_keys.find(reader, "wake", "k1")) is None
 
 
 async def test_a_key_that_is_used_twice_fails_its_unit(tmp_path: Path) -> None:
@@ -59,15 +59,15 @@ async def test_keys_are_free_after_a_day_that_a_gateway_ran_and_not_before(tmp_p
 
     async with open_store(tmp_path / DATABASE) as store:
         await store.write(accept)
-        await passed(store, keys.KEPT_QUARTERS)
+        await passed(store, idempotency_keys.KEPT_QUARTERS)
         assert await store.read(lambda reader: runs.result(reader, "r1")) is not None
-        assert await store.read(lambda reader: keys.find(reader, *NAME)) is not None
+        assert await store.read(lambda reader: idempotency_keys.find(reader, *NAME)) is not None
         await passed(store, 1)
         assert await store.read(lambda reader: runs.find(reader, "r1")) is None
         assert await store.read(lambda reader: runs.find(reader, "r2")) is not None
-        assert await store.read(lambda reader: keys.find(reader, *NAME)) is None
+        assert await store.read(lambda reader: idempotency_keys.find(reader, *NAME)) is None
         await store.write(lambda unit: runs.add(unit, request("hi", "r1"), SessionId("s1"), 0, 1))
-        assert await store.read(keys.passed) == keys.KEPT_QUARTERS + 1
+        assert await store.read(idempotency_keys.passed) == idempotency_keys.KEPT_QUARTERS + 1
 
 
 async def test_runs_of_the_version_before_answer_and_have_no_content_to_compare(

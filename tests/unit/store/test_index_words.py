@@ -3,7 +3,7 @@
 from skerry.model import message
 from skerry.model.message import AssistantMessage, TextBlock, ToolCall, ToolResultMessage, Usage
 from skerry.model.origin import Origin
-from skerry.store.words import indexed, plain, spread
+from skerry.store.index_words import indexed, plain, spread
 
 
 def test_unspaced_scripts_are_cut_into_pairs() -> None:

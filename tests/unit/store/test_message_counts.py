@@ -28,13 +28,13 @@ from skerry.store import (
     archive,
     compactions,
     forgetting,
+    message_counts,
     open_store,
     retention,
     sessions,
-    tally,
 )
-from skerry.store.schema import STEPS
-from skerry.store.tally import MessageCounts
+from skerry.store.message_counts import MessageCounts
+from skerry.store.state_schema import STEPS
 
 ZONE = "Europe/Berlin"
 CALLS = (ToolCall("1", "read", {}), ToolCall("2", "read", {}), ToolCall("3", "zorblax", {}))
@@ -61,7 +61,7 @@ def say(unit: Unit, when: int) -> None:
 def counts(*days: str) -> Callable[[Reader], dict[str, MessageCounts]]:
     def read(reader: Reader) -> dict[str, MessageCounts]:
         found: dict[str, MessageCounts] = {}
-        for _, day, said in tally.by_day(reader, ["s"], days, at):
+        for _, day, said in message_counts.by_day(reader, ["s"], days, at):
             found[day] = found.get(day, MessageCounts()).plus(said)
         return found
 
@@ -69,7 +69,9 @@ def counts(*days: str) -> Callable[[Reader], dict[str, MessageCounts]]:
 
 
 def tools(reader: Reader) -> dict[str, int]:
-    return {name: count for _, name, count in tally.by_tool(reader, ["s"], ["2026-10-01"], at)}
+    return {
+        name: count for _, name, count in message_counts.by_tool(reader, ["s"], ["2026-10-01"], at)
+    }
 
 
 @pytest.fixture
@@ -100,7 +102,7 @@ async def test_an_older_database_is_counted_by_its_upgrade_and_broken_rows_are_p
     async with open_store(path) as store:
         counted = {"2026-10-01": COUNTED._replace(user=2)}
         assert await store.read(counts("2026-10-01")) == counted
-        await store.write(lambda unit: tally.recount(unit, "s"))
+        await store.write(lambda unit: message_counts.recount(unit, "s"))
         assert await store.read(counts("2026-10-01")) == counted
         assert await store.read(tools) == {"read": 2, "zorblax": 1}
 

@@ -18,10 +18,19 @@ from skerry.model.message import (
 )
 from skerry.runtime.conversation import ConversationCache
 from skerry.sessions import recovering
-from skerry.store import DATABASE, Store, aside, legible, listing, open_store, remembered, sessions
+from skerry.store import (
+    DATABASE,
+    Store,
+    open_store,
+    recovered_lines,
+    session_listing,
+    sessions,
+    unreadable_entries,
+    utterances,
+)
 from skerry.store.condition import Storage
 from skerry.store.indexing import fill
-from skerry.store.listing import SessionFilter
+from skerry.store.session_listing import SessionFilter
 from tests.unit.store.test_mirror import Files, say
 
 BREAKS = {
@@ -72,8 +81,8 @@ async def test_it_is_named_and_the_rest_is_read_and_goes_on(files: Files, broken
         assert (await texts(store))[-1] == "four"
         await fill(store, ["s1"])
         wanted = SessionFilter(search="one")
-        assert await store.read(lambda reader: listing.count(reader, wanted)) == 1
-        said = await store.read(lambda reader: remembered.said(reader, "s1"))
+        assert await store.read(lambda reader: session_listing.count(reader, wanted)) == 1
+        said = await store.read(lambda reader: utterances.said(reader, "s1"))
         assert {one.text for one in said} >= {"one", "three", "four"}
         await files.start(store)
 
@@ -91,9 +100,9 @@ async def test_its_transcript_file_mends_it_also_after_a_rebuild(files: Files, b
     damage(files.home, BREAKS[broken])
     async with open_store(files.home / DATABASE) as store:
         await files.mirror().rebuild(store)  # it must not destroy what only the file has
-        kept = [Path(one.file) for one in aside.every(files.home)]
+        kept = [Path(one.file) for one in recovered_lines.every(files.home)]
         assert [one.read_bytes() for one in kept] == [whole]
-        (bad,) = await store.scan(legible.scan)
+        (bad,) = await store.scan(unreadable_entries.scan)
         assert await store.write(lambda unit: recovering.mend(unit, bad, kept))
         assert await store.check(whole=False) == []
         assert store.condition.storage is Storage.OK

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model import message
-from skerry.store import tally
+from skerry.store import message_counts
 from skerry.store.condition import NO_TEXT
 from skerry.store.unit import Parameters, Reader, Row, Unit
 
@@ -90,7 +90,7 @@ def mend(unit: Unit, broken: Broken, at: int, body: bytes, kind: str | None = No
         " WHERE session_id = ? AND seq = ?",
         (broken.seq - 1, at, kind, body, broken.session_id, broken.seq),
     )
-    tally.recount(unit, broken.session_id)
+    message_counts.recount(unit, broken.session_id)
 
 
 def scan(reader: Reader) -> list[Broken]:

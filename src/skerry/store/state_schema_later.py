@@ -1,4 +1,4 @@
-"""The later steps of the schema of the state database; the earlier ones are in `schema`."""
+"""The later steps of the schema of the state database; the earlier ones are in `state_schema`."""
 
 from typing import Final
 

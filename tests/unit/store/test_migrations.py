@@ -11,8 +11,8 @@ import pytest
 
 from skerry.infra.features import Feature
 from skerry.infra.sqlite import NewerSchemaError
-from skerry.store import migrating, security
-from skerry.store.migrating import migrate
+from skerry.store import migrations, restore_guard
+from skerry.store.migrations import migrate
 
 FIRST = "CREATE TABLE pond (name TEXT PRIMARY KEY)"
 SECOND = "ALTER TABLE pond ADD COLUMN depth INTEGER NOT NULL DEFAULT 1"
@@ -24,15 +24,15 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     module = ModuleType("skerry.features.pond.tables")
     vars(module)["STEPS"] = (FIRST,)
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(migrating, "FEATURES", (Feature("pond", tables=True),))
-    migrating.feature_steps.cache_clear()
+    monkeypatch.setattr(migrations, "FEATURES", (Feature("pond", tables=True),))
+    migrations.feature_steps.cache_clear()
     yield module
-    migrating.feature_steps.cache_clear()
+    migrations.feature_steps.cache_clear()
 
 
 def migrated(path: Path) -> list[tuple[object, ...]]:
     """Migrate the file; return the rows of the pond."""
-    migrating.feature_steps.cache_clear()
+    migrations.feature_steps.cache_clear()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         migrate(connection, path, keep=False)
         return connection.execute("SELECT * FROM pond").fetchall()
@@ -46,7 +46,7 @@ def test_each_step_of_a_feature_is_run_once(tables: ModuleType, tmp_path: Path) 
     assert migrated(path) == [("mill",)]
     vars(tables)["STEPS"] = (FIRST, SECOND)
     assert migrated(path) == [("mill", 1)]
-    assert security.foreign(path) == ""
+    assert restore_guard.foreign(path) == ""
 
 
 def test_a_newer_database_is_refused(tables: ModuleType, tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_table_that_no_step_made_is_foreign(tables: ModuleType, tmp_path: Path
     migrated(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("CREATE TABLE pond_of_others (name TEXT)")
-    assert "pond_of_others" in security.foreign(path)
+    assert "pond_of_others" in restore_guard.foreign(path)
 
 
 def test_a_database_with_tables_of_a_feature_that_is_gone_is_foreign(
@@ -73,6 +73,6 @@ def test_a_database_with_tables_of_a_feature_that_is_gone_is_foreign(
     path = tmp_path / "state.sqlite"
     vars(tables)["STEPS"] = (FIRST,)
     migrated(path)
-    monkeypatch.setattr(migrating, "FEATURES", ())
-    migrating.feature_steps.cache_clear()
-    assert "pond" in security.foreign(path)
+    monkeypatch.setattr(migrations, "FEATURES", ())
+    migrations.feature_steps.cache_clear()
+    assert "pond" in restore_guard.foreign(path)

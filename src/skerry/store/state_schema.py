@@ -19,7 +19,7 @@ entry_text      full-text index over what entries say; its rowid is `serial << 3
 entry_indexed   the serial number of each session in it, and up to which entry it is filled
 answered  one row an idempotency key of a method that is no run, with what it was answered
 uptime    one row: in how many quarters of an hour a gateway ran; runs and answers have the number
-          of theirs, a run also whether its texts are gone (`settled`)
+          of theirs, a run also whether its texts are gone (`settled_runs`)
 task      when each regular task, such as the daily backup, was last done
 cooldown  one row a credential of a model provider that rests for a model, and why
 model_call      one row a call of a model, whatever it was for; without a known price, NULL costs
@@ -40,7 +40,7 @@ reached   one row: which database this is, and how often the mirror has noted ho
 
 from typing import Final
 
-from skerry.store.schema_later import LATER
+from skerry.store.state_schema_later import LATER
 
 STEPS: Final = (
     """

@@ -93,6 +93,6 @@ def _searchable(reader: Reader, question: Question) -> dict[str, tuple[str, bool
 def _hits(
     reader: Reader, question: Question, where: Mapping[str, tuple[str, bool]]
 ) -> list[TranscriptHit]:
-    from skerry.store.hits import find  # noqa: PLC0415 - numpy comes with a search, in its thread
+    from skerry.store.transcript_hits import find  # noqa: PLC0415 - numpy comes with a search, in its thread
 
     return find(reader, question, where)

@@ -16,8 +16,8 @@ from skerry.model.recall import TranscriptHit
 from skerry.model.session import entry_id
 from skerry.store import DATABASE, Store, Unit, archive, open_store, sessions
 from skerry.store.indexing import Indexer, behind
-from skerry.store.schema import STEPS
-from skerry.store.search import Question, search
+from skerry.store.state_schema import STEPS
+from skerry.store.transcript_search import Question, search
 
 MAIN = SessionKey.main()
 

@@ -22,14 +22,14 @@ from skerry.store import (
     audit,
     backups,
     devices,
-    files,
+    file_records,
     open_store,
 )
 from skerry.store.approvals import ApprovalView, StoredApproval
 from skerry.store.backups import Backup, BackupError, BackupKind
 from skerry.store.devices import DeviceGrant, DeviceInfo, DeviceRequest
 from skerry.store.restore import Restored, restore
-from skerry.store.security import DECISIONS, TABLES
+from skerry.store.restore_guard import DECISIONS, TABLES
 from tests.support.damage import break_pages
 
 NOW = 1_700_000_000_000
@@ -146,7 +146,7 @@ def record(path: str, *taint: Origin) -> FileRecord:
 
 async def taints(tmp_path: Path) -> dict[str, frozenset[Origin]]:
     async with open_store(tmp_path / DATABASE) as store:
-        return {one.path: one.taint for one in await store.read(files.every)}
+        return {one.path: one.taint for one in await store.read(file_records.every)}
 
 
 @pytest.mark.parametrize("readable", [True, False])
@@ -156,11 +156,11 @@ async def test_a_restore_keeps_who_wrote_the_files_that_are_there(
     web, clean = frozenset({Origin.WEB}), frozenset[Origin]()
     async with open_store(tmp_path / DATABASE) as store:
         for one in (record("/before", Origin.WEB), record("/cleared", Origin.WEB), record("/hurt")):
-            await store.write(partial(files.keep, record=one, now=NOW))
+            await store.write(partial(file_records.keep, record=one, now=NOW))
         made = backups.create(tmp_path, BackupKind.MANUAL, NOW)
         since = (record("/cleared"), record("/hurt", Origin.WEB), record("/since", Origin.WEB))
         for one in since:
-            await store.write(partial(files.keep, record=one, now=NOW + 1))
+            await store.write(partial(file_records.keep, record=one, now=NOW + 1))
     if not readable:
         (tmp_path / DATABASE).unlink()
     restore(tmp_path, made, NOW)

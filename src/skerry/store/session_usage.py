@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from skerry.store import sessions, tally
-from skerry.store.tally import MessageCounts
+from skerry.store import message_counts, sessions
+from skerry.store.message_counts import MessageCounts
 from skerry.store.unit import Reader, marks
 from skerry.store.usage import OF_CALLS, Sums
 
@@ -68,10 +68,10 @@ def _of(
     usage: dict[str, SessionUsage] = {id_: SessionUsage() for id_ in ids}
     within = f"session_id IN ({marks(ids)})"
     _read_calls(reader, usage, within, (*ids, days[0], days[-1]))
-    for session_id, day, counts in tally.by_day(reader, ids, days, begin):
+    for session_id, day, counts in message_counts.by_day(reader, ids, days, begin):
         own = usage[session_id].said
         own[day] = own.get(day, MessageCounts()).plus(counts)
-    for session_id, tool, count in tally.by_tool(reader, ids, days, begin):
+    for session_id, tool, count in message_counts.by_tool(reader, ids, days, begin):
         usage[session_id].tools[tool] = count
     return usage
 

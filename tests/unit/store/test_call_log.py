@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from skerry.model.message import Usage
 from skerry.store import DATABASE, Unit, open_store, usage
-from skerry.store.calls import BOOKED_MS, FILE, MAX_BYTES, OLDER, CallLog
+from skerry.store.call_log import BOOKED_MS, FILE, MAX_BYTES, OLDER, CallLog
 from skerry.store.usage import BookedCall, CallOutcome
 
 DAY = 86_400_000

@@ -21,19 +21,19 @@ from skerry.store import (
     Unit,
     archive,
     backups,
+    idempotency_keys,
     inbound,
-    keys,
     open_store,
     outbox,
     runs,
     sessions,
-    settled,
+    settled_runs,
 )
 from skerry.store.indexing import fill
-from skerry.store.listing import SessionFilter, recent
 from skerry.store.outbox import PartState
 from skerry.store.retention import kept
-from skerry.store.schema import STEPS
+from skerry.store.session_listing import SessionFilter, recent
+from skerry.store.state_schema import STEPS
 from tests.support.core import request
 
 WORD = "zanzibar"
@@ -89,10 +89,10 @@ def deliver(unit: Unit, *states: PartState) -> None:
 async def passed(store: Store, quarters: int) -> None:
     """Lets so many quarters pass, as the upkeep does."""
     for _ in range(quarters):
-        await store.write(keys.pass_quarter)
-        while await store.write(settled.blank):
+        await store.write(idempotency_keys.pass_quarter)
+        while await store.write(settled_runs.blank):
             pass
-        while await store.write(settled.remove):
+        while await store.write(settled_runs.remove):
             pass
 
 
@@ -118,7 +118,7 @@ async def test_the_text_stands_once_when_the_key_is_free_and_not_before(tmp_path
     async with open_store(tmp_path / DATABASE) as store:
         await store.write(spoke)
         await store.write(lambda unit: deliver(unit, PartState.SENT, PartState.SENT))
-        await passed(store, keys.KEPT_QUARTERS)
+        await passed(store, idempotency_keys.KEPT_QUARTERS)
         again = await store.read(lambda reader: runs.result(reader, "by-client"))
         assert again is not None
         assert again.payloads == (f"it is {WORD}",)
@@ -136,7 +136,7 @@ async def test_what_is_not_delivered_keeps_its_text_and_its_run(tmp_path: Path) 
     async with open_store(tmp_path / DATABASE) as store:
         await store.write(spoke)
         await store.write(lambda unit: deliver(unit, PartState.SENT, PartState.FAILED))
-        await passed(store, keys.COUNTED_QUARTERS + 2)
+        await passed(store, idempotency_keys.COUNTED_QUARTERS + 2)
         left = await store.read(lambda reader: reader.all("SELECT state, text FROM outbox"))
         assert left == [("sent", ""), ("failed", f"more of {WORD}")]
         assert await rows(store, "run") == 1
@@ -149,7 +149,7 @@ async def test_an_open_run_stays_whole_and_so_do_those_behind_it(tmp_path: Path)
     async with open_store(tmp_path / DATABASE) as store:
         await store.write(lambda unit: runs.add(unit, request("open", "r0", KEY), ID, 0, 1))
         await store.write(spoke)
-        await passed(store, keys.COUNTED_QUARTERS + 2)
+        await passed(store, idempotency_keys.COUNTED_QUARTERS + 2)
         found = await store.read(lambda reader: runs.find(reader, "r0"))
         assert isinstance(found, runs.OpenRun)
         assert found.request.text == "open"
@@ -161,7 +161,7 @@ async def test_notices_that_people_have_had_are_known_as_long_as_the_session(
     async with open_store(tmp_path / DATABASE) as store:
         await store.write(lambda unit: spoke(unit, notices=("no thinking",)))
         await store.write(lambda unit: deliver(unit, PartState.SENT, PartState.SENT))
-        await passed(store, keys.COUNTED_QUARTERS + 1)
+        await passed(store, idempotency_keys.COUNTED_QUARTERS + 1)
         assert await store.read(lambda reader: runs.told(reader, ID)) == {"no thinking"}
 
 
@@ -169,7 +169,7 @@ async def test_the_last_message_can_be_run_again_when_its_copy_is_gone(tmp_path:
     async with open_store(tmp_path / DATABASE) as store:
         await store.write(lambda unit: spoke(unit, stop=StopReason.ERROR))
         await store.write(lambda unit: deliver(unit, PartState.SENT, PartState.SENT))
-        await passed(store, keys.KEPT_QUARTERS + 1)
+        await passed(store, idempotency_keys.KEPT_QUARTERS + 1)
         again = await store.read(lambda reader: to_retry(reader, KEY, lambda _: False))
         assert again is not None
         assert (again.text, again.reply_to) == (f"what of {WORD}", TO)
@@ -207,7 +207,7 @@ async def test_runs_of_an_older_version_go_the_same_way(tmp_path: Path) -> None:
     path = tmp_path / DATABASE
     connection = sqlite.connect(path)
     sqlite.migrate(connection, path, STEPS[:before])
-    for serial in range(settled.BATCH + 2):
+    for serial in range(settled_runs.BATCH + 2):
         connection.execute(
             "INSERT INTO run (run_id, session_key, session_id, request, accepted_at, result)"
             " VALUES (?, 'agent:main:main', 's0', ?, 1, ?)",
@@ -216,10 +216,10 @@ async def test_runs_of_an_older_version_go_the_same_way(tmp_path: Path) -> None:
     connection.execute('UPDATE run SET result = CAST(\'{"payloads":["x"]}\' AS BLOB)')
     connection.close()
     async with open_store(path) as store:
-        await passed(store, keys.KEPT_QUARTERS + 1)
+        await passed(store, idempotency_keys.KEPT_QUARTERS + 1)
         assert await copies(store) == 0
-        assert await rows(store, "run") == settled.BATCH + 2
-        await passed(store, keys.COUNTED_QUARTERS - keys.KEPT_QUARTERS)
+        assert await rows(store, "run") == settled_runs.BATCH + 2
+        await passed(store, idempotency_keys.COUNTED_QUARTERS - idempotency_keys.KEPT_QUARTERS)
         assert await rows(store, "run") == 0
 
 
@@ -245,7 +245,7 @@ async def test_runs_and_answers_of_an_older_version_keep_their_age(tmp_path: Pat
     )
     connection.close()
     async with open_store(path) as store:
-        assert await store.read(keys.passed) == 11
+        assert await store.read(idempotency_keys.passed) == 11
         found = "SELECT run_id, quarter, settled, noticed FROM run ORDER BY serial"
         assert await store.read(lambda reader: reader.all(found)) == [
             ("r1", 0, 1, 1),
@@ -268,7 +268,7 @@ async def test_a_run_that_ends_after_its_key_was_free_loses_its_texts_all_the_sa
         await store.write(lambda unit: runs.add(unit, request(WORD, "r0", KEY), ID, 0, 1))
         await store.write(spoke)
         await store.write(lambda unit: deliver(unit, PartState.SENT, PartState.SENT))
-        await passed(store, keys.KEPT_QUARTERS + 2)
+        await passed(store, idempotency_keys.KEPT_QUARTERS + 2)
         assert await copies(store) == 1
         await store.write(lambda unit: runs.finish(unit, ended("r0", WORD)))
         await passed(store, 1)
@@ -287,15 +287,15 @@ async def test_rows_of_no_run_outlast_those_of_runs_and_end_after_a_week(tmp_pat
             inbound.take(unit, replace(ARRIVED, message_id="m2", received_at=10), RunId("group-1"))
 
         await store.write(send)
-        await passed(store, keys.COUNTED_QUARTERS + 2)
+        await passed(store, idempotency_keys.COUNTED_QUARTERS + 2)
         counted = ("run", "outbox", "inbound")
         assert [await rows(store, table) for table in counted] == [0, 2, 1]
         texts = "SELECT state, text FROM outbox ORDER BY serial"
-        await store.write(lambda unit: settled.drop_without_run(unit, 9 + DAY_MS))
+        await store.write(lambda unit: settled_runs.drop_without_run(unit, 9 + DAY_MS))
         assert (await store.read(lambda reader: reader.all(texts)))[0] == ("sent", f"{WORD} 0")
-        await store.write(lambda unit: settled.drop_without_run(unit, 11 + DAY_MS))
+        await store.write(lambda unit: settled_runs.drop_without_run(unit, 11 + DAY_MS))
         assert (await store.read(lambda reader: reader.all(texts)))[0] == ("sent", "")
-        await store.write(lambda unit: settled.drop_without_run(unit, 11 + 7 * DAY_MS))
+        await store.write(lambda unit: settled_runs.drop_without_run(unit, 11 + 7 * DAY_MS))
         left = [("pending", f"{WORD} 1")]
         assert await store.read(lambda reader: reader.all(texts)) == left
         assert await rows(store, "inbound") == 0

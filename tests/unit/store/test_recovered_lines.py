@@ -12,7 +12,15 @@ from skerry.model.message import CompactionMessage
 from skerry.model.redaction import Redaction
 from skerry.sessions import recovering
 from skerry.sessions.recovering import RecoveryOutcome
-from skerry.store import Store, Unit, aside, compactions, open_store, reached, sessions
+from skerry.store import (
+    Store,
+    Unit,
+    compactions,
+    open_store,
+    recovered_lines,
+    rollback_check,
+    sessions,
+)
 from skerry.store.mirror import Mirror
 from skerry.store.orphan_mirrors import clean
 from tests.unit.store.test_compactions import summary
@@ -52,7 +60,7 @@ async def test_the_file_is_kept_once_and_the_mirror_follows_the_database(files: 
         await files.start(store)
         assert files.texts() == ["one"]
         await files.start(store)
-        (kept,) = aside.every(files.home)
+        (kept,) = recovered_lines.every(files.home)
         assert (kept.key, kept.messages, kept.first) == (str(KEY), 2, 2)
         assert b"three" in Path(kept.file).read_bytes()
         assert store.condition.aside is not None
@@ -63,10 +71,10 @@ async def test_a_database_that_is_another_one_is_named(files: Files) -> None:
     (files.home / "state.sqlite").unlink()
     async with open_store(files.home / "state.sqlite") as store:
         await files.start(store)
-    back = reached.kept(files.home / aside.FOLDER)
+    back = rollback_check.kept(files.home / recovered_lines.FOLDER)
     assert back is not None
     assert "is another" in back.message
-    (kept,) = aside.every(files.home)
+    (kept,) = recovered_lines.every(files.home)
     assert (kept.key, kept.messages) == (str(KEY), 2)  # the session map had the key
     assert not files.file.exists()
 
@@ -82,13 +90,13 @@ async def test_an_orderly_day_and_a_crash_keep_nothing(files: Files) -> None:
     async with open_store(files.home / "state.sqlite") as store:
         await files.start(store)
         assert store.condition.aside is None
-    assert not (files.home / aside.FOLDER).exists()
+    assert not (files.home / recovered_lines.FOLDER).exists()
 
 
 async def test_a_file_that_cannot_be_kept_is_not_cut(files: Files) -> None:
     await lost(files, ["one"], ["two"])
     whole = files.file.read_bytes()
-    (files.home / aside.FOLDER).write_text("a file where the folder is to be")
+    (files.home / recovered_lines.FOLDER).write_text("a file where the folder is to be")
     async with open_store(files.home / "state.sqlite") as store:
         await files.start(store)
         other = [message.user("other", 9)]
@@ -97,10 +105,10 @@ async def test_a_file_that_cannot_be_kept_is_not_cut(files: Files) -> None:
         )
         await files.start(store)
         assert files.file.read_bytes() == whole
-        (files.home / aside.FOLDER).unlink()
+        (files.home / recovered_lines.FOLDER).unlink()
         await files.start(store)
         assert files.texts() == ["one", "other"]
-    (kept,) = aside.every(files.home)
+    (kept,) = recovered_lines.every(files.home)
     assert b"two" in Path(kept.file).read_bytes()
 
 
@@ -110,7 +118,7 @@ async def test_what_was_forgotten_is_not_kept_and_what_is_kept_can_be_forgotten(
     await lost(files, ["one"], ["the word is zanzibar"])
     async with open_store(files.home / "state.sqlite") as store:
         await files.start(store)
-    folder = files.home / aside.FOLDER / "main"
+    folder = files.home / recovered_lines.FOLDER / "main"
     assert clean(folder, (), Redaction(["zanzibar"])) == 1
     assert all(b"zanzibar" not in one.read_bytes() for one in folder.iterdir())
 
@@ -139,7 +147,7 @@ async def test_the_rest_is_added_with_its_summary_where_the_session_ends(files: 
     async with open_store(path) as store:
         mirror = Mirror(files.home / "agents", Path("/workspace"))
         await mirror.repair(store)
-        (kept,) = aside.every(files.home)
+        (kept,) = recovered_lines.every(files.home)
         assert (
             await store.write(lambda unit: recovering.take(unit, kept, 99)) is RecoveryOutcome.ADDED
         )
@@ -162,7 +170,7 @@ async def test_what_is_no_line_of_a_transcript_is_not_kept(files: Files) -> None
             file.write(b'not json\n[1]\n{"type":"session","id":"x"}\n{"type":"message","id":"00')
         await files.start(store)
         assert files.texts() == ["one"]
-    assert aside.every(files.home) == []
+    assert recovered_lines.every(files.home) == []
 
 
 async def test_a_session_whose_conversation_begins_anew_in_an_older_database_is_kept(
@@ -176,5 +184,5 @@ async def test_a_session_whose_conversation_begins_anew_in_an_older_database_is_
         key = SessionKey.parse(str(KEY))
         await store.write(lambda unit: sessions.ensure(unit, key, SessionId("s1"), 1))
         await files.start(store)
-    (kept,) = aside.every(files.home)
+    (kept,) = recovered_lines.every(files.home)
     assert (kept.messages, kept.first) == (1, 1)

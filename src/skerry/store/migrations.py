@@ -8,7 +8,7 @@ from typing import Final
 
 from skerry.infra import sqlite
 from skerry.infra.features import FEATURES
-from skerry.store.schema import STEPS
+from skerry.store.state_schema import STEPS
 
 COUNTS: Final = "feature_steps"
 """Table with one row per feature that has tables: how many of its steps were run."""

@@ -19,7 +19,7 @@ from msgspec import Struct
 from skerry.infra.atomic import make_private, write_atomic
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.session import entry_id
-from skerry.store import reached
+from skerry.store import rollback_check
 
 FOLDER: Final = "recovered"
 """Folder in the state directory, with one folder per agent."""
@@ -138,7 +138,7 @@ def told(state_dir: Path) -> RecoveryNotice | None:
     folder = state_dir / FOLDER
     if not folder.is_dir():
         return None
-    kept_files, back = every(state_dir), reached.kept(folder)
+    kept_files, back = every(state_dir), rollback_check.kept(folder)
     parts = [back.message] if back is not None else []
     if any(about.messages for about in kept_files):
         count = sum(about.messages for about in kept_files)
