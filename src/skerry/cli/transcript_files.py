@@ -16,7 +16,7 @@ from skerry.sessions.importing import (
     header,
     owned,
 )
-from skerry.store.importing import Incoming
+from skerry.store.session_import import Incoming
 
 NAME: Final = re.compile(r".{1,255}\.jsonl(?:\.(reset|deleted)\..{1,255})?")
 _LONGEST_HEADER: Final = 1 << 20

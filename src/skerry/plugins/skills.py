@@ -22,7 +22,7 @@ from skerry.plugins.front_matter import (
     metadata,
     unmet,
 )
-from skerry.sdk.parts import Registered
+from skerry.sdk.registrations import Registered
 
 logger = logging.getLogger(__name__)
 

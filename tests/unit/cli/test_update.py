@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from skerry import __version__
-from skerry.cli import update
+from skerry.features.update import cli_run as update
 
 
 def git(*arguments: str, cwd: Path) -> str:

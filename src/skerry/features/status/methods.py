@@ -11,8 +11,8 @@ from skerry.gateway.method import Call, Method, Params
 from skerry.gateway.methods.system import heartbeat, read_or
 from skerry.model.ids import AgentId
 from skerry.model.session import SessionEntry
-from skerry.store import DATABASE, Reader, devices, listing, outbox, pairing, tasks
-from skerry.store.listing import SessionFilter
+from skerry.store import DATABASE, Reader, devices, outbox, sender_pairing, session_listing, tasks
+from skerry.store.session_listing import SessionFilter
 
 _RECENT: Final = 5
 _MOST_QUEUES: Final = 100
@@ -43,11 +43,14 @@ async def status(call: Call, _params: StatusParams) -> Json:
     now = context.clock.now_ms()
 
     def read(reader: Reader) -> _Counted:
-        recent = listing.recent(reader, limit=2 * _RECENT)
-        counts = {agent: listing.count(reader, SessionFilter(agent)) for agent in config.agents.ids}
-        waiting = len(devices.requests(reader, now)), len(pairing.requests(reader, now))
+        recent = session_listing.recent(reader, limit=2 * _RECENT)
+        counts = {
+            agent: session_listing.count(reader, SessionFilter(agent))
+            for agent in config.agents.ids
+        }
+        waiting = len(devices.requests(reader, now)), len(sender_pairing.requests(reader, now))
         return (
-            listing.count(reader),
+            session_listing.count(reader),
             counts,
             recent,
             outbox.counts(reader),

@@ -15,8 +15,11 @@ from skerry.infra.called import start_command
 from skerry.model.errors import StateError
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.session import SessionEntry
-from skerry.store import DATABASE, Reader, listing
-from skerry.store import DATABASE, Reader, devices, outbox, sender_pairing, session_listing, tasks
+from skerry.store import (
+    DATABASE,
+    Reader,
+    session_listing,
+)
 from skerry.store.condition import Storage
 from skerry.store.session_listing import SessionFilter
 
