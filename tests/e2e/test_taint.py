@@ -24,7 +24,7 @@ from skerry.model.thinking import ThinkingLevel
 from skerry.runtime.conversation import ConversationCache
 from skerry.runtime.taint import Taint, clear, look
 from skerry.store import Reader, Unit, audit, open_store, sessions
-from skerry.store.audit import AuditEntry
+from skerry.store.audit import AuditLogEntry
 from skerry.testing.gateway import running_gateway
 from tests.e2e.test_approvals import begin, final
 from tests.e2e.test_exec import HOST, call, gateway
@@ -36,7 +36,7 @@ from tests.support.wire import Wire, connected
 KEY = str(SessionKey.main())
 
 
-def last_entries(reader: Reader) -> list[AuditEntry]:
+def last_entries(reader: Reader) -> list[AuditLogEntry]:
     return audit.last(reader, 50)
 
 

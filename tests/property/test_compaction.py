@@ -197,7 +197,9 @@ class Compactions(RuleBasedStateMachine):
         tail = self.tail
         self.tail = self._write(lambda unit: compactions.add(unit, self.id, tail, entry, 1, 1))
 
-    def _entries(self, reader: Reader) -> tuple[compactions.State, list[cutting.Numbered]]:
+    def _entries(
+        self, reader: Reader
+    ) -> tuple[compactions.CompactionState, list[cutting.Numbered]]:
         state = compactions.state(reader, self.id)
         after = state.last.first_kept - 1 if state.last else 0
         entries = sessions.entries(reader, self.id, limit=-1, after=after)

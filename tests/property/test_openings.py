@@ -131,7 +131,9 @@ class Openings(RuleBasedStateMachine):
             found = enter(unit, request, limits, new_id, self.now)
             said = UserMessage(replace(request, text=text).message(self.now).content, self.now)
             written = [*found.notes, said]
-            sessions.append(unit, found.session_id, found.tail, "r", written, self.now, heard=heard)
+            sessions.append(
+                unit, found.session_id, found.tail, "r", written, self.now, person_wrote_at=heard
+            )
             return found
 
         found = self.runner.run(self.store.write(work))

@@ -79,7 +79,7 @@ CHOICES: Final[Mapping[str, Mapping[str, list[Any]]]] = MappingProxyType(
                 " AND ".join((*session_listing._ARCHIVED.values(), session_listing._UNLISTED))
             ],
             "order": list(session_listing._ORDER),
-            "which": [session_listing.EVERY, session_listing.SessionFilter(by_heard=True)],
+            "which": [session_listing.EVERY, session_listing.SessionFilter(by_last_message=True)],
         },
         "store/outbox.py": {"where": [f"state IN ({_TWO})"], "some": ["ab"]},
         "store/transcript_hits.py": {"some": ["ab"]},
@@ -96,7 +96,7 @@ CHOICES: Final[Mapping[str, Mapping[str, list[Any]]]] = MappingProxyType(
         },
         "store/message_counts.py": {"ids": ["ab"]},
         "store/usage.py": {
-            "name": [usage._GROUP.get(by, by.value) for by in usage.By if by != "session"],
+            "name": [usage._GROUP.get(by, by.value) for by in usage.UsageGroup if by != "session"],
             "order": ["1", usage._DEAREST],
             "of_key": ["", usage._OF_KEY],
             "agent": [None, "main"],

@@ -16,7 +16,7 @@ from skerry.sessions.importing import (
     header,
     owned,
 )
-from skerry.store.session_import import Incoming
+from skerry.store.session_import import IncomingSession
 
 NAME: Final = re.compile(r".{1,255}\.jsonl(?:\.(reset|deleted)\..{1,255})?")
 _LONGEST_HEADER: Final = 1 << 20
@@ -52,7 +52,7 @@ class Folder:
 
     def incoming(
         self, key: SessionKey, made: ImportedSession, archived: Archived | None, *, mine: bool
-    ) -> Incoming:
+    ) -> IncomingSession:
         """Returns the session to import."""
         row = self.rows.get(made.session_id)
         key_text = self.keys.get(made.session_id)
@@ -70,10 +70,10 @@ def incoming(
     archived: Archived | None,
     *,
     mine: bool,
-) -> Incoming:
+) -> IncomingSession:
     """Returns the session to import; `mine`: its user messages are the owner's."""
     about = row or mapped.MappedSession(str(key))
-    return Incoming(
+    return IncomingSession(
         key,
         SessionId(made.session_id),
         made.created_at,

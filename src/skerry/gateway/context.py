@@ -175,7 +175,7 @@ class GatewayContext(Struct, frozen=True):
         state = condition.storage
         report: dict[str, Json] = {"state": state}
         if state is not Storage.OK:
-            message, remedy = condition.told
+            message, remedy = condition.problem
             report |= {"message": message, "remedy": remedy}
         if (aside := condition.aside) is not None:
             report["recovered"] = {"message": aside.message, "remedy": aside.remedy}

@@ -331,7 +331,9 @@ class Arrival(Struct, frozen=True):
         written = [*opened.notes, *self.entries]
         if written:
             spoken_at = at if self.limits is not None else 0
-            sessions.append(unit, session_id, tail, request.run_id, written, at, heard=spoken_at)
+            sessions.append(
+                unit, session_id, tail, request.run_id, written, at, person_wrote_at=spoken_at
+            )
         settings = sessions.settings(unit, session_id)
         if request.label and not _is_taken(unit, request):
             archive.change(unit, session_id, label=request.label, settings=settings)

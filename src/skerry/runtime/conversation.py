@@ -304,7 +304,7 @@ class ConversationCache(Struct):
 
         def read(
             reader: Reader,
-        ) -> tuple[compactions.State, list[TranscriptEntry], dict[int, str]]:
+        ) -> tuple[compactions.CompactionState, list[TranscriptEntry], dict[int, str]]:
             state = compactions.state(reader, session_id)
             after = state.last.first_kept - 1 if state.last else 0
             found = sessions.entries(reader, session_id, limit=-1, before=before, after=after)

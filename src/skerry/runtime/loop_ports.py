@@ -174,7 +174,7 @@ class RunTranscript:
                 if guest_id is not None:
                     if last:
                         end = sessions.append(
-                            unit, session_id, end, guest_id, last, now, heard=spoken_at
+                            unit, session_id, end, guest_id, last, now, person_wrote_at=spoken_at
                         )
                     runs.join(unit, guest_id, run_id, end)
                 return end

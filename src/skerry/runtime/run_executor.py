@@ -140,7 +140,7 @@ class RunExecutor:
         if any(note not in shown for note in notes):
             session_id = self.plan.active.session_id
             with suppress(StateError):  # then it is told once more
-                shown |= await self.plan.runtime.store.read(lambda r: runs.told(r, session_id))
+                shown |= await self.plan.runtime.store.read(lambda r: runs.notices(r, session_id))
         new = [note for note in notes if note not in shown]
         shown.update(new)
         return (*self._responder.status, *new)

@@ -267,10 +267,10 @@ class SessionRecall(Struct, frozen=True):
         The owner's other conversations are opened to the owner alone.
         """
         # Imported here: it brings the parts of the memory's search with it.
-        from skerry.store.transcript_search import Question, search  # noqa: PLC0415 - at first use
+        from skerry.store.transcript_search import TranscriptQuery, search  # noqa: PLC0415 - at first use
 
         active = self.active
-        question = Question(
+        question = TranscriptQuery(
             active.request.key,
             query,
             limit=limit,

@@ -36,9 +36,9 @@ from skerry.store import (
     sessions,
     unreadable_entries,
 )
-from skerry.store.recovered_lines import Aside
-from skerry.store.session_import import Incoming, Taken
-from skerry.store.unreadable_entries import Broken
+from skerry.store.recovered_lines import RecoveredFile
+from skerry.store.session_import import ImportOutcome, IncomingSession
+from skerry.store.unreadable_entries import BrokenEntry
 
 _OPEN = 64
 """Entries before the end of a session among which calls may wait for their results."""
@@ -57,7 +57,7 @@ class RecoveryOutcome(StrEnum):
     KNOWN = "already there"
 
 
-def look(about: Aside) -> ImportedSession:
+def look(about: RecoveredFile) -> ImportedSession:
     """Reads the file. Blocks.
 
     Raises:
@@ -68,7 +68,7 @@ def look(about: Aside) -> ImportedSession:
         return read(lines)
 
 
-def take(unit: Unit, about: Aside, now: int) -> RecoveryOutcome:
+def take(unit: Unit, about: RecoveredFile, now: int) -> RecoveryOutcome:
     """Writes what the database does not have of it. It reads the file.
 
     Raises:
@@ -82,7 +82,7 @@ def take(unit: Unit, about: Aside, now: int) -> RecoveryOutcome:
     if session is None:
         whole = tuple(paired([(at, entry) for _, at, entry in _spoken(entries)]))
         key = _key(about)
-        incoming = Incoming(key, session_id, transcript.created_at, whole)
+        incoming = IncomingSession(key, session_id, transcript.created_at, whole)
         return _outcome(session_import.take(unit, incoming, now))
     stored = recovered_lines.ids(sessions.times(unit, session_id))
     rest = [
@@ -98,7 +98,7 @@ def take(unit: Unit, about: Aside, now: int) -> RecoveryOutcome:
     return _apart(unit, session, rest, now)
 
 
-def mend(unit: Unit, broken: Broken, files: Iterable[Path]) -> bool:
+def mend(unit: Unit, broken: BrokenEntry, files: Iterable[Path]) -> bool:
     """Writes an entry that cannot be read as a file of its session has it; returns whether one has.
 
     Raises:
@@ -113,7 +113,7 @@ def mend(unit: Unit, broken: Broken, files: Iterable[Path]) -> bool:
     return False
 
 
-def accept(unit: Unit, broken: Broken, text: str, now: int) -> None:
+def accept(unit: Unit, broken: BrokenEntry, text: str, now: int) -> None:
     """Puts a notice of the gateway in the place of an entry that cannot be read: it is given up.
 
     No model reads a notice, so the conversation goes on as it did while the entry was left out.
@@ -141,7 +141,9 @@ def _go_on(unit: Unit, session: SessionEntry, rest: Sequence[_Entry]) -> None:
         while (summary := summaries.pop(tail + 1, None)) is not None:
             tail = _summarise(unit, session, tail, summary)
         spoken_at = at if isinstance(entry, UserMessage) else 0
-        tail = sessions.append(unit, session.session_id, tail, "", [entry], at, heard=spoken_at)
+        tail = sessions.append(
+            unit, session.session_id, tail, "", [entry], at, person_wrote_at=spoken_at
+        )
     while (summary := summaries.pop(tail + 1, None)) is not None:
         tail = _summarise(unit, session, tail, summary)
 
@@ -157,28 +159,28 @@ def _apart(unit: Unit, session: SessionEntry, rest: Sequence[_Entry], now: int) 
     """Writes the entries as an earlier session of the conversation, once."""
     name = uuid5(NAMESPACE_OID, f"{session.session_id} {rest[0][0]} {rest[0][1]}")
     messages = tuple(paired([(at, entry) for _, at, entry in _spoken(rest)]))
-    incoming = Incoming(
+    incoming = IncomingSession(
         SessionKey.parse(session.key), SessionId(str(name)), rest[0][1], messages, Archived.RESET
     )
     outcome = session_import.take(unit, incoming, now)
-    return RecoveryOutcome.KNOWN if outcome is Taken.KNOWN else RecoveryOutcome.EARLIER
+    return RecoveryOutcome.KNOWN if outcome is ImportOutcome.KNOWN else RecoveryOutcome.EARLIER
 
 
 def _spoken(entries: Sequence[_Entry]) -> list[_Entry]:
     return [entry for entry in entries if not isinstance(entry[2], CompactionMessage)]
 
 
-def _outcome(outcome: Taken) -> RecoveryOutcome:
+def _outcome(outcome: ImportOutcome) -> RecoveryOutcome:
     match outcome:
-        case Taken.PRESENT:
+        case ImportOutcome.PRESENT:
             return RecoveryOutcome.IMPORTED
-        case Taken.ARCHIVED:
+        case ImportOutcome.ARCHIVED:
             return RecoveryOutcome.EARLIER
-        case Taken.KNOWN:
+        case ImportOutcome.KNOWN:
             return RecoveryOutcome.KNOWN
 
 
-def _key(about: Aside) -> SessionKey:
+def _key(about: RecoveredFile) -> SessionKey:
     """Returns the conversation that the session belongs to, or one of its own."""
     agent = AgentId(about.agent)
     if about.key:

@@ -49,7 +49,7 @@ class RetentionPlan:
 
 
 def plan(stored: Sequence[RetainedSession], config: MaintenanceConfig, now: int) -> RetentionPlan:
-    """Returns the sessions that exceed the limits; `kept` begins with the least recently used.
+    """Returns the sessions that exceed the limits; `sessions` begins with the least recently used.
 
     A main conversation, one that is pinned and one with an open run are never archived. What is
     archived now is not removed in the same turn: it can be restored until the next.

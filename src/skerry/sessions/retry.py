@@ -12,7 +12,7 @@ from skerry.model.run import RunRequest, StopReason
 from skerry.policy.access import ADMIN
 from skerry.policy.decide import allows
 from skerry.store import Reader, runs, sessions
-from skerry.store.runs import EndedRun, OpenRun
+from skerry.store.runs import FinishedRun, OpenRun
 
 NOTHING: Final = "Nothing can be run again: the last message was answered."
 _CAME_TO_NOTHING: Final = frozenset({StopReason.INTERRUPTED, StopReason.ERROR, StopReason.TIMEOUT})
@@ -73,7 +73,7 @@ def as_asked_by(request: RunRequest, scopes: tuple[str, ...] | None) -> RunReque
     return replace(request, scopes=scopes, model=None, thinking=None, inline=None)
 
 
-def _original_request(reader: Reader, ended: EndedRun, key: SessionKey) -> RunRequest | None:
+def _original_request(reader: Reader, ended: FinishedRun, key: SessionKey) -> RunRequest | None:
     """Returns the request; the text of a large or an old one is read from the transcript."""
     request = ended.request
     if request is not None and (request.text or request.images or request.opening is not None):

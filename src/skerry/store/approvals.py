@@ -123,7 +123,12 @@ def open_call(reader: Reader, fingerprint: str, now: int) -> StoredApproval | No
     )
     approvals = map(_approval, rows)
     return next(
-        (one for one in approvals if one.state not in OPEN[:1] or one.expires_at > now), None
+        (
+            approval
+            for approval in approvals
+            if approval.state not in OPEN[:1] or approval.expires_at > now
+        ),
+        None,
     )
 
 

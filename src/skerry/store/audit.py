@@ -31,7 +31,7 @@ _ANCHOR: Final = re.compile(r"(\d{1,18}):([0-9a-f]{64})")
 _encode = msgspec.json.encode
 
 
-class AuditEntry(Struct, frozen=True):
+class AuditLogEntry(Struct, frozen=True):
     """One entry of the log."""
 
     seq: int
@@ -86,14 +86,15 @@ def chained(before: str, seq: int, at: int, kind: str, digest: str) -> str:
     return hashlib.sha256(_encode([before, seq, at, kind, digest])).hexdigest()
 
 
-def last(reader: Reader, limit: int) -> list[AuditEntry]:
+def last(reader: Reader, limit: int) -> list[AuditLogEntry]:
     """Returns the last entries, oldest first."""
     rows = reader.all(
         "SELECT seq, at, kind, body, hash FROM audit WHERE seq <> 0 ORDER BY seq DESC LIMIT ?",
         (limit,),
     )
     return [
-        AuditEntry(seq, at, kind, _body(body), hash_) for seq, at, kind, body, hash_ in rows[::-1]
+        AuditLogEntry(seq, at, kind, _body(body), hash_)
+        for seq, at, kind, body, hash_ in rows[::-1]
     ]
 
 
@@ -124,10 +125,10 @@ def verify(reader: Reader, anchors: Iterable[Anchor] = ()) -> AuditReport:
 
     A chain that somebody made anew fits in itself; an anchor of before does not fit it.
     """
-    report, wanted = _followed(reader), list(anchors)
-    if report.broken is not None or not wanted:
+    report, unchecked = _followed(reader), list(anchors)
+    if report.broken is not None or not unchecked:
         return report
-    for anchor in sorted(wanted, key=lambda each: each.seq):
+    for anchor in sorted(unchecked, key=lambda each: each.seq):
         row = reader.one("SELECT hash FROM audit WHERE seq = ? AND seq > 0", (anchor.seq,))
         present = FIRST if anchor.seq == 0 else str(row[0]) if row else ""
         if present != anchor.hash:

@@ -64,9 +64,9 @@ def clear(unit: Unit, channel: str, account: str) -> None:
     unit.execute("DELETE FROM channel_secret WHERE channel = ? AND account = ?", (channel, account))
 
 
-def _put(unit: Unit, channel: str, account: str, kept: Kept) -> None:
-    key = (channel, account, kept.kind, kept.name)
-    if not kept.value:
+def _put(unit: Unit, channel: str, account: str, secret: Kept) -> None:
+    key = (channel, account, secret.kind, secret.name)
+    if not secret.value:
         unit.execute(
             "DELETE FROM channel_secret"
             " WHERE channel = ? AND account = ? AND kind = ? AND name = ?",
@@ -76,5 +76,5 @@ def _put(unit: Unit, channel: str, account: str, kept: Kept) -> None:
     unit.execute(
         "INSERT INTO channel_secret (channel, account, kind, name, value) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT (channel, account, kind, name) DO UPDATE SET value = excluded.value",
-        (*key, kept.value),
+        (*key, secret.value),
     )

@@ -15,7 +15,7 @@ from skerry.store.unit import Reader, Unit
 KIND = "compaction"
 
 
-class State(Struct, frozen=True):
+class CompactionState(Struct, frozen=True):
     """State of a session's compactions."""
 
     count: int = 0
@@ -27,7 +27,7 @@ class State(Struct, frozen=True):
     last: CompactionMessage | None = None
 
 
-def state(reader: Reader, session_id: str) -> State:
+def state(reader: Reader, session_id: str) -> CompactionState:
     """Returns how far the session is compacted."""
     row = reader.one(
         "SELECT compactions, flushed, compacted, body FROM session LEFT JOIN entry"
@@ -36,13 +36,15 @@ def state(reader: Reader, session_id: str) -> State:
         (session_id,),
     )
     if row is None:
-        return State()
+        return CompactionState()
     count, flushed, seq, body = row
     try:
-        return State(count, flushed, seq, message.decode_compaction(body) if body else None)
+        return CompactionState(
+            count, flushed, seq, message.decode_compaction(body) if body else None
+        )
     except (TypeError, *UNREADABLE) as error:
         reader.broken(session_id, seq, str(error))
-        return State(count, flushed)  # what it stood for is there still
+        return CompactionState(count, flushed)  # what it stood for is there still
 
 
 def at(reader: Reader, session_id: str, seq: int) -> CompactionMessage:
@@ -53,7 +55,7 @@ def at(reader: Reader, session_id: str, seq: int) -> CompactionMessage:
     return message.decode_compaction(row[0])
 
 
-def told(summary: CompactionMessage) -> dict[str, Any]:
+def pi_fields(summary: CompactionMessage) -> dict[str, Any]:
     """Returns the fields of a pi session's line for a compaction, beside its id and time."""
     return {
         "summary": summary.text,

@@ -123,7 +123,7 @@ class Condition(Struct):
         return not self.damage and self.writing is Storage.OK and not self.checking
 
     @property
-    def told(self) -> tuple[str, str]:
+    def problem(self) -> tuple[str, str]:
         """Returns the problem, and its remedy."""
         if self.damage or not self.entries:
             return self.damage or self.message, REMEDIES[self.storage]
@@ -132,10 +132,12 @@ class Condition(Struct):
             for session_id, seq in sorted(self.entries)[:NAMED]
         ]
         more = len(self.entries) - len(named)
-        rest = f" and {more} more" if more else ""
-        listed = f"{', '.join(named)}{rest}"
-        what = f"entries of transcripts cannot be read and are left out: {listed}; all else works"
-        return what, ENTRIES_REMEDY
+        suffix = f" and {more} more" if more else ""
+        listed = f"{', '.join(named)}{suffix}"
+        problem = (
+            f"entries of transcripts cannot be read and are left out: {listed}; all else works"
+        )
+        return problem, ENTRIES_REMEDY
 
     def broken(self, session_id: str, seq: int, why: str) -> None:
         """Notes an entry that cannot be read."""

@@ -19,9 +19,9 @@ from skerry.model import message
 from skerry.model.ids import AgentId
 from skerry.model.redaction import Redaction
 from skerry.store import engine, frozen_prompt, message_counts, text_index
-from skerry.store.forgetting_tables import Table, copies, tables
+from skerry.store.forgetting_tables import TextTable, copies, tables
 from skerry.store.index_words import indexed
-from skerry.store.redaction_counts import Redacted
+from skerry.store.redaction_counts import RedactionCounts
 from skerry.store.store import Store
 from skerry.store.unit import Reader, Unit
 
@@ -71,9 +71,9 @@ def begun_at(reader: Reader) -> int | None:
     return None if at is None else int(at)
 
 
-def found(reader: Reader, agent: AgentId, redaction: Redaction) -> Redacted:
+def count_matches(reader: Reader, agent: AgentId, redaction: Redaction) -> RedactionCounts:
     """Returns where statements stand, without a change of anything."""
-    counted = Redacted()
+    counted = RedactionCounts()
     for table in tables():
         for row in _rows(reader, table, agent, redaction):
             counted += table.counted(row)
@@ -87,7 +87,7 @@ async def keep(_names: Collection[str]) -> int:
 
 async def redact(
     store: Store, agent: AgentId, redaction: Redaction, discard: Discard = keep
-) -> Redacted:
+) -> RedactionCounts:
     """Takes the statements out of everything that the agent's conversations have.
 
     It reads all of it, and writes a hundred rows in a unit; what comes meanwhile is looked at
@@ -97,13 +97,13 @@ async def redact(
     Raises:
         StateError: it could not be written; what is written down is gone on with at the next start.
     """
-    done = Redacted()
+    done = RedactionCounts()
     for _ in range(PASSES):
-        now = Redacted()
+        now = RedactionCounts()
         for table in tables():
 
             def look(
-                reader: Reader, table: Table = table
+                reader: Reader, table: TextTable = table
             ) -> tuple[list[tuple[Any, ...]], set[str]]:
                 keys, names = list[tuple[Any, ...]](), set[str]()
                 for row in _rows(reader, table, agent, redaction):
@@ -112,13 +112,13 @@ async def redact(
                 return keys, names
 
             keys, names = await store.scan(look)
-            now += Redacted(media=await discard(names) if names else 0)
+            now += RedactionCounts(media=await discard(names) if names else 0)
             for at in range(0, len(keys), BATCH):
                 part = keys[at : at + BATCH]
 
                 def change(
-                    unit: Unit, table: Table = table, part: list[tuple[Any, ...]] = part
-                ) -> Redacted:
+                    unit: Unit, table: TextTable = table, part: list[tuple[Any, ...]] = part
+                ) -> RedactionCounts:
                     return _change(unit, table, part, redaction)
 
                 now += await store.write(change)
@@ -176,7 +176,7 @@ def _begun(reader: Reader) -> list[list[str]]:
 
 
 def _rows(
-    reader: Reader, table: Table, agent: AgentId | None, redaction: Redaction
+    reader: Reader, table: TextTable, agent: AgentId | None, redaction: Redaction
 ) -> Iterator[tuple[Any, ...]]:
     """Gives the rows with statements in them."""
     for row in reader.each(
@@ -189,10 +189,10 @@ def _rows(
 
 
 def _change(
-    unit: Unit, table: Table, keys: list[tuple[Any, ...]], redaction: Redaction
-) -> Redacted:
+    unit: Unit, table: TextTable, keys: list[tuple[Any, ...]], redaction: Redaction
+) -> RedactionCounts:
     engine.overwrite_deleted(unit)
-    changed = Redacted()
+    changed = RedactionCounts()
     for key in keys:
         whose = key[: table.named.count("?")]
         values = unit.one(f"SELECT {table.columns} FROM {table.name} WHERE {table.named}", whose)  # noqa: S608 - names of ours
@@ -213,7 +213,7 @@ def _change(
     return changed
 
 
-def _follow(unit: Unit, table: Table, key: tuple[Any, ...], old: Any, new: Any) -> None:
+def _follow(unit: Unit, table: TextTable, key: tuple[Any, ...], old: Any, new: Any) -> None:
     """Changes what was made of a row that changed."""
     match table.name:
         case "entry":

@@ -11,13 +11,13 @@ from msgspec import Struct
 from skerry.infra.features import FEATURES
 from skerry.model.ids import AgentId
 from skerry.model.redaction import MARK, Redaction
-from skerry.store.redaction_counts import Redacted
+from skerry.store.redaction_counts import RedactionCounts
 
 _COPY: Final = re.compile(r"[/\\\\](?:in|out)bound[/\\\\]([0-9a-f]{16}-[\w.-]+)")
 """Path of the copy of a file, in a line about it or in the row of its part."""
 
 
-class Table(Struct, frozen=True):
+class TextTable(Struct, frozen=True):
     """Table with text, and the owner of its rows."""
 
     name: str
@@ -26,7 +26,7 @@ class Table(Struct, frozen=True):
     """Columns of JSON (BLOB) or plain text."""
     owner: str
     """A condition with the agent as `?`; `TRUE` where rows are nobody's."""
-    count: Callable[[Sequence[str]], Redacted]
+    count: Callable[[Sequence[str]], RedactionCounts]
     """Function that counts a row, by its keys and texts."""
     fields: tuple[str, ...] = ()
     """Fields of JSON that have words of people; none for JSON in which anything may have some."""
@@ -56,7 +56,7 @@ class Table(Struct, frozen=True):
         """Returns the keys of a row that was read."""
         return row[: len(self.keys)]
 
-    def counted(self, row: tuple[Any, ...]) -> Redacted:
+    def counted(self, row: tuple[Any, ...]) -> RedactionCounts:
         """Returns the count of a row."""
         return self.count(row)
 
@@ -99,104 +99,108 @@ def _without_images(value: Any) -> Any:
         value = value | {"images": []}
     content = value.get("content")
     if isinstance(content, list):
-        kept = [
-            one for one in content if not (isinstance(one, dict) and one.get("type") == "image")
+        blocks = [
+            block
+            for block in content
+            if not (isinstance(block, dict) and block.get("type") == "image")
         ]
-        if len(kept) < len(content):
-            value = value | {"content": kept or [{"type": "text", "text": MARK}]}
+        if len(blocks) < len(content):
+            value = value | {"content": blocks or [{"type": "text", "text": MARK}]}
     return value
 
 
-def _entry(row: Sequence[Any]) -> Redacted:
+def _entry(row: Sequence[Any]) -> RedactionCounts:
     summary = row[2] is not None
-    return Redacted(entries=not summary, summaries=summary, sessions=(row[0],))
+    return RedactionCounts(entries=not summary, summaries=summary, sessions=(row[0],))
 
 
-def _record(_row: Sequence[str]) -> Redacted:
-    return Redacted(records=1)
+def _record(_row: Sequence[str]) -> RedactionCounts:
+    return RedactionCounts(records=1)
 
 
-def _label(row: Sequence[Any]) -> Redacted:
-    return Redacted(labels=1, sessions=(row[0],))
+def _label(row: Sequence[Any]) -> RedactionCounts:
+    return RedactionCounts(labels=1, sessions=(row[0],))
 
 
 _OF_SESSION: Final = "session_id IN (SELECT session_id FROM session WHERE agent_id = ?)"
 _OWN: Final = (
-    Table("entry", ("session_id", "seq", "kind"), ("body",), _OF_SESSION, _entry),
-    Table(
+    TextTable("entry", ("session_id", "seq", "kind"), ("body",), _OF_SESSION, _entry),
+    TextTable(
         "run",
         ("serial",),
         ("request", "partial", "result"),
         _OF_SESSION,
-        lambda _: Redacted(runs=1),
+        lambda _: RedactionCounts(runs=1),
     ),
-    Table(
+    TextTable(
         "outbox",
         ("serial",),
         ("text", "error", "more"),
         # A part of no run, such as what a client or a schedule sent, is of no agent: it goes too.
         "NOT EXISTS (SELECT 1 FROM run JOIN session USING (session_id)"
         " WHERE run.run_id = outbox.run_id AND agent_id <> ?)",
-        lambda _: Redacted(replies=1),
+        lambda _: RedactionCounts(replies=1),
     ),
     # An approval, and a request for it in a chat, name their agent in no column either.
-    Table(
+    TextTable(
         "approval",
         ("approval_id",),
         ("call", "subject", "outcome"),
         "TRUE",
-        lambda _: Redacted(approvals=1),
+        lambda _: RedactionCounts(approvals=1),
     ),
-    Table(
+    TextTable(
         "allowlist",
         ("agent", "pattern"),
         ("last_command", "last_path"),
         "agent IN (?, '*')",
-        lambda _: Redacted(approvals=1),
+        lambda _: RedactionCounts(approvals=1),
     ),
-    Table("audit", ("seq",), ("body",), "TRUE", lambda _: Redacted(approvals=1)),
+    TextTable("audit", ("seq",), ("body",), "TRUE", lambda _: RedactionCounts(approvals=1)),
     # Their requests name no agent in a column: what is the same is forgotten for all of them.
-    Table("answered", ("serial",), ("answer",), "TRUE", lambda _: Redacted(answers=1)),
-    Table("session", ("session_id",), ("label",), "agent_id = ?", _label),
-    Table(
+    TextTable("answered", ("serial",), ("answer",), "TRUE", lambda _: RedactionCounts(answers=1)),
+    TextTable("session", ("session_id",), ("label",), "agent_id = ?", _label),
+    TextTable(
         "pairing_request",
         ("channel", "account", "sender_id"),
         ("sender_name", "sender_username"),
         "TRUE",
         _record,
     ),
-    Table(
+    TextTable(
         "paired_sender",
         ("channel", "account", "sender_id"),
         ("sender_name", "sender_username"),
         "TRUE",
         _record,
     ),
-    Table("held_message", ("serial",), ("body",), "TRUE", lambda _: Redacted(runs=1)),
-    Table("group_message", ("serial",), ("sender", "text"), "TRUE", lambda _: Redacted(runs=1)),
-    Table(
+    TextTable("held_message", ("serial",), ("body",), "TRUE", lambda _: RedactionCounts(runs=1)),
+    TextTable(
+        "group_message", ("serial",), ("sender", "text"), "TRUE", lambda _: RedactionCounts(runs=1)
+    ),
+    TextTable(
         "frozen_text",
         ("digest",),
         ("text",),
         "digest IN (SELECT digest FROM frozen_part JOIN session USING (session_id)"
         " WHERE agent_id = ?)",
-        lambda _: Redacted(prompts=1),
+        lambda _: RedactionCounts(prompts=1),
     ),
-    Table(
+    TextTable(
         "frozen_note",
         ("session_id", "seq"),
         ("text",),
         _OF_SESSION,
-        lambda _: Redacted(prompts=1),
+        lambda _: RedactionCounts(prompts=1),
     ),
 )
 
 
 @cache
-def tables() -> tuple[Table, ...]:
+def tables() -> tuple[TextTable, ...]:
     """Returns the tables of the kernel, then those of features (`tables.TEXTS` of each)."""
     theirs = [
-        Table(name, keys, texts, owner, _record, words, dropped)
+        TextTable(name, keys, texts, owner, _record, words, dropped)
         for feature in FEATURES
         if feature.tables
         for (name, keys, texts, owner), (words, dropped) in feature.load("tables:TEXTS")

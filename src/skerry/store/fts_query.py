@@ -16,7 +16,7 @@ MAX_EXACT: Final = 8
 """Phrases and identifiers of one question."""
 _WORD: Final = re.compile(r"[^\W_]+")
 _UNSPACED: Final = re.compile(f"[{UNSPACED}]+")
-_PLACES: Final = 200
+_MAX_STARTS: Final = 200
 """Limit on the word positions that are tried as the start of an excerpt."""
 
 
@@ -27,7 +27,7 @@ def terms(question: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SearchTerms:
     """A question as the index takes it."""
 
     words: Mapping[str, str]
@@ -36,7 +36,7 @@ class Wanted:
     """The phrases of what is quoted, and of identifiers such as `ERR_CONN_42`."""
 
 
-def wanted(question: str) -> Wanted:
+def search_terms(question: str) -> SearchTerms:
     """Returns the terms to search for; empty for a query without words."""
     words: dict[str, str] = {}
     for term in terms(question):
@@ -46,7 +46,7 @@ def wanted(question: str) -> Wanted:
         words |= {term: f'"{term}"*'} if lone else {pair: f'"{pair}"' for pair in pairs or [term]}
     named = (*phrases(question), *identifiers(question))
     exact = [" ".join(_WORD.findall(spread(name))) for name in named]
-    return Wanted(
+    return SearchTerms(
         words, [f'"{fromkey}"' for fromkey in dict.fromkeys(exact) if fromkey][:MAX_EXACT]
     )
 
@@ -57,17 +57,17 @@ def excerpt(text: str, question: str, size: int) -> str:
     if len(text) <= size:
         return text
     folded = text.casefold()
-    places = sorted(
+    positions = sorted(
         (match.start(), term)
         for term in terms(question)
-        for match in islice(re.finditer(re.escape(term), folded), _PLACES)
+        for match in islice(re.finditer(re.escape(term), folded), _MAX_STARTS)
     )
     room = size * 3 // 4
 
     def together(at: int) -> int:
-        return len({term for start, term in places if at <= start < at + room})
+        return len({term for start, term in positions if at <= start < at + room})
 
-    first = max((start for start, _ in places[:_PLACES]), key=together, default=0)
+    first = max((start for start, _ in positions[:_MAX_STARTS]), key=together, default=0)
     begin = max(0, first - size // 4)
     cut = text[begin : begin + size]
     return f"{'…' if begin else ''}{cut}{'…' if begin + size < len(text) else ''}"

@@ -26,11 +26,11 @@ _encode = msgspec.json.encode
 _decode: Final = msgspec.json.Decoder(HeldMessage).decode
 
 
-def add(unit: Unit, key: str, held: HeldMessage) -> None:
+def add(unit: Unit, key: str, message: HeldMessage) -> None:
     """Adds a message to those of its conversation and sender."""
     unit.execute(
         "INSERT INTO held_message (session_key, sender, body) VALUES (?, ?, ?)",
-        (key, held.message.sender_id, _encode(held)),
+        (key, message.message.sender_id, _encode(message)),
     )
 
 
@@ -56,8 +56,8 @@ def senders(reader: Reader) -> list[tuple[str, str]]:
 def drop(unit: Unit, run_ids: Collection[str]) -> None:
     """Deletes messages by the runs in their rows of the ledger; few are held at a time."""
     rows = unit.all("SELECT serial, body FROM held_message")
-    gone = [(serial,) for serial, body in rows if _decode(body).run_id in run_ids]
-    unit.executemany("DELETE FROM held_message WHERE serial = ?", gone)
+    serials = [(serial,) for serial, body in rows if _decode(body).run_id in run_ids]
+    unit.executemany("DELETE FROM held_message WHERE serial = ?", serials)
 
 
 def take(unit: Unit, key: str, sender: str, last: int) -> None:

@@ -88,7 +88,7 @@ def note(unit: Unit, session_id: str, at: int, messages: Iterable[Message]) -> N
                 counts["toolResult", ""] += 1
                 failed["toolResult", ""] += message.is_error
     slot = at // _QUARTER_MS
-    rows = [(session_id, slot, *what, count, failed[what]) for what, count in counts.items()]
+    rows = [(session_id, slot, *group, count, failed[group]) for group, count in counts.items()]
     unit.executemany(_ADD, rows)
 
 

@@ -145,7 +145,9 @@ class Mirror(Struct):
         count, first = recovered_lines.unknown(path, start, after, entries)
         if not count:
             return
-        about = recovered_lines.Aside(*whose, count, first, path.stat().st_mtime_ns // 1_000_000)
+        about = recovered_lines.RecoveredFile(
+            *whose, count, first, path.stat().st_mtime_ns // 1_000_000
+        )
         copy = recovered_lines.keep(self.agents_dir.parent, path, about, move=not entries)
         logger.error(
             "%s has %d messages that the database does not have; they are kept in %s. %s",
@@ -157,7 +159,7 @@ class Mirror(Struct):
 
     def _tell(self, store: Store) -> None:
         """Lets the store say what is kept aside."""
-        store.condition.aside = recovered_lines.told(self.agents_dir.parent)
+        store.condition.aside = recovered_lines.notice(self.agents_dir.parent)
 
     async def rebuild(self, store: Store) -> int:
         """Writes every file anew from the database; returns how many transcripts there are."""
@@ -233,7 +235,9 @@ class Mirror(Struct):
             store.condition.broken(entry.session_id, entry.seq, entry.why)
         if broken:
             whose = session.agent_id, session.session_id, session.key
-            about = recovered_lines.Aside(*whose, 0, 0, file.stat().st_mtime_ns // 1_000_000)
+            about = recovered_lines.RecoveredFile(
+                *whose, 0, 0, file.stat().st_mtime_ns // 1_000_000
+            )
             recovered_lines.keep(self.agents_dir.parent, file, about, move=False)
 
     def _spare(self, store: Store, session: SessionEntry, file: Path, mark: _Mark) -> None:
@@ -354,7 +358,7 @@ def _read_mark(reader: Reader, session_id: str) -> _Mark:
     return _Mark(*row) if row else _Mark(0, 0)
 
 
-def _save_marks(unit: Unit, marks: list[tuple[str, int, int]]) -> rollback_check.Reached:
+def _save_marks(unit: Unit, marks: list[tuple[str, int, int]]) -> rollback_check.DatabaseProgress:
     unit.executemany(
         "INSERT INTO mirror (session_id, seq, size) VALUES (?, ?, ?)"
         " ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq, size = excluded.size",
@@ -378,9 +382,9 @@ def _extend(path: Path, size: int, data: bytes) -> int:
     try:
         os.ftruncate(descriptor, size)
         os.lseek(descriptor, size, os.SEEK_SET)
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
+        remaining = memoryview(data)
+        while remaining:
+            remaining = remaining[os.write(descriptor, remaining) :]
     finally:
         os.close(descriptor)
     return size + len(data)
@@ -394,4 +398,4 @@ def _line(seq: int, parent: int, at: int, body: bytes, *, compaction: bool) -> b
     ).encode()
     if not compaction:
         return head + b'"message":' + body + b"}\n"
-    return head + _encode(compactions.told(message.decode_compaction(body)))[1:] + b"\n"
+    return head + _encode(compactions.pi_fields(message.decode_compaction(body)))[1:] + b"\n"

@@ -22,7 +22,7 @@ STATE_FILE: Final = "openclaw.sqlite"
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class ForeignSession:
     """One session: its transcript as the lines of a file of version 3 would be."""
 
     key: str
@@ -55,7 +55,7 @@ def opened(file: Path) -> Iterator[sqlite3.Connection]:
             yield database
 
 
-def sessions(database: sqlite3.Connection) -> Iterator[Foreign]:
+def sessions(database: sqlite3.Connection) -> Iterator[ForeignSession]:
     """Yields every session, those that were archived first and the present ones last.
 
     One on a damaged page is yielded without lines; those beside it have theirs.
@@ -78,7 +78,7 @@ def sessions(database: sqlite3.Connection) -> Iterator[Foreign]:
                 (session_id,),
             ).fetchall()
         except sqlite3.Error as error:
-            yield Foreign(str(key), str(session_id), bool(present), (), 0, str(error))
+            yield ForeignSession(str(key), str(session_id), bool(present), (), 0, str(error))
             continue
         lines = [str(event).encode() for (event,) in events if event is not None]
         packed = len(events) - len(lines)
@@ -86,7 +86,9 @@ def sessions(database: sqlite3.Connection) -> Iterator[Foreign]:
             header = {"type": "session", "version": 3, "id": session_id}
             lines.insert(0, json.dumps(header | {"timestamp": iso(created_at)}).encode())
         about = _object(entry_json)
-        yield Foreign(str(key), str(session_id), bool(present), tuple(lines), packed, about=about)
+        yield ForeignSession(
+            str(key), str(session_id), bool(present), tuple(lines), packed, about=about
+        )
 
 
 def profiles(database: sqlite3.Connection) -> dict[str, Any]:

@@ -181,11 +181,11 @@ def refuse_sent(
     )
     if row is None:
         return None
-    kept = _to_part(row)
-    if kept.waiting.state is PartState.SENT:
-        explain(unit, kept.waiting.part.serial, error)
-        mark(unit, kept.waiting.part.serial, PartState.FAILED, now)
-    return kept
+    stored = _to_part(row)
+    if stored.waiting.state is PartState.SENT:
+        explain(unit, stored.waiting.part.serial, error)
+        mark(unit, stored.waiting.part.serial, PartState.FAILED, now)
+    return stored
 
 
 def repeat(unit: Unit, serial: int) -> None:

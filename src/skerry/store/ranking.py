@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from skerry.store.search_candidates import Entry, Gathered, rarity
+from skerry.store.search_candidates import Candidates, IndexedEntry, rarity
 from skerry_recall.fuse import BEST, Options, rank
 from skerry_recall.language import guess
 from skerry_recall.postings import MAX_COUNT, MAX_TEXT, add, norms
@@ -44,7 +44,7 @@ class RankedEntry:
     """0 to 1."""
 
 
-def ranked(gathered: "Gathered", question: str, most: int) -> list[RankedEntry]:
+def ranked(gathered: "Candidates", question: str, most: int) -> list[RankedEntry]:
     """Returns up to `most` candidates, the best first; what has a phrase of the question leads."""
     entries = gathered.entries
     if not entries:
@@ -71,12 +71,12 @@ def ranked(gathered: "Gathered", question: str, most: int) -> list[RankedEntry]:
         possible=possible,
     )
     options = Options(asked=parsed, texts=lambda rows: [entries[row].text for row in rows])
-    places = [
+    hits = [
         RankedEntry(hit.row, hit.score)
         for hit in rank(scores, _PROFILE, most, options)
         if scores.text[hit.row] > 0
     ]
-    return sorted(places, key=lambda place_: entries[place_.at].rowid not in gathered.exact)
+    return sorted(hits, key=lambda hit: entries[hit.at].rowid not in gathered.exact)
 
 
 def _counted(
@@ -105,19 +105,19 @@ def _counted(
     return made, np.array(lengths, np.int32)
 
 
-def _lifted(text: "Floats", gathered: "Gathered") -> "Floats":
+def _lifted(text: "Floats", gathered: "Candidates") -> "Floats":
     """Returns the scores, none of them 0 where the index found a word, the exact ones on top.
 
     The index stems otherwise than `skerry_recall`: what one of them does not see the other may.
     """
-    indexed = [gathered.found.get(entry.rowid, 0.0) for entry in gathered.entries]
+    indexed = [gathered.weights.get(entry.rowid, 0.0) for entry in gathered.entries]
     text = np.where(text > 0, text, np.array(indexed, np.float32))
     exact = np.array([entry.rowid in gathered.exact for entry in gathered.entries])
     lift = max(1.0, float(text.max()))
     return np.where(exact, text + np.float32(lift), text).astype(np.float32)
 
 
-def _sittings(entries: "Sequence[Entry]") -> list[int]:
+def _sittings(entries: "Sequence[IndexedEntry]") -> list[int]:
     """Returns the number of the sitting of each entry."""
     numbers = [0]
     for entry, other in pairwise(entries):

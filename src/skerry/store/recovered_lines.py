@@ -35,7 +35,7 @@ _HEAD: Final = re.compile(
 _BLOCK: Final = 1 << 20
 
 
-class Aside(Struct, frozen=True, rename="camel"):
+class RecoveredFile(Struct, frozen=True, rename="camel"):
     """A transcript file with lines that the database did not have."""
 
     agent: str
@@ -86,7 +86,7 @@ def unknown(
     return count, first
 
 
-def keep(state_dir: Path, path: Path, about: Aside, *, move: bool) -> Path:
+def keep(state_dir: Path, path: Path, about: RecoveredFile, *, move: bool) -> Path:
     """Copies or moves a file to where it is kept, with its note; returns the new place. Blocks.
 
     A second copy of what is kept already is not made.
@@ -112,13 +112,13 @@ def keep(state_dir: Path, path: Path, about: Aside, *, move: bool) -> Path:
     return target
 
 
-def every(state_dir: Path) -> list[Aside]:
+def every(state_dir: Path) -> list[RecoveredFile]:
     """Returns the kept files, by agent and session. Blocks."""
     notes = []
     for note in sorted((state_dir / FOLDER).glob(f"*/*.jsonl{_NOTE}")):
         file = note.with_name(note.name.removesuffix(_NOTE))
         try:
-            about = msgspec.json.decode(note.read_bytes(), type=Aside)
+            about = msgspec.json.decode(note.read_bytes(), type=RecoveredFile)
         except (OSError, *UNREADABLE):
             continue
         if file.is_file():  # else a kill came between the note and the file
@@ -133,12 +133,12 @@ class RecoveryNotice(Struct, frozen=True):
     remedy: str = REMEDY
 
 
-def told(state_dir: Path) -> RecoveryNotice | None:
+def notice(state_dir: Path) -> RecoveryNotice | None:
     """Returns the notice; None if no file is kept. Blocks."""
     folder = state_dir / FOLDER
     if not folder.is_dir():
         return None
-    kept_files, back = every(state_dir), rollback_check.kept(folder)
+    kept_files, back = every(state_dir), rollback_check.read_note(folder)
     parts = [back.message] if back is not None else []
     if any(about.messages for about in kept_files):
         count = sum(about.messages for about in kept_files)
@@ -150,7 +150,7 @@ def told(state_dir: Path) -> RecoveryNotice | None:
     return RecoveryNotice(" ".join(parts)) if parts else None
 
 
-def drop(about: Aside) -> None:
+def drop(about: RecoveredFile) -> None:
     """Deletes the file and its note. Blocks."""
     file = Path(about.file)
     file.unlink(missing_ok=True)

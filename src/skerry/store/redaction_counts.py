@@ -4,7 +4,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 
-class Redacted(Struct, frozen=True):
+class RedactionCounts(Struct, frozen=True):
     """Rows from which statements were taken, or in which they stand."""
 
     entries: int = 0
@@ -36,8 +36,8 @@ class Redacted(Struct, frozen=True):
             value for field in fields(self) if isinstance(value := getattr(self, field.name), int)
         )
 
-    def __add__(self, other: "Redacted") -> "Redacted":
-        return Redacted(
+    def __add__(self, other: "RedactionCounts") -> "RedactionCounts":
+        return RedactionCounts(
             self.entries + other.entries,
             self.summaries + other.summaries,
             self.runs + other.runs,

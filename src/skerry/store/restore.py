@@ -16,7 +16,7 @@ from skerry.infra import sqlite
 from skerry.store import restore_guard, rollback_check, salvage
 from skerry.store.backups import ASIDE, FOLDER, Backup, BackupError, Contents, contents
 from skerry.store.migrations import migrate
-from skerry.store.salvage import Gap, Table
+from skerry.store.salvage import Gap, SalvagedTable
 from skerry.store.store import DATABASE
 
 _ENDINGS: Final = ("", "-wal", "-shm")
@@ -30,7 +30,7 @@ class Restored:
     """None where there was none and all comes from the damaged file."""
     damage: tuple[str, ...]
     """Damage of the replaced database; empty if it was sound."""
-    tables: tuple[Table, ...]
+    tables: tuple[SalvagedTable, ...]
     """Tables salvaged from it; empty if that was not requested."""
     gaps: tuple[Gap, ...]
     before: Contents | None
@@ -89,15 +89,15 @@ def restore(
     made = path.with_name(f"{DATABASE}.restored")
     try:
         _start_from(backup, made)
-        tables: list[Table] = []
+        tables: list[SalvagedTable] = []
         if problems and read_damaged:
             tables = salvage.salvage(path, made, progress)
-        _forget_what_may_be_done(made, {table.name for table in tables if table.whole})
+        _forget_what_may_be_done(made, {table.name for table in tables if table.is_complete})
         devices = restore_guard.keep(path, made)
         if wrong := sqlite.problems(made, whole=True):
             raise BackupError(f"What was restored is damaged itself: {wrong[0]}.")
         missing = salvage.gaps(made)
-        before, after = _held(path), contents(made)
+        before, after = _contents(path), contents(made)
         aside = _set_aside(state_dir, missing, now) if path.exists() else None
         made.replace(path)
         rollback_check.forget(state_dir)  # it goes back because somebody wants it so
@@ -109,7 +109,7 @@ def restore(
     return Restored(backup, problems, tuple(tables), tuple(missing), before, after, devices, aside)
 
 
-def _held(path: Path) -> Contents | None:
+def _contents(path: Path) -> Contents | None:
     try:
         return contents(path) if path.exists() else None
     except BackupError:

@@ -31,7 +31,7 @@ are empty."""
 _QUOTES: Final = re.compile(r'[\s"`\[\]]+')
 _SQLITES: Final = frozenset({"sqlite_sequence", *(f"sqlite_stat{n}" for n in range(1, 5))})
 """Tables that SQLite makes; its indexes have no SQL."""
-_SHOWN: Final = 80
+_MAX_NAME: Final = 80
 """Characters of a foreign name in an error."""
 
 
@@ -39,11 +39,11 @@ _SHOWN: Final = 80
 class KeptDevices:
     """Devices kept and dropped by a restore."""
 
-    kept: int
+    paired: int
     """Paired devices of the replaced database, which stay as they are."""
     dropped: int
     """Paired devices of the backup that must pair again."""
-    known: bool
+    is_known: bool
     """True when the replaced database could be read for them."""
 
 
@@ -113,7 +113,7 @@ def foreign(path: Path) -> str:
     for key, sql in schema.items():
         if expected.get(key) != sql:
             kind, name = key
-            return f"the {kind} {name[:_SHOWN]!r}, which is not as this program makes it"
+            return f"the {kind} {name[:_MAX_NAME]!r}, which is not as this program makes it"
     missing = next((name for key in expected if key not in schema for name in [key[1]]), "")
     return f"no {missing!r}" if missing else ""
 

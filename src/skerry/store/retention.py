@@ -41,7 +41,7 @@ class RetainedSession:
     """True while a run of its conversation is open."""
 
 
-def kept(reader: Reader) -> list[RetainedSession]:
+def retained(reader: Reader) -> list[RetainedSession]:
     """Returns every session, the one used longest ago first."""
     rows = reader.all(
         "SELECT session.session_id, key, agent_id, updated_at, archived_at, coalesce(size, 0),"

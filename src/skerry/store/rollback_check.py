@@ -21,7 +21,7 @@ NOTE: Final = "rolled-back.json"
 """File in the folder of recovered messages with the difference, until a person has read it."""
 
 
-class Reached(Struct, frozen=True, rename="camel"):
+class DatabaseProgress(Struct, frozen=True, rename="camel"):
     """Progress of a database."""
 
     generation: str
@@ -37,51 +37,51 @@ class Reached(Struct, frozen=True, rename="camel"):
 class RolledBack(Struct, frozen=True, rename="camel"):
     """A database that is older than what was noted of it."""
 
-    had: Reached
-    has: Reached
+    had: DatabaseProgress
+    has: DatabaseProgress
 
     @property
     def message(self) -> str:
         """Returns the difference as a sentence."""
         had, has = self.had, self.has
-        what = "is another" if had.generation != has.generation else "went back"
+        change = "is another" if had.generation != has.generation else "went back"
         return (
-            f"The database {what}: {had.entries} entries and {had.runs} runs were there, and"
+            f"The database {change}: {had.entries} entries and {had.runs} runs were there, and"
             f" {has.entries} and {has.runs} are. Its log was lost, or an older file was copied in"
             " its place."
         )
 
 
-def read(reader: Reader) -> Reached:
+def read(reader: Reader) -> DatabaseProgress:
     """Returns how far the database is."""
     row = reader.one(
         "SELECT generation, number,"
         " (SELECT count(*) FROM run),"
         " (SELECT coalesce(sum(tail), 0) FROM session) FROM reached"
     )
-    return Reached(*row) if row else Reached("", 0)
+    return DatabaseProgress(*row) if row else DatabaseProgress("", 0)
 
 
-def advance(unit: Unit) -> Reached:
+def advance(unit: Unit) -> DatabaseProgress:
     """Counts one more, and returns how far the database is with this unit."""
     unit.execute("UPDATE reached SET number = number + 1")
     return read(unit)
 
 
-def write(state_dir: Path, reached: Reached) -> None:
+def write(state_dir: Path, reached: DatabaseProgress) -> None:
     """Writes what a COMMIT has made true. Blocks: it waits for the disk."""
     write_atomic(state_dir / FILE, msgspec.json.encode(reached))
 
 
-def noted(state_dir: Path) -> Reached | None:
+def noted(state_dir: Path) -> DatabaseProgress | None:
     """Returns the last note; None if there is none, or it is unreadable."""
     try:
-        return msgspec.json.decode((state_dir / FILE).read_bytes(), type=Reached)
+        return msgspec.json.decode((state_dir / FILE).read_bytes(), type=DatabaseProgress)
     except (OSError, *UNREADABLE):
         return None
 
 
-def compare(noted_before: Reached | None, has: Reached) -> RolledBack | None:
+def compare(noted_before: DatabaseProgress | None, has: DatabaseProgress) -> RolledBack | None:
     """Returns the difference if the database is behind the note."""
     if noted_before is None:
         return None
@@ -92,11 +92,11 @@ def compare(noted_before: Reached | None, has: Reached) -> RolledBack | None:
 
 def keep(folder: Path, rollback: RolledBack) -> None:
     """Notes it for a person to read. The first of several stays: it tells of the most."""
-    if kept(folder) is None:
+    if read_note(folder) is None:
         write_atomic(folder / NOTE, msgspec.json.encode(rollback))
 
 
-def kept(folder: Path) -> RolledBack | None:
+def read_note(folder: Path) -> RolledBack | None:
     """Returns the difference that a start found, unless a person has discarded it since."""
     try:
         return msgspec.json.decode((folder / NOTE).read_bytes(), type=RolledBack)

@@ -19,7 +19,7 @@ _requests = msgspec.json.Decoder(RunRequest)
 _results = msgspec.json.Decoder(RunResult)
 _LARGE = 65_536  # bytes; a request with images, which stand in the transcript by then
 _OPEN = "request, session_id, accepted_at, entry, left_trace, restarts, partial, host, delivered"
-_SAID = 2
+_TEXT_SENT = 2
 """Value of `left_trace` where nothing but blocks of text has left; 1 is anything else."""
 
 
@@ -45,12 +45,12 @@ class OpenRun(Struct, frozen=True):
     """True when blocks of text are its only trace: nothing but the person's screen has changed."""
 
     @property
-    def said(self) -> str | None:
+    def delivered_text(self) -> str | None:
         """Returns the part of the present response that was sent; None as `delivered` is."""
         return None if self.delivered is None else self.partial[: self.delivered]
 
 
-class EndedRun(Struct, frozen=True):
+class FinishedRun(Struct, frozen=True):
     """A run that ended, and where its message stands."""
 
     request: RunRequest | None
@@ -102,7 +102,7 @@ def says_other(reader: Reader, request: RunRequest) -> bool:
     return row is not None and row[0] is not None and row[0] != digest(request)
 
 
-def last_ended(reader: Reader, key: str, limit: int) -> list[EndedRun]:
+def last_ended(reader: Reader, key: str, limit: int) -> list[FinishedRun]:
     """Returns the conversation's last runs that ended, the latest accepted first."""
     rows = reader.all(
         "SELECT request, session_id, entry, result FROM run"
@@ -110,7 +110,7 @@ def last_ended(reader: Reader, key: str, limit: int) -> list[EndedRun]:
         (key, limit),
     )
     return [
-        EndedRun(
+        FinishedRun(
             _requests.decode(request) if request else None,
             SessionId(session_id),
             entry,
@@ -148,7 +148,7 @@ def result(reader: Reader, run_id: str) -> RunResult | None:
     return run if isinstance(run, RunResult) else None
 
 
-def told(reader: Reader, session_id: str) -> set[str]:
+def notices(reader: Reader, session_id: str) -> set[str]:
     """Returns the notices that the session's people have had; some 10 ms for 1,000 runs."""
     rows = reader.all(
         "SELECT result FROM run WHERE noticed"
@@ -215,7 +215,7 @@ def restart(unit: Unit, run: OpenRun) -> None:
     """Notes that the run is to run again under its id; what was sent of its response is kept."""
     unit.execute(
         "UPDATE run SET restarts = restarts + 1, partial = ? WHERE run_id = ?",
-        (run.said or "", run.request.run_id),
+        (run.delivered_text or "", run.request.run_id),
     )
 
 
@@ -241,7 +241,7 @@ def leave_block(unit: Unit, run_id: RunId, progress: tuple[str, int] | None) -> 
     unit.execute(
         "UPDATE run SET left_trace = CASE WHEN left_trace = 0 THEN ? ELSE left_trace END,"
         " partial = coalesce(?, partial), delivered = coalesce(?, delivered) WHERE run_id = ?",
-        (_SAID, text, delivered, run_id),
+        (_TEXT_SENT, text, delivered, run_id),
     )
 
 
@@ -289,5 +289,5 @@ def _open(row: tuple[object, ...]) -> OpenRun:
         str(partial),
         RunId(str(host)) if host else None,
         None if delivered is None else int(str(delivered)),
-        left_trace == _SAID,
+        left_trace == _TEXT_SENT,
     )

@@ -25,15 +25,15 @@ _BUILT_ANEW: Final = ("sqlite_", "entry_text", "entry_indexed", "mirror")
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SalvagedTable:
     """Rows salvaged from one table."""
 
     name: str
-    kept: int
+    backup_rows: int
     """Rows that the backup had."""
     salvaged: int
     """Rows that could be read of the damaged file."""
-    whole: bool
+    is_complete: bool
     """True when no row is missing."""
 
 
@@ -48,7 +48,7 @@ class Gap:
 
 def salvage(
     damaged: Path, sound: Path, progress: Progress = lambda _done, _all: None
-) -> list[Table]:
+) -> list[SalvagedTable]:
     """Reads what can be read of `damaged` into `sound`, which has the newest tables. Blocks."""
     with closing(sqlite3.connect(sound, isolation_level=None)) as target:
         names = [
@@ -85,7 +85,7 @@ def gaps(path: Path) -> list[Gap]:
     return [Gap(*row) for row in rows]
 
 
-def _take(source: sqlite3.Connection, target: sqlite3.Connection, name: str) -> Table:
+def _take(source: sqlite3.Connection, target: sqlite3.Connection, name: str) -> SalvagedTable:
     (count_before,) = target.execute(f'SELECT count(*) FROM "{name}"').fetchone()  # noqa: S608 - names of the schema
     try:
         columns = _columns(source, name)
@@ -93,22 +93,22 @@ def _take(source: sqlite3.Connection, target: sqlite3.Connection, name: str) -> 
         columns = []
     common = [column for column in _columns(target, name) if column in columns]
     if not common:
-        return Table(name, count_before, 0, whole=False)
+        return SalvagedTable(name, count_before, 0, is_complete=False)
     listed = ", ".join(f'"{column}"' for column in common)
     target.execute(f'CREATE TEMP TABLE read AS SELECT {listed} FROM "{name}" WHERE 0')  # noqa: S608 - as above
     target.execute("BEGIN")
     sound = _sound_at(common.index("body")) if name == "entry" else _any
     read = [_read(source, target, scan, sound) for scan in _scans(target, name, listed)]
-    whole = all(read)
+    complete = all(read)
     (salvaged,) = target.execute("SELECT count(*) FROM read").fetchone()
-    if whole:
+    if complete:
         target.execute(f'DELETE FROM "{name}"')  # noqa: S608 - as above
     elif name == "session":
         _make_room(target)
     target.execute(f'INSERT OR REPLACE INTO "{name}" ({listed}) SELECT {listed} FROM read')  # noqa: S608 - as above
     target.execute("COMMIT")
     target.execute("DROP TABLE temp.read")
-    return Table(name, count_before, salvaged, whole)
+    return SalvagedTable(name, count_before, salvaged, complete)
 
 
 def _make_room(target: sqlite3.Connection) -> None:
@@ -152,7 +152,7 @@ def _read(
 
     Returns whether nothing of it is lost.
     """
-    whole = True
+    complete = True
     for direction in ("ASC", "DESC"):
         try:
             cursor = source.execute(scan.sql(direction), scan.values)
@@ -160,12 +160,12 @@ def _read(
                 if sound(row):
                     target.execute(f"INSERT INTO read VALUES ({_marks(row)})", row)  # noqa: S608 - placeholders
                 else:
-                    whole = False
+                    complete = False
         except sqlite3.DatabaseError:
-            whole = False
+            complete = False
             continue
         break
-    return whole
+    return complete
 
 
 def _marks(row: _Row) -> str:

@@ -16,7 +16,7 @@ from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model import message
 from skerry.model.message import Message
 from skerry.store import text_index
-from skerry.store.fts_query import wanted
+from skerry.store.fts_query import search_terms
 from skerry.store.index_words import MAX_TEXT, is_said, plain
 from skerry.store.unit import Reader
 from skerry_recall.postings import idf
@@ -32,7 +32,7 @@ MOST: Final = 5000
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class SearchScope:
     """Entries that are searched."""
 
     serials: Mapping[int, str]
@@ -45,13 +45,13 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class IndexedEntry:
     """An entry that was read."""
 
     rowid: int
     """Row in the index: the session's number and the entry's own."""
     at: int
-    said: Message
+    message: Message
     text: str
 
     @property
@@ -66,12 +66,12 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class Candidates:
     """The candidates, and how rare the words are."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[IndexedEntry]
     """Entries with words and those beside them, in the order of the conversation."""
-    found: Mapping[int, float]
+    weights: Mapping[int, float]
     """Weight of an entry's words by their rarity, by rowid; entries without any are missing."""
     exact: frozenset[int]
     """Rowids of those that have a phrase or an identifier of the question."""
@@ -85,7 +85,7 @@ class Gathered:
 class _Reading:
     """Entries read so far."""
 
-    entries: dict[int, Entry] = field(default_factory=dict)
+    entries: dict[int, IndexedEntry] = field(default_factory=dict)
     chars: int = 0
 
 
@@ -106,9 +106,9 @@ def best(weighted: Sequence[tuple[float, "array[int]"]], most: int) -> dict[int,
     return dict(zip(keys[order].tolist(), sums[order].tolist(), strict=True))
 
 
-def gather(reader: Reader, question: str, scope: Scope, most: int = CANDIDATES) -> Gathered:
+def gather(reader: Reader, question: str, scope: SearchScope, most: int = CANDIDATES) -> Candidates:
     """Returns the candidates, of which `most` have words. Some 10 ms, however many there are."""
-    query = wanted(question)
+    query = search_terms(question)
     rows = {word: _matching(reader, phrase, scope) for word, phrase in query.words.items()}
     having = {word: len(rowids) for word, rowids in rows.items()}
     weights = best([(rarity(scope.total, len(row)), row) for row in rows.values() if row], most)
@@ -121,10 +121,10 @@ def gather(reader: Reader, question: str, scope: Scope, most: int = CANDIDATES) 
             break
         _read(reader, rowid, scope, reading)
     entries = [reading.entries[rowid] for rowid in sorted(reading.entries)]
-    return Gathered(entries, weights, exact, having, scope.total)
+    return Candidates(entries, weights, exact, having, scope.total)
 
 
-def around(reader: Reader, rowid: int, scope: Scope, width: int) -> list[Entry]:
+def around(reader: Reader, rowid: int, scope: SearchScope, width: int) -> list[IndexedEntry]:
     """Returns the entry, and those that stand up to `width` before and behind it, in order."""
     serial, seq = rowid >> 32, rowid & 0xFFFF_FFFF
     last = seq + width
@@ -136,17 +136,17 @@ def around(reader: Reader, rowid: int, scope: Scope, width: int) -> list[Entry]:
         (scope.serials[serial], seq - width, 2 * width + 2),
     )
     messages = [(number, at, _decoded(body)) for number, at, body in rows]
-    entries: list[Entry] = []
+    entries: list[IndexedEntry] = []
     for (number, at, words), (_, _, answer) in zip_longest(
         messages, messages[1:], fillvalue=(0, 0, None)
     ):
         if number <= last and words is not None and is_said(words, answer):
             text = plain(words)[:MAX_TEXT]
-            entries += [Entry(serial << 32 | number, at, words, text)] if text else []
+            entries += [IndexedEntry(serial << 32 | number, at, words, text)] if text else []
     return entries
 
 
-def _read(reader: Reader, rowid: int, scope: Scope, reading: _Reading) -> None:
+def _read(reader: Reader, rowid: int, scope: SearchScope, reading: _Reading) -> None:
     """Reads the entry, and what stands beside it."""
     for entry in around(reader, rowid, scope, BESIDE):
         if entry.rowid not in reading.entries:
@@ -162,7 +162,7 @@ def _decoded(body: bytes) -> Message | None:
         return None
 
 
-def _matching(reader: Reader, phrase: str, scope: Scope) -> "array[int]":
+def _matching(reader: Reader, phrase: str, scope: SearchScope) -> "array[int]":
     """Returns the rowids of the entries with the phrase, the newest first."""
     until = scope.own << 32 | scope.until
     return array("q", text_index.matching(reader, phrase, scope.serials, (scope.own, until), MOST))

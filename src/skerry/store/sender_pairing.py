@@ -155,7 +155,7 @@ def decide(
         NoRequestError: no request with this code waits there, or two do.
     """
     folded = code.strip().upper()
-    waiting = [one for one in requests(unit, now, *where) if one.code == folded]
+    waiting = [request for request in requests(unit, now, *where) if request.code == folded]
     if len(waiting) != 1:
         raise NoRequestError(code)
     request = waiting[0]

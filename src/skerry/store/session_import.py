@@ -12,7 +12,7 @@ from skerry.store import archive, compactions, sessions
 from skerry.store.unit import Unit
 
 
-class Taken(StrEnum):
+class ImportOutcome(StrEnum):
     """Result for a session to be imported."""
 
     PRESENT = "imported"
@@ -22,7 +22,7 @@ class Taken(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class IncomingSession:
     """A session that is to be taken in."""
 
     key: SessionKey
@@ -42,14 +42,14 @@ class Incoming:
     """Provider and model that answered last."""
 
 
-def take(unit: Unit, incoming: Incoming, now: int) -> Taken:
+def take(unit: Unit, incoming: IncomingSession, now: int) -> ImportOutcome:
     """Writes the session with its messages; one that is there stays as it is.
 
     One that is archived is kept from `now` on.
     """
     key, session_id = incoming.key, incoming.session_id
     if sessions.get(unit, session_id) is not None:
-        return Taken.KNOWN
+        return ImportOutcome.KNOWN
     archived = incoming.archived or (Archived.RESET if sessions.present(unit, key) else None)
     sessions.begin(unit, key, session_id, incoming.created_at, current=archived is None)
     _write(unit, incoming)
@@ -61,15 +61,15 @@ def take(unit: Unit, incoming: Incoming, now: int) -> Taken:
         (*incoming.tokens, *incoming.model, session_id),
     )
     if archived is None:
-        return Taken.PRESENT
+        return ImportOutcome.PRESENT
     unit.execute(
         "UPDATE session SET archived = ?, archived_at = ? WHERE session_id = ?",
         (archived, now, session_id),
     )
-    return Taken.ARCHIVED
+    return ImportOutcome.ARCHIVED
 
 
-def _write(unit: Unit, incoming: Incoming) -> None:
+def _write(unit: Unit, incoming: IncomingSession) -> None:
     """Writes the messages; those of one moment together, each summary for itself."""
     tail = 0
     moments = groupby(incoming.messages, key=lambda timed: (timed[0], _is_summary(timed[1])))
@@ -82,7 +82,7 @@ def _write(unit: Unit, incoming: Incoming) -> None:
             continue
         person_wrote_at = at if any(isinstance(message, UserMessage) for message in messages) else 0
         tail = sessions.append(
-            unit, incoming.session_id, tail, "", messages, at, heard=person_wrote_at
+            unit, incoming.session_id, tail, "", messages, at, person_wrote_at=person_wrote_at
         )
 
 

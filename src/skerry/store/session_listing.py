@@ -36,9 +36,9 @@ class SessionFilter(Struct, frozen=True):
     pinned: bool | None = None
     spawned_by: str | None = None
     """Key of the conversation that started them as sub-agents."""
-    heard: bool = False
+    person_wrote: bool = False
     """Lists only sessions in which a person wrote."""
-    by_heard: bool = False
+    by_last_message: bool = False
     """The one in which a person spoke last comes first."""
 
 
@@ -46,7 +46,7 @@ _ARCHIVED: Final[Mapping[bool | None, str]] = MappingProxyType(
     {False: "current", True: "NOT current AND tail > 0", None: "(current OR tail > 0)"}
 )
 _BODY: Final = "(SELECT body FROM entry e WHERE e.session_id = session.session_id AND seq ="
-_SAID: Final = f"{_BODY} 1), {_BODY} 2), {_BODY} tail)"
+_SHOWN_BODIES: Final = f"{_BODY} 1), {_BODY} 2), {_BODY} tail)"
 """Bodies of the first entries and the last: the person's first message is one of the first two, as
 a notice may precede it."""
 _UNLISTED: Final = "key <> 'agent:' || agent_id || ':' || ?"
@@ -64,7 +64,7 @@ def recent(
     A search reads every session's first and last message: O(n) of the sessions.
     """
     where, parameters = _conditions(which)
-    order = _ORDER[which.by_heard]
+    order = _ORDER[which.by_last_message]
     if which.search:
         matching = list(_matching(reader, which, where, parameters))
         return matching[offset : None if limit < 0 else offset + limit]
@@ -91,8 +91,8 @@ def _matching(
     """Gives the sessions that the search finds; Python folds case where SQLite only knows ASCII."""
     needle = which.search.casefold()
     rows = reader.all(
-        f"SELECT {_SAID}, {sessions.COLUMNS} FROM session WHERE {where}"  # noqa: S608 - constant text
-        f" ORDER BY {_ORDER[which.by_heard]}",
+        f"SELECT {_SHOWN_BODIES}, {sessions.COLUMNS} FROM session WHERE {where}"  # noqa: S608 - constant text
+        f" ORDER BY {_ORDER[which.by_last_message]}",
         parameters,
     )
     for first, second, last, *row in rows:
@@ -100,12 +100,12 @@ def _matching(
         person_messages = [
             spoken for spoken in map(_read, (first, second)) if isinstance(spoken, UserMessage)
         ]
-        shown = [
+        excerpts = [
             sessions.text_of(spoken)
             for spoken in (*person_messages[:1], _read(last))
             if spoken is not None
         ]
-        texts = (session.key, session.session_id, session.label, *shown)
+        texts = (session.key, session.session_id, session.label, *excerpts)
         if any(needle in text.casefold() for text in texts):
             yield session
 
@@ -132,7 +132,7 @@ def _conditions(which: SessionFilter) -> tuple[str, Row]:
     for column, among in (("agent_id", which.agents), ("key", which.keys)):
         if among is not None:
             conditions_with_values[f"{column} IN ({marks(among)})"] = tuple(sorted(among))
-    if which.heard:
+    if which.person_wrote:
         conditions_with_values["user_at > 0"] = ()
     conditions, values = (
         [*conditions_with_values],

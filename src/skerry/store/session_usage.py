@@ -16,7 +16,7 @@ class SessionUsage:
 
     calls: dict[tuple[str, str, str], Sums] = field(default_factory=dict)
     """Sums by day, provider and model."""
-    said: dict[str, MessageCounts] = field(default_factory=dict)
+    messages: dict[str, MessageCounts] = field(default_factory=dict)
     """Counts by day."""
     tools: dict[str, int] = field(default_factory=dict)
     """Number of calls of each tool."""
@@ -30,8 +30,8 @@ class SessionUsage:
         """Adds what another session used."""
         for group, sums in other.calls.items():
             self.calls[group] = self.calls.get(group, Sums()).plus(sums)
-        for day, counts in other.said.items():
-            self.said[day] = self.said.get(day, MessageCounts()).plus(counts)
+        for day, counts in other.messages.items():
+            self.messages[day] = self.messages.get(day, MessageCounts()).plus(counts)
         for name, count in other.tools.items():
             self.tools[name] = self.tools.get(name, 0) + count
         for day, seconds in other.seconds.items():
@@ -57,7 +57,7 @@ def of(
         if most <= 0:
             break
         some = _of(reader, ids[start : start + _AT_ONCE], days, begin)
-        most -= sum(len(used.calls) + len(used.said) for used in some.values())
+        most -= sum(len(used.calls) + len(used.messages) for used in some.values())
         usage |= some
     return usage
 
@@ -69,7 +69,7 @@ def _of(
     within = f"session_id IN ({marks(ids)})"
     _read_calls(reader, usage, within, (*ids, days[0], days[-1]))
     for session_id, day, counts in message_counts.by_day(reader, ids, days, begin):
-        own = usage[session_id].said
+        own = usage[session_id].messages
         own[day] = own.get(day, MessageCounts()).plus(counts)
     for session_id, tool, count in message_counts.by_tool(reader, ids, days, begin):
         usage[session_id].tools[tool] = count

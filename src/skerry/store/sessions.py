@@ -71,11 +71,11 @@ def append(  # noqa: PLR0913 - one statement writes them all
     messages: Sequence[Message],
     now: int,
     *,
-    heard: int = 0,
+    person_wrote_at: int = 0,
 ) -> int:
     """Adds `messages` after entry `tail`; returns the new tail.
 
-    `heard`: when the person spoke who is among them, which keeps the session fresh; 0 for nobody.
+    `person_wrote_at`: time of the person's message among them; it keeps the session fresh. 0: none.
 
     Raises:
         StaleTailError: the transcript moved on; the unit writes nothing.
@@ -86,7 +86,7 @@ def append(  # noqa: PLR0913 - one statement writes them all
         " updated_at = CASE WHEN updated_at < ? THEN ? ELSE updated_at END,"
         " user_at = CASE WHEN user_at < ? THEN ? ELSE user_at END"
         " WHERE session_id = ? AND tail = ?",
-        (new_tail, now, now, heard, heard, session_id, tail),
+        (new_tail, now, now, person_wrote_at, person_wrote_at, session_id, tail),
     )
     if changed != 1:
         row = unit.one("SELECT tail FROM session WHERE session_id = ?", (session_id,))
@@ -148,11 +148,11 @@ def expect(reader: Reader, key: SessionKey, expected: ExpectedState) -> None:
     present = find(reader, str(key))
     named = get(reader, expected.session_id) if expected.session_id else present
     if named is not None and named.key != str(key):
-        what = f"session {named.session_id} belongs to {named.key}"
-        raise ConversationChangedError(str(key), what)
+        difference = f"session {named.session_id} belongs to {named.key}"
+        raise ConversationChangedError(str(key), difference)
     if expected.present and (present is None or named is None or named.archived is not None):
-        what = f"session {expected.session_id} is no longer the present one"
-        raise ConversationChangedError(str(key), what)
+        difference = f"session {expected.session_id} is no longer the present one"
+        raise ConversationChangedError(str(key), difference)
     if expected.leaf is None or (named is not None and named.archived is not None):
         return
     last = present.tail if present is not None else 0
@@ -273,8 +273,10 @@ def text_of(spoken: Message) -> str:
 
 def entry(row: tuple[object, ...]) -> SessionEntry:
     """Returns the session that a row of `COLUMNS` holds."""
-    key, session_id, agent_id, *rest, archived, archived_at, own, count, flushed, flushed_at = row
-    rest += [
+    key, session_id, agent_id, *columns, archived, archived_at, own, count, flushed, flushed_at = (
+        row
+    )
+    columns += [
         Archived(str(archived)) if archived else None,
         archived_at,
         _settings.decode(own),  # type: ignore[arg-type]  # the column holds JSON
@@ -282,7 +284,7 @@ def entry(row: tuple[object, ...]) -> SessionEntry:
         flushed,
         flushed_at,
     ]
-    return SessionEntry(str(key), SessionId(str(session_id)), AgentId(str(agent_id)), *rest)  # type: ignore[arg-type]  # columns in the order of the fields
+    return SessionEntry(str(key), SessionId(str(session_id)), AgentId(str(agent_id)), *columns)  # type: ignore[arg-type]  # columns in the order of the fields
 
 
 def _short(spoken: Message) -> str:

@@ -29,7 +29,7 @@ _COLUMNS: Final = (
 )
 """A session: the last entry with a number, the last entry, the first of a run under way."""
 
-_GIVEN: Final = "SELECT seq FROM spoken_to WHERE session_id = ''"
+_LAST_NUMBER: Final = "SELECT seq FROM spoken_to WHERE session_id = ''"
 """The last number that was given."""
 _NOBODY: Final = ("", "", Origin.STRANGER)
 
@@ -61,24 +61,24 @@ def begin(unit: Unit) -> int:
         for session_id, _, tail, first_open in unit.all(_COLUMNS):
             passed.append((session_id, _last(tail, first_open)))
         unit.executemany("INSERT INTO spoken_to (session_id, seq) VALUES (?, ?)", passed)
-    ((given,),) = unit.all(_GIVEN)
-    return int(given)
+    ((number,),) = unit.all(_LAST_NUMBER)
+    return int(number)
 
 
 def number(unit: Unit, sessions: Collection[str] | None) -> bool:
     """Numbers the new entries of these sessions, or of all; returns whether more are left."""
     if sessions is None:
-        found = unit.all(
+        rows = unit.all(
             f"{_COLUMNS} WHERE tail > coalesce(seq, 0) ORDER BY updated_at, session.session_id"
         )
     else:
-        found = [
+        rows = [
             row
             for session_id in sorted(sessions)
             for row in unit.all(f"{_COLUMNS} WHERE session.session_id = ?", (session_id,))
         ]
     left = False
-    for session_id, seq, tail, first_open in found:
+    for session_id, seq, tail, first_open in rows:
         end = _last(tail, first_open)
         last = min(end, seq + _MOST)
         if last <= seq:
@@ -86,10 +86,10 @@ def number(unit: Unit, sessions: Collection[str] | None) -> bool:
         left |= last < end
         # The row of the counter is locked until COMMIT, so that numbers are in its order.
         unit.execute("UPDATE spoken_to SET seq = seq + ? WHERE session_id = ''", (last - seq,))
-        ((given,),) = unit.all(_GIVEN)
+        ((newest,),) = unit.all(_LAST_NUMBER)
         unit.executemany(
             "INSERT INTO spoken (number, session_id, seq) VALUES (?, ?, ?)",
-            [(given - last + entry, session_id, entry) for entry in range(seq + 1, last + 1)],
+            [(newest - last + entry, session_id, entry) for entry in range(seq + 1, last + 1)],
         )
         unit.execute(
             "INSERT INTO spoken_to (session_id, seq) VALUES (?, ?)"
@@ -113,14 +113,14 @@ def since(reader: Reader, cursor: int, limit: int) -> list[SpokenRow]:
         " WHERE number > ? ORDER BY number LIMIT ?",
         (cursor, limit),
     )
-    found = []
+    entries = []
     for serial, key, agent, session_id, run_id, at, kind, body in rows:
         is_private = SessionKey.parse(key).is_owners
         role, text, origin = _NOBODY if kind is not None else _words(body)
-        found.append(
+        entries.append(
             SpokenRow(serial, key, agent, session_id, run_id, role, text, at, origin, is_private)
         )
-    return found
+    return entries
 
 
 def forget(unit: Unit, session_id: str) -> None:

@@ -77,8 +77,8 @@ class TouchedSessions:
             self._timer.cancel()
             self._timer = None
         self._due.clear()
-        taken, self.waiting = self.waiting, set()
-        return taken
+        sessions, self.waiting = self.waiting, set()
+        return sessions
 
 
 class Store:
@@ -163,7 +163,7 @@ class Store:
             problems = [entry.message for entry in await self._look_at_entries()]
         return problems
 
-    async def _look_at_entries(self) -> list[unreadable_entries.Broken]:
+    async def _look_at_entries(self) -> list[unreadable_entries.BrokenEntry]:
         """Looks for entries whose bytes have changed, which no check of SQLite notices."""
         broken = await self.scan(unreadable_entries.scan, whole=False)
         self.condition.entries = {(entry.session_id, entry.seq): entry.why for entry in broken}

@@ -15,8 +15,8 @@ from skerry.model.recall import Excerpt, TranscriptHit
 from skerry.store.fts_query import excerpt
 from skerry.store.index_words import plain
 from skerry.store.ranking import ranked
-from skerry.store.search_candidates import CANDIDATES, Entry, Scope, around, gather
-from skerry.store.transcript_search import MAX_HITS, Question
+from skerry.store.search_candidates import CANDIDATES, IndexedEntry, SearchScope, around, gather
+from skerry.store.transcript_search import MAX_HITS, TranscriptQuery
 from skerry.store.unit import AT_ONCE, Reader, marks
 from skerry_recall.diverse import jaccard, tokens
 
@@ -33,21 +33,21 @@ WIDTH: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class HitExchange:
     """Entries shown for a hit: three at most, in the order of the conversation."""
 
-    said: Entry
-    before: Entry | None
+    match: IndexedEntry
+    before: IndexedEntry | None
     """The question, or what was said before it."""
-    after: Entry | None
+    after: IndexedEntry | None
     """The answer, or what was said after it."""
-    whole: frozenset[int]
+    rowids: frozenset[int]
     """Rowids of all entries of the exchange, and of those shown."""
     both: frozenset[int]
     """Rowids of its question and its answer."""
 
 
-def exchange(entries: Sequence[Entry], at: int) -> Exchange:
+def exchange(entries: Sequence[IndexedEntry], at: int) -> HitExchange:
     """Returns the exchange of the entry at a position among those that stand around it.
 
     The question is the person's last words up to the entry, the answer the last words of the
@@ -65,58 +65,60 @@ def exchange(entries: Sequence[Entry], at: int) -> Exchange:
         if answer is not None and answer > at
         else _spoken(entries, range(at + 1, len(entries)))
     )
-    shown = [entries[index] for index in (at, before, after) if index is not None]
+    parts = [entries[index] for index in (at, before, after) if index is not None]
     both = [entries[index] for index in (begin, answer) if index is not None]
-    return Exchange(
-        said=entries[at],
+    return HitExchange(
+        match=entries[at],
         before=None if before is None else entries[before],
         after=None if after is None else entries[after],
-        whole=frozenset(entry.rowid for entry in (*entries[begin:end], *shown)),
+        rowids=frozenset(entry.rowid for entry in (*entries[begin:end], *parts)),
         both=frozenset(entry.rowid for entry in both),
     )
 
 
-def _spoken(entries: Sequence[Entry], where: range) -> int | None:
+def _spoken(entries: Sequence[IndexedEntry], where: range) -> int | None:
     return next((at for at in where if _asks(entries[at]) or _answers(entries[at])), None)
 
 
-def _asks(entry: Entry) -> bool:
-    return isinstance(entry.said, UserMessage)
+def _asks(entry: IndexedEntry) -> bool:
+    return isinstance(entry.message, UserMessage)
 
 
-def _answers(entry: Entry) -> bool:
-    return isinstance(entry.said, AssistantMessage) and bool(entry.said.text.strip())
+def _answers(entry: IndexedEntry) -> bool:
+    return isinstance(entry.message, AssistantMessage) and bool(entry.message.text.strip())
 
 
 def find(
-    reader: Reader, question: Question, where: Mapping[str, tuple[str, bool]]
+    reader: Reader, question: TranscriptQuery, where: Mapping[str, tuple[str, bool]]
 ) -> list[TranscriptHit]:
     """Returns the hits among the sessions `where`: id to key and whether it is archived."""
     scope = _scope(reader, question, where)
     most = min(question.limit, MAX_HITS)
     gathered = gather(reader, question.text, scope, min(most * _FETCHED, CANDIDATES))
-    shown: set[int] = set()
+    seen: set[int] = set()
     token_sets: list[frozenset[str]] = []
     hits: list[TranscriptHit] = []
     for candidate in ranked(gathered, question.text, most * _FETCHED):
         entry = gathered.entries[candidate.at]
         if len(hits) == most:
             break
-        if entry.rowid in shown:
+        if entry.rowid in seen:
             continue  # an exchange whose question and answer both match is one hit
         near = around(reader, entry.rowid, scope, WIDTH)
         around_hit = exchange(
             near, next(at for at, other in enumerate(near) if other.rowid == entry.rowid)
         )
         words = tokens(" ".join(other.text for other in near if other.rowid in around_hit.both))
-        shown |= around_hit.whole
+        seen |= around_hit.rowids
         if all(jaccard(words, other) < SAME for other in token_sets):
             token_sets.append(words)
             hits.append(_hit(around_hit, question.text, scope, where))
     return hits
 
 
-def _scope(reader: Reader, question: Question, where: Mapping[str, tuple[str, bool]]) -> Scope:
+def _scope(
+    reader: Reader, question: TranscriptQuery, where: Mapping[str, tuple[str, bool]]
+) -> SearchScope:
     ids, serials, total = list(where), dict[int, str](), 0
     for at in range(0, len(ids), AT_ONCE):
         some = tuple(ids[at : at + AT_ONCE])
@@ -129,25 +131,25 @@ def _scope(reader: Reader, question: Question, where: Mapping[str, tuple[str, bo
             total += seq
     until_id, until = question.until or (None, 0)
     own = next((serial for serial, id_ in serials.items() if id_ == until_id), 0)
-    return Scope(serials, own, until, total)
+    return SearchScope(serials, own, until, total)
 
 
 def _hit(
-    hit: Exchange, question: str, scope: Scope, where: Mapping[str, tuple[str, bool]]
+    hit: HitExchange, question: str, scope: SearchScope, where: Mapping[str, tuple[str, bool]]
 ) -> TranscriptHit:
-    session_id = scope.serials[hit.said.serial]
+    session_id = scope.serials[hit.match.serial]
     key, archived = where[session_id]
 
-    def shown(entry: Entry) -> Excerpt:
-        size = EXCERPT if entry is hit.said or entry.rowid in hit.both else AROUND
-        role = msgspec.to_builtins(entry.said)["role"]
-        return Excerpt(entry.seq, entry.at, role, excerpt(plain(entry.said), question, size))
+    def excerpt_of(entry: IndexedEntry) -> Excerpt:
+        size = EXCERPT if entry is hit.match or entry.rowid in hit.both else AROUND
+        role = msgspec.to_builtins(entry.message)["role"]
+        return Excerpt(entry.seq, entry.at, role, excerpt(plain(entry.message), question, size))
 
     return TranscriptHit(
         key,
         SessionId(session_id),
-        shown(hit.said),
-        shown(hit.before) if hit.before else None,
-        shown(hit.after) if hit.after else None,
+        excerpt_of(hit.match),
+        excerpt_of(hit.before) if hit.before else None,
+        excerpt_of(hit.after) if hit.after else None,
         archived,
     )

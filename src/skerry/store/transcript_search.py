@@ -29,7 +29,7 @@ SEARCH_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class TranscriptQuery:
     """Query with its filters."""
 
     key: SessionKey
@@ -48,7 +48,7 @@ class Question:
     """Entries of this session from this number on are left out: they are the question itself."""
 
 
-async def search(store: Store, question: Question) -> SearchResults:
+async def search(store: Store, question: TranscriptQuery) -> SearchResults:
     """Returns the exchanges in which any of the question's content words stand, the best first.
 
     What has a phrase in quotes or an identifier of the question leads. Takes some 10 ms of CPU,
@@ -71,7 +71,7 @@ async def search(store: Store, question: Question) -> SearchResults:
     return SearchResults((), complete=False)
 
 
-def _searchable(reader: Reader, question: Question) -> dict[str, tuple[str, bool]]:
+def _searchable(reader: Reader, question: TranscriptQuery) -> dict[str, tuple[str, bool]]:
     """Returns the sessions to search: by id their key and whether they are archived."""
     own = str(question.key)
     wide = question.everywhere or (question.others and question.key.is_owners)
@@ -91,7 +91,7 @@ def _searchable(reader: Reader, question: Question) -> dict[str, tuple[str, bool
 
 
 def _hits(
-    reader: Reader, question: Question, where: Mapping[str, tuple[str, bool]]
+    reader: Reader, question: TranscriptQuery, where: Mapping[str, tuple[str, bool]]
 ) -> list[TranscriptHit]:
     from skerry.store.transcript_hits import find  # noqa: PLC0415 - numpy comes with a search, in its thread
 

@@ -12,11 +12,11 @@ Row = tuple[Any, ...]
 Parameters = tuple[Any, ...]
 
 
-Broken = Callable[[str, int, str], None]
+ReportBroken = Callable[[str, int, str], None]
 """Callback for an entry that cannot be read: its session, its number, and the reason."""
 
 
-def _unheard(_session_id: str, _seq: int, _why: str) -> None:
+def _ignore(_session_id: str, _seq: int, _why: str) -> None:
     """Tells nobody."""
 
 
@@ -30,7 +30,7 @@ class Reader:
 
     __slots__ = ("_connection", "broken")
 
-    def __init__(self, connection: sqlite3.Connection, broken: Broken = _unheard) -> None:
+    def __init__(self, connection: sqlite3.Connection, broken: ReportBroken = _ignore) -> None:
         self._connection = connection
         self.broken = broken
         """Called for each entry that is skipped because it cannot be read."""
@@ -58,7 +58,7 @@ class Unit(Reader):
 
     __slots__ = ("touched",)
 
-    def __init__(self, connection: sqlite3.Connection, broken: Broken = _unheard) -> None:
+    def __init__(self, connection: sqlite3.Connection, broken: ReportBroken = _ignore) -> None:
         super().__init__(connection, broken)
         self.touched: list[str] = []
         """Sessions whose mirror is behind once this is committed."""

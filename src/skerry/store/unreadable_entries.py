@@ -19,7 +19,7 @@ PAGE: Final = 500
 _RAW: Final = "seq, parent, at, CAST(run_id AS BLOB), CAST(kind AS BLOB), body"
 
 
-class Broken(Struct, frozen=True):
+class BrokenEntry(Struct, frozen=True):
     """An entry that cannot be read."""
 
     session_id: str
@@ -83,7 +83,7 @@ def last_time(reader: Reader, session_id: str, before: int) -> int | None:
     return row[0] if row else None
 
 
-def mend(unit: Unit, broken: Broken, at: int, body: bytes, kind: str | None = None) -> None:
+def mend(unit: Unit, broken: BrokenEntry, at: int, body: bytes, kind: str | None = None) -> None:
     """Writes an entry in the place of one that cannot be read."""
     unit.execute(
         "UPDATE entry SET parent = ?, at = ?, run_id = '', kind = ?, body = ?"
@@ -93,7 +93,7 @@ def mend(unit: Unit, broken: Broken, at: int, body: bytes, kind: str | None = No
     message_counts.recount(unit, broken.session_id)
 
 
-def scan(reader: Reader) -> list[Broken]:
+def scan(reader: Reader) -> list[BrokenEntry]:
     """Returns every entry that cannot be read. It takes some 10 s for a million."""
     broken = []
     for (raw,) in reader.all("SELECT CAST(session_id AS BLOB) FROM session"):
@@ -101,14 +101,14 @@ def scan(reader: Reader) -> list[Broken]:
     return broken
 
 
-def scan_session(reader: Reader, session_id: str) -> list[Broken]:
+def scan_session(reader: Reader, session_id: str) -> list[BrokenEntry]:
     """Returns the entries of the session that cannot be read."""
     broken, after = [], 0
     while page := reader.all(
         f"SELECT {_RAW} FROM entry WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT {PAGE}",  # noqa: S608 - constants
         (session_id, after),
     ):
-        broken += [Broken(session_id, row[0], why) for row in page if (why := _wrong(row))]
+        broken += [BrokenEntry(session_id, row[0], why) for row in page if (why := _wrong(row))]
         after = page[-1][0]
     return broken
 

@@ -26,7 +26,7 @@ class CallOutcome(StrEnum):
     """The gateway died in it: what it used is not known."""
 
 
-class By(StrEnum):
+class UsageGroup(StrEnum):
     """Key by which sums are grouped."""
 
     DAY = "day"
@@ -101,7 +101,7 @@ class Sums(NamedTuple):
 
 
 _SUMS: Final = ", ".join(f"sum({name})" for name in Sums._fields)
-_ONE: Final = (
+_FIRST_SUMS: Final = (
     "1",
     "CASE WHEN outcome <> 'ok' THEN 1 ELSE 0 END",
     "CASE WHEN counted THEN 0 ELSE 1 END",
@@ -111,14 +111,14 @@ _ONE: Final = (
     "seconds",
 )
 """Columns that one row adds to the sums."""
-OF_CALLS: Final = ", ".join(f"sum({term})" for term in _ONE)
+OF_CALLS: Final = ", ".join(f"sum({term})" for term in _FIRST_SUMS)
 _KEY: Final = "day, agent, channel, purpose, provider, model"
 _USED: Final = (
     f"(SELECT {_KEY}, {', '.join(Sums._fields)} FROM usage_day UNION ALL"  # noqa: S608 - constants
-    f" SELECT {_KEY}, {', '.join(_ONE)} FROM model_call WHERE folded = FALSE) AS used"
+    f" SELECT {_KEY}, {', '.join(_FIRST_SUMS)} FROM model_call WHERE folded = FALSE) AS used"
 )
 """The sums of days with the calls that are not folded into them yet."""
-_GROUP: Final = {By.MODEL: "provider || '/' || model"}
+_GROUP: Final = {UsageGroup.MODEL: "provider || '/' || model"}
 _PRUNED_AT_ONCE: Final = 5_000
 _ADDED: Final = ", ".join(
     f"{field} = usage_day.{field} + excluded.{field}" for field in Sums._fields
@@ -213,17 +213,17 @@ def unbooked(reader: Reader, calls: Mapping[str, BookedCall]) -> list[BookedCall
 
 def daily(reader: Reader, first: str, last: str, agent: str | None = None) -> dict[str, Sums]:
     """Returns the sums of each day from `first` to `last` on which there was a call, in order."""
-    return grouped(reader, By.DAY, first, last, agent)
+    return grouped(reader, UsageGroup.DAY, first, last, agent)
 
 
 def grouped(
-    reader: Reader, by: By, first: str, last: str, agent: str | None = None
+    reader: Reader, by: UsageGroup, first: str, last: str, agent: str | None = None
 ) -> dict[str, Sums]:
     """Returns the sums of these days by what is asked; days in order, else the dearest first."""
-    if by is By.SESSION:
+    if by is UsageGroup.SESSION:
         return _by_session(reader, first, last, agent)
     name = _GROUP.get(by, by.value)
-    order = "1" if by is By.DAY else _DEAREST
+    order = "1" if by is UsageGroup.DAY else _DEAREST
     rows = reader.all(
         f"SELECT {name}, {_SUMS} FROM {_USED} WHERE day BETWEEN ? AND ?"  # noqa: S608 - constants
         f"{_of_agent(agent)} GROUP BY 1 ORDER BY {order}",
@@ -301,10 +301,10 @@ def by_day_and_agent(reader: Reader, first: str) -> dict[tuple[str, str], Sums]:
 
 def total(sums: Iterable[Sums]) -> Sums:
     """Returns all of them together."""
-    whole = Sums()
+    sum_ = Sums()
     for part in sums:
-        whole = whole.plus(part)
-    return whole
+        sum_ = sum_.plus(part)
+    return sum_
 
 
 def prune(unit: Unit, before: int) -> int:

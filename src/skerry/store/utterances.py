@@ -25,7 +25,7 @@ def conversations(reader: Reader, agent: str, since: int) -> list[TrackedConvers
     return [TrackedConversation(*row) for row in rows]
 
 
-def said(reader: Reader, session_id: str, after: int = 0) -> list[Utterance]:
+def of_session(reader: Reader, session_id: str, after: int = 0) -> list[Utterance]:
     """Returns the texts of person and assistant, in order: no tools, summaries or notices.
 
     Those of the entries behind number `after`.
@@ -35,7 +35,9 @@ def said(reader: Reader, session_id: str, after: int = 0) -> list[Utterance]:
         " ORDER BY seq",
         (session_id, after),
     )
-    return [one for seq, at, body in rows if (one := _utterance(seq, at, body)) is not None]
+    return [
+        utterance for seq, at, body in rows if (utterance := _utterance(seq, at, body)) is not None
+    ]
 
 
 def _utterance(seq: int, at: int, body: bytes) -> Utterance | None:

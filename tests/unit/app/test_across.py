@@ -18,7 +18,7 @@ from skerry.sessions.summary import SYSTEM
 from skerry.store import archive, backups, compactions, sessions
 from skerry.store.backups import BackupKind
 from skerry.store.restore import restore
-from skerry.store.transcript_search import Question, search
+from skerry.store.transcript_search import TranscriptQuery, search
 from skerry.testing.model import MODEL, Gate, ScriptedModel, Step, echo
 from tests.support.core import MAIN, Core, request
 from tests.support.openings import NOON, Opened, current, told
@@ -69,7 +69,7 @@ async def count(core: Core, session_id: SessionId) -> int:
 
 
 async def found(core: Core, words: str) -> list[tuple[str, bool]]:
-    hits = (await search(core.store, Question(MAIN, words, limit=1))).hits
+    hits = (await search(core.store, TranscriptQuery(MAIN, words, limit=1))).hits
     return [(hit.session_id, hit.archived) for hit in hits]
 
 

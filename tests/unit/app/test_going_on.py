@@ -17,7 +17,7 @@ from skerry.model.tool import ToolResult, ToolSpec
 from skerry.ports.tool import ToolContext
 from skerry.runtime.recovery import RunFacts, recover
 from skerry.store import runs
-from skerry.store.usage import By, grouped
+from skerry.store.usage import UsageGroup, grouped
 from skerry.testing.model import Gate, ScriptedModel, Step
 from tests.support.chaos import transcript_faults
 from tests.support.core import Core, open_core, request
@@ -159,6 +159,6 @@ async def test_a_call_is_booked_once_and_none_is_lost_where_a_tool_was_at_work(
     gate = Gate()
     await interrupted(tmp_path, gate, [[call("act")]], Tool("act", gate))
     async with restarted(tmp_path, ScriptedModel(), Tool("act")) as (core, _):
-        sums = await core.store.read(lambda reader: grouped(reader, By.MODEL, "0", "9"))
+        sums = await core.store.read(lambda reader: grouped(reader, UsageGroup.MODEL, "0", "9"))
         (one,) = sums.values()
         assert (one.calls, one.failed, one.uncounted) == (1, 0, 0)  # its answer came whole

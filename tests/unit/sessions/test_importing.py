@@ -28,7 +28,7 @@ from skerry.model.session import Archived
 from skerry.sessions.importing import FormatError, ImportedSession, owned, read
 from skerry.store import compactions, open_store, sessions
 from skerry.store.mirror import Mirror
-from skerry.store.session_import import Incoming, Taken, take
+from skerry.store.session_import import ImportOutcome, IncomingSession, take
 
 HEAD = {"type": "session", "version": 3, "id": "s1", "timestamp": "2026-05-04T10:00:00.000Z"}
 AT = 1_777_888_800_000
@@ -176,7 +176,7 @@ async def test_a_summary_stands_for_the_same_messages_as_there(
     tmp_path: Path, kept: str, first: int
 ) -> None:
     found = summarised(kept)
-    incoming = Incoming(SessionKey.main(), SessionId("s1"), AT, found.messages)
+    incoming = IncomingSession(SessionKey.main(), SessionId("s1"), AT, found.messages)
     async with open_store(tmp_path / "state.sqlite") as store:
         await store.write(partial(take, incoming=incoming, now=AT + 9))
         state = await store.read(lambda reader: compactions.state(reader, "s1"))
@@ -282,9 +282,9 @@ async def test_our_own_file_comes_back_as_it_was_and_only_once(tmp_path: Path) -
     with file.open("rb") as lines:
         found = read(lines)
     async with open_store(tmp_path / "b.sqlite") as store:
-        incoming = Incoming(key, SessionId("s1"), AT, found.messages)
+        incoming = IncomingSession(key, SessionId("s1"), AT, found.messages)
         outcomes = [await store.write(partial(take, incoming=incoming, now=AT + 9)) for _ in "ab"]
-        assert outcomes == [Taken.PRESENT, Taken.KNOWN]
+        assert outcomes == [ImportOutcome.PRESENT, ImportOutcome.KNOWN]
         kept = await store.read(lambda reader: sessions.entries(reader, "s1", limit=-1))
         assert [(one.at, one.message) for one in kept] == [(AT, one) for one in said]
         session = await store.read(lambda reader: sessions.get(reader, "s1"))
@@ -296,11 +296,11 @@ async def test_what_has_no_place_any_more_is_an_earlier_session(tmp_path: Path) 
     key, said = SessionKey.main(), ((AT, user("old", AT)),)
     async with open_store(tmp_path / "state.sqlite") as store:
         await store.write(lambda unit: sessions.ensure(unit, key, SessionId("now"), 1))
-        old = Incoming(key, SessionId("old"), AT, said)
+        old = IncomingSession(key, SessionId("old"), AT, said)
         gone = replace(old, session_id=SessionId("gone"), archived=Archived.DELETED)
         for one in (old, gone):
             taken_as = await store.write(partial(take, incoming=one, now=7))
-            assert taken_as is Taken.ARCHIVED
+            assert taken_as is ImportOutcome.ARCHIVED
         found = [await store.read(partial(sessions.get, session_id=n)) for n in ("old", "gone")]
         assert [(one.archived, one.archived_at) for one in found if one] == [
             ("reset", 7),

@@ -18,8 +18,8 @@ from skerry.sessions.retention import RetentionPlan, carry_out, plan, summary
 from skerry.store import Store, Unit, archive, open_store, runs, sessions
 from skerry.store.indexing import fill
 from skerry.store.mirror import Mirror
-from skerry.store.retention import RetainedSession, kept
-from skerry.store.transcript_search import Question, search
+from skerry.store.retention import RetainedSession, retained
+from skerry.store.transcript_search import TranscriptQuery, search
 
 DAY = 86_400_000
 NOW = 1_000 * DAY
@@ -121,12 +121,12 @@ def test_a_plan_removes_only_what_is_archived_and_archives_only_what_is_present(
 def talk(unit: Unit, scope: str, words: str, at: int) -> str:
     key = SessionKey.parse(scope)
     session_id, tail = sessions.ensure(unit, key, SessionId(f"id-{scope}"), at)
-    sessions.append(unit, session_id, tail, "r", [message.user(words, at)], at, heard=at)
+    sessions.append(unit, session_id, tail, "r", [message.user(words, at)], at, person_wrote_at=at)
     return session_id
 
 
 async def everything(store: Store, agents: Path, **given: Any) -> RetentionPlan:
-    due = plan(await store.read(kept), limits(**given), NOW)
+    due = plan(await store.read(retained), limits(**given), NOW)
     return await carry_out(store, Hooks(), agents, due, NOW)
 
 
@@ -147,14 +147,14 @@ async def test_what_is_due_is_archived_then_removed_with_its_file_and_its_words(
         await mirror.flush(store)
         files = {one.name.split(".jsonl")[1][:7] for one in folder.glob("id-trip*")}
         assert files == {".reset."}
-        found = await search(store, Question(SessionKey.parse("trip"), "boat"))
+        found = await search(store, TranscriptQuery(SessionKey.parse("trip"), "boat"))
         assert [one.session_id for one in found.hits] == [session_id]
-        due = plan(await store.read(kept), limits(), NOW + 31 * DAY)
+        due = plan(await store.read(retained), limits(), NOW + 31 * DAY)
         done = await carry_out(store, Hooks(), agents, due, NOW + 31 * DAY)
         assert names(done) == ([], [session_id])
         assert list(folder.glob("id-trip*")) == []
         assert await store.read(lambda reader: sessions.get(reader, session_id)) is None
-        assert (await search(store, Question(SessionKey.parse("trip"), "boat"))).hits == []
+        assert (await search(store, TranscriptQuery(SessionKey.parse("trip"), "boat"))).hits == []
         rows = await store.read(
             lambda reader: reader.all("SELECT 1 FROM entry WHERE session_id = ?", (session_id,))
         )
@@ -175,7 +175,7 @@ async def test_what_somebody_uses_meanwhile_stays(tmp_path: Path) -> None:
         await store.write(lambda unit: talk(unit, "restored", "a", 1))
         key = SessionKey.parse("restored")
         old = await store.write(lambda unit: archive.delete(unit, key, 1))
-        due = plan(await store.read(kept), limits(), NOW)
+        due = plan(await store.read(retained), limits(), NOW)
         assert names(due) == (["id-asked", "id-spoken"], ["id-restored"])
         assert old is not None
         await store.write(lambda unit: archive.restore(unit, old, NOW))
@@ -183,7 +183,7 @@ async def test_what_somebody_uses_meanwhile_stays(tmp_path: Path) -> None:
         run = RunRequest(RunId("r1"), SessionKey.parse("asked"), "wait")
         await store.write(lambda unit: runs.add(unit, run, SessionId("id-asked"), 0, NOW))
         assert await carry_out(store, Hooks(), tmp_path, due, NOW) == RetentionPlan()
-        rows = await store.read(kept)
+        rows = await store.read(retained)
         assert [one.archived_at for one in rows] == [0, 0, 0]
 
 

@@ -12,7 +12,7 @@ from skerry.store.forgetting import redact
 from skerry.store.index_words import plain
 from skerry.store.indexing import behind, fill
 from skerry.store.state_schema import STEPS
-from skerry.store.transcript_search import Question, search
+from skerry.store.transcript_search import TranscriptQuery, search
 from tests.support.core import MAIN
 
 ID = SessionId("s1")
@@ -31,7 +31,7 @@ async def say(store: Store, *said: Message) -> None:
 
 
 async def found(store: Store, text: str) -> list[str]:
-    result = await search(store, Question(MAIN, text, limit=20))
+    result = await search(store, TranscriptQuery(MAIN, text, limit=20))
     return [hit.said.text for hit in result.hits]
 
 
@@ -66,7 +66,7 @@ async def test_commands_do_not_stand_around_what_is_found(tmp_path: Path) -> Non
         await say(store, message.user("/status", 1), command_answer("all is well", 1))
         await say(store, message.user("my boat is blue", 1), answer("noted"))
         await say(store, message.user("/think high", 1), command_answer("it thinks", 1))
-        (hit,) = (await search(store, Question(MAIN, "boat"))).hits
+        (hit,) = (await search(store, TranscriptQuery(MAIN, "boat"))).hits
     assert hit.before is None
     assert hit.after is not None
     assert hit.after.text == "noted"

@@ -11,7 +11,7 @@ from skerry.model.message import COMPACTION, CompactionMessage, TextBlock, Usage
 from skerry.model.session import entry_id
 from skerry.store import Store, Unit, compactions, open_store, sessions
 from skerry.store.mirror import Mirror
-from skerry.store.transcript_search import Question, search
+from skerry.store.transcript_search import TranscriptQuery, search
 
 MAIN = SessionKey.main()
 ID = SessionId("s1")
@@ -62,7 +62,7 @@ async def test_the_mirror_has_the_line_of_the_seeds(tmp_path: Path) -> None:
 async def test_what_was_compacted_is_found_and_the_summary_is_not(tmp_path: Path) -> None:
     async with open_store(tmp_path / "s.sqlite") as store:
         await compacted(store)
-        found = await search(store, Question(MAIN, "boats"))
+        found = await search(store, TranscriptQuery(MAIN, "boats"))
     assert [hit.said.text for hit in found.hits] == ["a blue boat"]
 
 
@@ -79,4 +79,4 @@ async def test_the_session_knows_its_compactions_and_its_last_words(tmp_path: Pa
     assert (session.compactions, session.flushed, session.flushed_at) == (1, 1, 9)
     assert (state.count, state.flushed, state.seq, state.last) == (1, 1, 4, summary(3))
     assert (last, preview) == (3, "three")
-    assert nobody == compactions.State()
+    assert nobody == compactions.CompactionState()

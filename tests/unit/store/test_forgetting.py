@@ -38,11 +38,11 @@ from skerry.store import (
 )
 from skerry.store.approvals import ApprovalView, StoredApproval
 from skerry.store.backups import BackupKind
-from skerry.store.forgetting import begin, begun, finish, found, holds, redact
+from skerry.store.forgetting import begin, begun, count_matches, finish, holds, redact
 from skerry.store.indexing import fill
 from skerry.store.mirror import Mirror
 from skerry.store.state_schema import STEPS
-from skerry.store.transcript_search import Question, search
+from skerry.store.transcript_search import TranscriptQuery, search
 
 MAIN = SessionKey.main()
 OTHER = SessionKey.parse("agent:other:main")
@@ -115,14 +115,14 @@ async def test_a_statement_goes_from_every_table_and_everything_else_stays(tmp_p
     redaction = Redaction([WORD])
     async with open_store(tmp_path / DATABASE) as store:
         await everywhere(store)
-        before = await store.read(lambda reader: found(reader, AGENT, redaction))
+        before = await store.read(lambda reader: count_matches(reader, AGENT, redaction))
         done = await redact(store, AGENT, redaction)
         assert done == before
         assert (done.entries, done.summaries, done.runs) == (1, 1, 1)
         assert (done.replies, done.answers, done.labels) == (2, 1, 1)
         assert done.approvals == 3
         assert done.sessions == ("agent-main-main",)
-        assert (await store.read(lambda reader: found(reader, AGENT, redaction))).rows == 0
+        assert (await store.read(lambda reader: count_matches(reader, AGENT, redaction))).rows == 0
         texts = await store.read(
             lambda reader: [
                 message.decode(body).text
@@ -162,7 +162,9 @@ async def test_pictures_go_with_the_words_of_their_message(tmp_path: Path) -> No
 
         def write(unit: Unit) -> None:
             session_id, tail = sessions.ensure(unit, MAIN, SessionId("s1"), 1)
-            sessions.append(unit, session_id, tail, "r", [with_words, without], 1, heard=2)
+            sessions.append(
+                unit, session_id, tail, "r", [with_words, without], 1, person_wrote_at=2
+            )
 
         await store.write(write)
         await redact(store, AGENT, Redaction([WORD]))
@@ -179,10 +181,10 @@ async def test_the_search_finds_the_rest_of_what_was_said_and_not_what_is_gone(
     async with open_store(tmp_path / DATABASE) as store:
         await everywhere(store)
         await redact(store, AGENT, Redaction([WORD]))
-        assert (await search(store, Question(MAIN, "zebra"))).hits == []
-        (hit,) = (await search(store, Question(MAIN, "tea"))).hits
+        assert (await search(store, TranscriptQuery(MAIN, "zebra"))).hits == []
+        (hit,) = (await search(store, TranscriptQuery(MAIN, "tea"))).hits
         assert MARK in hit.said.text
-        assert len((await search(store, Question(OTHER, "zebra"))).hits) == 1
+        assert len((await search(store, TranscriptQuery(OTHER, "zebra"))).hits) == 1
 
 
 async def test_no_file_has_the_bytes_when_it_is_finished(tmp_path: Path) -> None:
@@ -232,7 +234,7 @@ async def test_what_comes_while_it_is_redacted_is_redacted_too(tmp_path: Path) -
         store.write = write  # type: ignore[method-assign,assignment]
         done = await redact(store, AGENT, redaction)
         assert done.entries == 251
-        assert (await store.read(lambda reader: found(reader, AGENT, redaction))).rows == 0
+        assert (await store.read(lambda reader: count_matches(reader, AGENT, redaction))).rows == 0
 
 
 async def test_a_backup_tells_whether_it_still_holds_it(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.store.fts_query import excerpt, terms, wanted
+from skerry.store.fts_query import excerpt, search_terms, terms
 
 
 @pytest.mark.parametrize(
@@ -42,14 +42,14 @@ def test_a_question_is_its_content_words(question: str, found: list[str]) -> Non
 def test_any_of_the_words_is_asked_for(
     question: str, words: dict[str, str], exact: list[str]
 ) -> None:
-    asked = wanted(question)
+    asked = search_terms(question)
     assert asked.words == words
     assert asked.exact == [f'"{one}"' for one in exact]
 
 
 @given(st.text())
 def test_whatever_is_asked_is_a_question_to_the_index(question: str) -> None:
-    asked = wanted(question)
+    asked = search_terms(question)
     with closing(sqlite3.connect(":memory:")) as index:
         index.execute("CREATE VIRTUAL TABLE t USING fts5(x)")
         for phrase in (*asked.words.values(), *asked.exact):

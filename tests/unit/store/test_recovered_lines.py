@@ -71,7 +71,7 @@ async def test_a_database_that_is_another_one_is_named(files: Files) -> None:
     (files.home / "state.sqlite").unlink()
     async with open_store(files.home / "state.sqlite") as store:
         await files.start(store)
-    back = rollback_check.kept(files.home / recovered_lines.FOLDER)
+    back = rollback_check.read_note(files.home / recovered_lines.FOLDER)
     assert back is not None
     assert "is another" in back.message
     (kept,) = recovered_lines.every(files.home)

@@ -131,7 +131,7 @@ async def test_a_backup_fills_what_cannot_be_read_and_newer_messages_stay(tmp_pa
     assert (done.gaps, done.backup) == ((), made)
     counts = [len(await found(tmp_path, name)) for name in ("a", "b", "c")]
     assert counts == [62, 60, 60]
-    assert [one.name for one in done.tables if not one.whole] == ["run"]
+    assert [one.name for one in done.tables if not one.is_complete] == ["run"]
 
 
 async def test_a_sound_database_goes_back_to_the_backup(tmp_path: Path) -> None:

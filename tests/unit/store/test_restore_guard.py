@@ -93,7 +93,7 @@ async def test_a_restored_backup_revives_no_device_and_no_token(tmp_path: Path) 
         rotated = await store.read(lambda reader: grant(reader, "rotated"))
     assert revoked.revoked_at == NOW + 1
     assert rotated.scopes == ("operator.read",)
-    assert (done.devices.kept, done.devices.dropped, done.devices.known) == (2, 2, True)
+    assert (done.devices.paired, done.devices.dropped, done.devices.is_known) == (2, 2, True)
 
 
 @pytest.mark.parametrize("table", ["device_grant", "device_token", None])
@@ -107,7 +107,7 @@ async def test_where_the_replaced_database_cannot_tell_everybody_pairs_again(
         break_pages(tmp_path / DATABASE, table)
     done: Restored = restore(tmp_path, made, NOW)
     assert await let_in(tmp_path) == set()
-    assert (done.devices.kept, done.devices.known) == (0, False)
+    assert (done.devices.paired, done.devices.is_known) == (0, False)
     assert done.devices.dropped >= 2
 
 

@@ -37,5 +37,5 @@ async def test_a_message_that_cannot_be_read_does_not_keep_the_others_back(
         await store.write(say)
     with closing(sqlite3.connect(damaged, isolation_level=None)) as connection:
         connection.execute("UPDATE entry SET body = ? WHERE seq = 2", (body,))
-    told = {table.name: (table.salvaged, table.whole) for table in salvage(damaged, sound)}
+    told = {table.name: (table.salvaged, table.is_complete) for table in salvage(damaged, sound)}
     assert told["entry"] == (2, False)

@@ -7,7 +7,7 @@ import pytest
 from skerry.model import message
 from skerry.model.ids import SessionId, SessionKey
 from skerry.store import DATABASE, Unit, open_store, search_candidates, sessions
-from skerry.store.transcript_search import Question, search
+from skerry.store.transcript_search import TranscriptQuery, search
 
 MAIN = SessionKey.main()
 
@@ -20,7 +20,7 @@ async def test_a_search_reads_no_more_the_more_was_said(
     rows: list[int] = []
     around, best = search_candidates.around, search_candidates.best
 
-    def counted(*given: object) -> list[search_candidates.Entry]:
+    def counted(*given: object) -> list[search_candidates.IndexedEntry]:
         found = around(*given)  # type: ignore[arg-type]
         read.update(one.rowid for one in found)
         return found
@@ -42,7 +42,7 @@ async def test_a_search_reads_no_more_the_more_was_said(
             sessions.append(unit, session_id, tail, "r", given, 1)
 
         await store.write(work)
-        found = await search(store, Question(MAIN, "heron boat number", 2))
+        found = await search(store, TranscriptQuery(MAIN, "heron boat number", 2))
     assert found.hits[0].said.text == texts[3]
     assert sorted(rows) == [1, 50, 50]
     # Eight for each hit, with two on either side.

@@ -31,7 +31,7 @@ from skerry.store import (
 )
 from skerry.store.indexing import fill
 from skerry.store.outbox import PartState
-from skerry.store.retention import kept
+from skerry.store.retention import retained
 from skerry.store.session_listing import SessionFilter, recent
 from skerry.store.state_schema import STEPS
 from tests.support.core import request
@@ -54,7 +54,7 @@ def spoke(unit: Unit, *, stop: StopReason = StopReason.DONE, notices: tuple[str,
     for run_id, to in (("by-client", None), ("by-platform", TO)):
         asked = replace(request(f"what of {WORD}", run_id, KEY), reply_to=to)
         said = [asked.message(1), message.user(f"it is {WORD}", 1)]
-        tail = sessions.append(unit, session_id, tail, run_id, said, 1, heard=1)
+        tail = sessions.append(unit, session_id, tail, run_id, said, 1, person_wrote_at=1)
         if to is not None:
             inbound.take(unit, ARRIVED, asked.run_id)
         runs.add(unit, asked, session_id, tail - 1, 1)
@@ -162,7 +162,7 @@ async def test_notices_that_people_have_had_are_known_as_long_as_the_session(
         await store.write(lambda unit: spoke(unit, notices=("no thinking",)))
         await store.write(lambda unit: deliver(unit, PartState.SENT, PartState.SENT))
         await passed(store, idempotency_keys.COUNTED_QUARTERS + 1)
-        assert await store.read(lambda reader: runs.told(reader, ID)) == {"no thinking"}
+        assert await store.read(lambda reader: runs.notices(reader, ID)) == {"no thinking"}
 
 
 async def test_the_last_message_can_be_run_again_when_its_copy_is_gone(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ async def test_a_session_that_is_removed_is_in_no_file_and_its_keys_are_known(
         await fill(store, [ID])
         await store.write(lambda unit: archive.delete(unit, KEY, 5))
         now = 40 * DAY_MS
-        due = plan(await store.read(kept), limits, now)
+        due = plan(await store.read(retained), limits, now)
         done = await carry_out(store, Hooks(), tmp_path / "agents", due, now)
         assert [one.session.session_id for one in done.remove] == [ID]
         assert await copies(store) == 0

@@ -17,7 +17,7 @@ from skerry.model.session import entry_id
 from skerry.store import DATABASE, Store, Unit, archive, open_store, sessions
 from skerry.store.indexing import Indexer, behind
 from skerry.store.state_schema import STEPS
-from skerry.store.transcript_search import Question, search
+from skerry.store.transcript_search import TranscriptQuery, search
 
 MAIN = SessionKey.main()
 
@@ -40,7 +40,7 @@ async def say(
 async def found(
     store: Store, text: str, key: SessionKey = MAIN, **more: object
 ) -> Sequence[TranscriptHit]:
-    result = await search(store, Question(key, text, **more))  # type: ignore[arg-type]
+    result = await search(store, TranscriptQuery(key, text, **more))  # type: ignore[arg-type]
     assert result.complete
     return result.hits
 

@@ -69,8 +69,8 @@ async def test_it_is_named_and_the_rest_is_read_and_goes_on(files: Files, broken
         (found,) = await store.check(whole=False)
         assert "entry 2 of session s1" in found
         assert store.condition.storage is Storage.CORRUPT
-        assert "entry 2 of session s1" in store.condition.told[0]
-        assert "recovered" in store.condition.told[1]
+        assert "entry 2 of session s1" in store.condition.problem[0]
+        assert "recovered" in store.condition.problem[1]
         store.refuse_damaged()  # new work is taken
         assert await store.works()
         store.condition.met(sqlite3.OperationalError("the disk"))
@@ -82,7 +82,7 @@ async def test_it_is_named_and_the_rest_is_read_and_goes_on(files: Files, broken
         await fill(store, ["s1"])
         wanted = SessionFilter(search="one")
         assert await store.read(lambda reader: session_listing.count(reader, wanted)) == 1
-        said = await store.read(lambda reader: utterances.said(reader, "s1"))
+        said = await store.read(lambda reader: utterances.of_session(reader, "s1"))
         assert {one.text for one in said} >= {"one", "three", "four"}
         await files.start(store)
 

@@ -17,7 +17,7 @@ from skerry.model.run import Purpose, RunRequest, RunResult, StopReason
 from skerry.store import Store, Unit, open_store, usage
 from skerry.store.state_schema import STEPS
 from skerry.store.unit import AT_ONCE
-from skerry.store.usage import BookedCall, By, CallOutcome, Sums
+from skerry.store.usage import BookedCall, CallOutcome, Sums, UsageGroup
 from tests.support.ledger import call
 
 BEFORE = next(n for n, step in enumerate(STEPS) if "CREATE TABLE model_call" in step)
@@ -46,11 +46,11 @@ async def test_calls_are_added_up_by_what_is_asked(tmp_path: Path) -> None:
             first: Sums(3, 1, 0, 1, 35, 0, 0, 0, 1.5, 0.0, 0.0, 0.0, 1.5),
         }
         for by, names in (
-            (By.MODEL, ["p/m", "p/n"]),
-            (By.AGENT, ["main", "other"]),
-            (By.CHANNEL, ["webchat"]),
-            (By.PURPOSE, ["message"]),
-            (By.SESSION, ["s", "t"]),
+            (UsageGroup.MODEL, ["p/m", "p/n"]),
+            (UsageGroup.AGENT, ["main", "other"]),
+            (UsageGroup.CHANNEL, ["webchat"]),
+            (UsageGroup.PURPOSE, ["message"]),
+            (UsageGroup.SESSION, ["s", "t"]),
         ):
             found = await store.read(
                 lambda reader, by=by: usage.grouped(reader, by, first, last)  # type: ignore[misc]
@@ -149,18 +149,18 @@ async def test_calls_are_folded_once_and_the_sums_are_the_same_before_and_after(
     calls = [call(number, day=first) for number in range(AT_ONCE + 1)]
     async with open_store(tmp_path / "state.sqlite") as store:
         await booked(store, *calls, call(7, day=last, priced=False))
-        before = await store.read(lambda reader: usage.grouped(reader, By.DAY, first, last))
+        before = await store.read(lambda reader: usage.grouped(reader, UsageGroup.DAY, first, last))
         await folded(store)
         stored = "SELECT count(*), sum(calls), sum(unpriced) FROM usage_day"
         assert await store.read(lambda reader: reader.one(stored)) == (2, len(calls) + 1, 1)
         await folded(store)
-        after = await store.read(lambda reader: usage.grouped(reader, By.DAY, first, last))
+        after = await store.read(lambda reader: usage.grouped(reader, UsageGroup.DAY, first, last))
         assert after == before
         await booked(store, call(9, day=first))
-        now = await store.read(lambda reader: usage.grouped(reader, By.DAY, first, last))
+        now = await store.read(lambda reader: usage.grouped(reader, UsageGroup.DAY, first, last))
         assert now[first].input == before[first].input + 9
         await folded(store)
-        again = await store.read(lambda reader: usage.grouped(reader, By.DAY, first, last))
+        again = await store.read(lambda reader: usage.grouped(reader, UsageGroup.DAY, first, last))
         assert again == now
 
 
@@ -236,13 +236,15 @@ async def test_an_older_database_s_runs_are_taken_over_once(tmp_path: Path) -> N
             assert first.seconds == 4.0
             assert (second.calls, second.tokens) == (1, 1)
             channels = await store.read(
-                lambda reader: usage.grouped(reader, By.CHANNEL, "1970-01-01", "1970-12-31")
+                lambda reader: usage.grouped(reader, UsageGroup.CHANNEL, "1970-01-01", "1970-12-31")
             )
             assert {name: one.calls for name, one in channels.items()} == {
                 "telegram": 1,
                 "webchat": 2,
             }
             purposes = await store.read(
-                lambda reader: usage.grouped(reader, By.PURPOSE, "1970-01-01", "1970-12-31", "home")
+                lambda reader: usage.grouped(
+                    reader, UsageGroup.PURPOSE, "1970-01-01", "1970-12-31", "home"
+                )
             )
             assert {name: one.calls for name, one in purposes.items()} == {"message": 2, "boot": 1}

@@ -12,7 +12,7 @@ from skerry.model.origin import Origin
 from skerry.model.redaction import Redaction
 from skerry.policy.records import FileRecord
 from skerry.store import archive, sessions
-from skerry.store.forgetting import found, redact
+from skerry.store.forgetting import count_matches, redact
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import ScriptedModel, echo
 from tests.support.core import MAIN, Core, open_core
@@ -101,7 +101,9 @@ async def test_what_is_forgotten_leaves_the_prompt_and_the_database(tmp_path: Pa
         assert (await redact(core.store, MAIN_AGENT, milk)).prompts == 1
         core.dispatch.runtime.histories.clear()
         core.dispatch.runtime.prompts.forget()
-        assert not (await core.store.read(lambda reader: found(reader, MAIN_AGENT, milk))).rows
+        assert not (
+            await core.store.read(lambda reader: count_matches(reader, MAIN_AGENT, milk))
+        ).rows
         await core.ask("three")
     assert "I like nothing." in model.seen[-1].request.system
     assert "Be kind." in model.seen[-1].request.system

@@ -11,7 +11,7 @@ from skerry.cli.render import local_time, one_line, show, show_json, table
 from skerry.config.load import locate
 from skerry.features.audit.reading import read
 from skerry.store import audit
-from skerry.store.audit import FIRST, Anchor, AuditEntry, AuditReport
+from skerry.store.audit import FIRST, Anchor, AuditLogEntry, AuditReport
 
 MOST_BYTES = 1 << 20
 """Bytes of a file of anchors."""
@@ -111,7 +111,7 @@ def _add(file: Path, anchor: Anchor, present: list[Anchor]) -> None:
         raise FailedError(reason, "Name a file that you can write.") from error
 
 
-def _entry(entry: AuditEntry) -> dict[str, Any]:
+def _entry(entry: AuditLogEntry) -> dict[str, Any]:
     return {
         "seq": entry.seq,
         "atMs": entry.at,
@@ -121,7 +121,7 @@ def _entry(entry: AuditEntry) -> dict[str, Any]:
     }
 
 
-def _facts(entry: AuditEntry) -> str:
+def _facts(entry: AuditLogEntry) -> str:
     if entry.body is None:
         return "(erased)"
     body = entry.body

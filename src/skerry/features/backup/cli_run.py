@@ -170,9 +170,9 @@ def _report(done: Restored) -> object:
         "tables": [
             {
                 "name": table_row.name,
-                "kept": table_row.kept,
+                "kept": table_row.backup_rows,
                 "salvaged": table_row.salvaged,
-                "whole": table_row.whole,
+                "whole": table_row.is_complete,
             }
             for table_row in done.tables
         ],
@@ -201,11 +201,12 @@ def _tell(done: Restored) -> None:
     if done.tables:
         rows = sum(table_row.salvaged for table_row in done.tables)
         show(f"{rows} rows of the damaged database could be read and are there.")
-    broken = [table_row for table_row in done.tables if not table_row.whole]
+    broken = [table_row for table_row in done.tables if not table_row.is_complete]
     if broken:
         lines = [("DAMAGED TABLE", "FROM THE BACKUP", "READ")]
         lines += [
-            (table_row.name, str(table_row.kept), str(table_row.salvaged)) for table_row in broken
+            (table_row.name, str(table_row.backup_rows), str(table_row.salvaged))
+            for table_row in broken
         ]
         show(table(lines))
     if done.gaps:
@@ -226,8 +227,8 @@ def _tell(done: Restored) -> None:
 
 def _tell_devices(devices: KeptDevices) -> None:
     dropped = devices.dropped
-    if devices.known:
-        show(f"Devices stay as they were before the restore: {devices.kept} paired.")
+    if devices.is_known:
+        show(f"Devices stay as they were before the restore: {devices.paired} paired.")
         if dropped:
             show(f"{dropped} devices of the backup were revoked or removed since, and stay out.")
     elif dropped:

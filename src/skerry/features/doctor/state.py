@@ -47,7 +47,7 @@ def _entries(file: Path) -> Check:
 
 def recovered(state_dir: Path) -> Check:
     """Checks for lines of transcript files that the database does not have."""
-    lines = recovered_lines.told(state_dir)
+    lines = recovered_lines.notice(state_dir)
     if lines is None:
         return Check("recovered messages", Level.OK, "none: the database has all that files have.")
     return Check("recovered messages", Level.WARNING, lines.message, lines.remedy)

@@ -30,7 +30,7 @@ from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest, RunResult, StopReason
 from skerry.runtime.internal_runs import EndedRun, InternalRuns, Settlement, deliver
 from skerry.store import Unit, archive, last_routes, retention, tasks, usage
-from skerry.store.usage import By
+from skerry.store.usage import UsageGroup
 from skerry.workspace.heartbeat_file import has_work
 from skerry.workspace.prompt_files import HEARTBEAT, read_text
 
@@ -166,7 +166,7 @@ class Heartbeats(Struct):
         """Returns the cost of the agent's heartbeats of today, in US dollars."""
         today = str(day(now, zone))
         sums = await self.context.store.read(
-            lambda reader: usage.grouped(reader, By.PURPOSE, today, today, agent)
+            lambda reader: usage.grouped(reader, UsageGroup.PURPOSE, today, today, agent)
         )
         found = sums.get(Purpose.HEARTBEAT)
         return found.cost if found is not None else 0.0

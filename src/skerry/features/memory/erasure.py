@@ -37,9 +37,9 @@ from skerry.model.redaction_report import Forgotten
 from skerry.ports.memory import Memories, MemoryForgets
 from skerry.sdk.slots import Live
 from skerry.store import Reader, Store, nothing, recovered_lines
-from skerry.store.forgetting import Forgetting, begin, begun, finish, found, redact
+from skerry.store.forgetting import Forgetting, begin, begun, count_matches, finish, redact
 from skerry.store.mirror import Mirror
-from skerry.store.redaction_counts import Redacted
+from skerry.store.redaction_counts import RedactionCounts
 from skerry.store.session_listing import SessionFilter, recent
 from skerry.workspace.prompt_files import ORDER
 
@@ -76,7 +76,7 @@ class Forgetter(Struct):
             StateError: the database cannot be read.
         """
         redaction = Redaction(phrases)
-        rows = await self.store.scan(lambda reader: found(reader, agent, redaction))
+        rows = await self.store.scan(lambda reader: count_matches(reader, agent, redaction))
         cleaning = await anyio.to_thread.run_sync(self._files(agent).find, redaction)
         held = await anyio.to_thread.run_sync(self._media().holding, redaction)
         report = replace(_counted(rows), lines=cleaning.lines, left=cleaning.left, media=len(held))
@@ -105,7 +105,7 @@ class Forgetter(Struct):
             report = await self._sweep(job, redaction)
             waits = len({run.request.run_id for run in (*during, *self._active(agent))})
             if not waits:
-                rest = await self.store.scan(lambda reader: found(reader, agent, redaction))
+                rest = await self.store.scan(lambda reader: count_matches(reader, agent, redaction))
                 done = not rest.rows and await self._finished(job)
         finally:
             self._ending.discard(serial)
@@ -179,7 +179,7 @@ class Forgetter(Struct):
             media = self._media()
             held = await anyio.to_thread.run_sync(media.clean, redaction)
             rows = await redact(self.store, job.agent, redaction, media.discard)
-            rows += Redacted(media=held)
+            rows += RedactionCounts(media=held)
             self.reach("forget.redacted")
             if self.live is not None:
                 self.live.histories.clear()
@@ -226,7 +226,7 @@ class Forgetter(Struct):
         return replace(report, backups=await anyio.to_thread.run_sync(look))
 
 
-def _counted(rows: Redacted) -> Forgotten:
+def _counted(rows: RedactionCounts) -> Forgotten:
     return Forgotten(
         messages=rows.entries,
         summaries=rows.summaries,

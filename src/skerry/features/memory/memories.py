@@ -108,7 +108,7 @@ class StoredTranscripts(Struct, frozen=True):
     async def said(self, conversation: TrackedConversation, after: int = 0) -> Sequence[Utterance]:
         """Returns the texts of the person and the assistant, in order, behind entry `after`."""
         return await self.store.read(
-            lambda reader: utterances.said(reader, conversation.session_id, after)
+            lambda reader: utterances.of_session(reader, conversation.session_id, after)
         )
 
 

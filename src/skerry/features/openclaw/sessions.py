@@ -21,7 +21,7 @@ from skerry.model.session import Archived
 from skerry.sessions import mapped
 from skerry.sessions.importing import FormatError, read
 from skerry.store import openclaw_databases as database
-from skerry.store.session_import import Incoming, take
+from skerry.store.session_import import IncomingSession, take
 
 REPAIR: Final = "repair it with OpenClaw, or by `.recover` of sqlite3, and import again"
 _OUTSIDE: Final = "it is a link out of the home"
@@ -56,7 +56,7 @@ class Arriving:
                     notice(f"{number} of {len(arriving)} sessions")
             await mirror.flush(store)
 
-    def _name(self, arriving: Collection[Incoming]) -> None:
+    def _name(self, arriving: Collection[IncomingSession]) -> None:
         keys = {str(session.key) for session in arriving}
         main_keys = {str(SessionKey.main(agent)) for agent in self.config.agents.ids}
         self.report.owners += sorted(keys & (main_keys | self._named()))
@@ -79,7 +79,7 @@ class Arriving:
     def _key(agent: AgentId, text: str) -> SessionKey:
         return SessionKey(agent, SessionKey.parse(text, agent).scope)
 
-    def _sessions(self) -> Iterator[Incoming]:
+    def _sessions(self) -> Iterator[IncomingSession]:
         for agent, folder in agents(self.home):
             if agent not in self.config.agents.ids:
                 what = f"agents/{folder.name}"
@@ -94,7 +94,7 @@ class Arriving:
             if file.is_file() and not file.is_symlink() and inside(self.home, file):
                 yield from self._stored(agent, file)
 
-    def _files(self, agent: AgentId, folder: Path) -> Iterator[Incoming]:
+    def _files(self, agent: AgentId, folder: Path) -> Iterator[IncomingSession]:
         if not folder.is_dir():
             return
         mirror = Folder.of(folder)
@@ -113,7 +113,7 @@ class Arriving:
             except (FormatError, OSError, InvalidSessionKeyError) as error:
                 self.report.leave(str(file), f"{error}")
 
-    def _stored(self, agent: AgentId, file: Path) -> Iterator[Incoming]:
+    def _stored(self, agent: AgentId, file: Path) -> Iterator[IncomingSession]:
         try:
             with database.opened(file) as opened:
                 for session in database.sessions(opened):
@@ -124,7 +124,7 @@ class Arriving:
         except sqlite3.Error as error:
             self.report.leave(str(file), f"it cannot be read: {error}; {REPAIR}")
 
-    def _one(self, agent: AgentId, session: database.Foreign) -> Incoming | None:
+    def _one(self, agent: AgentId, session: database.ForeignSession) -> IncomingSession | None:
         what = f"session {session.session_id}"
         if session.damage:
             self.report.leave(what, f"{session.damage}; {REPAIR}")

@@ -8,7 +8,7 @@ from skerry.commands.table import CommandCall, CommandError
 from skerry.config.root import Config
 from skerry.infra.clock import Clock, SystemClock, day
 from skerry.store import Reader, Store, usage
-from skerry.store.usage import By, Sums
+from skerry.store.usage import Sums, UsageGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Spending:
 
         def read(reader: Reader) -> tuple[Sums, Sums, Sums, Sums]:
             own = usage.of_sessions(reader, first, last, 1000, str(call.key))
-            purposes = usage.grouped(reader, By.PURPOSE, first, last)
+            purposes = usage.grouped(reader, UsageGroup.PURPOSE, first, last)
             days = usage.daily(reader, last, last)
             background = [sums for name, sums in purposes.items() if name != "message"]
             return (

@@ -27,7 +27,7 @@ def kept(config: Config, now: int) -> Check:
         return Check(name, Level.OK, "none yet.")
     try:
         with closing(sqlite.connect(file, read_only=True)) as connection:
-            rows = retention.kept(Reader(connection))
+            rows = retention.retained(Reader(connection))
     except (sqlite3.Error, *UNREADABLE):
         return Check(name, Level.OK, "they cannot be counted; see the database.")
     maintenance = config.session.maintenance

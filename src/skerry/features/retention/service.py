@@ -50,10 +50,10 @@ async def look(store: Store, config: Config, now: int, hooks: Hooks) -> None:
     await anyio.to_thread.run_sync(expire, config.state_dir / MEDIA, now)
     # Imported here: a gateway needs it once a day.
     from skerry.sessions.retention import carry_out, plan, summary  # noqa: PLC0415 - at first use
-    from skerry.store.retention import kept  # noqa: PLC0415 - at first use
+    from skerry.store.retention import retained  # noqa: PLC0415 - at first use
 
     maintenance = config.session.maintenance
-    due = plan(await store.read(kept), maintenance, now)
+    due = plan(await store.read(retained), maintenance, now)
     if not (due.archive or due.remove):
         return
     if maintenance.mode == "warn":

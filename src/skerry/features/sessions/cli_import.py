@@ -21,7 +21,7 @@ from skerry.model.ids import AgentId, SessionKey, agent_id
 from skerry.sessions.importing import FormatError, ImportedSession, TranscriptReport, read
 from skerry.sessions.markdown import read_markdown
 from skerry.store import Store
-from skerry.store.session_import import Taken, take
+from skerry.store.session_import import ImportOutcome, take
 
 _LONGEST_DOCUMENT: Final = 256 * 1024 * 1024
 """Bytes of a Markdown file, which is read as a whole."""
@@ -148,7 +148,7 @@ def _tell(outcomes: list[_Outcome], arguments: Namespace) -> None:
         notice(
             "User messages were imported as a stranger's, so memory is off there; if yours: --mine"
         )
-    present = sum(outcome.outcome == Taken.KNOWN for outcome in outcomes)
+    present = sum(outcome.outcome == ImportOutcome.KNOWN for outcome in outcomes)
     if present:
         notice(f"{present} of {len(outcomes)} existed already and were not changed.")
 

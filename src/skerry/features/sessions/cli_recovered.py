@@ -36,8 +36,8 @@ from skerry.store import (
     sessions,
     unreadable_entries,
 )
-from skerry.store.recovered_lines import Aside
-from skerry.store.unreadable_entries import Broken
+from skerry.store.recovered_lines import RecoveredFile
+from skerry.store.unreadable_entries import BrokenEntry
 
 AUDIT: Final = "accepted.jsonl"
 """File in the folder of recovered messages: one line for each message that was given up."""
@@ -130,7 +130,7 @@ def _readable(file: Path) -> set[int]:
 
 def _list(state_dir: Path, arguments: Namespace) -> int:
     files = recovered_lines.every(state_dir)
-    rolled_back = rollback_check.kept(state_dir / recovered_lines.FOLDER)
+    rolled_back = rollback_check.read_note(state_dir / recovered_lines.FOLDER)
     unreadable = _unreadable(state_dir)
     if arguments.json:
         show_json(
@@ -222,7 +222,7 @@ async def _mend(store: Store, state_dir: Path) -> list[_Imported]:
     return done
 
 
-def _chosen(state_dir: Path, arguments: Namespace) -> Sequence[Aside]:
+def _chosen(state_dir: Path, arguments: Namespace) -> Sequence[RecoveredFile]:
     """Returns the files that the arguments name: a session, its key or a file; all without a name.
 
     Raises:
@@ -255,7 +255,7 @@ async def accept(state_dir: Path, arguments: Namespace) -> int:
                 done.append(_Accepted(entry.name, entry.key, outcome, failed=True))
                 continue
             now = SystemClock().now_ms()
-            broken = Broken(entry.session_id, entry.seq, entry.why)
+            broken = BrokenEntry(entry.session_id, entry.seq, entry.why)
             _record(state_dir, entry, now)  # before: everything that was given up is recorded
             work = partial(recovering.accept, broken=broken, text=_notice(now), now=now)
             await store.write(work)

@@ -3,7 +3,7 @@
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.model.errors import ModelError
 from skerry.store import Store
-from skerry.store.transcript_search import Question, search
+from skerry.store.transcript_search import TranscriptQuery, search
 from skerry.tools.session_search import as_text
 
 
@@ -13,7 +13,7 @@ def context_commands(store: Store) -> list[Command]:
     async def recall(call: CommandCall) -> str:
         if not call.arguments:
             raise CommandError("Say what to look for: /recall the blue boat")
-        hits = await search(store, Question(call.key, call.arguments, others=call.is_owner))
+        hits = await search(store, TranscriptQuery(call.key, call.arguments, others=call.is_owner))
         return as_text(hits)
 
     async def compact(call: CommandCall) -> str:

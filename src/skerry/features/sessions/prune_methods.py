@@ -5,7 +5,7 @@ from typing import Final
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Params
 from skerry.sessions.retention import DueSession, RetentionPlan, carry_out, plan
-from skerry.store.retention import kept
+from skerry.store.retention import retained
 
 
 class SessionsPruneParams(Params):
@@ -18,7 +18,7 @@ async def sessions_prune(call: Call, params: SessionsPruneParams) -> Json:
     """Archives and removes sessions over the limits, whatever the mode, on request."""
     context = call.context
     config, now = context.config(), context.clock.now_ms()
-    due = plan(await context.store.read(kept), config.session.maintenance, now)
+    due = plan(await context.store.read(retained), config.session.maintenance, now)
     if not params.dry_run:
         agents = config.state_dir / "agents"
         due = await carry_out(context.store, context.hooks, agents, due, now)

@@ -7,7 +7,7 @@ from pydantic import Field
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params
 from skerry.model.recall import Excerpt, TranscriptHit
-from skerry.store.transcript_search import MAX_HITS, Question, search
+from skerry.store.transcript_search import MAX_HITS, TranscriptQuery, search
 
 
 class SessionsSearchParams(Params):
@@ -33,7 +33,7 @@ async def sessions_search(call: Call, params: SessionsSearchParams) -> Json:
     if params.session_keys is not None:
         keys = (call.session_key(key_text, params.agent_id) for key_text in params.session_keys)
         only = frozenset(map(str, keys))
-    question = Question(key, params.query, params.limit, everywhere=everywhere, only=only)
+    question = TranscriptQuery(key, params.query, params.limit, everywhere=everywhere, only=only)
     answer = await search(call.context.store, question)
     return {"complete": answer.complete, "hits": [_hit(hit) for hit in answer.hits]}
 

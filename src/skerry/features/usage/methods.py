@@ -12,7 +12,7 @@ from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, NoParams, Params
 from skerry.infra.clock import day, host_zone
 from skerry.store import usage
-from skerry.store.usage import By, Sums
+from skerry.store.usage import Sums, UsageGroup
 
 MOST_DAYS: Final = 366
 
@@ -50,7 +50,7 @@ class UsageCostParams(RangeParams):
 class UsageReportParams(RangeParams):
     """Parameters of `usage.report`: which days, and by what they are added up."""
 
-    by: By = Field(default=By.MODEL, strict=False)
+    by: UsageGroup = Field(default=UsageGroup.MODEL, strict=False)
 
 
 def usage_status(call: Call, _params: NoParams) -> Json:

@@ -15,7 +15,7 @@ from skerry.infra import sqlite
 from skerry.infra.clock import SystemClock, day, host_zone
 from skerry.model.errors import GatewayUnreachableError, StoreFailedError
 from skerry.store import DATABASE, Reader, usage
-from skerry.store.usage import By
+from skerry.store.usage import UsageGroup
 
 
 async def report(
@@ -48,7 +48,7 @@ def _read(config: Config, params: Mapping[str, Any]) -> dict[str, Any]:
     zone, now = config.agents.defaults.user_timezone, SystemClock().now_ms()
     last = day(now, zone)
     first = last - timedelta(days=params["days"] - 1)
-    by = By(params["by"])
+    by = UsageGroup(params["by"])
     rows: dict[str, usage.Sums] = {}
     if path.exists():
         try:

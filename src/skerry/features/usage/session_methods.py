@@ -20,7 +20,7 @@ from skerry.model.session import SessionEntry, TranscriptEntry
 from skerry.store import Reader, session_usage, sessions, usage
 from skerry.store.message_counts import MessageCounts
 from skerry.store.session_usage import SessionUsage
-from skerry.store.usage import By, Sums
+from skerry.store.usage import Sums, UsageGroup
 
 _MOST_SESSIONS: Final = 1000
 _MOST_POINTS: Final = 200
@@ -78,7 +78,7 @@ async def sessions_usage(call: Call, params: SessionsUsageParams) -> Json:
     days = _days(call, params)
     first, last = (days[0], days[-1]) if days else ("", "")
     agent, zone = params.agent_id, call.context.config().agents.defaults.user_timezone
-    groups = (By.DAY, By.MODEL, By.AGENT, By.CHANNEL)
+    groups = (UsageGroup.DAY, UsageGroup.MODEL, UsageGroup.AGENT, UsageGroup.CHANNEL)
 
     def begin_of(day: str) -> int:
         return begin(date.fromisoformat(day), zone)
@@ -100,8 +100,11 @@ async def sessions_usage(call: Call, params: SessionsUsageParams) -> Json:
         return {
             **({"warnings": [_shortened(short)]} if short else {}),
             "sessions": [_session(row) for row in rows],
-            "totals": told(usage.total(sums[By.DAY].values())),
-            "aggregates": {**_aggregates(sums, models), **_said_in_all(whole, sums[By.DAY])},
+            "totals": told(usage.total(sums[UsageGroup.DAY].values())),
+            "aggregates": {
+                **_aggregates(sums, models),
+                **_said_in_all(whole, sums[UsageGroup.DAY]),
+            },
         }
 
     answer = await call.context.store.scan(read)
@@ -251,13 +254,13 @@ def _details(details: SessionUsage) -> dict[str, Json]:
         "firstActivity": details.first or None,
         "lastActivity": details.last or None,
         "durationMs": details.last - details.first,
-        "activityDates": sorted({*by_day, *details.said}),
+        "activityDates": sorted({*by_day, *details.messages}),
         "dailyBreakdown": [
             {"date": on, "tokens": sums.tokens, "cost": sums.cost}
             for on, sums in sorted(by_day.items())
         ],
         "dailyMessageCounts": [
-            {"date": on, **_counts(said)} for on, said in sorted(details.said.items())
+            {"date": on, **_counts(said)} for on, said in sorted(details.messages.items())
         ],
         "dailyModelUsage": _model_days(details.calls),
         "messageCounts": _counts(whole),
@@ -271,22 +274,24 @@ def _details(details: SessionUsage) -> dict[str, Json]:
 
 
 def _aggregates(
-    sums: Mapping[By, Mapping[str, Sums]], models: Mapping[tuple[str, str, str], Sums]
+    sums: Mapping[UsageGroup, Mapping[str, Sums]], models: Mapping[tuple[str, str, str], Sums]
 ) -> dict[str, Json]:
     """Returns all calls of the days, added up by what they have in common."""
     providers: dict[str, Sums] = {}
-    for ref, totals in sums[By.MODEL].items():
+    for ref, totals in sums[UsageGroup.MODEL].items():
         provider = ref.partition("/")[0]
         providers[provider] = providers.get(provider, Sums()).plus(totals)
     return {
         "byModel": [
             {"provider": ref.partition("/")[0], "model": ref.partition("/")[2], **_entry(totals)}
-            for ref, totals in sums[By.MODEL].items()
+            for ref, totals in sums[UsageGroup.MODEL].items()
         ],
         "byProvider": [{"provider": name, **_entry(totals)} for name, totals in providers.items()],
-        "byAgent": [{"agentId": name, **_entry(totals)} for name, totals in sums[By.AGENT].items()],
+        "byAgent": [
+            {"agentId": name, **_entry(totals)} for name, totals in sums[UsageGroup.AGENT].items()
+        ],
         "byChannel": [
-            {"channel": name, **_entry(totals)} for name, totals in sums[By.CHANNEL].items()
+            {"channel": name, **_entry(totals)} for name, totals in sums[UsageGroup.CHANNEL].items()
         ],
         "modelDaily": _model_days(models),
     }
@@ -294,10 +299,10 @@ def _aggregates(
 
 def _said_in_all(whole: SessionUsage, by_day: Mapping[str, Sums]) -> dict[str, Json]:
     """Returns the messages and tools of the listed sessions, and all of each day."""
-    days = sorted({*by_day, *whole.said})
+    days = sorted({*by_day, *whole.messages})
     daily: list[Json] = []
     for on in days:
-        sums, day_counts = by_day.get(on, Sums()), whole.said.get(on, MessageCounts())
+        sums, day_counts = by_day.get(on, Sums()), whole.messages.get(on, MessageCounts())
         daily.append(
             {
                 "date": on,
@@ -314,7 +319,7 @@ def _said_in_all(whole: SessionUsage, by_day: Mapping[str, Sums]) -> dict[str, J
 
 def _all_said(details: SessionUsage) -> MessageCounts:
     whole = MessageCounts()
-    for counts in details.said.values():
+    for counts in details.messages.values():
         whole = whole.plus(counts)
     return whole
 

@@ -170,7 +170,7 @@ def _read(
     for entry in reversed(entries):
         if sessions.is_compaction(entry.message):
             whole = compactions.at(reader, session.session_id, entry.seq)
-            line = msgspec.json.encode(_divider(entry, compactions.told(whole)))
+            line = msgspec.json.encode(_divider(entry, compactions.pi_fields(whole)))
         else:
             collected = _said(reader, entry, params.max_chars)
             line = transcript_line(entry, protocol, params.max_chars, collected=collected)

@@ -108,7 +108,7 @@ class Compactor(Struct, frozen=True):
         self,
         task: CompactionTask,
         tail: int,
-        state: compactions.State,
+        state: compactions.CompactionState,
         entries: Sequence[Numbered],
         split: CompactionCut,
     ) -> CompactionResult | None:
@@ -181,7 +181,7 @@ class Compactor(Struct, frozen=True):
             noted = session_id or target.session_id
             self.runtime.store.post(lambda unit: compactions.flushed(unit, noted, now))
 
-    def _read(self, reader: Reader) -> tuple[compactions.State, list[Numbered]]:
+    def _read(self, reader: Reader) -> tuple[compactions.CompactionState, list[Numbered]]:
         session_id = self.target.session_id
         state = compactions.state(reader, session_id)
         after = state.last.first_kept - 1 if state.last else 0
@@ -251,7 +251,7 @@ class Compactor(Struct, frozen=True):
             )
 
 
-def weight_of(state: compactions.State, entries: Sequence[Numbered]) -> int:
+def weight_of(state: compactions.CompactionState, entries: Sequence[Numbered]) -> int:
     """Returns about how many tokens the conversation is shown with."""
     summary = weight(shown(state.last)) if state.last else 0
     return summary + sum(weight(message) for _, message in entries)

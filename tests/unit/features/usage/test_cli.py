@@ -100,7 +100,7 @@ def test_a_test_of_a_model_is_booked_where_there_is_a_ledger(home: Path) -> None
     async def read() -> dict[str, usage.Sums]:
         async with open_store(home / DATABASE) as store:
             return await store.read(
-                lambda reader: usage.grouped(reader, usage.By.PURPOSE, today(), today())
+                lambda reader: usage.grouped(reader, usage.UsageGroup.PURPOSE, today(), today())
             )
 
     sums = anyio.run(read)

@@ -43,7 +43,7 @@ def talker(asked: ModelRequest) -> Sequence[Step]:
     return ["We spoke of boats."] if is_summary(asked) else echo(asked)
 
 
-async def state(core: Core) -> compactions.State:
+async def state(core: Core) -> compactions.CompactionState:
     session = await core.store.read(lambda reader: sessions.find(reader, str(MAIN)))
     assert session is not None
     return await core.store.read(lambda reader: compactions.state(reader, session.session_id))
