@@ -26,7 +26,6 @@ from skerry.app.services import Services, of_features
 from skerry.app.settings import Settings, check_secret
 from skerry.app.setup import ModelChoice
 from skerry.app.tool_host import tool_host
-from skerry.app.transcription import transcriber
 from skerry.config.gateway import LOCK
 from skerry.config.root import Config
 from skerry.config.secrets import secrets
@@ -64,7 +63,7 @@ from skerry.runtime.prompt_report import report
 from skerry.runtime.recovery import RunFacts, recover
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.usage.ledger import Ledger
-from skerry.sdk.slots import Live, MemoryHost, open_memory
+from skerry.sdk.slots import Live, MemoryHost, open_memory, open_transcriber
 from skerry.store import DATABASE, Store, nothing, open_store, runs
 from skerry.store.call_log import CallLog
 from skerry.store.indexing import Indexer
@@ -192,7 +191,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
                 approvals=ApprovalDesk(
                     store, clock, lanes.outside, outside.reach, redact, delivery
                 ),
-                transcriber=partial(transcriber, config, environ, ledger),
+                transcriber=partial(open_transcriber, config, environ, ledger),
             )
             gate = ChannelGate(
                 store, clock, delivery, broadcast.send, outside.unnamed_channels, outside.reach

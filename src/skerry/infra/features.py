@@ -125,6 +125,7 @@ FEATURES = (
         "sandbox", ("what agents may do", "test and explain the sandbox in which commands run")
     ),
     Feature("web", sections={"tools.web.search": "WebSearchConfig"}),
+    Feature("transcription"),
     Feature(
         "files",
         ("what agents may do", "undo what agents changed in files"),

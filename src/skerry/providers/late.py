@@ -8,6 +8,5 @@ if TYPE_CHECKING:
     from skerry.providers import anthropic as anthropic
     from skerry.providers import google as google
     from skerry.providers import responses as responses
-    from skerry.providers import transcription as transcription
 else:
     __getattr__ = late(__package__)

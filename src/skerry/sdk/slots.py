@@ -1,4 +1,4 @@
-"""Slots that a feature claims, memory and sandbox: what it is given, and what it gives back."""
+"""Slots that a feature claims, such as the memory: what it is given, and what it gives back."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -16,6 +16,8 @@ from skerry.ports.memory import Forgets, Memories, MemoryService
 from skerry.ports.model_candidates import CallTarget, ModelCallEnded
 from skerry.ports.sandbox import Sandbox
 from skerry.ports.tool import Tool
+from skerry.ports.transcription import Transcriber
+from skerry.ports.tries import Accounts, CallTarget, ModelCallEnded
 from skerry.runtime.conversation import ConversationCache
 from skerry.sdk.embedding import EmbeddingProvider, Embeddings, NoEmbeddings
 from skerry.sdk.features import Features, registered
@@ -132,3 +134,18 @@ def open_sandbox(host: SandboxHost, features: Features | None = None) -> Sandbox
         raise SandboxError("Nothing holds the slot of the sandbox, so no command can be run.")
     sandbox: Sandbox = load()(host)
     return sandbox
+
+
+def open_transcriber(
+    config: Callable[[], Config],
+    environ: Mapping[str, str],
+    accounts: Accounts,
+    features: Features | None = None,
+) -> Transcriber | None:
+    """Returns the models that make text of recordings; None where the configuration names none."""
+    audio = config().tools.media.audio
+    if not (audio.enabled and audio.models):
+        return None
+    load = (features or registered()).slots.get("transcription")
+    transcriber: Transcriber | None = load()(config, environ, accounts) if load else None
+    return transcriber

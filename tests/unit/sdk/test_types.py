@@ -160,6 +160,7 @@ from typing import Any
 
 from skerry.app.command_dependencies import CommandDependencies
 from skerry.commands.table import Command
+from skerry.config.root import Config
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.method import Method
 from skerry.gateway.server import Serves
@@ -168,6 +169,8 @@ from skerry.sdk.features import Installation
 from skerry.sdk.importing import Importer
 from skerry.ports.tool import Tool
 from skerry.ports.sandbox import Sandbox
+from skerry.ports.transcription import Transcriber
+from skerry.ports.tries import Accounts
 from skerry.sdk.slots import MemoryHolder, MemoryHost, SandboxHost
 from skerry.sdk.tool_host import ToolHost
 
@@ -182,6 +185,7 @@ importer = Callable[[Iterable[str], str, int], Importer]
 open_slot = (
     Callable[[MemoryHost], AbstractAsyncContextManager[MemoryHolder]]
     | Callable[[SandboxHost], Sandbox]
+    | Callable[[Callable[[], Config], Mapping[str, str], Accounts], Transcriber]
 )
 """
 """The type of what a feature names, by the method of `FeatureApi`."""

@@ -9,13 +9,13 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.app.transcription import transcriber
 from skerry.config.root import Config
 from skerry.config.tools import ToolsConfig
 from skerry.model.errors import BudgetError
 from skerry.model.undelivered import MediaError
 from skerry.ports.model_candidates import CallTarget, Candidate, ModelCallEnded
 from skerry.ports.transcription import Transcriber
+from skerry.sdk.slots import open_transcriber
 from skerry.testing.http_server import Request, Response, Upload, serve
 
 TARGET = CallTarget()
@@ -72,7 +72,7 @@ def opened(home: Path, book: Book, *models: dict[str, Any], **audio: Any) -> Tra
     config = Config(
         state_dir=home, path=home / "skerry.json", tools=ToolsConfig.model_validate(section)
     )
-    made = transcriber(lambda: config, {"OPENAI_API_KEY": "sk-env"}, book)
+    made = open_transcriber(lambda: config, {"OPENAI_API_KEY": "sk-env"}, book)
     assert made is not None
     return made
 
@@ -157,4 +157,4 @@ async def test_a_provider_that_nobody_knows_is_named(tmp_path: Path) -> None:
 
 def test_without_models_nobody_is_asked(tmp_path: Path) -> None:
     config = Config(state_dir=tmp_path, path=tmp_path / "skerry.json")
-    assert transcriber(lambda: config, {"OPENAI_API_KEY": "sk-env"}, Book()) is None
+    assert open_transcriber(lambda: config, {"OPENAI_API_KEY": "sk-env"}, Book()) is None
