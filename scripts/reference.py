@@ -51,6 +51,8 @@ def kind(node: dict[str, Any]) -> str:
         return "secret"
     if "enum" in node:
         return ", ".join(f'`"{one}"`' for one in node["enum"])
+    if "anyOf" in node:
+        return " or ".join(map(kind, node["anyOf"]))
     types = node.get("type", "value")
     name = " or ".join(types) if isinstance(types, list) else str(types)
     least, most = node.get("minimum"), node.get("maximum")

@@ -31,17 +31,18 @@ CLIENTS: Final = {
     "skerry_relayer/s3.py": "the bucket that the operator named",
     "skerry_relayer/walrus.py": "the publisher and aggregator that the operator named",
     "skerry_relayer/model.py": MODEL,
-    "skerry/providers/adapters.py": MODEL,
     "skerry/providers/anthropic.py": MODEL,
     "skerry/providers/catalog.py": MODEL,
     "skerry/providers/compat.py": MODEL,
-    "skerry/providers/embedded.py": MODEL,
+    "skerry/providers/embedded_model.py": MODEL,
     "skerry/providers/google.py": MODEL,
+    "skerry/providers/model_apis.py": MODEL,
     "skerry/providers/offered.py": MODEL,
     "skerry/providers/offering.py": MODEL,
     "skerry/providers/probe.py": MODEL,
     "skerry/providers/responses.py": MODEL,
     "skerry/providers/streaming_call.py": MODEL,
+    "skerry/sdk/model_api.py": "what such adapters are made of",
 }
 """Modules that may open connections or send requests, each with whose address it is."""
 LIBRARIES: Final = {

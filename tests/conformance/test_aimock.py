@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from skerry.config.models import Api
+from skerry.infra.features import WIRE_FORMATS
 from skerry.infra.http import HttpClient
 from skerry.model.errors import (
     ModelAuthError,
@@ -26,8 +26,8 @@ from skerry.model.message import (
 )
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelProvider, ModelRequest, ReplyListener
-from skerry.providers.adapters import adapter
 from skerry.providers.streaming_call import Endpoint
+from skerry.sdk.features import model_apis
 from tests.support.mocks import program, started
 
 pytestmark = pytest.mark.full("the mock server aimock")
@@ -87,11 +87,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=Api)
+@pytest.fixture(params=list(WIRE_FORMATS))
 async def provider(server: str, request: pytest.FixtureRequest) -> AsyncIterator[ModelProvider]:
-    base = server if request.param is Api.GOOGLE_GENERATIVE_AI else f"{server}/v1"
+    base = server if request.param == "google-generative-ai" else f"{server}/v1"
     async with HttpClient() as http:
-        yield adapter(http, Endpoint("aimock", base, "mock-key", api=request.param))
+        yield model_apis().open(http, Endpoint("aimock", base, "mock-key", api=request.param))
 
 
 def request(word: str, *more: Any) -> ModelRequest:
@@ -145,7 +145,7 @@ async def test_thinking_is_no_part_of_the_answer(provider: ModelProvider) -> Non
 
 
 @pytest.mark.parametrize(
-    "provider", [api for api in Api if api is not Api.OPENAI_RESPONSES], indirect=True
+    "provider", [api for api in WIRE_FORMATS if api != "openai-responses"], indirect=True
 )
 async def test_an_answer_cut_by_its_length_says_so(provider: ModelProvider) -> None:
     assert (await provider.complete(request("long"), ReplyListener())).stop_reason == "length"
@@ -170,9 +170,7 @@ async def test_errors_are_told_apart(
     assert type(caught.value) is kind
 
 
-@pytest.mark.parametrize(
-    "provider", [Api.OPENAI_COMPLETIONS, Api.GOOGLE_GENERATIVE_AI], indirect=True
-)
+@pytest.mark.parametrize("provider", ["openai-completions", "google-generative-ai"], indirect=True)
 async def test_a_filtered_answer_is_none(provider: ModelProvider) -> None:
     with pytest.raises(ModelRequestError):
         await provider.complete(request("filtered"), ReplyListener())

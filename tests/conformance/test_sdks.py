@@ -10,8 +10,8 @@ import pytest
 from skerry.infra.http import HttpClient
 from skerry.model.message import ThinkingBlock, user
 from skerry.ports.model import History, ModelInfo, ModelReply, ModelRequest, ReplyListener
-from skerry.providers.adapters import adapter
 from skerry.providers.streaming_call import Endpoint
+from skerry.sdk.features import model_apis
 from tests.support.mocks import program
 from tests.support.served import serving
 from tests.support.streams import REPLIES, recorded
@@ -30,8 +30,10 @@ async def ours(api: str, url: str) -> ModelReply:
     base = url if api == "google-generative-ai" else f"{url}/v1"
     request = ModelRequest(ModelInfo("p", "m", "M", api=api), "", History([user("hi", 1)]))
     async with HttpClient() as http:
-        return await adapter(http, Endpoint("P", base, "any-key", api=api)).complete(
-            request, ReplyListener()
+        return (
+            await model_apis()
+            .open(http, Endpoint("P", base, "any-key", api=api))
+            .complete(request, ReplyListener())
         )
 
 

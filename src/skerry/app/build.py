@@ -63,7 +63,7 @@ from skerry.runtime.prompt_report import report
 from skerry.runtime.recovery import RunFacts, recover
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.usage.ledger import Ledger
-from skerry.sdk.slots import Live, MemoryHost, open_memory, open_transcriber
+from skerry.sdk.slots import Live, MemoryHost, model_parts, open_memory, open_transcriber
 from skerry.store import DATABASE, Store, nothing, open_store, runs
 from skerry.store.call_log import CallLog
 from skerry.store.indexing import Indexer
@@ -326,7 +326,10 @@ async def _models(
     if outside.models is not None:
         yield outside.models
         return
-    async with HttpClient() as http, Catalog(settings.config, http, environ) as catalog:
+    async with (
+        HttpClient() as http,
+        Catalog(settings.config, http, environ, model_parts()) as catalog,
+    ):
         catalog.resume(await kept_cooldowns(store, outside.clock), outside.clock)
         settings.on_change(catalog.reconfigure)
         yield catalog

@@ -68,8 +68,10 @@ class PluginParts(Struct, frozen=True):
             self.claims.embeddings[plugin] = registered.embedding
 
     def _offer(self, registered: Registered) -> None:
-        """Adds the models that the plugin provides."""
+        """Adds the models and the wire formats that the plugin provides."""
         if isinstance(self.models, Catalog):
+            for api in registered.model_apis:
+                self.models.add_api(api)
             for offered in registered.models:
                 retrying = RetryingProvider(offered.provider)
                 self.models.added |= {model.ref: (retrying, model) for model in offered.models}
@@ -88,6 +90,8 @@ class PluginParts(Struct, frozen=True):
             for offered in registered.models:
                 for model in offered.models:
                     del self.models.added[model.ref]
+            for api in registered.model_apis:
+                self.models.remove_api(api)
 
     def _check(self, registered: Registered) -> None:
         for adapter in registered.channels:

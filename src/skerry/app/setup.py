@@ -17,7 +17,8 @@ from skerry.config.redact import JSON
 from skerry.model.errors import ConfigError
 from skerry.ports.model import ModelPick, Models, ModelSetup, ModelStatus
 from skerry.providers.builtin_providers import KnownProvider, known_provider
-from skerry.providers.packaged import EMBEDDED
+from skerry.providers.catalog import Catalog
+from skerry.providers.embedded_model import EMBEDDED
 
 PRIMARY: Final = "agents.defaults.model.primary"
 FILE: Final = "models.embedded.file"
@@ -41,7 +42,12 @@ class ModelChoice(Struct, frozen=True):
         latency = None
         if setup.provider and not setup.untried:
             loaded = await self.settings.preview(values)
-            latency = await trial.attempt(loaded, str(values[PRIMARY]), entered=bool(setup.api_key))
+            latency = await trial.attempt(
+                loaded,
+                str(values[PRIMARY]),
+                entered=bool(setup.api_key),
+                parts=self.models.parts if isinstance(self.models, Catalog) else None,
+            )
         await self.settings.change(values)
         return replace(await self.models.status(), latency_ms=latency)
 

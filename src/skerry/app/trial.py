@@ -34,11 +34,13 @@ from skerry.ports.model_candidates import CallTarget
 from skerry.providers.builtin_providers import LOCAL
 from skerry.providers.candidates import Choice
 from skerry.providers.catalog import Catalog
+from skerry.providers.embedded_model import ModelParts
 from skerry.providers.model_catalog import Facts
 from skerry.providers.model_health import remedy_of
 from skerry.providers.names import Names
 from skerry.providers.offered import Offered, ask
 from skerry.providers.resolve import Resolver, shown
+from skerry.sdk.slots import model_parts
 
 QUESTION: Final = "Answer with the one word: ready"
 """Prompt of a trial."""
@@ -93,7 +95,9 @@ async def tried_once(
     return Trial(model, model.cost.of(reply.usage), first, end - begin)
 
 
-async def attempt(loaded: Loaded, ref: str, *, entered: bool) -> int:
+async def attempt(
+    loaded: Loaded, ref: str, *, entered: bool, parts: ModelParts | None = None
+) -> int:
     """Tries a choice before it is taken; returns how many milliseconds the answer took.
 
     What its provider says of its models, windows and images, is kept for the model's use.
@@ -102,6 +106,7 @@ async def attempt(loaded: Loaded, ref: str, *, entered: bool) -> int:
         loaded: What the configuration would be.
         ref: The model.
         entered: Whether its key was entered with it; else the one that would be used is tried.
+        parts: Wire formats of the running gateway, those of plugins included.
 
     Raises:
         ModelError: it does not answer; the remedy says what to do.
@@ -117,7 +122,7 @@ async def attempt(loaded: Loaded, ref: str, *, entered: bool) -> int:
     async def learn(catalog: Catalog) -> None:
         await catalog.offered(ModelSetup(ref.partition("/")[0]))
 
-    return await _attempted(loaded.config, loaded.expanded.environ, choose, learn)
+    return await _attempted(loaded.config, loaded.expanded.environ, choose, learn, parts)
 
 
 async def attempt_profile(keeper: Keeper, profile: Profile, secret: str, model: str = "") -> int:
@@ -157,12 +162,14 @@ async def first_model(keeper: Keeper, profile: Profile, secret: str) -> str:
     """
     config = keeper.config
     resolver = Resolver(config.models, keeper.environ, LOCAL, Facts(config.state_dir))
+    apis = model_parts().apis
     models: list[Offered] = []
     failed: ModelError | None = None
     async with HttpClient() as http:
         try:
-            target = shown(resolver.named(f"{profile.provider}/-", keyless=True), profile, secret)
-            models = await ask(http, target.endpoint)
+            target = resolver.named(f"{profile.provider}/-", keyless=True)
+            endpoint = shown(target, profile, secret, apis).endpoint
+            models = await ask(http, apis.get(endpoint.api), endpoint)
         except (ModelRequestError, ModelNotFoundError, ModelUnavailableError):
             pass
         except ModelError as error:
@@ -178,12 +185,14 @@ async def _attempted(
     environ: Mapping[str, str],
     choose: Callable[[Catalog], Awaitable[Choice]],
     then: Callable[[Catalog], Awaitable[None]] | None = None,
+    parts: ModelParts | None = None,
 ) -> int:
     """Asks what `choose` gives one short question, then does what follows an answer.
 
     What fails says that nothing was saved.
     """
-    async with HttpClient() as http, Catalog(config, http, environ) as catalog:
+    parts = parts or model_parts()
+    async with HttpClient() as http, Catalog(config, http, environ, parts) as catalog:
         try:
             provider, model = await choose(catalog)
             few = replace(model, max_tokens=min(_FEW, model.max_tokens))

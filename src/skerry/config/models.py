@@ -5,19 +5,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field, HttpUrl, SecretStr
+from pydantic import AfterValidator, Field, HttpUrl, SecretStr, WithJsonSchema
 
 from skerry.config.base import OpenSection
+from skerry.infra.features import WIRE_FORMATS
 from skerry.model.thinking import ThinkingLevel
-
-
-class Api(StrEnum):
-    """Wire formats of model APIs."""
-
-    OPENAI_COMPLETIONS = "openai-completions"
-    OPENAI_RESPONSES = "openai-responses"
-    ANTHROPIC_MESSAGES = "anthropic-messages"
-    GOOGLE_GENERATIVE_AI = "google-generative-ai"
 
 
 class Mode(StrEnum):
@@ -27,8 +19,25 @@ class Mode(StrEnum):
     REPLACE = "replace"
 
 
+_PLUGIN_API: Final = r"[a-z0-9][a-z0-9_-]*\.[a-zA-Z0-9._-]{1,64}"
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _OURS: Final = frozenset({"connection", "content-length", "transfer-encoding"})
+
+
+def _api(value: str) -> str:
+    """Returns the name of a wire format; one with a dot is of the plugin before the dot."""
+    if value not in WIRE_FORMATS and re.fullmatch(_PLUGIN_API, value) is None:
+        names = ", ".join(f"'{name}'" for name in WIRE_FORMATS)
+        message = f"expected {names}, or '<id>.<name>' of a plugin"
+        raise ValueError(message)
+    return value
+
+
+_API_SCHEMA: Final = {
+    "anyOf": [{"enum": list(WIRE_FORMATS)}, {"type": "string", "pattern": f"^{_PLUGIN_API}$"}]
+}
+Api = Annotated[str, AfterValidator(_api), WithJsonSchema(_API_SCHEMA)]
+"""Name of a wire format of model APIs: of a feature, or `<id>.<name>` of a plugin."""
 
 
 def _headers(value: dict[str, SecretStr]) -> dict[str, SecretStr]:

@@ -31,7 +31,7 @@ class Feature:
         """The group of the help and the text of its command, which `cli.add` completes."""
         self.command = command or name
         self.registers = registers
-        """True when `plugin.register` is called; a feature may consist of a command alone."""
+        """True when a start calls `plugin.register`; a feature may consist of a command alone."""
         self.sections = sections
         """Sections of the configuration file, by the names of the fields that lead there, such as
         `agents.defaults.heartbeat`: each has its class in `config`."""
@@ -42,6 +42,17 @@ class Feature:
         """Returns `module:attribute` of the feature, which is imported by this."""
         module, _, attribute = path.partition(":")
         return getattr(import_module(f"skerry.features.{self.name}.{module}"), attribute)
+
+
+class WireFormat(Feature):
+    """A wire format of model APIs: `plugin.register` is called when a model first needs it."""
+
+    __slots__ = ("api",)
+
+    def __init__(self, api: str) -> None:
+        super().__init__(api.replace("-", "_"), registers=False)
+        self.api = api
+        """Name in the configuration, and with underscores of the folder."""
 
 
 FEATURES = (
@@ -85,6 +96,7 @@ FEATURES = (
         registers=False,
     ),
     Feature("models", ("what it uses", "show and choose the model")),
+    Feature("embedded_model"),
     Feature(
         "credentials",
         ("what it uses", "add, list and remove credentials of model providers"),
@@ -126,6 +138,10 @@ FEATURES = (
     ),
     Feature("web", sections={"tools.web.search": "WebSearchConfig"}),
     Feature("transcription"),
+    WireFormat("openai-completions"),
+    WireFormat("openai-responses"),
+    WireFormat("anthropic-messages"),
+    WireFormat("google-generative-ai"),
     Feature(
         "files",
         ("what agents may do", "undo what agents changed in files"),
@@ -168,3 +184,6 @@ FEATURES = (
         tables=True,
     ),
 )
+
+WIRE_FORMATS = {feature.api: feature for feature in FEATURES if isinstance(feature, WireFormat)}
+"""Wire formats by the names that `api` in `models.providers` has."""

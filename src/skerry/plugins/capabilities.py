@@ -17,7 +17,9 @@ _PARTS: Final[Mapping[str, Callable[[Registered], Any]]] = {
     "http": lambda registered: [*registered.routes, *registered.panels],
     "commands": lambda registered: registered.commands,
     "channels": lambda registered: registered.channels,
-    "providers": lambda registered: registered.models or registered.search or registered.embedding,
+    "providers": lambda registered: (
+        registered.models or registered.model_apis or registered.search or registered.embedding
+    ),
     "services": lambda registered: registered.services,
     "hooks": lambda registered: registered.handlers,
     "cli": lambda registered: registered.cli,

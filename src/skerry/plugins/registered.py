@@ -55,6 +55,7 @@ def _check_served(registered: Registered) -> None:
         if not (inspect.iscoroutinefunction(route.run) and route.methods and route.max_body >= 0):
             raise PluginError(f"The route {route.path!r} has no async function, or no method.")
     _check_free("route", [route.path for route in registered.routes], ())
+    _check_free("model API", [api.name for api in registered.model_apis], ())
     _check_free("event", [event.name for event in registered.events], ())
 
 

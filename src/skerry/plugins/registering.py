@@ -190,8 +190,9 @@ def loaded_report(report: PluginReport, registered: Registered) -> PluginReport:
         panels=tuple(panel.title for panel in registered.panels),
         channels=tuple(f"{channel.channel}/{channel.account}" for channel in registered.channels),
         models=tuple(info.ref for provider in registered.models for info in provider.models),
-        providers=tuple(
-            name for name in ("search", "embedding") if getattr(registered, name) is not None
+        providers=(
+            *(name for name in ("search", "embedding") if getattr(registered, name) is not None),
+            *(api.name for api in registered.model_apis),
         ),
         skills=tuple(skill.name for skill in registered.skills),
         sha256=registered.sha256,

@@ -21,17 +21,29 @@ _MOST_PAUSES: Final = 7
 """Limit on the pauses of one answer; after it the text so far is the answer, cut off."""
 
 
+def headers(endpoint: Endpoint) -> dict[str, str]:
+    """Returns the headers of every request: the version of the API, and the key."""
+    key = {"x-api-key": endpoint.api_key} if endpoint.api_key else {}
+    return {"anthropic-version": _VERSION, **key}
+
+
+def models_url(base_url: str) -> str:
+    """Returns the address of the list of models."""
+    return f"{_versioned(base_url)}/models?limit=1000"
+
+
+def _versioned(base_url: str) -> str:
+    """Returns the address with the version of the API, which people leave out."""
+    return base_url.rstrip("/").removesuffix("/v1") + "/v1"
+
+
 class AnthropicProvider:
     """One endpoint; its base URL may end in `/v1`. Retrying is `providers.retry`'s."""
 
     def __init__(self, http: HttpClient, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        base = endpoint.base_url.rstrip("/").removesuffix("/v1")
-        self._url = httpx2.URL(f"{base}/v1/messages")
-        headers = {"anthropic-version": _VERSION}
-        if endpoint.api_key:
-            headers["x-api-key"] = endpoint.api_key
-        self._exchange = StreamingCall(http, endpoint, headers)
+        self._url = httpx2.URL(f"{_versioned(endpoint.base_url)}/messages")
+        self._exchange = StreamingCall(http, endpoint, headers(endpoint))
         self._downgrades = Downgrades[Options]()
 
     @property

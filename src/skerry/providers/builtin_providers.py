@@ -1,11 +1,8 @@
 """Providers and local servers that are found by themselves."""
 
-import re
 from typing import Final
 
 from msgspec import Struct
-
-from skerry.config.models import Api
 
 
 class KnownProvider(Struct, frozen=True):
@@ -20,7 +17,7 @@ class KnownProvider(Struct, frozen=True):
     context_window: int = 200_000
     output_limit: str = "max_tokens"
     """Field of a request that limits the answer; sent only for models that are configured."""
-    api: Api = Api.OPENAI_COMPLETIONS
+    api: str = "openai-completions"
     """The wire format at this address."""
 
 
@@ -32,7 +29,7 @@ KNOWN: Final = (
         "https://api.openai.com/v1",
         "gpt-5.4-mini",
         output_limit="max_completion_tokens",
-        api=Api.OPENAI_RESPONSES,
+        api="openai-responses",
     ),
     KnownProvider(
         "anthropic",
@@ -41,7 +38,7 @@ KNOWN: Final = (
         "https://api.anthropic.com/v1",
         "claude-sonnet-5-5",
         context_window=1_000_000,
-        api=Api.ANTHROPIC_MESSAGES,
+        api="anthropic-messages",
     ),
     KnownProvider(
         "openrouter",
@@ -57,7 +54,7 @@ KNOWN: Final = (
         "https://generativelanguage.googleapis.com/v1beta",
         "gemini-3.8-flash",
         context_window=1_048_576,
-        api=Api.GOOGLE_GENERATIVE_AI,
+        api="google-generative-ai",
     ),
     KnownProvider(
         "groq",
@@ -103,8 +100,6 @@ KNOWN: Final = (
 """Providers in the order in which a key in the environment counts."""
 
 
-_VERSION: Final = re.compile(r"/v\d[a-z0-9]*$")
-_DEFAULT_VERSION: Final = "/v1beta"  # v1 lacks much of what is asked for, and many servers lack v1
 _OTHER_IDS: Final = {"gemini": "google", "x-ai": "xai"}
 
 
@@ -112,11 +107,6 @@ def known_provider(name: str) -> KnownProvider | None:
     """Returns the hosted model API of this id, if it is known; `gemini` is `google` too."""
     provider_id = _OTHER_IDS.get(name, name)
     return next((provider for provider in KNOWN if provider.id == provider_id), None)
-
-
-def versioned(base: str) -> str:
-    """Returns an address of Google with the version of the API, which people leave out."""
-    return base if _VERSION.search(base) else base + _DEFAULT_VERSION
 
 
 class LocalServer(Struct, frozen=True):

@@ -25,16 +25,14 @@ from skerry.ports.model import (
     RestingProfile,
 )
 from skerry.ports.model_candidates import CallTarget, Candidates
-from skerry.providers.adapters import adapter
 from skerry.providers.builtin_providers import LOCAL, LocalServer, known_provider
 from skerry.providers.candidates import CatalogTries, Choice, ModelOption, Probes
-from skerry.providers.embedded import EmbeddedProvider, EmbeddedSettings
-from skerry.providers.hardware import Machine
+from skerry.providers.embedded_model import EMBEDDED, EmbeddedHost, EmbeddedModel, ModelParts
+from skerry.providers.model_apis import ModelApi
 from skerry.providers.model_catalog import Facts
 from skerry.providers.model_health import ModelFailures, SilentAddresses
 from skerry.providers.names import Names
 from skerry.providers.offering import ModelLister
-from skerry.providers.packaged import EMBEDDED, embedded_info
 from skerry.providers.pins import PinnedProvider, Pins, PinState
 from skerry.providers.probe import LocalServers
 from skerry.providers.resolve import Resolver, Target, local, shown
@@ -42,13 +40,10 @@ from skerry.providers.retry import HASTY, RetryingProvider
 from skerry.providers.watchdog import WatchedProvider
 
 if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+
     from skerry.providers.offered import Answers
     from skerry.providers.streaming_call import Endpoint
-
-_REMEDY: Final = (
-    "Enter a provider's key on the page, or set one in the environment (such as OPENAI_API_KEY), or"
-    " start Ollama, LM Studio or llama.cpp's server and confirm it (skerry models trust ollama)."
-)
 
 _MOST_PROVIDERS: Final = 256
 """Each renewed token makes another; the old ones are forgotten together."""
@@ -86,18 +81,19 @@ class Catalog(anyio.AsyncContextManagerMixin):
         config: Config,
         http: HttpClient,
         environ: Mapping[str, str],
+        parts: ModelParts,
         *,
         servers: Sequence[LocalServer] = LOCAL,
-        machine: Machine | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._http = http
+        self.parts = parts
+        """Wire formats in which models are called, and the embedded model."""
         self._environ = environ
         self._servers = servers
         self._monotonic = monotonic
-        self._machine = machine or Machine.here()
-        self._embedded = EmbeddedProvider(http, environ, self._machine)
-        self._embedded_retrying = RetryingProvider(self._embedded)
+        self._embedded: EmbeddedModel | None = None
+        self._tasks: TaskGroup
         self.probes = Probes()
         """Probes of all runs."""
         self.failures = ModelFailures(SystemClock().now_ms)
@@ -113,8 +109,9 @@ class Catalog(anyio.AsyncContextManagerMixin):
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
-        async with self._embedded:
+        async with anyio.create_task_group() as self._tasks:
             yield self
+            self._tasks.cancel_scope.cancel()
 
     def resume(self, cooldowns: Cooldowns, clock: Clock) -> None:
         """Goes on with the rests of an earlier life, by this clock."""
@@ -137,6 +134,16 @@ class Catalog(anyio.AsyncContextManagerMixin):
         self._routes: dict[str, _Route] = {}
         servers = self._servers if self._resolver.looks_around else ()
         self._local = LocalServers(self._http, servers, self._pins, self._monotonic)
+
+    def add_api(self, api: ModelApi) -> None:
+        """Calls models in the wire format of a plugin, from the next choice on."""
+        self.parts.apis.add(api)
+        self._providers.clear()
+
+    def remove_api(self, api: ModelApi) -> None:
+        """Calls models in the wire format of a plugin no more, from the next choice on."""
+        self.parts.apis.remove(api.name)
+        self._providers.clear()
 
     async def choose(self, ref: str | None) -> Choice:
         """Returns the model that `ref` names, or the configured one, or the first usable.
@@ -258,7 +265,8 @@ class Catalog(anyio.AsyncContextManagerMixin):
         Raises:
             ModelError: nobody has that name, or the profile is for another address.
         """
-        return self._choice(shown(self._target(ref, keyless=True), profile, secret), patient=False)
+        target = shown(self._target(ref, keyless=True), profile, secret, self.parts.apis)
+        return self._choice(target, patient=False)
 
     async def _first(self) -> Choice:
         target = await self._first_target(self._profiled())
@@ -295,7 +303,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
 
     async def offered(self, setup: ModelSetup | None = None) -> Offering:
         """Asks the providers that can be used which models they have, or the one of `setup`."""
-        asking = ModelLister(self._http, self._resolver, self._names, self._asked)
+        asking = ModelLister(self._http, self.parts.apis, self._resolver, self._names, self._asked)
         if setup is not None:
             return await asking.one(setup, await self._endpoint(setup.provider))
         names = {target.info.provider: "" for target in self._resolver.with_key(self._profiled())}
@@ -315,7 +323,8 @@ class Catalog(anyio.AsyncContextManagerMixin):
         """Returns the target, with the secret of its profile."""
         if entry.target is None or entry.profile is None:
             return entry.target
-        return shown(entry.target, entry.profile, await self.credentials.secret(entry.profile))
+        secret = await self.credentials.secret(entry.profile)
+        return shown(entry.target, entry.profile, secret, self.parts.apis)
 
     async def known(self) -> list[ModelInfo]:
         """Returns the models that can be used now, then all others of the catalogue."""
@@ -336,7 +345,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
             state = ModelState.UNAVAILABLE
             offers = await self._local.offers()
             return ModelStatus(state, None, str(error), error.remedy, resting, offers)
-        starting = info.provider == EMBEDDED and self._embedded.starting
+        starting = self._embedded is not None and self._embedded.starting
         state = ModelState.STARTING if starting else ModelState.READY
         is_looked_for = info.provider == EMBEDDED or self._local.asked
         offers = await self._local.offers() if is_looked_for else ()
@@ -368,7 +377,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
             if len(self._providers) >= _MOST_PROVIDERS:
                 self._providers.clear()
             policy = None if patient else HASTY
-            plain = adapter(self._http, target.endpoint)
+            plain = self.parts.apis.open(self._http, target.endpoint)
             if target.server is not None:
                 plain = PinnedProvider(plain, self._pins, target.server)
             provider = RetryingProvider(plain, policy)
@@ -378,21 +387,10 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return provider, target.info
 
     def _embedded_choice(self) -> Choice:
-        config = self._config.models.embedded
-        packaged = config.file is None
-        file = config.file.expanduser() if config.file else self._machine.packaged
-        if file is None:
-            raise ModelUnavailableError(
-                "No model can be used: no provider's key is set, no local model server"
-                " that you have confirmed answers, and"
-                " the demonstration model is not installed.",
-                _REMEDY,
-            )
-        self._embedded.use(
-            EmbeddedSettings(file, config.threads, config.context_window, is_tiny=packaged)
-        )
-        info = embedded_info(file, config.context_window, packaged=packaged)
-        return self._embedded_retrying, info
+        if self._embedded is None:
+            host = EmbeddedHost(self._http, self._environ, self.parts.apis, lambda: self._tasks)
+            self._embedded = self.parts.embedded(host)
+        return self._embedded.choose(self._config.models.embedded)
 
     def _forget(self) -> None:
         """Asks the local servers again before the next choice."""

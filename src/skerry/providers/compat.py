@@ -12,6 +12,7 @@ from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usag
 from skerry.ports.model import ModelReply, ModelRequest, ReplyListener
 from skerry.providers.compat_request import API, request_body
 from skerry.providers.failures import stream_failure
+from skerry.providers.model_apis import bearer
 from skerry.providers.retry import Downgrades, efforts
 from skerry.providers.streaming_call import Endpoint, StreamingCall
 from skerry.providers.wire_format import AnswerLimit, EventText, count, decoded, parse_arguments
@@ -23,8 +24,7 @@ class CompatProvider:
     def __init__(self, http: HttpClient, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._url = httpx2.URL(endpoint.base_url.rstrip("/") + "/chat/completions")
-        key = {"authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
-        self._exchange = StreamingCall(http, endpoint, key)
+        self._exchange = StreamingCall(http, endpoint, bearer(endpoint))
         self._downgrades = Downgrades[str]()
 
     @property

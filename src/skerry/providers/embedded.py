@@ -2,24 +2,21 @@
 
 import json
 import secrets
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 import anyio
 import anyio.abc
 from msgspec import Struct
 
-from skerry.infra.http import HttpClient
 from skerry.infra.process import Child, Program, allowed, child, module
 from skerry.infra.supervise import Idle, beside
 from skerry.model.errors import ModelUnavailableError
-from skerry.ports.model import ModelReply, ModelRequest, ReplyListener
-from skerry.providers.compat import CompatProvider
-from skerry.providers.compat_request import API
+from skerry.ports.model import ModelProvider, ModelReply, ModelRequest, ReplyListener
+from skerry.providers.embedded_model import EmbeddedHost
 from skerry.providers.hardware import Machine
+from skerry.providers.model_apis import USUAL
 from skerry.providers.streaming_call import Endpoint
 
 _START_SECONDS: Final = 120.0
@@ -42,7 +39,8 @@ class _Server(Struct):
     """A child that is ready."""
 
     settings: EmbeddedSettings
-    provider: CompatProvider
+    base_url: str
+    provider: ModelProvider
     process: Child
     idle: Idle
     retired: bool = False
@@ -58,40 +56,29 @@ class _Server(Struct):
             self.process.kill()
 
 
-class EmbeddedProvider(anyio.AsyncContextManagerMixin):
+class EmbeddedProvider:
     """Starts the child with the first call, again after it died, stops it when it was idle.
 
-    Use as `async with EmbeddedProvider(...)`; leaving the block ends the child. `use` says which
-    file; a call after another file was named starts another child.
+    The child is owned by the tasks of the host and ends with them. `use` names the file; a call
+    after another file was named starts another child.
     """
 
     def __init__(
-        self,
-        http: HttpClient,
-        environ: Mapping[str, str],
-        machine: Machine,
-        *,
-        idle_seconds: float = _IDLE_SECONDS,
+        self, host: EmbeddedHost, machine: Machine, *, idle_seconds: float = _IDLE_SECONDS
     ) -> None:
-        self._http = http
-        self._program = Program(module("skerry.providers.embedded_child"), allowed(environ))
+        self._host = host
+        program = module("skerry.providers.embedded_child")
+        self._program = Program(program, allowed(host.environ))
         self._machine = machine
         self._idle_seconds = idle_seconds
         self._settings: EmbeddedSettings | None = None
         self._server: _Server | None = None
-        self._tasks: anyio.abc.TaskGroup
         self._lock = anyio.Lock()
-
-    @asynccontextmanager
-    async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
-        async with anyio.create_task_group() as self._tasks:
-            yield self
-            self._tasks.cancel_scope.cancel()
 
     @property
     def api(self) -> str:
         """Returns `openai-completions`."""
-        return API
+        return USUAL
 
     @property
     def starting(self) -> bool:
@@ -133,7 +120,7 @@ class EmbeddedProvider(anyio.AsyncContextManagerMixin):
                 return server
             if server:
                 server.retire()
-            self._server = await self._tasks.start(self._run, self._settings)
+            self._server = await self._host.tasks().start(self._run, self._settings)
             return self._server
 
     async def _run(
@@ -177,7 +164,8 @@ class EmbeddedProvider(anyio.AsyncContextManagerMixin):
             reuse=False,  # its server ends idle connections without notice; a new one costs nothing
         )
         idle = Idle(self._idle_seconds)
-        return _Server(settings, CompatProvider(self._http, endpoint), process, idle)
+        provider = self._host.apis.open(self._host.http, endpoint)
+        return _Server(settings, endpoint.base_url, provider, process, idle)
 
 
 async def _retire_when_idle(server: _Server) -> None:

@@ -1,5 +1,6 @@
 """Adapter for every API that speaks `google-generative-ai`: Gemini."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote
@@ -11,7 +12,6 @@ from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelOverloadedError, ModelRequestError, ModelStreamCutError
 from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply, ModelRequest, ReplyListener
-from skerry.providers.builtin_providers import versioned
 from skerry.providers.failures import stream_failure
 from skerry.providers.google_request import (
     API,
@@ -23,15 +23,33 @@ from skerry.providers.retry import Downgrades
 from skerry.providers.streaming_call import Endpoint, StreamingCall
 from skerry.providers.wire_format import AnswerLimit, EventText, count, decoded
 
+_VERSION: Final = re.compile(r"/v\d[a-z0-9]*$")
+_DEFAULT_VERSION: Final = "/v1beta"  # v1 lacks much of what is asked for, and many servers lack v1
+
+
+def headers(endpoint: Endpoint) -> dict[str, str]:
+    """Returns the header of every request: the key."""
+    return {"x-goog-api-key": endpoint.api_key} if endpoint.api_key else {}
+
+
+def models_url(base_url: str) -> str:
+    """Returns the address of the list of models."""
+    return f"{_versioned(base_url)}/models?pageSize=1000"
+
+
+def _versioned(base_url: str) -> str:
+    """Returns the address with the version of the API, which people leave out."""
+    base = base_url.rstrip("/")
+    return base if _VERSION.search(base) else base + _DEFAULT_VERSION
+
 
 class GoogleProvider:
     """One endpoint. Retrying is `providers.retry`'s."""
 
     def __init__(self, http: HttpClient, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._base = versioned(endpoint.base_url.rstrip("/"))
-        key = {"x-goog-api-key": endpoint.api_key} if endpoint.api_key else {}
-        self._exchange = StreamingCall(http, endpoint, key)
+        self._base = _versioned(endpoint.base_url)
+        self._exchange = StreamingCall(http, endpoint, headers(endpoint))
         self._downgrades = Downgrades[Thinking]()
 
     @property

@@ -13,13 +13,12 @@ import msgspec
 from msgspec import Struct
 
 from skerry import __version__
-from skerry.config.models import Api
 from skerry.infra.http import BODY_LIMIT, HttpClient
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import ModelError, ModelRequestError
 from skerry.model.unanswered import ModelSilentError, ModelUnreachableError
-from skerry.providers.builtin_providers import versioned
 from skerry.providers.failures import response_failure
+from skerry.providers.model_apis import ModelApi
 from skerry.providers.streaming_call import Endpoint, address_credentials
 
 ASK_SECONDS: Final = 5.0
@@ -69,7 +68,11 @@ Answers = dict[Endpoint, tuple[float, list[Offered] | ModelError]]
 
 
 async def answer(
-    http: HttpClient, endpoint: Endpoint, answers: Answers, monotonic: Callable[[], float]
+    http: HttpClient,
+    api: ModelApi,
+    endpoint: Endpoint,
+    answers: Answers,
+    monotonic: Callable[[], float],
 ) -> list[Offered] | ModelError:
     """Returns the models of an endpoint, or why it did not say; asked anew when `kept` is old."""
     cached = answers.get(endpoint)
@@ -77,7 +80,7 @@ async def answer(
         return cached[1]
     listed: list[Offered] | ModelError
     try:
-        listed = await ask(http, endpoint)
+        listed = await ask(http, api, endpoint)
     except ModelError as error:
         listed = error
     if len(answers) >= _MOST_ANSWERS:
@@ -87,14 +90,14 @@ async def answer(
     return listed
 
 
-async def ask(http: HttpClient, endpoint: Endpoint) -> list[Offered]:
+async def ask(http: HttpClient, api: ModelApi, endpoint: Endpoint) -> list[Offered]:
     """Returns the models with which an endpoint can converse, in its order.
 
     Raises:
         ModelError: it cannot be reached, refuses, or answers with no list of models in time.
     """
-    url = httpx2.URL(_address(endpoint))
-    headers = {"host": url.netloc.decode("ascii"), **_headers(endpoint)}
+    url = httpx2.URL(api.models_url(endpoint.base_url))
+    headers = {"host": url.netloc.decode("ascii"), **_headers(api, endpoint)}
     request = httpx2.Request("GET", url, headers=headers, extensions={BODY_LIMIT: LIST_BYTES})
     with anyio.move_on_after(ASK_SECONDS):
         try:
@@ -122,29 +125,10 @@ def _read(endpoint: Endpoint, response: httpx2.Response, body: bytes) -> list[Of
     return models
 
 
-def _address(endpoint: Endpoint) -> str:
-    base = endpoint.base_url.rstrip("/")
-    match endpoint.api:
-        case Api.ANTHROPIC_MESSAGES:
-            return f"{base.removesuffix('/v1')}/v1/models?limit=1000"
-        case Api.GOOGLE_GENERATIVE_AI:
-            return f"{versioned(base)}/models?pageSize=1000"
-        case _:
-            return f"{base}/models"
-
-
-def _headers(endpoint: Endpoint) -> dict[str, str]:
+def _headers(api: ModelApi, endpoint: Endpoint) -> dict[str, str]:
     headers = {"accept": "application/json", "accept-encoding": "identity"}
     headers["user-agent"] = f"skerry/{__version__}"
-    key = endpoint.api_key
-    match endpoint.api:
-        case Api.ANTHROPIC_MESSAGES:
-            headers["anthropic-version"] = "2023-06-01"
-            headers |= {"x-api-key": key} if key else {}
-        case Api.GOOGLE_GENERATIVE_AI:
-            headers |= {"x-goog-api-key": key} if key else {}
-        case _:
-            headers |= {"authorization": f"Bearer {key}"} if key else {}
+    headers |= api.headers(endpoint)
     headers |= address_credentials(endpoint.base_url)
     return headers | {name.lower(): value for name, value in endpoint.headers}
 

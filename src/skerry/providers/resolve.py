@@ -8,11 +8,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from skerry.auth.profiles import CredentialKind, Profile
-from skerry.config.models import Api, Mode, ModelConfig, ModelsConfig, ProviderConfig
+from skerry.config.models import Mode, ModelConfig, ModelsConfig, ProviderConfig
 from skerry.infra.spelling import spelt_like
 from skerry.model.errors import ModelAuthError, ModelUnavailableError
 from skerry.ports.model import ModelCost, ModelInfo
 from skerry.providers.builtin_providers import KNOWN, KnownProvider, LocalServer, known_provider
+from skerry.providers.model_apis import USUAL, ModelApis
 from skerry.providers.model_catalog import Fact, Facts
 from skerry.providers.streaming_call import Endpoint
 
@@ -174,11 +175,12 @@ def _sendable(provider: str, key: str) -> str:
     return key
 
 
-def shown(target: Target, profile: Profile, secret: str) -> Target:
+def shown(target: Target, profile: Profile, secret: str, apis: ModelApis) -> Target:
     """Returns the target with a profile's secret in the place of any other.
 
     Raises:
         ModelAuthError: the profile was entered for another address: a secret goes nowhere else.
+        ModelUnavailableError: the wire format is not registered.
     """
     endpoint, hosted = target.endpoint, known_provider(profile.provider)
     address = profile.base_url or (hosted.base_url if hosted else "")
@@ -189,7 +191,7 @@ def shown(target: Target, profile: Profile, secret: str) -> Target:
         )
         error.remedy = f"Enter it for this one: skerry auth add {profile.provider}."
         raise error
-    if profile.kind is CredentialKind.API_KEY or endpoint.api.startswith("openai-"):
+    if profile.kind is CredentialKind.API_KEY or apis.get(endpoint.api).sends_bearer:
         return replace(target, endpoint=changed(endpoint, api_key=secret))
     headers = tuple(header for header in endpoint.headers if header[0] != "authorization")
     bearer = ("authorization", f"Bearer {secret}")  # RFC 6750; these formats have a key header
@@ -207,13 +209,13 @@ def local(server: LocalServer, model: str) -> Target:
     )
 
 
-def _api(provider: ProviderConfig, hosted: KnownProvider | None) -> Api:
+def _api(provider: ProviderConfig, hosted: KnownProvider | None) -> str:
     """Returns the wire format of a provider for which the file names none."""
     if provider.api is not None:
         return provider.api
     if hosted is not None and str(provider.base_url).rstrip("/") == hosted.base_url:
         return hosted.api
-    return Api.OPENAI_COMPLETIONS
+    return USUAL
 
 
 def _info(provider: str, entry: ModelConfig, fact: Fact, window: int, api: str) -> ModelInfo:

@@ -11,6 +11,7 @@ from skerry.model.errors import ModelRequestError, ModelStreamCutError
 from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply, ModelRequest, ReplyListener
 from skerry.providers.failures import stream_failure
+from skerry.providers.model_apis import bearer
 from skerry.providers.responses_request import API, request_body
 from skerry.providers.retry import Downgrades, efforts
 from skerry.providers.streaming_call import Endpoint, StreamingCall
@@ -23,8 +24,7 @@ class ResponsesProvider:
     def __init__(self, http: HttpClient, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._url = httpx2.URL(endpoint.base_url.rstrip("/") + "/responses")
-        key = {"authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
-        self._exchange = StreamingCall(http, endpoint, key)
+        self._exchange = StreamingCall(http, endpoint, bearer(endpoint))
         self._downgrades = Downgrades[str]()
 
     @property

@@ -1,17 +1,18 @@
 """Registrations of a feature of the gateway, and their sum over all features."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
 
 from skerry.config.root import Config
-from skerry.infra.features import FEATURES, Feature
+from skerry.infra.features import FEATURES, WIRE_FORMATS, Feature, WireFormat
 from skerry.policy.access import Need
-from skerry.sdk.api import PluginApi
 from skerry.sdk.registrations import Registered
+from skerry.providers.model_apis import ModelApi, ModelApis
+from skerry.sdk.api import PluginApi, sealed
 
 Later = Callable[[], Any]
 """Imports what a feature registered; called at the first use."""
@@ -150,6 +151,9 @@ class FeatureApi(PluginApi):
         """Registers what runs from the start of the gateway until it stops."""
         self._into.services.append((self._feature.name, self._later(run)))
 
+    def _is_own_api(self, name: str) -> bool:
+        return isinstance(self._feature, WireFormat) and name == self._feature.api
+
     def _later(self, path: str) -> Later:
         return cache(lambda: self._feature.load(path))
 
@@ -162,3 +166,17 @@ def registered(features: tuple[Feature, ...] = FEATURES) -> Features:
         if feature.registers:
             feature.load("plugin:register")(FeatureApi(feature, total))
     return total
+
+
+def model_apis() -> ModelApis:
+    """Returns the APIs of models that features register; each is imported at its first use."""
+    return ModelApis({name: partial(_model_api, each) for name, each in WIRE_FORMATS.items()})
+
+
+@cache
+def _model_api(feature: WireFormat) -> ModelApi:
+    """Returns the API of a feature, which registers it as a plugin does."""
+    api = FeatureApi(feature, Features())
+    feature.load("plugin:register")(api)
+    (model_api,) = sealed(api).model_apis
+    return model_api

@@ -1,6 +1,27 @@
-"""Models that a plugin offers: the port of a provider, and what goes in and out."""
+"""Models that a plugin offers: the port of a provider, what goes in and out, and its errors."""
 
-from skerry.model.message import TextBlock, ThinkingBlock, ToolCall, Usage
+from skerry.model.errors import (
+    ModelError,
+    ModelOverflowError,
+    ModelOverloadedError,
+    ModelRequestError,
+    ModelStreamCutError,
+)
+from skerry.model.message import (
+    AssistantMessage,
+    Block,
+    Content,
+    ImageBlock,
+    Message,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
+from skerry.model.thinking import ThinkingLevel
+from skerry.model.tool import ToolSpec
 from skerry.ports.model import (
     History,
     ModelCost,
@@ -12,15 +33,29 @@ from skerry.ports.model import (
 )
 
 __all__ = (
+    "AssistantMessage",
+    "Block",
+    "Content",
     "History",
+    "ImageBlock",
+    "Message",
     "ModelCost",
+    "ModelError",
     "ModelInfo",
+    "ModelOverflowError",
+    "ModelOverloadedError",
     "ModelProvider",
     "ModelReply",
     "ModelRequest",
+    "ModelRequestError",
+    "ModelStreamCutError",
     "ReplyListener",
     "TextBlock",
     "ThinkingBlock",
+    "ThinkingLevel",
     "ToolCall",
+    "ToolResultMessage",
+    "ToolSpec",
     "Usage",
+    "UserMessage",
 )

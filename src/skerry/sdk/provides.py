@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 from skerry.model.errors import PluginError
 from skerry.ports.channel import ChannelAdapter
 from skerry.ports.model import ModelInfo, ModelProvider
+from skerry.providers.model_apis import ModelApi
 from skerry.sdk.embedding import EmbeddingProvider
 from skerry.sdk.memory import SlotMemory
 from skerry.sdk.registrations import Models, Registered
@@ -62,6 +63,23 @@ class Provides:
             message = f"The provider of {', '.join(strange)} is not {self.plugin}."
             raise PluginError(message, "Name the plugin's id as the provider.")
         self._registered.models.append(Models(provider, tuple(models)))
+
+    def register_model_api(self, api: ModelApi) -> None:
+        """Calls the models of every provider in `models.providers` whose `api` is `api.name`.
+
+        That of a plugin is named `<id>.<name>`. `skerry.sdk.model_api` has what it is made with.
+
+        Raises:
+            PluginError: the name is another, or `register` has returned.
+        """
+        self._check_open()
+        if not self._is_own_api(api.name):
+            message = f"The API {api.name!r} does not begin with {self.plugin + '.'!r}."
+            raise PluginError(message, "Name it by the plugin's id, a dot and a name.")
+        self._registered.model_apis.append(api)
+
+    def _is_own_api(self, name: str) -> bool:
+        return name.startswith(f"{self.plugin}.")
 
     def register_search_provider(self, provider: SearchProvider) -> None:
         """Answers `web_search`, where `tools.web.search.provider` is `plugin`.

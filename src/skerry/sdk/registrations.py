@@ -16,6 +16,7 @@ from skerry.ports.channel import ChannelAdapter
 from skerry.ports.checks import Check
 from skerry.ports.model import ModelInfo, ModelProvider
 from skerry.ports.tool import Tool
+from skerry.providers.model_apis import ModelApi
 from skerry.sdk.cli import CliCommand
 from skerry.sdk.embedding import EmbeddingProvider
 from skerry.sdk.http import HttpRoute
@@ -91,6 +92,7 @@ class Registered(Struct):
     panels: list[Panel] = field(default_factory=list)
     channels: list[ChannelAdapter] = field(default_factory=list)
     models: list[Models] = field(default_factory=list)
+    model_apis: list[ModelApi] = field(default_factory=list)
     cli: CliCommand | None = None
     memory: SlotMemory | None = None
     """Claim of the memory's slot."""

@@ -18,9 +18,10 @@ from skerry.ports.sandbox import Sandbox
 from skerry.ports.tool import Tool
 from skerry.ports.transcription import Transcriber
 from skerry.ports.tries import Accounts, CallTarget, ModelCallEnded
+from skerry.providers.embedded_model import EmbeddedHost, EmbeddedModel, ModelParts
 from skerry.runtime.conversation import ConversationCache
 from skerry.sdk.embedding import EmbeddingProvider, Embeddings, NoEmbeddings
-from skerry.sdk.features import Features, registered
+from skerry.sdk.features import Features, model_apis, registered
 from skerry.sdk.memory import SlotMemory
 from skerry.sdk.search import SearchProvider
 from skerry.store import Store, nothing
@@ -134,6 +135,19 @@ def open_sandbox(host: SandboxHost, features: Features | None = None) -> Sandbox
         raise SandboxError("Nothing holds the slot of the sandbox, so no command can be run.")
     sandbox: Sandbox = load()(host)
     return sandbox
+
+
+def model_parts(features: Features | None = None) -> ModelParts:
+    """Returns the wire formats and the embedded model that features have."""
+    load = (features or registered()).slots.get("embedded_model")
+    if load is None:
+        return ModelParts(model_apis())
+
+    def embedded(host: EmbeddedHost) -> EmbeddedModel:
+        model: EmbeddedModel = load()(host)
+        return model
+
+    return ModelParts(model_apis(), embedded)
 
 
 def open_transcriber(

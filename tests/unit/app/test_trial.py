@@ -23,6 +23,7 @@ from skerry.model.errors import (
 )
 from skerry.ports.model import ModelSetup, ModelStatus
 from skerry.providers.catalog import Catalog
+from skerry.sdk.slots import model_parts
 from skerry.testing.model_server import Status, StubModelServer
 from tests.support.sockets import listening
 
@@ -47,7 +48,10 @@ async def test_a_trial_of_a_server_that_is_silent_ends(
 async def choose(home: Path, setup: ModelSetup) -> ModelStatus:
     environ = {"HOME": str(home), "SKERRY_STATE_DIR": str(home)}
     settings = Settings(prepare(environ), environ)
-    async with HttpClient() as http, Catalog(settings.config, http, environ) as catalog:
+    async with (
+        HttpClient() as http,
+        Catalog(settings.config, http, environ, model_parts()) as catalog,
+    ):
         settings.on_change(catalog.reconfigure)
         try:
             return await ModelChoice(settings, catalog, environ).configure_model(setup)

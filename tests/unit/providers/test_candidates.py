@@ -23,6 +23,7 @@ from skerry.providers.catalog import Catalog
 from skerry.providers.resolve import Target
 from skerry.providers.streaming_call import Endpoint
 from skerry.runtime.model_call import Failover, ModelCall
+from skerry.sdk.slots import model_parts
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate
 from skerry.testing.model_server import Cut, HttpStep, Status, StubModelServer
@@ -59,7 +60,7 @@ class Rig:
                 {"models": models, "agents": self.agents, "state_dir": self.home, "path": self.home}
             )
             self.write("main", self.names)
-            async with Catalog(self.config, http, self.environ) as self.catalog:
+            async with Catalog(self.config, http, self.environ, model_parts()) as self.catalog:
                 self.catalog.resume(Cooldowns(), self.clock)
                 yield self
 

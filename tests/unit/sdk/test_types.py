@@ -165,6 +165,7 @@ from skerry.gateway.context import GatewayContext
 from skerry.gateway.method import Method
 from skerry.gateway.server import Serves
 from skerry.ports.checks import Check
+from skerry.providers.embedded_model import EmbeddedHost, EmbeddedModel
 from skerry.sdk.features import Installation
 from skerry.sdk.importing import Importer
 from skerry.ports.tool import Tool
@@ -186,6 +187,7 @@ open_slot = (
     Callable[[MemoryHost], AbstractAsyncContextManager[MemoryHolder]]
     | Callable[[SandboxHost], Sandbox]
     | Callable[[Callable[[], Config], Mapping[str, str], Accounts], Transcriber]
+    | Callable[[EmbeddedHost], EmbeddedModel]
 )
 """
 """The type of what a feature names, by the method of `FeatureApi`."""

@@ -3,18 +3,17 @@
 from collections.abc import Mapping
 
 from skerry.features.models.models import expected, standing
-from skerry.model.errors import ClientError, ModelUnavailableError, SkerryError
+from skerry.model.errors import ClientError, SkerryError
 from skerry.ports.checks import Check, Level
 from skerry.ports.model import ModelState
-from skerry.providers.hardware import Machine
 from skerry.sdk.features import Installation
 
 
 async def answering(installation: Installation) -> list[Check]:
-    """Returns which model answers, and whether this machine can run one inside."""
+    """Returns which model answers."""
     if installation.config is None:
-        return [_embedded()]
-    return [await _model(installation.environ), _embedded()]
+        return []
+    return [await _model(installation.environ)]
 
 
 async def _model(environ: Mapping[str, str]) -> Check:
@@ -32,12 +31,3 @@ async def _model(environ: Mapping[str, str]) -> Check:
         return Check("model", Level.FAILURE, message, status.failure.remedy)
     text = " - ".join(filter(None, (status.model.ref, status.model.note or status.message)))
     return Check("model", Level.OK, text)
-
-
-def _embedded() -> Check:
-    """Says whether this machine can run a model inside; nobody who has another needs it."""
-    try:
-        Machine.here().check_runtime()
-    except ModelUnavailableError as error:
-        return Check("embedded model", Level.WARNING, str(error), error.remedy)
-    return Check("embedded model", Level.OK, "can run here")

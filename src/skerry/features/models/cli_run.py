@@ -18,9 +18,9 @@ from skerry.config.load import load
 from skerry.features.models.models import Standing, known, standing, trial, trust, use
 from skerry.model.errors import ModelError
 from skerry.ports.model import ModelInfo, ModelPick, ModelState, ModelStatus, RestingProfile
+from skerry.providers.embedded_model import EMBEDDED
 from skerry.providers.model_health import remedy_of
 from skerry.providers.names import Names
-from skerry.providers.packaged import EMBEDDED
 
 
 def run(arguments: Namespace) -> int:

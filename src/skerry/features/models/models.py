@@ -25,6 +25,7 @@ from skerry.ports.model import (
 )
 from skerry.ports.model_candidates import CallTarget
 from skerry.providers.catalog import Catalog
+from skerry.sdk.slots import model_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,5 +166,8 @@ async def trial(environ: Mapping[str, str], ref: str | None) -> Trial | ModelErr
 async def _catalog(environ: Mapping[str, str]) -> AsyncGenerator[Catalog]:
     loaded = load_good(environ)
     environ = loaded.expanded.environ
-    async with HttpClient() as http, Catalog(loaded.config, http, environ) as catalog:
+    async with (
+        HttpClient() as http,
+        Catalog(loaded.config, http, environ, model_parts()) as catalog,
+    ):
         yield catalog

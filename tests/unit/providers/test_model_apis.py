@@ -5,26 +5,26 @@ import json
 import anyio
 import pytest
 
-from skerry.config.models import Api
+from skerry.infra.features import WIRE_FORMATS
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelError, ModelNotFoundError, ModelRateLimitError
 from skerry.model.message import user
 from skerry.model.thinking import ThinkingLevel
 from skerry.ports.model import History, ModelInfo, ModelReply, ModelRequest, ReplyListener
-from skerry.providers.adapters import adapter
 from skerry.providers.streaming_call import Endpoint
+from skerry.sdk.features import model_apis
 from tests.support.served import Served, serving
 from tests.support.streams import REPLIES, recorded
 
 WHERE = {
-    Api.OPENAI_COMPLETIONS: (
+    "openai-completions": (
         "/v1",
         "POST /v1/chat/completions ",
         "authorization: Bearer sk-canary",
     ),
-    Api.OPENAI_RESPONSES: ("/v1", "POST /v1/responses ", "authorization: Bearer sk-canary"),
-    Api.ANTHROPIC_MESSAGES: ("/v1", "POST /v1/messages ", "x-api-key: sk-canary"),
-    Api.GOOGLE_GENERATIVE_AI: (
+    "openai-responses": ("/v1", "POST /v1/responses ", "authorization: Bearer sk-canary"),
+    "anthropic-messages": ("/v1", "POST /v1/messages ", "x-api-key: sk-canary"),
+    "google-generative-ai": (
         "",
         "POST /v1beta/models/m:streamGenerateContent?alt=sse ",
         "x-goog-api-key: sk-canary",
@@ -32,22 +32,22 @@ WHERE = {
 }
 
 
-async def ask(served: Served, api: Api, base: str = "") -> ModelReply:
+async def ask(served: Served, api: str, base: str = "") -> ModelReply:
     headers = (("x-team", "home"),)
     endpoint = Endpoint("P", served.url + base, "sk-canary", api=api, headers=headers)
     model = ModelInfo("p", "m", "M", reasoning=True, api=api)
     request = ModelRequest(model, "", History([user("hi", 1)]), thinking=ThinkingLevel.HIGH)
     with anyio.fail_after(60):
         async with HttpClient() as http:
-            return await adapter(http, endpoint).complete(request, ReplyListener())
+            return await model_apis().open(http, endpoint).complete(request, ReplyListener())
 
 
-@pytest.mark.parametrize("api", Api)
-async def test_a_format_is_asked_at_its_address_with_its_key(api: Api) -> None:
+@pytest.mark.parametrize("api", WIRE_FORMATS)
+async def test_a_format_is_asked_at_its_address_with_its_key(api: str) -> None:
     base, line, key = WHERE[api]
-    async with serving(recorded(f"{api.value}/text")) as served:
+    async with serving(recorded(f"{api}/text")) as served:
         reply = await ask(served, api, base)
-    assert reply == REPLIES[f"{api.value}/text"]
+    assert reply == REPLIES[f"{api}/text"]
     ((head, body),) = served.requests
     assert head.startswith(line)
     assert key in head
@@ -58,12 +58,12 @@ async def test_a_format_is_asked_at_its_address_with_its_key(api: Api) -> None:
 @pytest.mark.parametrize("base", ["/v1beta", "/v1beta/", "/v1"])
 async def test_google_s_version_is_added_only_where_it_is_missing(base: str) -> None:
     async with serving(recorded("google-generative-ai/text")) as served:
-        await ask(served, Api.GOOGLE_GENERATIVE_AI, base)
+        await ask(served, "google-generative-ai", base)
     assert served.requests[0][0].startswith(f"POST {base.rstrip('/')}/models/m:")
 
 
-@pytest.mark.parametrize("api", Api)
-async def test_a_key_is_in_no_error(api: Api) -> None:
+@pytest.mark.parametrize("api", WIRE_FORMATS)
+async def test_a_key_is_in_no_error(api: str) -> None:
     body = b'{"error":{"code":429,"message":"slow down, sk-canary","details":[]}}'
     async with serving(body, "429 Slow\r\nretry-after: 7") as served:
         with pytest.raises(ModelError) as caught:
@@ -74,9 +74,9 @@ async def test_a_key_is_in_no_error(api: Api) -> None:
     assert len(served.requests) == 1
 
 
-@pytest.mark.parametrize("api", Api)
+@pytest.mark.parametrize("api", WIRE_FORMATS)
 @pytest.mark.parametrize("in_list", [False, True])
-async def test_an_error_in_a_200_keeps_the_provider_s_words(api: Api, *, in_list: bool) -> None:
+async def test_an_error_in_a_200_keeps_the_provider_s_words(api: str, *, in_list: bool) -> None:
     body = b'{"error":{"message":"odd error in 200"}}'
     body = b"[%b]" % body if in_list else body
     async with serving(body, "200 OK\r\ncontent-type: application/json") as served:
@@ -88,4 +88,4 @@ async def test_a_200_that_is_neither_a_stream_nor_an_error_is_a_wrong_address() 
     body = b'{"error":null,"choices":[]}'
     async with serving(body, "200 OK\r\ncontent-type: application/json") as served:
         with pytest.raises(ModelNotFoundError, match="did not answer with a stream"):
-            await ask(served, Api.OPENAI_COMPLETIONS, "/v1")
+            await ask(served, "openai-completions", "/v1")

@@ -1,0 +1,1 @@
+"""Wire format `anthropic-messages` of model APIs: Claude, llama.cpp's server, others."""

@@ -1,0 +1,1 @@
+"""Wire format `google-generative-ai` of model APIs: Gemini."""

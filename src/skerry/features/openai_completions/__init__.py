@@ -1,0 +1,1 @@
+"""Wire format `openai-completions` of model APIs: OpenAI, local servers and most others."""

@@ -1,0 +1,1 @@
+"""Wire format `openai-responses` of model APIs: the newer API of OpenAI."""

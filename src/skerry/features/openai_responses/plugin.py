@@ -1,0 +1,10 @@
+"""Registers the wire format `openai-responses`, as a plugin registers one."""
+
+from skerry.providers.responses import ResponsesProvider
+from skerry.sdk.api import PluginApi
+from skerry.sdk.model_api import ModelApi
+
+
+def register(api: PluginApi) -> None:
+    """Registers what the feature consists of."""
+    api.register_model_api(ModelApi("openai-responses", ResponsesProvider))

@@ -1,0 +1,13 @@
+"""The embedded model on a machine that a test describes."""
+
+from functools import partial
+
+from skerry.features.embedded_model.model import FileModel
+from skerry.providers.embedded_model import ModelParts
+from skerry.providers.hardware import Machine
+from skerry.sdk.features import model_apis
+
+
+def parts_on(machine: Machine) -> ModelParts:
+    """Returns the parts of a catalogue whose embedded model runs on this machine."""
+    return ModelParts(model_apis(), partial(FileModel, machine=machine))
