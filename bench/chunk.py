@@ -13,10 +13,10 @@ import anyio
 import httpx2
 
 from bench.measure import driver, figure, model_server, stubbed_gateway
+from skerry.features.openai_completions.provider import CompatProvider
 from skerry.infra.http import HttpClient
 from skerry.model.message import user
 from skerry.ports.model import History, ModelInfo, ModelRequest, ReplyListener
-from skerry.providers.compat import CompatProvider
 from skerry.providers.retry import RetryingProvider
 from skerry.providers.streaming_call import Endpoint
 

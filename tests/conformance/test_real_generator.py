@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
+from skerry.features.embedded_model.packaged import packaged_file
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelOverflowError
 from skerry.model.message import user
 from skerry.ports.model import History, ModelInfo, ModelReply, ModelRequest, ReplyListener
-from skerry.providers.packaged import packaged_file
 from skerry.providers.streaming_call import Endpoint
 from skerry.sdk.features import model_apis
 
@@ -29,7 +29,7 @@ def base_url() -> Iterator[str]:
     file = packaged_file()
     assert file is not None, "make test-all installs it"
     settings = {"file": str(file), "api_key": KEY, "context_window": 1024, "threads": 1}
-    command = [sys.executable, "-m", "skerry.providers.embedded_child"]
+    command = [sys.executable, "-m", "skerry.features.embedded_model.child"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:

@@ -2,7 +2,7 @@
 
 The gateway is the process with a state to lose. It has two roles, for each of which every named
 fault point is tried: it works, or it takes up what another left. The child with the built-in model
-keeps nothing; its kills are in tests/unit/providers/test_embedded.py.
+keeps nothing; its kills are in tests/unit/features/embedded_model/test_provider.py.
 """
 
 import os

@@ -20,10 +20,10 @@ from msgspec.structs import replace
 from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.config.context import Compaction, MemoryFlush
 from skerry.features.files.read import Read
+from skerry.features.openai_completions.request import request_body
 from skerry.model.message import ToolCall, ToolResultMessage, UserMessage
 from skerry.model.run import StopReason
 from skerry.ports.model import ModelRequest
-from skerry.providers.compat_request import request_body
 from skerry.sessions.summary import SYSTEM
 from skerry.store import compactions, sessions
 from skerry.testing.model import MODEL, ScriptedModel, Step

@@ -12,7 +12,7 @@ STEPS = (
     "skerry/runtime/dispatcher.py",
     "skerry/runtime/run.py",
     "skerry/runtime/loop.py",
-    "skerry/providers/compat.py",
+    "skerry/features/openai_completions/provider.py",
     "skerry/runtime/finalize.py",
 )
 

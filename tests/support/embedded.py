@@ -2,9 +2,9 @@
 
 from functools import partial
 
+from skerry.features.embedded_model.hardware import Machine
 from skerry.features.embedded_model.model import FileModel
 from skerry.providers.embedded_model import ModelParts
-from skerry.providers.hardware import Machine
 from skerry.sdk.features import model_apis
 
 

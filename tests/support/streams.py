@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Final
 
+from skerry.features.anthropic_messages.provider import AnthropicBuilder
+from skerry.features.google_generative_ai.provider import GoogleBuilder
+from skerry.features.openai_completions.provider import CompatBuilder
+from skerry.features.openai_responses.provider import ResponsesBuilder
 from skerry.model.errors import ModelError
 from skerry.model.message import TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply
-from skerry.providers.anthropic import AnthropicBuilder
-from skerry.providers.compat import CompatBuilder
-from skerry.providers.google import GoogleBuilder
-from skerry.providers.responses import ResponsesBuilder
 from skerry.providers.streaming_call import EventSplitter, ReplyBuilder
 
 STREAMS: Final = Path(__file__).parents[1] / "data" / "streams"

@@ -11,13 +11,13 @@ import pytest
 from msgspec.structs import replace
 
 from skerry.config.root import Config
+from skerry.features.embedded_model.hardware import Machine
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelConnectionError, ModelUnavailableError
 from skerry.model.message import user
 from skerry.ports.model import History, ModelRequest, ModelState, ReplyListener
 from skerry.providers.builtin_providers import LocalServer
 from skerry.providers.catalog import Catalog
-from skerry.providers.hardware import Machine
 from skerry.providers.pins import Pins
 from skerry.testing.model_server import StubModelServer
 from tests.support.embedded import parts_on

@@ -8,11 +8,11 @@ from typing import Any
 import anyio
 import pytest
 
+from skerry.features.openai_completions.provider import CompatProvider
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelConnectionError, ModelError, ModelNotFoundError
 from skerry.model.message import user
 from skerry.ports.model import History, ModelInfo, ModelRequest, ReplyListener
-from skerry.providers.compat import CompatProvider
 from skerry.providers.streaming_call import Endpoint
 from skerry.providers.text_filters import SecretFilter
 from skerry.testing.model_server import Raw, Status, StubModelServer

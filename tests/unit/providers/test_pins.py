@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from skerry.config.root import Config
+from skerry.features.embedded_model.hardware import Machine
 from skerry.infra.http import HttpClient
 from skerry.infra.listening import listeners
 from skerry.model.errors import ModelConnectionError, ModelError, ModelUnavailableError
@@ -20,7 +21,6 @@ from skerry.ports.model import History, ModelProvider, ModelRequest, ModelState,
 from skerry.ports.model_candidates import CallTarget
 from skerry.providers.builtin_providers import LocalServer
 from skerry.providers.catalog import Catalog
-from skerry.providers.hardware import Machine
 from skerry.providers.pins import FILE, Pins
 from skerry.testing.model_server import StubModelServer
 from tests.support.embedded import parts_on

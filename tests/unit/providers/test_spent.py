@@ -3,6 +3,7 @@
 import anyio
 import pytest
 
+from skerry.features.anthropic_messages.provider import AnthropicProvider
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelStreamCutError
 from skerry.model.message import Usage, user
@@ -15,7 +16,6 @@ from skerry.ports.model import (
     ReplyListener,
 )
 from skerry.ports.model_candidates import CallTarget, ModelCallEnded
-from skerry.providers.anthropic import AnthropicProvider
 from skerry.providers.retry import RetryingProvider
 from skerry.providers.streaming_call import Endpoint
 from skerry.runtime.model_call import Failover, ModelCall

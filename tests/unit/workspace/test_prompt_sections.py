@@ -12,7 +12,11 @@ import pytest
 from msgspec.structs import replace
 
 from skerry.config.agents import AgentDefaults, AgentsConfig
+from skerry.features.anthropic_messages import request as anthropic_request
 from skerry.features.files.read import Read
+from skerry.features.google_generative_ai import request as google_request
+from skerry.features.openai_completions import request as compat_request
+from skerry.features.openai_responses import request as responses_request
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import BootstrapChange, BootstrapDraft, BootstrapFile
 from skerry.hooks.runner import Handler
@@ -22,12 +26,6 @@ from skerry.model.message import CHARS_PER_TOKEN, ToolCall
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest
 from skerry.ports.model import ModelInfo, ModelRequest
-from skerry.providers import (
-    anthropic_request,
-    compat_request,
-    google_request,
-    responses_request,
-)
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import ScriptedModel, Step, echo
 from skerry.workspace.prompt_files import BOOTSTRAP, FileText, ShownFile

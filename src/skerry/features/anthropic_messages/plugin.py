@@ -1,6 +1,6 @@
 """Registers the wire format `anthropic-messages`, as a plugin registers one."""
 
-from skerry.providers.anthropic import AnthropicProvider, headers, models_url
+from skerry.features.anthropic_messages.provider import AnthropicProvider, headers, models_url
 from skerry.sdk.api import PluginApi
 from skerry.sdk.model_api import ModelApi
 

@@ -1,8 +1,8 @@
 """Check of `skerry doctor` of the embedded model."""
 
+from skerry.features.embedded_model.hardware import Machine
 from skerry.model.errors import ModelUnavailableError
 from skerry.ports.checks import Check, Level
-from skerry.providers.hardware import Machine
 from skerry.sdk.features import Installation
 
 

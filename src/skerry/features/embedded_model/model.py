@@ -1,12 +1,12 @@
 """The model file that the configuration names, or the packaged one."""
 
 from skerry.config.models import EmbeddedConfig
+from skerry.features.embedded_model.hardware import Machine
+from skerry.features.embedded_model.packaged import embedded_info
+from skerry.features.embedded_model.provider import EmbeddedProvider, EmbeddedSettings
 from skerry.model.errors import ModelUnavailableError
 from skerry.ports.model import ModelInfo, ModelProvider
-from skerry.providers.embedded import EmbeddedProvider, EmbeddedSettings
 from skerry.providers.embedded_model import REMEDY, UNUSABLE, EmbeddedHost
-from skerry.providers.hardware import Machine
-from skerry.providers.packaged import embedded_info
 from skerry.providers.retry import RetryingProvider
 
 

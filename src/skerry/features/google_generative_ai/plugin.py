@@ -1,6 +1,6 @@
 """Registers the wire format `google-generative-ai`, as a plugin registers one."""
 
-from skerry.providers.google import GoogleProvider, headers, models_url
+from skerry.features.google_generative_ai.provider import GoogleProvider, headers, models_url
 from skerry.sdk.api import PluginApi
 from skerry.sdk.model_api import ModelApi
 

@@ -1,6 +1,6 @@
 """Registers the wire format `openai-completions`, as a plugin registers one."""
 
-from skerry.providers.compat import CompatProvider
+from skerry.features.openai_completions.provider import CompatProvider
 from skerry.sdk.api import PluginApi
 from skerry.sdk.model_api import ModelApi
 

@@ -1,6 +1,6 @@
 """Registers the wire format `openai-responses`, as a plugin registers one."""
 
-from skerry.providers.responses import ResponsesProvider
+from skerry.features.openai_responses.provider import ResponsesProvider
 from skerry.sdk.api import PluginApi
 from skerry.sdk.model_api import ModelApi
 

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.config.context import Compaction, ContextPruning
+from skerry.features.anthropic_messages.provider import AnthropicProvider
 from skerry.infra.http import HttpClient
 from skerry.model import message
 from skerry.model.message import AssistantMessage, TextBlock, ToolCall, ToolResultMessage, Usage
 from skerry.ports.model import History
-from skerry.providers.anthropic import AnthropicProvider
 from skerry.providers.streaming_call import Endpoint
 from skerry.sessions.window import MessageOverlay, budget, fit, prune, shorten
 from skerry.testing.clock import FakeClock

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from skerry.features.openai_completions.provider import CompatBuilder
 from skerry.model.errors import (
     ModelError,
     ModelOverloadedError,
@@ -14,7 +15,6 @@ from skerry.model.errors import (
 )
 from skerry.model.message import TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply
-from skerry.providers.compat import CompatBuilder
 from skerry.providers.wire_format import RAW_ARGUMENTS, EventText, parse_arguments
 
 

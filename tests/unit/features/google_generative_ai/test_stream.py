@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from skerry.features.google_generative_ai.provider import GoogleBuilder
 from skerry.model.errors import (
     ModelError,
     ModelOverloadedError,
@@ -14,7 +15,6 @@ from skerry.model.errors import (
 )
 from skerry.model.message import TextBlock, ThinkingBlock, Usage
 from skerry.ports.model import ModelReply
-from skerry.providers.google import GoogleBuilder
 from skerry.providers.wire_format import TEXT_LIMIT
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from skerry.features.anthropic_messages.request import API, request_body, thinking_options
 from skerry.model.message import (
     AssistantMessage,
     Block,
@@ -23,7 +24,6 @@ from skerry.model.message import (
 from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelRequest
-from skerry.providers.anthropic_request import API, request_body, thinking_options
 
 MODEL = ModelInfo("p", "claude-sonnet-4-5", "M", max_tokens=40_000, reasoning=True)
 NEWER = replace(MODEL, id="claude-opus-5")

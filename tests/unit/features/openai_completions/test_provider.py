@@ -10,6 +10,7 @@ import anyio.abc
 import pytest
 from msgspec.structs import replace
 
+from skerry.features.openai_completions.provider import CompatProvider
 from skerry.infra.http import HttpClient
 from skerry.model.errors import (
     ModelAuthError,
@@ -27,7 +28,6 @@ from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelReply, ModelRequest, ReplyListener
 from skerry.providers import streaming_call
-from skerry.providers.compat import CompatProvider
 from skerry.providers.streaming_call import Endpoint
 from skerry.testing.model import Gate
 from skerry.testing.model_server import Cut, HttpStep, Raw, Status, StubModelServer

@@ -11,14 +11,14 @@ from pathlib import Path
 import anyio
 import pytest
 
+from skerry.features.embedded_model.hardware import Machine
+from skerry.features.embedded_model.packaged import embedded_info, packaged_file
+from skerry.features.embedded_model.provider import EmbeddedProvider, EmbeddedSettings
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelConnectionError, ModelOverflowError, ModelUnavailableError
 from skerry.model.message import user
 from skerry.ports.model import History, ModelReply, ModelRequest, ReplyListener
-from skerry.providers.embedded import EmbeddedProvider, EmbeddedSettings
 from skerry.providers.embedded_model import EmbeddedHost
-from skerry.providers.hardware import Machine
-from skerry.providers.packaged import embedded_info, packaged_file
 from skerry.sdk.features import model_apis
 
 PATIENCE = 100
@@ -211,10 +211,10 @@ def test_it_dies_with_a_gateway_that_is_killed(tmp_path: Path) -> None:
     program.write_text(
         "import os, time, anyio\n"
         "from skerry.infra.http import HttpClient\n"
-        "from skerry.providers.embedded import EmbeddedProvider, EmbeddedSettings\n"
-        "from skerry.providers.hardware import Machine\n"
+        "from skerry.features.embedded_model.provider import EmbeddedProvider, EmbeddedSettings\n"
+        "from skerry.features.embedded_model.hardware import Machine\n"
         "from skerry.providers.embedded_model import EmbeddedHost\n"
-        "from skerry.providers.packaged import packaged_file\n"
+        "from skerry.features.embedded_model.packaged import packaged_file\n"
         "from skerry.sdk.features import model_apis\n"
         "async def main():\n"
         "    async with HttpClient() as http:\n"

@@ -8,17 +8,17 @@ from urllib.parse import quote
 import httpx2
 import msgspec
 
-from skerry.infra.http import HttpClient
-from skerry.model.errors import ModelOverloadedError, ModelRequestError, ModelStreamCutError
-from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
-from skerry.ports.model import ModelReply, ModelRequest, ReplyListener
-from skerry.providers.failures import stream_failure
-from skerry.providers.google_request import (
+from skerry.features.google_generative_ai.request import (
     API,
     Thinking,
     request_body,
     thinking_forms,
 )
+from skerry.infra.http import HttpClient
+from skerry.model.errors import ModelOverloadedError, ModelRequestError, ModelStreamCutError
+from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
+from skerry.ports.model import ModelReply, ModelRequest, ReplyListener
+from skerry.providers.failures import stream_failure
 from skerry.providers.retry import Downgrades
 from skerry.providers.streaming_call import Endpoint, StreamingCall
 from skerry.providers.wire_format import AnswerLimit, EventText, count, decoded

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from skerry.features.openai_responses.request import API, request_body
 from skerry.model.message import (
     AssistantMessage,
     Content,
@@ -20,7 +21,6 @@ from skerry.model.message import (
 from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelRequest
-from skerry.providers.responses_request import API, request_body
 from skerry.providers.retry import efforts
 
 MODEL = ModelInfo(

@@ -6,11 +6,11 @@ from typing import Any, Final
 import httpx2
 import msgspec
 
+from skerry.features.anthropic_messages.request import API, Options, request_body, thinking_options
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelOverflowError, ModelRequestError, ModelStreamCutError
 from skerry.model.message import AssistantMessage, Block, TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import ModelInfo, ModelReply, ModelRequest, ReplyListener
-from skerry.providers.anthropic_request import API, Options, request_body, thinking_options
 from skerry.providers.failures import stream_failure
 from skerry.providers.retry import Downgrades
 from skerry.providers.streaming_call import Endpoint, StreamingCall

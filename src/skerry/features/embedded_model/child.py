@@ -1,7 +1,7 @@
 """The process of the embedded model: llama.cpp's own server, for one gateway only.
 
 Reads one JSON line from its input, prints one with its address when the model is loaded, and ends
-when its input ends. `skerry.providers.embedded` starts it.
+when its input ends. `skerry.features.embedded_model.provider` starts it.
 """
 
 import json

@@ -6,11 +6,11 @@ import httpx2
 import msgspec
 from msgspec import Struct
 
+from skerry.features.openai_completions.request import API, request_body
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelOverloadedError, ModelRequestError, ModelStreamCutError
 from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply, ModelRequest, ReplyListener
-from skerry.providers.compat_request import API, request_body
 from skerry.providers.failures import stream_failure
 from skerry.providers.model_apis import bearer
 from skerry.providers.retry import Downgrades, efforts

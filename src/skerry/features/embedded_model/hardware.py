@@ -8,8 +8,8 @@ from typing import Final, Self
 
 from msgspec import Struct
 
+from skerry.features.embedded_model.packaged import packaged_file
 from skerry.model.errors import ModelUnavailableError
-from skerry.providers.packaged import packaged_file
 
 _PROCESSORS: Final = {"x86_64", "amd64", "aarch64", "arm64"}
 _OVERHEAD: Final = 300 * 1024 * 1024

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from skerry.features.google_generative_ai.request import API, request_body, thinking_forms
 from skerry.model.message import (
     AssistantMessage,
     ImageBlock,
@@ -19,7 +20,6 @@ from skerry.model.message import (
 from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelRequest
-from skerry.providers.google_request import API, request_body, thinking_forms
 from skerry.providers.wire_format import OWN_ID
 
 MODEL = ModelInfo(

@@ -10,12 +10,12 @@ import anyio
 import anyio.abc
 from msgspec import Struct
 
+from skerry.features.embedded_model.hardware import Machine
 from skerry.infra.process import Child, Program, allowed, child, module
 from skerry.infra.supervise import Idle, beside
 from skerry.model.errors import ModelUnavailableError
 from skerry.ports.model import ModelProvider, ModelReply, ModelRequest, ReplyListener
 from skerry.providers.embedded_model import EmbeddedHost
-from skerry.providers.hardware import Machine
 from skerry.providers.model_apis import USUAL
 from skerry.providers.streaming_call import Endpoint
 
@@ -67,7 +67,7 @@ class EmbeddedProvider:
         self, host: EmbeddedHost, machine: Machine, *, idle_seconds: float = _IDLE_SECONDS
     ) -> None:
         self._host = host
-        program = module("skerry.providers.embedded_child")
+        program = module("skerry.features.embedded_model.child")
         self._program = Program(program, allowed(host.environ))
         self._machine = machine
         self._idle_seconds = idle_seconds

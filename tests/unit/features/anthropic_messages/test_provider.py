@@ -8,6 +8,7 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
+from skerry.features.anthropic_messages.provider import AnthropicProvider
 from skerry.infra.http import HttpClient
 from skerry.model.errors import (
     ModelAuthError,
@@ -21,7 +22,6 @@ from skerry.model.errors import (
 from skerry.model.message import TextBlock, ThinkingBlock, ToolCall, Usage, user
 from skerry.model.thinking import ThinkingLevel
 from skerry.ports.model import History, ModelInfo, ModelRequest, ReplyListener
-from skerry.providers.anthropic import AnthropicProvider
 from skerry.providers.streaming_call import Endpoint
 from skerry.testing.model_server import Cut, HttpStep, Raw, Status, StubModelServer
 

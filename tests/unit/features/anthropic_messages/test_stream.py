@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from skerry.features.anthropic_messages.provider import AnthropicBuilder
 from skerry.model.errors import (
     ModelAuthError,
     ModelError,
@@ -16,7 +17,6 @@ from skerry.model.errors import (
 )
 from skerry.model.message import TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply
-from skerry.providers.anthropic import AnthropicBuilder
 from skerry.providers.wire_format import EventText
 
 STOP = {"type": "message_stop"}

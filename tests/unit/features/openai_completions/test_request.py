@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from skerry.features.openai_completions.request import API, ChatForm, request_body
 from skerry.model.message import (
     AssistantMessage,
     Block,
@@ -22,7 +23,6 @@ from skerry.model.message import (
 from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelRequest
-from skerry.providers.compat_request import API, ChatForm, request_body
 from skerry.providers.retry import efforts
 
 MODEL = ModelInfo("p", "m-1", "M", max_tokens=99)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from skerry.features.embedded_model.hardware import Machine, needed_bytes
 from skerry.model.errors import ModelUnavailableError
-from skerry.providers.hardware import Machine, needed_bytes
 
 GOOD = Machine(
     "x86_64", frozenset({"avx2"}), has_runtime=True, packaged=None, free_bytes=lambda: 1 << 40

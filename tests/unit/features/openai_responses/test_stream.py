@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from skerry.features.openai_responses.provider import ResponsesBuilder
 from skerry.model.errors import (
     ModelError,
     ModelOverflowError,
@@ -15,7 +16,6 @@ from skerry.model.errors import (
 )
 from skerry.model.message import TextBlock, ThinkingBlock, ToolCall
 from skerry.ports.model import ModelReply
-from skerry.providers.responses import ResponsesBuilder
 from skerry.providers.wire_format import RAW_ARGUMENTS, TEXT_LIMIT, EventText
 
 

@@ -6,6 +6,7 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
+from skerry.features.google_generative_ai.schema import gemini_schema
 from skerry.model.message import (
     AssistantMessage,
     Block,
@@ -21,7 +22,6 @@ from skerry.model.message import (
 from skerry.model.thinking import ThinkingLevel
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import ModelInfo, ModelRequest
-from skerry.providers.google_schema import gemini_schema
 from skerry.providers.retry import levels
 from skerry.providers.wire_format import NO_IMAGE, OWN_ID, Turns, is_own
 

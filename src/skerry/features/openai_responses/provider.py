@@ -6,13 +6,13 @@ from typing import Any, Final
 import httpx2
 import msgspec
 
+from skerry.features.openai_responses.request import API, request_body
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ModelRequestError, ModelStreamCutError
 from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply, ModelRequest, ReplyListener
 from skerry.providers.failures import stream_failure
 from skerry.providers.model_apis import bearer
-from skerry.providers.responses_request import API, request_body
 from skerry.providers.retry import Downgrades, efforts
 from skerry.providers.streaming_call import Endpoint, StreamingCall
 from skerry.providers.wire_format import AnswerLimit, EventText, count, decoded, parse_arguments
