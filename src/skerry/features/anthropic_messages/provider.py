@@ -3,18 +3,37 @@
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import httpx2
 import msgspec
 
 from skerry.features.anthropic_messages.request import API, Options, request_body, thinking_options
-from skerry.infra.http import HttpClient
-from skerry.model.errors import ModelOverflowError, ModelRequestError, ModelStreamCutError
-from skerry.model.message import AssistantMessage, Block, TextBlock, ThinkingBlock, ToolCall, Usage
-from skerry.ports.model import ModelInfo, ModelReply, ModelRequest, ReplyListener
-from skerry.providers.failures import stream_failure
-from skerry.providers.retry import Downgrades
-from skerry.providers.streaming_call import Endpoint, StreamingCall
-from skerry.providers.wire_format import AnswerLimit, EventText, count, decoded, parse_arguments
+from skerry.sdk.model_api import (
+    URL,
+    AnswerLimit,
+    Downgrades,
+    Endpoint,
+    EventText,
+    HttpClient,
+    StreamingCall,
+    count,
+    decoded,
+    parse_arguments,
+    stream_failure,
+)
+from skerry.sdk.models import (
+    AssistantMessage,
+    Block,
+    ModelInfo,
+    ModelOverflowError,
+    ModelReply,
+    ModelRequest,
+    ModelRequestError,
+    ModelStreamCutError,
+    ReplyListener,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    Usage,
+)
 
 _VERSION: Final = "2023-06-01"
 _MOST_PAUSES: Final = 7
@@ -42,7 +61,7 @@ class AnthropicProvider:
 
     def __init__(self, http: HttpClient, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._url = httpx2.URL(f"{_versioned(endpoint.base_url)}/messages")
+        self._url = URL(f"{_versioned(endpoint.base_url)}/messages")
         self._exchange = StreamingCall(http, endpoint, headers(endpoint))
         self._downgrades = Downgrades[Options]()
 

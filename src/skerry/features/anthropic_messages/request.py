@@ -6,22 +6,23 @@ from typing import Any, Final
 
 import msgspec
 
-from skerry.model.message import (
+from skerry.sdk.model_api import NO_IMAGE, Turns, is_own, levels
+from skerry.sdk.models import (
     AssistantMessage,
     Block,
     Content,
+    History,
     ImageBlock,
     Message,
+    ModelInfo,
+    ModelRequest,
     TextBlock,
     ThinkingBlock,
+    ThinkingLevel,
     ToolCall,
     ToolResultMessage,
     UserMessage,
 )
-from skerry.model.thinking import ThinkingLevel
-from skerry.ports.model import History, ModelInfo, ModelRequest
-from skerry.providers.retry import levels
-from skerry.providers.wire_format import NO_IMAGE, Turns, is_own
 
 API = "anthropic-messages"
 

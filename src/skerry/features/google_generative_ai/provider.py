@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote
 
-import httpx2
 import msgspec
 
 from skerry.features.google_generative_ai.request import (
@@ -14,14 +13,31 @@ from skerry.features.google_generative_ai.request import (
     request_body,
     thinking_forms,
 )
-from skerry.infra.http import HttpClient
-from skerry.model.errors import ModelOverloadedError, ModelRequestError, ModelStreamCutError
-from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
-from skerry.ports.model import ModelReply, ModelRequest, ReplyListener
-from skerry.providers.failures import stream_failure
-from skerry.providers.retry import Downgrades
-from skerry.providers.streaming_call import Endpoint, StreamingCall
-from skerry.providers.wire_format import AnswerLimit, EventText, count, decoded
+from skerry.sdk.model_api import (
+    URL,
+    AnswerLimit,
+    Downgrades,
+    Endpoint,
+    EventText,
+    HttpClient,
+    StreamingCall,
+    count,
+    decoded,
+    stream_failure,
+)
+from skerry.sdk.models import (
+    Block,
+    ModelOverloadedError,
+    ModelReply,
+    ModelRequest,
+    ModelRequestError,
+    ModelStreamCutError,
+    ReplyListener,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    Usage,
+)
 
 _VERSION: Final = re.compile(r"/v\d[a-z0-9]*$")
 _DEFAULT_VERSION: Final = "/v1beta"  # v1 lacks much of what is asked for, and many servers lack v1
@@ -61,7 +77,7 @@ class GoogleProvider:
         """Returns the response; see `ports.model.ModelProvider`."""
         model = request.model.id
         name = model if "/" in model else f"models/{model}"
-        url = httpx2.URL(f"{self._base}/{quote(name)}:streamGenerateContent?alt=sse")
+        url = URL(f"{self._base}/{quote(name)}:streamGenerateContent?alt=sse")
 
         async def ask(thinking: Thinking, hear: ReplyListener) -> ModelReply:
             limits = self._endpoint.output_limit is not None

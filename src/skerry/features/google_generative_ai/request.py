@@ -7,23 +7,23 @@ from typing import Any, Final, assert_never
 import msgspec
 
 from skerry.features.google_generative_ai.schema import gemini_schema
-from skerry.model.message import (
+from skerry.sdk.model_api import NO_IMAGE, OWN_ID, Turns, is_own, levels
+from skerry.sdk.models import (
     AssistantMessage,
     Block,
     Content,
     ImageBlock,
     Message,
+    ModelInfo,
+    ModelRequest,
     TextBlock,
     ThinkingBlock,
+    ThinkingLevel,
     ToolCall,
     ToolResultMessage,
+    ToolSpec,
     UserMessage,
 )
-from skerry.model.thinking import ThinkingLevel
-from skerry.model.tool import ToolSpec
-from skerry.ports.model import ModelInfo, ModelRequest
-from skerry.providers.retry import levels
-from skerry.providers.wire_format import NO_IMAGE, OWN_ID, Turns, is_own
 
 API: Final = "google-generative-ai"
 

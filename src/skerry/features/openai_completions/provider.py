@@ -2,20 +2,38 @@
 
 from typing import Any
 
-import httpx2
 import msgspec
 from msgspec import Struct
 
 from skerry.features.openai_completions.request import API, request_body
-from skerry.infra.http import HttpClient
-from skerry.model.errors import ModelOverloadedError, ModelRequestError, ModelStreamCutError
-from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
-from skerry.ports.model import ModelReply, ModelRequest, ReplyListener
-from skerry.providers.failures import stream_failure
-from skerry.providers.model_apis import bearer
-from skerry.providers.retry import Downgrades, efforts
-from skerry.providers.streaming_call import Endpoint, StreamingCall
-from skerry.providers.wire_format import AnswerLimit, EventText, count, decoded, parse_arguments
+from skerry.sdk.model_api import (
+    URL,
+    AnswerLimit,
+    Downgrades,
+    Endpoint,
+    EventText,
+    HttpClient,
+    StreamingCall,
+    bearer,
+    count,
+    decoded,
+    efforts,
+    parse_arguments,
+    stream_failure,
+)
+from skerry.sdk.models import (
+    Block,
+    ModelOverloadedError,
+    ModelReply,
+    ModelRequest,
+    ModelRequestError,
+    ModelStreamCutError,
+    ReplyListener,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    Usage,
+)
 
 
 class CompatProvider:
@@ -23,7 +41,7 @@ class CompatProvider:
 
     def __init__(self, http: HttpClient, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._url = httpx2.URL(endpoint.base_url.rstrip("/") + "/chat/completions")
+        self._url = URL(endpoint.base_url.rstrip("/") + "/chat/completions")
         self._exchange = StreamingCall(http, endpoint, bearer(endpoint))
         self._downgrades = Downgrades[str]()
 

@@ -5,20 +5,21 @@ from typing import Any, Final
 
 import msgspec
 
-from skerry.model.message import (
+from skerry.sdk.model_api import NO_IMAGE, JoinedItems, is_own
+from skerry.sdk.models import (
     AssistantMessage,
     Content,
     ImageBlock,
     Message,
+    ModelInfo,
+    ModelRequest,
     TextBlock,
     ThinkingBlock,
     ToolCall,
     ToolResultMessage,
+    ToolSpec,
     UserMessage,
 )
-from skerry.model.tool import ToolSpec
-from skerry.ports.model import ModelInfo, ModelRequest
-from skerry.providers.wire_format import NO_IMAGE, JoinedItems, is_own
 
 API = "openai-completions"
 

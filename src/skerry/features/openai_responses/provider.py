@@ -3,19 +3,36 @@
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import httpx2
 import msgspec
 
 from skerry.features.openai_responses.request import API, request_body
-from skerry.infra.http import HttpClient
-from skerry.model.errors import ModelRequestError, ModelStreamCutError
-from skerry.model.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
-from skerry.ports.model import ModelReply, ModelRequest, ReplyListener
-from skerry.providers.failures import stream_failure
-from skerry.providers.model_apis import bearer
-from skerry.providers.retry import Downgrades, efforts
-from skerry.providers.streaming_call import Endpoint, StreamingCall
-from skerry.providers.wire_format import AnswerLimit, EventText, count, decoded, parse_arguments
+from skerry.sdk.model_api import (
+    URL,
+    AnswerLimit,
+    Downgrades,
+    Endpoint,
+    EventText,
+    HttpClient,
+    StreamingCall,
+    bearer,
+    count,
+    decoded,
+    efforts,
+    parse_arguments,
+    stream_failure,
+)
+from skerry.sdk.models import (
+    Block,
+    ModelReply,
+    ModelRequest,
+    ModelRequestError,
+    ModelStreamCutError,
+    ReplyListener,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    Usage,
+)
 
 
 class ResponsesProvider:
@@ -23,7 +40,7 @@ class ResponsesProvider:
 
     def __init__(self, http: HttpClient, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._url = httpx2.URL(endpoint.base_url.rstrip("/") + "/responses")
+        self._url = URL(endpoint.base_url.rstrip("/") + "/responses")
         self._exchange = StreamingCall(http, endpoint, bearer(endpoint))
         self._downgrades = Downgrades[str]()
 
