@@ -10,9 +10,9 @@ from msgspec import Struct, field
 from skerry.config.root import Config
 from skerry.infra.features import FEATURES, WIRE_FORMATS, Feature, WireFormat
 from skerry.policy.access import Need
-from skerry.sdk.registrations import Registered
 from skerry.providers.model_apis import ModelApi, ModelApis
 from skerry.sdk.api import PluginApi, sealed
+from skerry.sdk.registrations import Registered
 
 Later = Callable[[], Any]
 """Imports what a feature registered; called at the first use."""

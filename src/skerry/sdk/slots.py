@@ -17,7 +17,6 @@ from skerry.ports.model_candidates import CallTarget, ModelCallEnded
 from skerry.ports.sandbox import Sandbox
 from skerry.ports.tool import Tool
 from skerry.ports.transcription import Transcriber
-from skerry.ports.tries import Accounts, CallTarget, ModelCallEnded
 from skerry.providers.embedded_model import EmbeddedHost, EmbeddedModel, ModelParts
 from skerry.runtime.conversation import ConversationCache
 from skerry.sdk.embedding import EmbeddingProvider, Embeddings, NoEmbeddings
