@@ -37,7 +37,7 @@ from skerry.model.message import (
 from skerry.ports.model import History, ModelRequest
 from skerry.ports.model_candidates import CallTarget
 from skerry.runtime.compaction.summarizer import Summarizer
-from skerry.runtime.conversation import Conversation, ConversationCache, fenced
+from skerry.runtime.conversation import CachedConversation, ConversationCache, fenced
 from skerry.sessions import cutting
 from skerry.sessions.cutting import batches, cut, spoken
 from skerry.sessions.summary import chunks, extracted
@@ -209,7 +209,7 @@ class Compactions(RuleBasedStateMachine):
     def what_is_read_is_the_summary_and_the_end_and_nothing_is_lost(self) -> None:
         if not hasattr(self, "store"):
             return
-        conversation = Conversation(History(), 0)
+        conversation = CachedConversation(History(), 0)
         load = ConversationCache(self.store).load
         self._portal.call(load, conversation, self.id, self.tail + 1)
         state, _ = self._portal.call(self.store.read, self._entries)

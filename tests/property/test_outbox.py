@@ -91,7 +91,7 @@ class Hasty(Sender):
     """Lets the parts behind one that failed go first."""
 
     def _wait_seconds(self, one: WaitingPart) -> float:
-        self._held.clear()
+        self._retry_at.clear()
         return super()._wait_seconds(one)
 
 
@@ -134,7 +134,7 @@ class Machine:
     async def later(self) -> None:
         """Lets every pause be over, as time does."""
         now = anyio.current_time()
-        self.sender._held = dict.fromkeys(self.sender._held, now)
+        self.sender._retry_at = dict.fromkeys(self.sender._retry_at, now)
         await self.flush()
 
     async def flush(self) -> None:

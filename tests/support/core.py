@@ -36,7 +36,7 @@ from skerry.ports.model import ModelProvider
 from skerry.ports.tool import Tool
 from skerry.runtime.channel_gate import ChannelGate
 from skerry.runtime.conversation import ConversationCache
-from skerry.runtime.delivery import Delivery
+from skerry.runtime.delivery import Senders
 from skerry.runtime.dispatcher import Dispatch
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.toolbox import Toolbox
@@ -110,7 +110,7 @@ def request(
     )
 
 
-class _Delivery(Delivery, frozen=True):
+class _Delivery(Senders, frozen=True):
     """Senders of no platform: notes what would be sent."""
 
     woken: list[ReplyTo]

@@ -55,7 +55,7 @@ from skerry.providers.catalog import Catalog
 from skerry.runtime.approvals import ApprovalDesk
 from skerry.runtime.channel_gate import NO_RULES, ChannelGate
 from skerry.runtime.conversation import ConversationCache
-from skerry.runtime.delivery import Delivery, receive
+from skerry.runtime.delivery import Senders, receive
 from skerry.runtime.dispatcher import Dispatch
 from skerry.runtime.internal_runs import InternalRuns
 from skerry.runtime.late_calls import LateCalls
@@ -166,7 +166,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
                     context, environ, delivery, services, host.claims.searches, live.prompts.skills
                 ),
             )
-            delivery = Delivery({})
+            delivery = Senders({})
             sender = partial(
                 open_sender,
                 *(settings, store, clock, outside.reach, outside.hooks, delivery.wake, redact),
@@ -337,7 +337,7 @@ async def _models(
 
 @asynccontextmanager
 async def _working(
-    settings: Settings, dispatch: Dispatch, mirror: Mirror, delivery: Delivery, outside: Outside
+    settings: Settings, dispatch: Dispatch, mirror: Mirror, delivery: Senders, outside: Outside
 ) -> AsyncGenerator[None]:
     """Takes up what was left open, then receives, run and delivers for the block."""
     runtime, store = dispatch.runtime, dispatch.runtime.store
@@ -391,7 +391,7 @@ async def _running(*services: Service) -> AsyncGenerator[None]:
         tasks.cancel_scope.cancel()
 
 
-async def _flush(store: Store, mirror: Mirror, delivery: Delivery) -> None:
+async def _flush(store: Store, mirror: Mirror, delivery: Senders) -> None:
     """Sends and mirror what the last runs left; what is not done in time the next start does."""
     with anyio.move_on_after(FLUSH_SECONDS, shield=True):
         await delivery.flush()

@@ -34,7 +34,7 @@ from skerry.ports.channel import (
     account_state,
     capabilities,
 )
-from skerry.runtime.delivery import Delivery, Sender, receive
+from skerry.runtime.delivery import Sender, Senders, receive
 from skerry.store import Store, channel_state
 
 logger = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class LiveChannels:
     def __init__(
         self,
         config: Callable[[], Config],
-        delivery: Delivery,
+        delivery: Senders,
         sender: Callable[[ChannelAdapter], Sender],
         inbox: Inbox,
         hosts: "AccountHosts",
@@ -313,7 +313,7 @@ class StoreCursor(Struct, frozen=True):
 class SenderReports(Struct, frozen=True):
     """Implements `sdk.channel_host.Reports` by the sender of the account."""
 
-    delivery: Delivery
+    delivery: Senders
     key: _Key
 
     async def refused(self, nonce: str, reason: str) -> bool:

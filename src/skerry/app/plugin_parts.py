@@ -14,7 +14,7 @@ from skerry.ports.channel import ChannelAdapter, Inbox
 from skerry.ports.model import Models
 from skerry.providers.catalog import Catalog
 from skerry.providers.retry import RetryingProvider
-from skerry.runtime.delivery import Delivery, Sender, receive
+from skerry.runtime.delivery import Sender, Senders, receive
 from skerry.sdk.registrations import Registered, Service
 from skerry.sdk.slots import SlotClaims
 
@@ -24,7 +24,7 @@ class PluginParts(Struct, frozen=True):
 
     broadcast: Broadcast
     services: Services
-    delivery: Delivery
+    delivery: Senders
     sender: Callable[[ChannelAdapter], Sender]
     inbox: Inbox
     models: Models

@@ -22,7 +22,7 @@ from skerry.model.rights import Rights
 from skerry.model.skill import Skill
 from skerry.policy.access import Role
 from skerry.policy.decide import Actor
-from skerry.runtime.delivery import Delivery
+from skerry.runtime.delivery import Senders
 from skerry.sdk.search import SearchProvider
 from skerry.sdk.tool_host import ToolHost
 from skerry.store import outbox
@@ -33,7 +33,7 @@ _PROTOCOL: Final = 4
 def tool_host(
     context: GatewayContext,
     environ: Mapping[str, str],
-    delivery: Delivery | None = None,
+    delivery: Senders | None = None,
     services: Services | None = None,
     searches: Mapping[str, SearchProvider] | None = None,
     skills: Mapping[str, Skill] | None = None,
@@ -100,7 +100,7 @@ class MethodCalls:
 class DirectMessages:
     """Adds direct messages to the outbox. Implements `sdk.tool_host.Outgoing`."""
 
-    def __init__(self, context: GatewayContext, delivery: Delivery) -> None:
+    def __init__(self, context: GatewayContext, delivery: Senders) -> None:
         self._context = context
         self._delivery = delivery
 

@@ -167,12 +167,12 @@ async def _opened(runtime: Runtime, config: Config, request: RunRequest) -> RunR
         return opened
     if opened.origin is not Origin.OWNER:
         return opened
-    word, _, rest = opened.text.partition(" ")
+    word, _, words = opened.text.partition(" ")
     model = await find_model(runtime.models, config, word)
     if model is None:
         return opened
-    bare = not (rest.strip() or opened.images)
-    text = request.text.strip() if bare else rest.strip()
+    bare = not (words.strip() or opened.images)
+    text = request.text.strip() if bare else words.strip()
     return replace(opened, text=text, opening=replace(new, model=model, bare=bare))
 
 
@@ -235,7 +235,7 @@ class Arrival(Struct, frozen=True):
     """True if hooks look at its entry first, which is then written when the run starts."""
     arrived: InboundMessage | None = None
     """The message of a platform that it is."""
-    given: int = 0
+    last_given: int = 0
     """Number of the last message of its group that is given with it; 0 for none."""
 
     @classmethod
@@ -246,7 +246,7 @@ class Arrival(Struct, frozen=True):
         active: ActiveRun,
         entries: Sequence[Message] = (),
         arrived: InboundMessage | None = None,
-        given: int = 0,
+        last_given: int = 0,
     ) -> Self:
         """Returns the message of a run, under the configuration that holds for it."""
         request = active.request
@@ -269,7 +269,7 @@ class Arrival(Struct, frozen=True):
             lambda settings: queue.rules(channel, settings, mode),
             bool(runtime.hooks.before_message_write.handlers),
             arrived,
-            given,
+            last_given,
         )
 
     def accept(
@@ -320,8 +320,8 @@ class Arrival(Struct, frozen=True):
 
     def _take_history(self, unit: Unit) -> None:
         """Takes the messages of its group that are given with it, so that they are given once."""
-        if self.given:
-            group_history.take(unit, str(self.request.key), self.given)
+        if self.last_given:
+            group_history.take(unit, str(self.request.key), self.last_given)
 
     def enter(self, unit: Unit) -> EnteredMessage:
         """Writes the message into the session that it is to enter, which may begin with it."""

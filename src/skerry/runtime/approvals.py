@@ -30,7 +30,7 @@ from skerry.model.origin import Origin
 from skerry.model.outbound import Additions, Button, Content
 from skerry.model.run import RunRequest
 from skerry.ports.approval import PendingCall
-from skerry.runtime.delivery import Delivery
+from skerry.runtime.delivery import Senders
 from skerry.store import Store, Unit, approvals, nothing, outbox
 from skerry.store.approvals import ApprovalView, ApprovedCall, StoredApproval
 
@@ -56,7 +56,7 @@ class ApprovalDesk(Struct):
     """Called at each named fault point."""
     redact: Callable[[str], str] = str
     """Takes secrets out of what a person is shown."""
-    delivery: Delivery | None = None
+    delivery: Senders | None = None
     """Senders of the platforms, for requests to the chats that make the calls."""
     reaches: list[Callable[[StoredApproval], bool]] = field(default_factory=list)
     """Each returns whether it reaches somebody who could answer; called before `requested`."""
@@ -122,7 +122,7 @@ class ApprovalDesk(Struct):
         """Returns the approval, whatever its state; None if there is none with this id."""
         return await self.store.read(lambda reader: approvals.get(reader, approval_id))
 
-    async def request(self, asked: StoredApproval) -> None:
+    async def request(self, approval: StoredApproval) -> None:
         """Adds an approval that a client asks for and whose call the client makes.
 
         Raises:
@@ -130,22 +130,22 @@ class ApprovalDesk(Struct):
         """
 
         def write(unit: Unit) -> None:
-            if (same := approvals.get(unit, asked.id)) is not None:
-                raise ApprovalNotOpenError(asked.id, same.state)
+            if (same := approvals.get(unit, approval.id)) is not None:
+                raise ApprovalNotOpenError(approval.id, same.state)
             if approvals.counted(unit) >= MAX_PENDING:
-                raise ApprovalNotOpenError(asked.id, None)
-            approvals.add(unit, asked, "", "")
+                raise ApprovalNotOpenError(approval.id, None)
+            approvals.add(unit, approval, "", "")
 
         await self.store.write(write)
-        self.ask_people(asked)
+        self.ask_people(approval)
 
-    def ask_people(self, asked: StoredApproval) -> None:
+    def ask_people(self, approval: StoredApproval) -> None:
         """Notifies listeners of a new approval, and the chat that makes the call."""
-        to = self.chat(asked)
+        to = self.chat(approval)
         if to is not None and self.delivery is not None:
             self.delivery.wake(to)
         for listener in self.requested:
-            listener(asked)
+            listener(approval)
         self.wake()
 
     async def decided(self, approval_id: str, seconds: float) -> StoredApproval:
@@ -237,7 +237,7 @@ class ApprovalDesk(Struct):
 
         def write(unit: Unit) -> list[StoredApproval]:
             ids = approvals.expire(unit, now)
-            return [one for each in ids if (one := approvals.get(unit, each))]
+            return [approval for each in ids if (approval := approvals.get(unit, each))]
 
         for expired in await self.store.write(write):
             self.tell(expired)
@@ -296,17 +296,17 @@ def chat_text(approval: StoredApproval) -> str:
     reason = f": {_code(view.reason)}" if view.reason else ""
     return (
         f"🔒 Approval required (id {short}, within {seconds} s)\n"
-        f"{view.tool}{where}{folder}:\n```\n{_shown(view.command)}\n```\n"
+        f"{view.tool}{where}{folder}:\n```\n{_escaped(view.command)}\n```\n"
         f"Rule {view.rule}{reason}\n"
         f"Answer: /approve {short} allow-once{always} | deny"
     )
 
 
 def _code(text: str) -> str:
-    return f"`{_shown(text)}`"
+    return f"`{_escaped(text)}`"
 
 
-def _shown(text: str) -> str:
+def _escaped(text: str) -> str:
     return escaped(text).replace("`", _BACKTICK)
 
 

@@ -208,11 +208,11 @@ class BlockStreamer:
         before = self._continued
         if before is None or before.sent is None:
             return response_texts(messages, self._show)
-        first, *rest = response_texts(messages[len(before.messages) + 1 :], self._show) or [
+        first, *others = response_texts(messages[len(before.messages) + 1 :], self._show) or [
             ShapedText("")
         ]
         text = first.text.removeprefix(before.sent).strip("\n")
-        return [replace(first, text=text), *rest] if text else rest
+        return [replace(first, text=text), *others] if text else others
 
     # Events of the loop
 
@@ -273,9 +273,9 @@ class BlockStreamer:
         if message.stop_reason in {"error", "aborted"}:
             text = message.text
         else:
-            whole = shaped(message.text, self._show)
-            text = whole.text
-            self._response.marks = whole.marks or self._response.marks
+            answer = shaped(message.text, self._show)
+            text = answer.text
+            self._response.marks = answer.marks or self._response.marks
         sent = "".join(self._response.text)[: self._response.cut]  # before a restart
         if not text.startswith(sent):
             self._begin_anew()

@@ -42,9 +42,9 @@ class RunApprovals(Struct, frozen=True):
             text = f"Tool {call.tool} was denied by the rule approval-size: the arguments are"
             return ToolResult(f"{text} longer than {MAX_BYTES} bytes", is_error=True)
         nudge = active.nudge = anyio.Event()
-        asked = desk.approval_of(call, active.request)
+        approval = desk.approval_of(call, active.request)
         try:
-            stored = await self._opened(asked)
+            stored = await self._opened(approval)
             if stored is None:
                 text = f"Tool {call.tool} was denied by the rule approval-flood: {MAX_PENDING}"
                 return ToolResult(f"{text} approvals are pending already", is_error=True)
@@ -79,21 +79,21 @@ class RunApprovals(Struct, frozen=True):
         await persisted(self.active.request.run_id, write)
         desk.reach("approval.ended")
 
-    async def _opened(self, asked: StoredApproval) -> StoredApproval | None:
+    async def _opened(self, approval: StoredApproval) -> StoredApproval | None:
         """Returns the open approval of the same call, else a new one; None where too many wait."""
-        desk, now = self.desk, asked.created_at
+        desk, now = self.desk, approval.created_at
         run_id = self.active.request.run_id
-        call_id = asked.stored.call.call_id if asked.stored else ""
+        call_id = approval.stored.call.call_id if approval.stored else ""
 
         def write(unit: Unit) -> tuple[StoredApproval | None, bool]:
-            same = approvals.open_call(unit, asked.fingerprint, now)
+            same = approvals.open_call(unit, approval.fingerprint, now)
             if same is not None and approvals.take_over(unit, same.id, run_id, call_id, now):
                 return same, False
             if approvals.counted(unit) >= MAX_PENDING:
                 return None, False
-            approvals.add(unit, asked, run_id, call_id)
-            desk.ask_chat(unit, asked)
-            return asked, True
+            approvals.add(unit, approval, run_id, call_id)
+            desk.ask_chat(unit, approval)
+            return approval, True
 
         stored, new = await desk.store.write(write)
         if stored is not None and new:

@@ -25,7 +25,7 @@ from skerry.policy.channel_access import (
 )
 from skerry.routing.mentions import is_addressed, patterns
 from skerry.routing.message_context import HistoryLine, history_line
-from skerry.runtime.delivery import Delivery
+from skerry.runtime.delivery import Senders
 from skerry.store import Store, Unit, group_history, inbound, outbox, sender_pairing
 
 logger = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class ChannelGate(Struct, frozen=True):
 
     store: Store
     clock: Clock
-    delivery: Delivery
+    delivery: Senders
     announce: Callable[[str, Any], None] = quiet
     """Sends an event to the clients that may receive it."""
     unnamed: Mapping[str, AccessRules] = NO_RULES
@@ -108,15 +108,15 @@ class ChannelGate(Struct, frozen=True):
             return DIRECT
         rules = self.rules(config, message)
         mentioned = is_addressed(message, patterns(config, agent))
-        wanted = requires_mention(message, rules)
+        needs_mention = requires_mention(message, rules)
         limit = rules.history_limit
         if limit is None:
             limit = config.messages.group_chat.history_limit
         return GroupState(
             mentioned=mentioned,
-            answers=mentioned or not wanted,
-            must_mention=wanted,
-            limit=limit if wanted else 0,
+            answers=mentioned or not needs_mention,
+            must_mention=needs_mention,
+            limit=limit if needs_mention else 0,
             prompt=group_prompt(message, rules),
             skills=group_skills(message, rules),
         )

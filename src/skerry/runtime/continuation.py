@@ -45,9 +45,9 @@ class Seam:
 
     def end(self) -> str:
         """Returns the held text that is new: nothing follows, or it is no repetition."""
-        held, before = self._held, self._before
+        text, before = self._held, self._before
         self._held = self._before = ""
-        return rest(before, held)
+        return unrepeated(before, text)
 
 
 def overlap(before: str, after: str) -> int:
@@ -58,7 +58,7 @@ def overlap(before: str, after: str) -> int:
     return 0
 
 
-def rest(before: str, after: str) -> str:
+def unrepeated(before: str, after: str) -> str:
     """Returns the part of `after` that is new after `before`; a paragraph break counts once."""
     repeated = overlap(before, after)
     if not repeated and before.endswith("\n"):
@@ -73,9 +73,9 @@ def joined(before: str, content: Sequence[Block]) -> tuple[Block, ...]:
     blocks = list(content)
     for index, block in enumerate(blocks):
         if isinstance(block, TextBlock):
-            blocks[index] = replace(block, text=before + rest(before, block.text))
+            blocks[index] = replace(block, text=before + unrepeated(before, block.text))
             return tuple(blocks)
-    index = next((at for at, one in enumerate(blocks) if isinstance(one, ToolCall)), len(blocks))
+    index = next((at for at, part in enumerate(blocks) if isinstance(part, ToolCall)), len(blocks))
     return (*blocks[:index], TextBlock(before), *blocks[index:])
 
 

@@ -122,25 +122,25 @@ def as_read(message: UserMessage) -> UserMessage:
 
     Facts of the gateway stand before it, then what people said around it, in a fence of its own.
     """
-    shown = message
+    readable = message
     if message.origin in _GUESTS and message.text:
         about = fences.about(scan(message.text), _GUEST)
-        shown = within(message, "message", about, str(message.timestamp))
+        readable = within(message, "message", about, str(message.timestamp))
     context = message.context
     if context is None:
-        return shown
+        return readable
     identity = fences.derived_id(str(message.timestamp), message.text, context.quoted)
     first, last = fences.marks(FACTS, identity)
     before = f"{first}\n{context.facts}\n{last}\n"
     if context.quoted:
         about = fences.about(scan(context.quoted), _AROUND)
         before += fences.fence(context.quoted, "context", identity=identity, about=about) + "\n"
-    match shown.content:
+    match readable.content:
         case (TextBlock(text), *rest):
             content = (TextBlock(before + text), *rest)
         case rest:
             content = (TextBlock(before.rstrip()), *rest)
-    return replace(shown, content=tuple(content))
+    return replace(readable, content=tuple(content))
 
 
 def within(message: _Worded, source: str, about: Iterable[str], *seed: str) -> _Worded:
@@ -195,12 +195,12 @@ def flagged(message: ToolResultMessage) -> Scan | None:
     return Scan(flagged=True, score=1.0, matches=tuple(map(str, names)))
 
 
-KEPT: Final = 256
-KEPT_CHARS: Final = 32 * 1024 * 1024
+MAX_CACHED: Final = 256
+MAX_CACHED_CHARS: Final = 32 * 1024 * 1024
 """Characters that they may have together, the base64 of their images included."""
 
 
-class Conversation(Struct):
+class CachedConversation(Struct):
     """Messages of a session for the model, and the number of the last stored entry."""
 
     history: History
@@ -252,10 +252,10 @@ class ConversationCache(Struct):
     """
 
     store: Store
-    _kept: OrderedDict[SessionId, Conversation] = field(default_factory=OrderedDict)
+    _conversations: OrderedDict[SessionId, CachedConversation] = field(default_factory=OrderedDict)
     _weight: int = 0
 
-    async def get(self, session_id: SessionId, before: int, cleared: int = 0) -> Conversation:
+    async def get(self, session_id: SessionId, before: int, cleared: int = 0) -> CachedConversation:
         """Returns the conversation before entry `before`, read from the store if it must be.
 
         Args:
@@ -264,37 +264,39 @@ class ConversationCache(Struct):
             cleared: Number of the last entry whose words of others the owner cleared.
 
         """
-        conversation = self._kept.get(session_id)
+        conversation = self._conversations.get(session_id)
         if conversation is None or (conversation.tail, conversation.cleared) != (
             before - 1,
             cleared,
         ):
             self.forget(session_id)
-            conversation = Conversation(History(), before - 1, cleared=cleared)
+            conversation = CachedConversation(History(), before - 1, cleared=cleared)
             if before > 1:
                 await self.load(conversation, session_id, before)
-            self._kept[session_id] = conversation
-        self._kept.move_to_end(session_id)
+            self._conversations[session_id] = conversation
+        self._conversations.move_to_end(session_id)
         self._weight -= conversation.weight
         conversation.weight = conversation.history.weight
         self._weight += conversation.weight
-        while len(self._kept) > 1 and (len(self._kept) > KEPT or self._weight > KEPT_CHARS):
-            self._weight -= self._kept.popitem(last=False)[1].weight
+        while len(self._conversations) > 1 and (
+            len(self._conversations) > MAX_CACHED or self._weight > MAX_CACHED_CHARS
+        ):
+            self._weight -= self._conversations.popitem(last=False)[1].weight
         return conversation
 
     def forget(self, session_id: SessionId) -> None:
         """Reads it from the store next time."""
-        conversation = self._kept.pop(session_id, None)
+        conversation = self._conversations.pop(session_id, None)
         if conversation is not None:
             self._weight -= conversation.weight
 
     def clear(self) -> None:
         """Reads every one from the store next time: it was changed there."""
-        self._kept.clear()
+        self._conversations.clear()
         self._weight = 0
 
     async def load(
-        self, conversation: Conversation, session_id: SessionId, before: int
+        self, conversation: CachedConversation, session_id: SessionId, before: int
     ) -> list[int]:
         """Makes the conversation what the store has of it before entry `before`.
 
@@ -307,8 +309,8 @@ class ConversationCache(Struct):
         ) -> tuple[compactions.CompactionState, list[TranscriptEntry], dict[int, str]]:
             state = compactions.state(reader, session_id)
             after = state.last.first_kept - 1 if state.last else 0
-            found = sessions.entries(reader, session_id, limit=-1, before=before, after=after)
-            return state, found, frozen_prompt.notes(reader, session_id)
+            entries = sessions.entries(reader, session_id, limit=-1, before=before, after=after)
+            return state, entries, frozen_prompt.notes(reader, session_id)
 
         state, entries, notes = await self.store.read(read)
         numbered = spoken(mended([(entry.seq, entry.message) for entry in entries]))

@@ -92,8 +92,8 @@ class Debounce(Struct):
             if not rows:
                 return
             number, last = rows[-1]
-            text = "\n".join(kept.message.text for _, kept in rows)
-            mentions = any(kept.message.mentions_me for _, kept in rows)
+            text = "\n".join(row.message.text for _, row in rows)
+            mentions = any(row.message.mentions_me for _, row in rows)
             message = replace(last.message, text=text, mentions_me=mentions)
             joined = replace(last, message=message)
             await self.admit(

@@ -85,7 +85,7 @@ class Sender(Struct):
     """Takes secrets out of the reason of a failure: a platform may repeat what it was sent."""
     _reactions: Reactions | None = None
     _wake: anyio.Event = field(default_factory=anyio.Event)
-    _held: dict[Peer, float] = field(default_factory=dict)
+    _retry_at: dict[Peer, float] = field(default_factory=dict)
     """Conversations with a part that failed, and when it may be tried again."""
 
     @property
@@ -100,7 +100,7 @@ class Sender(Struct):
 
     def hurry(self, peer: Peer) -> None:
         """Tries what the conversation holds back now."""
-        self._held.pop(peer, None)
+        self._retry_at.pop(peer, None)
         self._wake.set()
 
     async def run(self) -> None:
@@ -126,10 +126,10 @@ class Sender(Struct):
         channel, account = self.adapter.channel, self.adapter.account
 
         def write(unit: Unit) -> PartState | None:
-            kept = outbox.refuse_sent(unit, channel, account, nonce, why, now)
-            if kept is not None and kept.waiting.state is PartState.SENT:
-                warn_owner(unit, kept.waiting.part, self.owner(), now)
-            return kept.waiting.state if kept else None
+            part = outbox.refuse_sent(unit, channel, account, nonce, why, now)
+            if part is not None and part.waiting.state is PartState.SENT:
+                warn_owner(unit, part.waiting.part, self.owner(), now)
+            return part.waiting.state if part else None
 
         state = await self.store.write(write)
         if state is PartState.SENT:
@@ -144,22 +144,22 @@ class Sender(Struct):
             while batch := await self.store.read(partial(self._waiting, without=tried)):
                 for waiting in batch:
                     peer = waiting.part.to.peer
-                    if self._held.setdefault(peer, began + self._wait_seconds(waiting)) > began:
+                    if self._retry_at.setdefault(peer, began + self._wait_seconds(waiting)) > began:
                         continue  # the order of a conversation is kept
                     await anyio.lowlevel.checkpoint_if_cancelled()
                     # A send that the gateway's stop cancels may or may not have arrived.
                     with anyio.CancelScope(shield=True):
                         pause = await self._finish(waiting)
                     if pause is None:
-                        self._held.pop(peer, None)
+                        self._retry_at.pop(peer, None)
                     else:
-                        self._held[peer] = anyio.current_time() + pause
+                        self._retry_at[peer] = anyio.current_time() + pause
                 tried.update(waiting.part.serial for waiting in batch)
         except StateError:
             # What was sent and could not be marked is settled when the store works again.
             logger.exception("the outbox of %s waits for the store", self.adapter.account)
             return RETRIES.base
-        return min(self._held.values()) - anyio.current_time() if self._held else None
+        return min(self._retry_at.values()) - anyio.current_time() if self._retry_at else None
 
     def _waiting(self, reader: Reader, without: set[int]) -> list[WaitingPart]:
         return outbox.waiting(reader, self.adapter.channel, self.adapter.account, without=without)
@@ -185,7 +185,7 @@ class Sender(Struct):
                 return await self._mark_unknown(waiting)
             case None:
                 await self._mark(part, PartState.UNKNOWN if last else PartState.SENDING)
-                return None if last else await self._put_off(waiting, UNSETTLED, None, taken=True)
+                return None if last else await self._put_off(waiting, UNSETTLED, None, sent=True)
         if last:
             logger.error("%s was tried %d times; it is given up", part.nonce, waiting.attempts)
             await self._mark(part, PartState.FAILED)
@@ -243,11 +243,11 @@ class Sender(Struct):
             await self._mark(part, PartState.FAILED)
             return None
         except DeliveryDelayedError as error:
-            return await self._put_off(waiting, error, error.seconds, taken=False)
+            return await self._put_off(waiting, error, error.seconds, sent=False)
         except Exception as error:
             # Whatever an adapter raises concerns this part only; the others must go out.
             logger.exception("sending %s failed; it is tried again", part.nonce)
-            return await self._put_off(waiting, error, None, taken=True)
+            return await self._put_off(waiting, error, None, sent=True)
         self.reach("delivery.after-send")
         await self._mark(part, PartState.SENT, receipt)
         return None
@@ -264,15 +264,15 @@ class Sender(Struct):
             marked = REPEATED + waiting.part.text
             texts = split(marked, self.adapter.text_limit, self.adapter.text_unit)
             texts = texts[:1] if has_file else texts
-        shown: list[str] = []
+        message_ids: list[str] = []
         for text in texts:
             with anyio.fail_after(FILE_SECONDS if has_file else SEND_SECONDS):
                 receipt = await self.adapter.send(replace(waiting.part, text=text))
-            shown += receipt.platform_ids
-        return Receipt(tuple(shown))
+            message_ids += receipt.platform_ids
+        return Receipt(tuple(message_ids))
 
     async def _put_off(
-        self, waiting: WaitingPart, error: Exception | str, seconds: float | None, *, taken: bool
+        self, waiting: WaitingPart, error: Exception | str, seconds: float | None, *, sent: bool
     ) -> float:
         """Notes why the part is to be tried again, and when; returns after how many seconds."""
         named = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
@@ -281,7 +281,7 @@ class Sender(Struct):
             pause = min(max(seconds, 1.0), LONGEST_HINT)
         retry_at = self.clock.now_ms() + round(pause * 1000)
         await self.store.write(
-            lambda unit: outbox.put_off(unit, waiting.part.serial, why, retry_at, maybe_sent=taken)
+            lambda unit: outbox.put_off(unit, waiting.part.serial, why, retry_at, maybe_sent=sent)
         )
         return pause
 
@@ -333,7 +333,7 @@ class Sender(Struct):
         )
 
 
-class Delivery(Struct, frozen=True):
+class Senders(Struct, frozen=True):
     """The senders of all accounts."""
 
     senders: dict[tuple[ChannelId, AccountId], Sender]

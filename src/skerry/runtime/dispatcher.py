@@ -106,9 +106,9 @@ class Dispatch:
         for number, agent in enumerate(bindings.addressees(arrived, config)):
             # The ledger has one row for each agent that a broadcast reaches.
             message_id = f"{arrived.message_id}@{agent}" if number else arrived.message_id
-            taken = replace(arrived, message_id=message_id) if arrived.message_id else arrived
+            message = replace(arrived, message_id=message_id) if arrived.message_id else arrived
             key = session_key(arrived, agent, config.session, is_owner=owns)
-            item = HeldMessage(taken, to, author, RunId(str(uuid.uuid4())))
+            item = HeldMessage(message, to, author, RunId(str(uuid.uuid4())))
             await self._receive(item, key, config)
 
     async def _receive(
@@ -157,8 +157,8 @@ class Dispatch:
         mentioned = group.mentioned
         request = in_context(request, arrived, item.author, mentioned=mentioned, history=history)
         request = await parse_message(self.runtime, config, request)
-        given = history[-1].serial if history else 0
-        admission = await self._admit(request, config, arrived, beside or no_more, given)
+        last_given = history[-1].serial if history else 0
+        admission = await self._admit(request, config, arrived, beside or no_more, last_given)
         if admission.status is AdmissionStatus.ACCEPTED and command is None:
             self._acknowledge(item, group, config.messages)
 
@@ -178,10 +178,10 @@ class Dispatch:
         await self._debounce.release_all()
 
     async def _receive_held(
-        self, held: HeldMessage, key: SessionKey, beside: Callable[[Unit], object]
+        self, item: HeldMessage, key: SessionKey, beside: Callable[[Unit], object]
     ) -> None:
         """Takes the messages of a sender that were held, as one."""
-        await self._receive(held, key, self.runtime.config(), beside)
+        await self._receive(item, key, self.runtime.config(), beside)
 
     async def submit(
         self, request: RunRequest, beside: Callable[[Unit], object] = no_more
@@ -317,7 +317,7 @@ class Dispatch:
         config: Config,
         arrived: InboundMessage | None = None,
         beside: Callable[[Unit], object] = no_more,
-        given: int = 0,
+        last_given: int = 0,
     ) -> Admission:
         self._refuse_draining()
         self.runtime.store.refuse_damaged()
@@ -327,7 +327,7 @@ class Dispatch:
         free = self.lanes.idle(str(request.key))
         self._queue.put(active)
         entries = [request.message(active.accepted_at)]
-        arrival = Arrival.of(self.runtime, config, active, entries, arrived, given)
+        arrival = Arrival.of(self.runtime, config, active, entries, arrived, last_given)
         with anyio.CancelScope(shield=True):  # the lane waits for the outcome, whoever hangs up
             try:
                 outcome = await self.runtime.store.write(

@@ -17,7 +17,7 @@ from skerry.model.errors import StateError
 from skerry.model.ids import RunId
 from skerry.model.inbound import ReplyTo
 from skerry.model.run import Admission, RunRequest, RunResult
-from skerry.runtime.delivery import Delivery
+from skerry.runtime.delivery import Senders
 from skerry.runtime.dispatcher import Dispatch, no_more
 from skerry.store import Store, Unit, internal_runs, outbox, runs
 from skerry.store.internal_runs import OwedRun
@@ -31,7 +31,7 @@ KEPT_DAYS: Final = 30
 _DAY_MS: Final = 86_400_000
 
 
-class EndedRun(Struct, frozen=True):
+class EndedInternalRun(Struct, frozen=True):
     """An internal run that has ended."""
 
     run_id: RunId
@@ -41,7 +41,7 @@ class EndedRun(Struct, frozen=True):
     """None where the store has lost the run."""
 
 
-class Settlement(Struct, frozen=True):
+class RunSettlement(Struct, frozen=True):
     """Effect of the end of a run."""
 
     write: Callable[[Unit], object] = no_more
@@ -50,7 +50,7 @@ class Settlement(Struct, frozen=True):
     """Called after the COMMIT."""
 
 
-Settle = Callable[[EndedRun], Awaitable[Settlement]]
+Settle = Callable[[EndedInternalRun], Awaitable[RunSettlement]]
 
 
 def deliver(unit: Unit, run_id: RunId, to: ReplyTo, texts: Sequence[str], now: int) -> None:
@@ -60,7 +60,7 @@ def deliver(unit: Unit, run_id: RunId, to: ReplyTo, texts: Sequence[str], now: i
         unit: The unit that settles the run.
         run_id: The run that it is about.
         to: Where it goes; wake its sender after the COMMIT.
-        texts: Its parts, as `Delivery.parts` cuts them.
+        texts: Its parts, as `Senders.parts` cuts them.
         now: Milliseconds since 1970.
 
     """
@@ -79,7 +79,7 @@ class InternalRuns(Struct):
         return self.dispatch.runtime.store
 
     @property
-    def delivery(self) -> Delivery:
+    def delivery(self) -> Senders:
         """Returns the senders of the platforms."""
         return self.dispatch.runtime.delivery
 
@@ -156,7 +156,7 @@ class InternalRuns(Struct):
             if result is None and await self._is_open(run.run_id):
                 return  # nothing executes it in this process; the next start takes it up
             self.dispatch.reach("internal.ended")
-            settlement = await settle(EndedRun(run.run_id, run.subject, result))
+            settlement = await settle(EndedInternalRun(run.run_id, run.subject, result))
             await self._write(run.run_id, settlement)
         except Exception:
             # One end that its owner cannot take must not keep the owner from the others.
@@ -180,7 +180,7 @@ class InternalRuns(Struct):
         stored = await self.store.read(lambda reader: runs.find(reader, run_id))
         return isinstance(stored, runs.OpenRun)
 
-    async def _write(self, run_id: RunId, settlement: Settlement) -> None:
+    async def _write(self, run_id: RunId, settlement: RunSettlement) -> None:
         now = self.now_ms()
 
         def write(unit: Unit) -> None:

@@ -50,14 +50,14 @@ from skerry.runtime import tool_calls
 from skerry.runtime.block_streaming import BlockStreamer
 from skerry.runtime.call_approvals import RunApprovals
 from skerry.runtime.continuation import going_on
-from skerry.runtime.conversation import Conversation, examined
+from skerry.runtime.conversation import CachedConversation, examined
 from skerry.runtime.media_out import AnswerMedia
 from skerry.runtime.model_call import ModelCall, ResponseDraft
 from skerry.runtime.request_builder import RequestBuilder
 from skerry.runtime.run_context import RunPlan, command_call, run_context
 from skerry.runtime.run_hooks import RunHooks, TranscriptHooks
 from skerry.runtime.tool_calls import CallGate, SessionRecall, refusal
-from skerry.runtime.tool_results import Progress, result_message
+from skerry.runtime.tool_results import CallProgress, result_message
 from skerry.runtime.usage.limits import RunMeter
 from skerry.store import Unit, runs, sessions
 
@@ -137,7 +137,7 @@ class RunTranscript:
     def __init__(
         self,
         plan: RunPlan,
-        conversation: Conversation,
+        conversation: CachedConversation,
         writing: TranscriptHooks,
         replying: BlockStreamer | None,
     ) -> None:
@@ -228,7 +228,7 @@ class RunTools:
     def __init__(
         self,
         plan: RunPlan,
-        conversation: Conversation,
+        conversation: CachedConversation,
         pipeline: RunHooks,
         limits: RunMeter,
         speaker: ModelCall,
@@ -278,7 +278,7 @@ class RunTools:
 
     async def _made(self, call: ToolCall, at: int) -> ToolResultMessage:
         plan, runtime = self._plan, self._plan.runtime
-        progress = Progress(call, lambda body: runtime.publish(plan.active.event(body)))
+        progress = CallProgress(call, lambda body: runtime.publish(plan.active.event(body)))
         context = replace(self.context(), progress=progress)
         active = plan.active
         model = (self._speaker.provider, self._speaker.model)  # a fall-back has tools of its own
@@ -376,8 +376,8 @@ class Responder:
         runtime, active = self._plan.runtime, self._plan.active
         call = command_call(active, command, arguments, self._requests.compact)
         tell_command(runtime.hooks, call, active.session_id)
-        what = f"command /{command.name}"
-        text = await runtime.supervisor.call(lambda: answer(command, call), what)
+        subject = f"command /{command.name}"
+        text = await runtime.supervisor.call(lambda: answer(command, call), subject)
         self._events.emit(MessageUpdate(text))
         return command_answer(text, runtime.clock.now_ms())
 

@@ -98,24 +98,26 @@ class MediaFolder(Struct, frozen=True):
                 images.append(ImageBlock(base64.b64encode(data).decode(), kind))
                 notes.append(f"[{_named(attachment)}: see the image]")
             else:
-                notes.append(await self._heard(attachment, data, hear))
+                notes.append(await self._transcribed(attachment, data, hear))
         if len(attachments) > MOST_FILES:
             notes.append(f"[{len(attachments) - MOST_FILES} further files were not fetched]")
         return Files(tuple(images), tuple(notes))
 
-    async def _heard(self, attachment: Attachment, data: bytes, hear: Hear | None) -> str:
+    async def _transcribed(self, attachment: Attachment, data: bytes, hear: Hear | None) -> str:
         """Returns the words of a recording, as words of its sender, or the note about a file."""
         if attachment.kind is not AttachmentKind.AUDIO:
-            return await self._kept(attachment, data)
+            return await self._store(attachment, data)
         if hear is None:
-            return await self._kept(attachment, data, UNHEARD)
+            return await self._store(attachment, data, UNHEARD)
         try:
             text = await hear(data, clean_name(attachment.name), attachment.mime)
         except MediaError as error:
-            return await self._kept(attachment, data, f"It is not transcribed: {_line(str(error))}")
+            return await self._store(
+                attachment, data, f"It is not transcribed: {_line(str(error))}"
+            )
         return f"[{_named(attachment)}: transcribed, it says]\n{well_formed(text)}"
 
-    async def _kept(self, attachment: Attachment, data: bytes, more: str = "") -> str:
+    async def _store(self, attachment: Attachment, data: bytes, more: str = "") -> str:
         name = f"{secrets.token_hex(8)}-{clean_name(attachment.name) or 'file'}"
         path = self.folder / INBOUND / name
         try:

@@ -240,8 +240,8 @@ class AnswerMedia(Struct):
         context, tool = self.context(), runtime.tools.get("read")
         if tool is None:
             raise MediaError("this agent has no tool `read`")
-        asked = call_of(tool, {"path": reference}, context, self.layers())
-        decision = permission(tool, context.caller, asked)
+        call = call_of(tool, {"path": reference}, context, self.layers())
+        decision = permission(tool, context.caller, call)
         if not decision.allowed:
             raise MediaError(decision.reason or decision.rule)
         if context.actor.is_tainted and not context.actor.is_private:

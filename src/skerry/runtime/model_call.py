@@ -285,13 +285,13 @@ class ModelCall:
         self._begin_response()
         self.failure = None
 
-        async def one(candidate: Candidate) -> ModelReply:
+        async def complete(candidate: Candidate) -> ModelReply:
             request = await ask(candidate.model)
             reply = await candidate.provider.complete(request, self._listener)
             return without_thoughts(without_nul(reply))
 
         try:
-            reply = await self._failover.call(one, self._withdraw)
+            reply = await self._failover.call(complete, self._withdraw)
         except ModelError as error:
             logger.warning("no model answered: %s", " | ".join(error.attempts) or error)
             self.failure = RunFailure.of(error)

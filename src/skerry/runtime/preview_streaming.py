@@ -23,7 +23,7 @@ from skerry.store import Reader, Store, outbox
 from skerry.store.outbox import KeptPart
 
 if TYPE_CHECKING:  # it completes previews with this module
-    from skerry.runtime.delivery import Delivery
+    from skerry.runtime.delivery import Senders
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Preview:
     def __init__(
         self,
         store: Store,
-        delivery: "Delivery",
+        delivery: "Senders",
         run_id: RunId,
         to: ReplyTo,
         mode: str,
@@ -140,8 +140,8 @@ async def _message_of(store: Store, adapter: ChannelAdapter, serial: int) -> str
     def read(reader: Reader) -> tuple[tuple[str, ...], KeptPart | None]:
         return outbox.ids_of(reader, serial), outbox.get(reader, serial)
 
-    ids, kept = await store.read(read)
-    if not ids and kept is not None and kept.waiting.attempts and isinstance(adapter, Locates):
-        found = await adapter.locate(kept.waiting.part)
-        ids = found.platform_ids if found is not None else ()
+    ids, part = await store.read(read)
+    if not ids and part is not None and part.waiting.attempts and isinstance(adapter, Locates):
+        receipt = await adapter.locate(part.waiting.part)
+        ids = receipt.platform_ids if receipt is not None else ()
     return ids[0] if ids else ""

@@ -49,7 +49,7 @@ class Turn(Struct, eq=False):
         if self.begun == -math.inf:
             self.begun = now
         runs = line(self.run, self.queue.behind(self.run))
-        last = max(one.arrived for one in runs)
+        last = max(run.arrived for run in runs)
         return min(last + quiet, self.begun + STRETCH * quiet) - now
 
     async def __call__(self) -> None:

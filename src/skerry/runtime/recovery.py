@@ -278,8 +278,8 @@ def _unsaid(run: runs.OpenRun, result: RunResult) -> list[Block]:
     """Returns the part that the person has not received: all, or the text of no block."""
     if run.delivered is None:
         return [Block(text) for text in result.payloads]
-    rest = remainder(run.partial, run.delivered).text.strip("\n")
-    return [Block(rest)] if rest.strip() else []
+    unsent = remainder(run.partial, run.delivered).text.strip("\n")
+    return [Block(unsent)] if unsent.strip() else []
 
 
 def _close(unit: Unit, closing_: _Closing) -> None:

@@ -27,7 +27,7 @@ from skerry.model.thinking import ThinkingLevel, nearest
 from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.runtime.compaction.compactor import CompactionTask, Compactor, tighter
-from skerry.runtime.conversation import Conversation, as_read
+from skerry.runtime.conversation import CachedConversation, as_read
 from skerry.runtime.run_context import RunPlan
 from skerry.runtime.run_hooks import RunHooks, with_context
 from skerry.sessions.window import (
@@ -50,7 +50,7 @@ class WindowKeeper(Struct):
     """Watches one run. `moved` is told where each message now comes from, after a compaction."""
 
     compactor: Compactor
-    conversation: Conversation
+    conversation: CachedConversation
     moved: Callable[[list[int]], None]
     """Takes the number of each message's entry, when the conversation was read anew."""
     refused: int = 0
@@ -143,13 +143,15 @@ TOO_LONG: Final = (
     "It was summarised and shortened, and still does not fit. Nothing is lost. Send less at once,"
     " or choose a model with a larger window."
 )
-KEPT: Final = "Every message is kept; /recall finds it."
+NOTHING_LOST: Final = "Every message is kept; /recall finds it."
 
 
 class RequestBuilder:
     """Builds each request of one run. The system prompt is built once for each model it asks."""
 
-    def __init__(self, plan: RunPlan, compactor: Compactor, conversation: Conversation) -> None:
+    def __init__(
+        self, plan: RunPlan, compactor: Compactor, conversation: CachedConversation
+    ) -> None:
         self._plan = plan
         self._runtime = plan.runtime
         self._config = plan.config
@@ -263,7 +265,7 @@ class RequestBuilder:
         tokens = token_count(self._history, self._conversation.since, limits)
         task = CompactionTask(model, limits, "", "manual", tokens, instructions)
         done = await self.keeper.on_demand(task)
-        return f"⚙️ Compacted ({done.before:,} → {done.after:,} tokens). {KEPT}"
+        return f"⚙️ Compacted ({done.before:,} → {done.after:,} tokens). {NOTHING_LOST}"
 
     def _moved(self, numbers: list[int]) -> None:
         """Finds the prompt again, in a conversation that was read from the store."""

@@ -18,7 +18,7 @@ from skerry.model.event import RunEnded, RunStarted
 from skerry.model.message import Message, UserMessage, is_note, notice
 from skerry.model.run import RunResult, StopReason
 from skerry.runtime.admission import Arrival, EnteredMessage, notify_session
-from skerry.runtime.conversation import Conversation
+from skerry.runtime.conversation import CachedConversation
 from skerry.runtime.finalize import (
     Block,
     Outgoing,
@@ -84,7 +84,7 @@ class Run(Struct, frozen=True):
 
     async def _enter(
         self, config: Config, prompt: UserMessage, writing: TranscriptHooks
-    ) -> tuple[Conversation, UserMessage]:
+    ) -> tuple[CachedConversation, UserMessage]:
         """Makes the person's message durable if it is not yet, and loads what was said before.
 
         Returns the prompt too: of a run that was taken up it is what the transcript has, for it may
@@ -116,7 +116,7 @@ class Run(Struct, frozen=True):
 
     async def _load(
         self, config: Config, prompt: UserMessage, entries: Sequence[Message]
-    ) -> Conversation:
+    ) -> CachedConversation:
         """Writes what is left of the prompt, if that is to do; returns the conversation with it."""
         active, request = self.active, self.active.request
         before, tail = active.entry, active.entry
@@ -152,7 +152,7 @@ class Run(Struct, frozen=True):
         conversation.add(prompt)
         return conversation
 
-    async def _load_continued(self) -> Conversation:
+    async def _load_continued(self) -> CachedConversation:
         """Returns the conversation up to the last durable step of a run that goes on."""
         active, store, histories = self.active, self.runtime.store, self.runtime.histories
         session_id, entry = active.session_id, active.entry

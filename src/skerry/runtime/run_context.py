@@ -31,7 +31,7 @@ from skerry.ports.model import Models
 from skerry.ports.model_candidates import CallTarget
 from skerry.replies.shaping import Show, named
 from skerry.runtime.conversation import ConversationCache
-from skerry.runtime.delivery import Delivery
+from skerry.runtime.delivery import Senders
 from skerry.runtime.model_call import Failover
 from skerry.runtime.toolbox import Toolbox
 from skerry.runtime.usage.ledger import Ledger
@@ -62,7 +62,7 @@ class Runtime(Struct, frozen=True):
     running: Running
     publish: Callable[[RunEvent], None]
     """Tells clients; must not block."""
-    delivery: Delivery
+    delivery: Senders
     """Senders of the platforms; one is woken after the COMMIT."""
     ledger: Ledger
     """Permits, books and counts what runs use."""

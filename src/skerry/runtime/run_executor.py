@@ -14,7 +14,7 @@ from skerry.model.run import Purpose, RunFailure, StopReason
 from skerry.replies.style import Style, TypingMode, on_channel, prefix, style
 from skerry.runtime.block_streaming import BlockStreamer
 from skerry.runtime.compaction.compactor import CompactionTarget, Compactor
-from skerry.runtime.conversation import Conversation
+from skerry.runtime.conversation import CachedConversation
 from skerry.runtime.finalize import unexpected
 from skerry.runtime.loop import AgentLoop, LoopPorts
 from skerry.runtime.loop_ports import (
@@ -38,7 +38,9 @@ logger = logging.getLogger(__name__)
 class RunExecutor:
     """Executes one run. Call `run()`, then read `failure`."""
 
-    def __init__(self, plan: RunPlan, conversation: Conversation, writing: TranscriptHooks) -> None:
+    def __init__(
+        self, plan: RunPlan, conversation: CachedConversation, writing: TranscriptHooks
+    ) -> None:
         """Builds the parts of the run, each from those before it."""
         runtime, active = plan.runtime, plan.active
         now_ms, done = runtime.clock.now_ms, active.continued
@@ -133,16 +135,18 @@ class RunExecutor:
 
     async def notices(self) -> tuple[str, ...]:
         """Returns the notes for the person that were not shown in this conversation before."""
-        shown = self.conversation.shown_notices
+        shown_notices = self.conversation.shown_notices
         notes = [*self._requests.notes, *self.speaker.notes]
         if self.speaker.missing_note and self.plan.settings.model:  # else its owner has the log
             notes.append(f"{self.speaker.missing_note} `/model default` ends it.")
-        if any(note not in shown for note in notes):
+        if any(note not in shown_notices for note in notes):
             session_id = self.plan.active.session_id
             with suppress(StateError):  # then it is told once more
-                shown |= await self.plan.runtime.store.read(lambda r: runs.notices(r, session_id))
-        new = [note for note in notes if note not in shown]
-        shown.update(new)
+                shown_notices |= await self.plan.runtime.store.read(
+                    lambda r: runs.notices(r, session_id)
+                )
+        new = [note for note in notes if note not in shown_notices]
+        shown_notices.update(new)
         return (*self._responder.status, *new)
 
 

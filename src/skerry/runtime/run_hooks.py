@@ -54,7 +54,7 @@ class TranscriptHooks(Struct):
     hooks: Hooks
     changed: bool = False
     """True when the transcript differs from the messages."""
-    _kept: dict[str, tuple[ToolResultMessage, ToolResultMessage]] = field(default_factory=dict)
+    _results: dict[str, tuple[ToolResultMessage, ToolResultMessage]] = field(default_factory=dict)
     """Results by call: one that `tool_result_persist` has seen, and its entry in the transcript."""
     _dropped: frozenset[str] = frozenset()
     """Calls of the last response, if that was blocked."""
@@ -62,7 +62,7 @@ class TranscriptHooks(Struct):
     async def entries(self, messages: Sequence[Message], context: RunContext) -> Sequence[Message]:
         """Returns the messages to write in place of `messages`."""
         persist, write = self.hooks.tool_result_persist, self.hooks.before_message_write
-        if not (write.handlers or persist.handlers or self._kept or self._dropped):
+        if not (write.handlers or persist.handlers or self._results or self._dropped):
             return messages
         written: list[Message] = []
         for message in messages:
@@ -91,13 +91,13 @@ class TranscriptHooks(Struct):
     def keep(self, result: ToolResultMessage, stored: ToolResultMessage) -> None:
         """Notes what the transcript is to have of a result that is not written yet."""
         if self.hooks.tool_result_persist.handlers:
-            self._kept[result.tool_call_id] = result, stored
+            self._results[result.tool_call_id] = result, stored
 
     async def _entry(self, message: Message, context: RunContext) -> Message | None:
         if isinstance(message, ToolResultMessage):
             if message.tool_call_id in self._dropped:
                 return None
-            result, stored = self._kept.get(message.tool_call_id, (None, message))
+            result, stored = self._results.get(message.tool_call_id, (None, message))
             if result is not message:  # models give one id to several calls
                 stored = await self.persist(message, context, synthetic=True)
             message = stored

@@ -20,7 +20,7 @@ MOST_SOURCES: Final = 50
 _CALL_CHARS: Final = 200
 
 
-class Source(Struct, frozen=True):
+class TaintSource(Struct, frozen=True):
     """One text in the conversation that is not its owner's."""
 
     seq: int
@@ -49,7 +49,7 @@ class Taint(Struct, frozen=True):
 
     session_id: SessionId
     origins: frozenset[Origin]
-    sources: tuple[Source, ...]
+    sources: tuple[TaintSource, ...]
     """At most `MOST_SOURCES`, the oldest first."""
     through: int
     """Number of the last entry that was looked at."""
@@ -89,9 +89,9 @@ def look(reader: Reader, key: str) -> Taint | None:
     return Taint(session.session_id, origins, last, session.tail, cleared)
 
 
-def _sources(numbered: list[tuple[int, Message]]) -> list[Source]:
+def _sources(numbered: list[tuple[int, Message]]) -> list[TaintSource]:
     calls: dict[str, str] = {}
-    sources: list[Source] = []
+    sources: list[TaintSource] = []
     for number, message in numbered:
         if isinstance(message, AssistantMessage):
             for call in message.tool_calls:
@@ -102,7 +102,7 @@ def _sources(numbered: list[tuple[int, Message]]) -> list[Source]:
         tool, call_text = "", ""
         if isinstance(message, ToolResultMessage):
             tool, call_text = message.tool_name, calls.get(message.tool_call_id, "")
-        sources.append(Source(number, message.timestamp, origin, tool, call_text))
+        sources.append(TaintSource(number, message.timestamp, origin, tool, call_text))
     return sources
 
 

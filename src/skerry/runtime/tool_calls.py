@@ -142,7 +142,7 @@ async def _decided(
     if assessment.effect is Effect.DENY:
         return refusal(call.name, assessment)
     if assessment.effect is Effect.ASK:
-        return await _asked(call, tool, context, assessment, gate)
+        return await _approved(call, tool, context, assessment, gate)
     return await _made(tool, call.arguments, context.approved(assessment))
 
 
@@ -198,7 +198,7 @@ def refusal(name: str, assessment: Assessment) -> ToolResult:
     )
 
 
-async def _asked(
+async def _approved(
     call: ToolCall,
     tool: Tool,
     context: ToolContext,

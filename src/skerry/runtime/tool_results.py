@@ -43,7 +43,7 @@ def _details(call: ToolCall, details: dict[str, Any] | None) -> dict[str, Any] |
     return decoded
 
 
-class Progress:
+class CallProgress:
     """Publishes the reports of one call. Implements `ToolContext.progress`."""
 
     def __init__(self, call: ToolCall, publish: Callable[[ToolUpdated], None]) -> None:

@@ -23,11 +23,11 @@ async def withdraw(
     """
 
     def write(unit: Unit) -> list[RunId]:
-        found = inbound.runs_of(unit, deleted, deleted.deletes)
-        held_messages.drop(unit, found)
-        for run_id in found:
+        run_ids = inbound.runs_of(unit, deleted, deleted.deletes)
+        held_messages.drop(unit, run_ids)
+        for run_id in run_ids:
             group_history.drop(unit, run_id)
-        return found
+        return run_ids
 
     for run_id in await runtime.store.write(write):
         active = runtime.running.get(run_id)

@@ -30,7 +30,7 @@ from skerry.policy.access import Verb
 from skerry.policy.tool_names import CORE
 from skerry.ports.checks import Check, Level
 from skerry.ports.tool import Tool, ToolContext
-from skerry.runtime.delivery import Delivery
+from skerry.runtime.delivery import Senders
 from skerry.sdk.features import FeatureApi, Features
 from skerry.sdk.tool_host import ToolHost
 from skerry.sdk.tools import FunctionTool
@@ -212,7 +212,7 @@ async def test_a_feature_registers_as_a_plugin_does(tmp_path: Path) -> None:
         parts = PluginParts(
             broadcast=context.broadcast,
             services=services,
-            delivery=Delivery({}),
+            delivery=Senders({}),
             sender=lambda _: pytest.fail("no channel"),
             inbox=application.dispatch.receive,
             models=context.models,

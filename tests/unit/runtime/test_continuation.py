@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from skerry.model.message import TextBlock, ThinkingBlock, ToolCall
-from skerry.runtime.continuation import SEAM, Seam, joined, rest
+from skerry.runtime.continuation import SEAM, Seam, joined, unrepeated
 
 BEFORE = "The boats lie behind the island. The pilot waits for"
 texts = st.text("ab\n", max_size=40)
@@ -41,15 +41,15 @@ def test_what_a_model_repeats_at_the_seam_goes(after: str, new: str) -> None:
 @example("a" * SEAM, "a" * SEAM + "b", [3])
 def test_the_stream_says_what_the_whole_says(before: str, after: str, cuts: list[int]) -> None:
     new = through(before, after, cuts)
-    assert new == (rest(before, after) if before else after)
+    assert new == (unrepeated(before, after) if before else after)
     assert after.endswith(new)
     gone = after[: len(after) - len(new)]
     assert not gone.strip("\n") or (len(gone) >= SEAM and before.endswith(gone))
 
 
 def test_the_break_between_two_paragraphs_comes_once() -> None:
-    assert rest("One.\n\n", "\n\nTwo.") == "Two."
-    assert rest("One.", "\n\nTwo.") == "\n\nTwo."
+    assert unrepeated("One.\n\n", "\n\nTwo.") == "Two."
+    assert unrepeated("One.", "\n\nTwo.") == "\n\nTwo."
 
 
 def test_an_answer_that_goes_on_with_a_call_keeps_its_beginning_before_it() -> None:

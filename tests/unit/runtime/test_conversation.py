@@ -6,7 +6,7 @@ from skerry.model import message
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.message import ImageBlock, UserMessage
 from skerry.model.origin import Origin
-from skerry.runtime.conversation import KEPT, KEPT_CHARS, ConversationCache
+from skerry.runtime.conversation import MAX_CACHED, MAX_CACHED_CHARS, ConversationCache
 from skerry.store import Store, Unit, open_store, sessions
 
 ONE = SessionId("s1")
@@ -73,7 +73,7 @@ async def test_only_the_last_ones_used_are_kept(tmp_path: Path) -> None:
         histories = ConversationCache(store)
         first = await histories.get(ONE, 1)
         second = await histories.get(SessionId("s2"), 1)
-        for number in range(KEPT - 2):
+        for number in range(MAX_CACHED - 2):
             await histories.get(SessionId(f"more{number}"), 1)
         assert await histories.get(ONE, 1) is first
         await histories.get(SessionId("one too many"), 1)
@@ -84,7 +84,7 @@ async def test_only_the_last_ones_used_are_kept(tmp_path: Path) -> None:
 async def test_conversations_with_large_images_are_let_go_before_they_fill_the_memory(
     tmp_path: Path,
 ) -> None:
-    image = UserMessage((ImageBlock("A" * (KEPT_CHARS // 3), "image/png"),), 0)
+    image = UserMessage((ImageBlock("A" * (MAX_CACHED_CHARS // 3), "image/png"),), 0)
     async with open_store(tmp_path / "s.sqlite") as store:
         histories = ConversationCache(store)
         first = await histories.get(SessionId("s0"), 1)

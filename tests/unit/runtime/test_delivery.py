@@ -22,7 +22,7 @@ from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
 from skerry.model.undelivered import DeliveryDelayedError, PartError
 from skerry.ports.channel import Inbox
 from skerry.runtime import delivery
-from skerry.runtime.delivery import Delivery, Sender
+from skerry.runtime.delivery import Sender, Senders
 from skerry.store import Store, nothing, open_store, outbox
 from skerry.store.outbox import PartState
 from skerry.testing.clock import FakeClock
@@ -349,7 +349,7 @@ async def test_a_stop_waits_for_the_part_that_is_being_sent(tmp_path: Path) -> N
 def test_a_text_is_cut_to_what_the_platform_takes() -> None:
     store: Store = object()  # type: ignore[assignment]  # cutting does not ask it
     sender = Sender(Adapter(), store, SystemClock(), nothing, Hooks())
-    both = Delivery({(ChannelId("memory"), AccountId("default")): sender})
+    both = Senders({(ChannelId("memory"), AccountId("default")): sender})
     assert len(both.parts(to("alice"), "eleven char")) > 1
     gone = ReplyTo(ChannelId("gone"), AccountId("x"), Peer(PeerKind.DIRECT, "a"), "m")
     assert both.parts(gone, "eleven char") == ["eleven char"]

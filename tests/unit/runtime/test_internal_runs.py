@@ -14,7 +14,7 @@ from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.message import UserMessage
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest, StopReason
-from skerry.runtime.internal_runs import EndedRun, InternalRuns, Settlement, deliver
+from skerry.runtime.internal_runs import EndedInternalRun, InternalRuns, RunSettlement, deliver
 from skerry.store import Unit, last_routes, sessions
 from skerry.testing.channel import ACCOUNT, CHANNEL, Platform
 from tests.support.chaos import until
@@ -39,19 +39,19 @@ def internal(gateway: Application) -> InternalRuns:
 
 
 @asynccontextmanager
-async def collecting(gateway: Application) -> AsyncGenerator[list[EndedRun]]:
+async def collecting(gateway: Application) -> AsyncGenerator[list[EndedInternalRun]]:
     """Delivers the end of each run of the owner for the block; gives the ends."""
-    ends: list[EndedRun] = []
+    ends: list[EndedInternalRun] = []
     runs = internal(gateway)
 
-    async def settle(ended: EndedRun) -> Settlement:
+    async def settle(ended: EndedInternalRun) -> RunSettlement:
         ends.append(ended)
         text = f"{ended.subject.decode()}: {ended.result.payloads[0] if ended.result else 'lost'}"
 
         def write(unit: Unit) -> None:
             deliver(unit, ended.run_id, TO, [text], runs.now_ms())
 
-        return Settlement(write, lambda: runs.delivery.wake(TO))
+        return RunSettlement(write, lambda: runs.delivery.wake(TO))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(runs.collect, OWNER, settle)

@@ -14,7 +14,7 @@ from skerry.model.origin import Origin
 from skerry.model.tool import MAX_DETAILS, ToolResult, ToolSpec
 from skerry.ports.tool import ToolContext
 from skerry.runtime.tool_calls import execute
-from skerry.runtime.tool_results import Progress
+from skerry.runtime.tool_results import CallProgress
 
 
 class Failing:
@@ -123,7 +123,7 @@ async def test_details_that_no_client_could_take_are_left_out(
 
 def test_progress_is_published_until_the_call_ends() -> None:
     published: list[ToolUpdated] = []
-    progress = Progress(ToolCall("c1", "exec", {}), published.append)
+    progress = CallProgress(ToolCall("c1", "exec", {}), published.append)
     progress(ToolResult("half", details={"pid": 7}))
     progress.end()
     progress(ToolResult("late"))

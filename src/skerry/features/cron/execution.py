@@ -26,7 +26,7 @@ from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest, RunResult, StopReason
 from skerry.model.thinking import ThinkingLevel
-from skerry.runtime.internal_runs import EndedRun, InternalRuns, Settlement, deliver
+from skerry.runtime.internal_runs import EndedInternalRun, InternalRuns, RunSettlement, deliver
 from skerry.store import Unit, archive, last_routes, retention
 
 logger = logging.getLogger(__name__)
@@ -115,7 +115,7 @@ class Execution(Struct, frozen=True):
             "",
         )
 
-    async def settle(self, ended: EndedRun) -> Settlement:
+    async def settle(self, ended: EndedInternalRun) -> RunSettlement:
         """Returns the rows for the end of a run: its log entry, and the next state of the job."""
         subject = _subjects.decode(ended.subject)
         now, (status, error) = self.runs.now_ms(), outcome(ended.result)
@@ -141,7 +141,7 @@ class Execution(Struct, frozen=True):
             self.context.signals.set(OWNER)
             self.context.signals.set(POSTS)
 
-        return Settlement(write, after)
+        return RunSettlement(write, after)
 
     async def _forget_old(self, key: str, now: int) -> None:
         """Removes the sessions of earlier runs that are older than `cron.sessionRetention`."""
@@ -155,7 +155,7 @@ class Execution(Struct, frozen=True):
 
     def _entry(
         self,
-        ended: EndedRun,
+        ended: EndedInternalRun,
         subject: Subject,
         status: Status,
         error: str | None,

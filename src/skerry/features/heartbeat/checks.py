@@ -28,7 +28,7 @@ from skerry.model.ids import AccountId, AgentId, ChannelId, RunId, SessionId, Se
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest, RunResult, StopReason
-from skerry.runtime.internal_runs import EndedRun, InternalRuns, Settlement, deliver
+from skerry.runtime.internal_runs import EndedInternalRun, InternalRuns, RunSettlement, deliver
 from skerry.store import Unit, archive, last_routes, retention, tasks, usage
 from skerry.store.usage import UsageGroup
 from skerry.workspace.heartbeat_file import has_work
@@ -183,7 +183,7 @@ class Heartbeats(Struct):
         peer = Peer(PeerKind.DIRECT, config.to)
         return ReplyTo(ChannelId(config.target), account, peer, "")
 
-    async def settle(self, ended: EndedRun) -> Settlement:
+    async def settle(self, ended: EndedInternalRun) -> RunSettlement:
         """Returns the rows for the end of a check: its state, and the message to the owner."""
         subject = msgspec.json.decode(ended.subject, type=Subject)
         agent, now = AgentId(subject.agent), self.runs.now_ms()
@@ -215,7 +215,7 @@ class Heartbeats(Struct):
             if to is not None:
                 self.runs.delivery.wake(to)
 
-        return Settlement(write, after)
+        return RunSettlement(write, after)
 
     async def _put_away(self, agent: AgentId, session_id: SessionId) -> None:
         """Archives the session of a check that found nothing, so that it can be removed."""

@@ -28,7 +28,7 @@ from skerry.ports.model_candidates import CallTarget
 from skerry.ports.tool import ToolContext
 from skerry.runtime.compaction.memory_flush import MemoryFlushTurn, may_flush
 from skerry.runtime.compaction.summarizer import Summarizer
-from skerry.runtime.conversation import Conversation, taint, worst
+from skerry.runtime.conversation import CachedConversation, taint, worst
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.run_hooks import RunHooks, TranscriptHooks
 from skerry.sessions.cutting import CompactionCut, Numbered, cut, spoken
@@ -280,7 +280,7 @@ async def compact_session(
     target = CallTarget(reference, key.agent, session_id, purpose=Purpose.COMPACTION)
     _, model = await runtime.models.choose(reference)
     cleared = session.settings.taint_cleared or 0
-    conversation = Conversation(History(), session.tail, cleared=cleared)
+    conversation = CachedConversation(History(), session.tail, cleared=cleared)
     await runtime.histories.load(conversation, session_id, session.tail + 1)
     workspace = config.workspace(key.agent)
     context = RunContext(

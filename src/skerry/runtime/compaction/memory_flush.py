@@ -148,18 +148,18 @@ class MemoryFlushTurn(Struct):
         zone = self.defaults.user_timezone
         today = f"{day(self.runtime.clock.now_ms(), zone)}"
         origins = self.context.taint | taint(messages)
-        whole = [fit(message_, limits.most_chars) for message_ in messages]
+        fitting = [fit(message_, limits.most_chars) for message_ in messages]
         outcomes: list[RunFailure | None] = []
         if origins:
             own = [fit(owner, limits.most_chars) for owner in owners(messages)]
             alone = [_together(batch) for batch in batches(own, limits.room)] if own else []
             self.context = replace(self.context, taint=frozenset())
-            shown = unfenced(system)
+            prompt = unfenced(system)
             outcomes = [
-                await self._part(shown, [batch_], today) for batch_ in alone[-MOST_BATCHES:]
+                await self._part(prompt, [batch_], today) for batch_ in alone[-MOST_BATCHES:]
             ]
             self.context = replace(self.context, taint=origins)
-        outcomes.append(await self._all(system, whole, today, limits.room))
+        outcomes.append(await self._all(system, fitting, today, limits.room))
         return not any(outcomes)
 
     async def _all(

@@ -63,12 +63,14 @@ class Summarizer:
             previous = extracted([message.user(older, 0)], previous, most)
         summary: str | None = previous
         for part in parts[-MOST_CHUNKS:]:
-            summary = await self._one(part, summary or "", instructions, most)
+            summary = await self._summarize(part, summary or "", instructions, most)
             if summary is None:
                 return None
         return summary
 
-    async def _one(self, part: str, previous: str, instructions: str, most: int) -> str | None:
+    async def _summarize(
+        self, part: str, previous: str, instructions: str, most: int
+    ) -> str | None:
         """Returns the summary of one part, added to the previous one; None if there is none.
 
         Raises:
