@@ -10,7 +10,7 @@ import pytest
 
 from skerry.model.message import ToolCall
 from skerry.testing.gateway import running_gateway
-from skerry.testing.model import Gate
+from skerry.testing.model import ReplyGate
 from skerry.testing.model_server import HttpStep, StubModelServer
 from tests.conformance.node_program import run_node
 
@@ -25,7 +25,7 @@ def script(body: dict[str, Any]) -> Sequence[HttpStep]:
     if last["role"] == "tool":
         return ["It says ", "pong."]
     if "slow" in str(last["content"]):
-        return ["So far", Gate()]
+        return ["So far", ReplyGate()]
     return ["I look.", ToolCall("c1", "read", {"path": "note.txt"})]
 
 

@@ -16,7 +16,7 @@ from skerry.model.inbound import Peer, PeerKind
 from skerry.ports.channel import Inbox
 from skerry.sdk.channel_host import ChannelHost, MemoryCursor
 from skerry.testing.google_server import GoogleServer
-from skerry.testing.http_server import Response
+from skerry.testing.http_server import ServedResponse
 from skerry.testing.posting import account_served
 from skerry.testing.teams_server import TeamsServer
 
@@ -75,8 +75,8 @@ class Teams:
     def disconnect(self) -> None:
         self.server.poster.skipped = 2
         self.server.looks += [
-            Response(b"<html>", 502, "text/html"),
-            Response(b'{"access_token": "x', 200, cut=True),
+            ServedResponse(b"<html>", 502, "text/html"),
+            ServedResponse(b'{"access_token": "x', 200, cut=True),
         ]
 
     def limit(self, seconds: int) -> None:
@@ -86,7 +86,7 @@ class Teams:
         self.server.fail(403, "BotNotInConversationRoster")
 
     def swallow(self) -> None:
-        self.server.planned.append((Response(b'{"id": "1"}', 201, cut=True), True))
+        self.server.planned.append((ServedResponse(b'{"id": "1"}', 201, cut=True), True))
 
 
 @asynccontextmanager
@@ -152,8 +152,8 @@ class GoogleChat:
     def disconnect(self) -> None:
         self.server.poster.skipped = 2
         self.server.looks += [
-            Response(b"<html>", 502, "text/html"),
-            Response(b'{"access_token": "x', 200, cut=True),
+            ServedResponse(b"<html>", 502, "text/html"),
+            ServedResponse(b'{"access_token": "x', 200, cut=True),
         ]
 
     def limit(self, seconds: int) -> None:
@@ -163,7 +163,9 @@ class GoogleChat:
         self.server.fail(403, "PERMISSION_DENIED")
 
     def swallow(self) -> None:
-        self.server.planned.append((Response(b'{"name": "spaces/A/messages/B"}', cut=True), True))
+        self.server.planned.append(
+            (ServedResponse(b'{"name": "spaces/A/messages/B"}', cut=True), True)
+        )
 
 
 @asynccontextmanager

@@ -22,7 +22,7 @@ from skerry.sdk.channel_host import ChannelHost
 from skerry.testing import signal_server as signal_cli
 from skerry.testing import whatsapp_server as meta
 from skerry.testing.bluebubbles_server import PASSWORD, BlueBubblesServer
-from skerry.testing.http_server import Response
+from skerry.testing.http_server import ServedResponse
 from skerry.testing.posting import account_served
 from skerry.testing.signal_server import SignalServer
 from skerry.testing.whatsapp_server import WhatsAppServer
@@ -96,8 +96,8 @@ class WhatsApp:
     def disconnect(self) -> None:
         self.server.poster.skipped = 2
         self.server.looks += [
-            Response(b"<html>", 502, "text/html"),
-            Response(b'{"id": "1", "verified', 200, cut=True),
+            ServedResponse(b"<html>", 502, "text/html"),
+            ServedResponse(b'{"id": "1", "verified', 200, cut=True),
         ]
 
     def limit(self, seconds: int) -> None:
@@ -107,7 +107,7 @@ class WhatsApp:
         self.server.fail(131026, "Message undeliverable")
 
     def swallow(self) -> None:
-        cut = Response(b'{"messages": [{"id": "wamid.1"}]}', cut=True)
+        cut = ServedResponse(b'{"messages": [{"id": "wamid.1"}]}', cut=True)
         self.server.planned.append((cut, True))
 
 
@@ -159,25 +159,27 @@ class Signal:
 
     def disconnect(self) -> None:
         self.server.refused_streams = 1
-        self.server.checks.append(Response(b"<html>", 502, "text/html"))
+        self.server.checks.append(ServedResponse(b"<html>", 502, "text/html"))
 
     def limit(self, seconds: int) -> None:
         if self._bridge == "daemon":
             self.server.fail(-5, "limited", "RATE_LIMIT_FAILURE", retryAfterSeconds=seconds)
         else:
             body = b'{"error": "rate limited", "challenge_tokens": []}'
-            answer = Response(body, 429, headers={"retry-after": str(seconds)})
+            answer = ServedResponse(body, 429, headers={"retry-after": str(seconds)})
             self.server.planned.append((answer, False))
 
     def refuse(self) -> None:
         if self._bridge == "daemon":
             self.server.fail(-1, "Failed to send message", "UNREGISTERED_FAILURE")
         else:
-            answer = Response.of({"error": "Failed to send message: UNREGISTERED_FAILURE"}, 400)
+            answer = ServedResponse.of(
+                {"error": "Failed to send message: UNREGISTERED_FAILURE"}, 400
+            )
             self.server.planned.append((answer, False))
 
     def swallow(self) -> None:
-        cut = Response(b'{"jsonrpc": "2.0", "result": {"timestamp": 1}, "id": 1}', cut=True)
+        cut = ServedResponse(b'{"jsonrpc": "2.0", "result": {"timestamp": 1}, "id": 1}', cut=True)
         self.server.planned.append((cut, True))
 
 
@@ -245,19 +247,19 @@ class IMessage:
 
     def disconnect(self) -> None:
         self.server.looks += [
-            Response(b"<html>", 502, "text/html"),
-            Response(b'{"status": 200, "data": [', 200, cut=True),
+            ServedResponse(b"<html>", 502, "text/html"),
+            ServedResponse(b'{"status": 200, "data": [', 200, cut=True),
         ]
 
     def limit(self, seconds: int) -> None:
-        answer = Response(b"slow down", 429, "text/plain", {"retry-after": str(seconds)})
+        answer = ServedResponse(b"slow down", 429, "text/plain", {"retry-after": str(seconds)})
         self.server.planned.append((answer, False))
 
     def refuse(self) -> None:
         self.server.fail(500, "Message Send Error", error=22)
 
     def swallow(self) -> None:
-        cut = Response(b'{"status": 200, "data": {"guid": "x"}}', cut=True)
+        cut = ServedResponse(b'{"status": 200, "data": {"guid": "x"}}', cut=True)
         self.server.planned.append((cut, True))
 
 

@@ -29,7 +29,7 @@ from skerry.ports.model import (
 from skerry.providers.retry import RetryingProvider, RetryPolicy
 from skerry.providers.streaming_call import Endpoint
 from skerry.sdk.features import model_apis
-from skerry.testing.model import Gate, ScriptedModel, Step
+from skerry.testing.model import ReplyGate, ScriptedModel, Step
 from tests.support.served import serving
 from tests.support.streams import REPLIES, recorded
 
@@ -104,7 +104,7 @@ def scripted(kind: type[ScriptedModel] = ScriptedModel) -> Row:
 
     @asynccontextmanager
     async def make(scene: Scene) -> AsyncIterator[ModelProvider]:
-        yield kind([SCRIPTS.get(scene, ["Hel", Gate()])])
+        yield kind([SCRIPTS.get(scene, ["Hel", ReplyGate()])])
 
     return make
 

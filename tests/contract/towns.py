@@ -22,10 +22,10 @@ from skerry.model.ids import AccountId
 from skerry.model.inbound import InboundMessage, Peer, PeerKind
 from skerry.ports.channel import ChannelAdapter
 from skerry.sdk.channel_host import ChannelHost, MemoryCursor
-from skerry.testing.channel import MemoryChannel, Platform
+from skerry.testing.channel import FakePlatform, MemoryChannel
 from skerry.testing.discord_objects import ROOM, TOKEN
-from skerry.testing.discord_server import DiscordServer, Plan
-from skerry.testing.http_server import Response
+from skerry.testing.discord_server import DiscordServer, PlannedAnswer
+from skerry.testing.http_server import ServedResponse
 from skerry.testing.mail_server import MailServer
 from skerry.testing.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
 from skerry.testing.telegram_server import Fault, TelegramServer
@@ -40,7 +40,7 @@ class Folder:
     team = Peer(PeerKind.GROUP, "team")
 
     def __init__(self, home: Path, kind: type[MemoryChannel] = MemoryChannel) -> None:
-        self._platform = Platform(home / "platform")
+        self._platform = FakePlatform(home / "platform")
         self._kind = kind
         self._count = 0
 
@@ -100,8 +100,8 @@ class Telegram:
 
     def disconnect(self) -> None:
         for response in (
-            Response(b"<html>", 502, "text/html"),
-            Response(b'{"ok": true, "result": [', 200, cut=True),
+            ServedResponse(b"<html>", 502, "text/html"),
+            ServedResponse(b'{"ok": true, "result": [', 200, cut=True),
         ):
             self.server.planned.append(Fault("getUpdates", response))
 
@@ -112,7 +112,7 @@ class Telegram:
         self.server.fail("sendMessage", 403, "Forbidden: bot was blocked by the user")
 
     def swallow(self) -> None:
-        response = Response(b'{"ok": true, "result": {}}', cut=True)
+        response = ServedResponse(b'{"ok": true, "result": {}}', cut=True)
         self.server.planned.append(Fault("sendMessage", response, after=True))
 
 
@@ -160,7 +160,7 @@ class Slack:
 
     def disconnect(self) -> None:
         self.server.refused_sockets = 1
-        garbage = Response(b"<html>", 502, "text/html")
+        garbage = ServedResponse(b"<html>", 502, "text/html")
         self.server.planned.append(("apps.connections.open", garbage, False))
 
     def limit(self, seconds: int) -> None:
@@ -170,7 +170,7 @@ class Slack:
         self.server.fail("chat.postMessage", "channel_not_found")
 
     def swallow(self) -> None:
-        cut = Response(b'{"ok": true, "ts": "1.2"}', cut=True)
+        cut = ServedResponse(b'{"ok": true, "ts": "1.2"}', cut=True)
         self.server.planned.append(("chat.postMessage", cut, True))
 
 
@@ -291,8 +291,8 @@ class Discord:
 
     def disconnect(self) -> None:
         self.server.gateway.refused_sockets = 1
-        garbage = Response(b"<html>", 502, "text/html")
-        self.server.planned.append(Plan("GET", "/users/@me", garbage))
+        garbage = ServedResponse(b"<html>", 502, "text/html")
+        self.server.planned.append(PlannedAnswer("GET", "/users/@me", garbage))
 
     def limit(self, seconds: int) -> None:
         path = r"/channels/\d+/messages"
@@ -302,8 +302,10 @@ class Discord:
         self.server.fail("POST", r"/channels/\d+/messages", 403, "Missing Access", code=50001)
 
     def swallow(self) -> None:
-        cut = Response(b'{"id": "12", "content": "hello"}', cut=True)
-        self.server.planned.append(Plan("POST", r"/channels/\d+/messages", cut, after=True))
+        cut = ServedResponse(b'{"id": "12", "content": "hello"}', cut=True)
+        self.server.planned.append(
+            PlannedAnswer("POST", r"/channels/\d+/messages", cut, after=True)
+        )
 
 
 async def nobody_writes(message: InboundMessage) -> None:

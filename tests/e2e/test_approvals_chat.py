@@ -10,7 +10,7 @@ import pytest
 
 from skerry.hooks.hooks import Hooks
 from skerry.runtime import call_approvals
-from skerry.testing.channel import Platform
+from skerry.testing.channel import FakePlatform
 from tests.e2e.test_approvals import asking, ran
 from tests.support.asking_tool import AskingTool
 from tests.support.whole import whole_gateway
@@ -19,7 +19,7 @@ from tests.support.wire import connected
 OWNED = {"commands": {"ownerAllowFrom": ["memory:alice"]}}
 
 
-async def until(platform: Platform, words: str, peer: str = "alice") -> str:
+async def until(platform: FakePlatform, words: str, peer: str = "alice") -> str:
     """Returns the message with the words that the person received."""
     with anyio.fail_after(60):
         while True:
@@ -30,7 +30,7 @@ async def until(platform: Platform, words: str, peer: str = "alice") -> str:
 
 
 async def test_the_owner_is_asked_in_the_chat_and_answers_there(tmp_path: Path) -> None:
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     async with whole_gateway(tmp_path / "home", Hooks(), platform, OWNED) as (application, _):
         tools: Any = application.dispatch.runtime.tools
         tools.features.append(AskingTool())
@@ -51,7 +51,7 @@ async def test_a_chat_of_somebody_else_is_not_asked_about_the_call_of_its_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(call_approvals, "WAIT_SECONDS", 0.05)
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     config = {**OWNED, "tools": {"guests": {"allow": ["asking"]}}}
     async with (
         whole_gateway(tmp_path / "home", Hooks(), platform, config) as (application, address),
@@ -68,7 +68,7 @@ async def test_a_chat_of_somebody_else_is_not_asked_about_the_call_of_its_run(
 
 @pytest.mark.abuse(74)
 async def test_nobody_else_and_no_other_conversation_can_answer(tmp_path: Path) -> None:
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     async with (
         whole_gateway(tmp_path / "home", Hooks(), platform, OWNED) as (application, address),
         connected(address.url, auth={"token": address.token}) as wire,

@@ -10,9 +10,9 @@ import pytest
 from skerry.cli.render import text_of
 from skerry.client.client import GatewayClient
 from skerry.runtime.continuation import GO_ON
-from skerry.testing.channel import Platform
+from skerry.testing.channel import FakePlatform
 from skerry.testing.gateway import GatewayProcess, running_gateway
-from skerry.testing.model import Gate
+from skerry.testing.model import ReplyGate
 from skerry.testing.model_server import HttpStep, StubModelServer
 from tests.support.chaos import disagreements, until
 
@@ -67,7 +67,7 @@ async def killed(gateway: GatewayProcess) -> None:
     ],
 )
 async def test_a_kill_between_blocks_repeats_and_loses_nothing(tmp_path: Path, fault: str) -> None:
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     async with (
         StubModelServer(answers, pieces=60, delay=0.01) as model,
         running_gateway(
@@ -100,7 +100,7 @@ async def test_a_kill_between_blocks_repeats_and_loses_nothing(tmp_path: Path, f
 
 
 async def test_without_a_kill_the_blocks_are_the_answer(tmp_path: Path) -> None:
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     async with (
         StubModelServer(answers, pieces=60, delay=0.002) as model,
         running_gateway(
@@ -122,7 +122,7 @@ async def test_without_a_kill_the_blocks_are_the_answer(tmp_path: Path) -> None:
 
 
 async def test_a_client_reads_one_whole_answer_after_a_kill_in_its_middle() -> None:
-    replies: list[list[HttpStep]] = [["Half of ", Gate()], ["All of it."]]
+    replies: list[list[HttpStep]] = [["Half of ", ReplyGate()], ["All of it."]]
     async with (
         StubModelServer(lambda _: replies.pop(0)) as model,
         running_gateway(model=model.base_url) as gateway,

@@ -19,7 +19,7 @@ import msgspec
 import pytest
 
 from skerry.client.client import GatewayClient
-from skerry.testing.channel import Platform
+from skerry.testing.channel import FakePlatform
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model_server import StubModelServer
 from tests.support.chaos import Gateway, all_taken, quiet, until
@@ -66,9 +66,9 @@ POINTS = sorted(name for name in REACHED if not name.startswith(BESIDE))
 @asynccontextmanager
 async def mixed(
     folder: Path, mind: Mind, *arguments: str, first: tuple[str, ...] = (), **more: str
-) -> AsyncGenerator[tuple[GatewayProcess, Platform]]:
+) -> AsyncGenerator[tuple[GatewayProcess, FakePlatform]]:
     """Runs a gateway between a platform and a model that both outlive it."""
-    platform = Platform(folder / "platform")
+    platform = FakePlatform(folder / "platform")
     async with StubModelServer(mind, pieces=4, delay=0.015) as model:
         running = running_gateway(
             home=folder / "home",
@@ -81,7 +81,7 @@ async def mixed(
             yield gateway, platform
 
 
-async def found(gateway: GatewayProcess, platform: Platform) -> list[str]:
+async def found(gateway: GatewayProcess, platform: FakePlatform) -> list[str]:
     """Waits until all is quiet, end the gateway, and returns what is wrong."""
     await all_taken(platform)
     await quiet(gateway)
@@ -116,7 +116,7 @@ async def test_random_kills_with_everything_on_lose_and_double_nothing(tmp_path:
     assert mind.failed > 0
 
 
-async def visit(gateway: Gateway, platform: Platform, name: str) -> None:
+async def visit(gateway: Gateway, platform: FakePlatform, name: str) -> None:
     """Passes every fault point: a message with a tool call, an answer, a reset, an archive."""
     platform.say(f"look {name}", peer="ann", message_id=name)
 
@@ -154,7 +154,7 @@ async def lives(folder: Path, point: str, first: Path, base_url: str) -> list[st
     async with life(third) as living:
         await all_taken(living.platform)
         await quiet(living)
-    platform = Platform(third / "platform")
+    platform = FakePlatform(third / "platform")
     written, received, taken = platform.inbox(), platform.received(), turns(third / "home")
     wrong = faults(written, received, taken)
     return wrong + await disagreements(third / "home", written, received, taken)

@@ -9,7 +9,7 @@ from skerry.app.build import Application
 from skerry.client.client import GatewayClient
 from skerry.hooks.hooks import Hooks
 from skerry.model.ids import RunId
-from skerry.testing.channel import Platform
+from skerry.testing.channel import FakePlatform
 from tests.support.chaos import until
 from tests.support.whole import whole_gateway
 
@@ -122,7 +122,7 @@ async def test_a_client_is_told_what_each_command_takes(tmp_path: Path) -> None:
 
 
 async def test_a_platform_has_the_same_commands(tmp_path: Path) -> None:
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     config = {"commands": {"ownerAllowFrom": ["memory:ada"]}}
     async with whole_gateway(tmp_path / "home", Hooks(), platform, config):
         platform.say("/status", peer="alice", message_id="1")

@@ -16,8 +16,8 @@ from skerry.features.queue.commands import commands as queue_commands
 from skerry.hooks.hooks import Hooks
 from skerry.model.ids import RunId
 from skerry.model.run import RunResult, StopReason
-from skerry.testing.channel import Platform
-from skerry.testing.model import Gate, ScriptedModel, ScriptedModels
+from skerry.testing.channel import FakePlatform
+from skerry.testing.model import ReplyGate, ScriptedModel, ScriptedModels
 from tests.e2e.test_commands import SCOPES, Page
 from tests.support.chaos import until
 from tests.support.core import Core, open_core, request
@@ -34,9 +34,9 @@ async def page(home: Path, config: dict[str, Any]) -> AsyncIterator[Page]:
 
 
 @asynccontextmanager
-async def at_work(home: Path, waiting: Sequence[str]) -> AsyncIterator[tuple[Core, Gate]]:
+async def at_work(home: Path, waiting: Sequence[str]) -> AsyncIterator[tuple[Core, ReplyGate]]:
     """Yields a core whose main conversation has a run that is on, and messages that wait."""
-    table, gate = CommandTable(), Gate()
+    table, gate = CommandTable(), ReplyGate()
     async with open_core(home, ScriptedModel([[gate, "done"], ["2"]]), commands=table) as core:
         desk = CommandDependencies(core.dispatch.runtime.config, core.dispatch)
         models = ScriptedModels(core.models.provider)
@@ -131,7 +131,7 @@ async def test_a_few_words_are_not_summarised_into_more(tmp_path: Path) -> None:
 async def test_commands_stand_behind_no_prefix_and_blank_messages_ask_no_model(
     tmp_path: Path,
 ) -> None:
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     config = {"messages": {"responsePrefix": "[{model}]"}}
     async with whole_gateway(tmp_path / "home", Hooks(), platform, config):
         for number, text in enumerate((" \n ", "/whoami", "hello")):

@@ -13,7 +13,7 @@ import pytest
 from skerry.client.client import GatewayClient
 from skerry.model.errors import GatewayRefusedError
 from skerry.testing.gateway import running_gateway
-from skerry.testing.model_server import HttpStep, Status, StubModelServer
+from skerry.testing.model_server import HttpStep, StatusReply, StubModelServer
 from tests.support.chaos import rig
 from tests.support.wire import connected
 
@@ -34,7 +34,7 @@ async def texts(client: GatewayClient) -> list[str]:
 def forgets_nothing(body: dict[str, Any]) -> Sequence[HttpStep]:
     """Answers with all that the person said; refuses what is asked to fail."""
     said = [str(one["content"]) for one in body["messages"] if one["role"] == "user"]
-    return [Status(401)] if said[-1] == "fail" else [" and ".join(said)]
+    return [StatusReply(401)] if said[-1] == "fail" else [" and ".join(said)]
 
 
 async def test_a_conversation_goes_on_after_an_error_of_the_provider_and_a_restart(

@@ -27,7 +27,7 @@ from skerry.model.outbound import OutboundPart, Receipt
 from skerry.ports.channel import Inbox
 from skerry.store import DATABASE, backups, open_store, session_listing
 from skerry.store.session_listing import SessionFilter
-from skerry.testing.channel import ACCOUNT, CHANNEL, OPEN, MemoryChannel, Platform
+from skerry.testing.channel import ACCOUNT, CHANNEL, OPEN, FakePlatform, MemoryChannel
 from skerry.testing.clock import FakeClock
 from skerry.testing.model_server import StubModelServer
 from skerry_recall.terms import Known
@@ -97,7 +97,7 @@ class Day:
 
     def __post_init__(self) -> None:
         """Gives the telephone a folder beside ours: a test leaves nothing in the checkout."""
-        self.phone = Telephone(Platform(self.home.with_name("platform")))
+        self.phone = Telephone(FakePlatform(self.home.with_name("platform")))
 
     def settings(self) -> Settings:
         """Writes the configuration at the first start, and reads it."""

@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 
 from skerry.hooks.hooks import Hooks
-from skerry.testing.channel import Platform
+from skerry.testing.channel import FakePlatform
 from skerry.testing.gateway import running_gateway
 from tests.support.whole import whole_gateway
 
@@ -15,7 +15,7 @@ LONG: dict[str, Any] = {"messages": {"inbound": {"byChannel": {"memory": 60_000}
 IMAGE = {"kind": "image", "handle": "h"}
 
 
-async def until(platform: Platform, replies: int, taken: int) -> list[str]:
+async def until(platform: FakePlatform, replies: int, taken: int) -> list[str]:
     with anyio.fail_after(90):
         while len(platform.received()) < replies or platform.acknowledged() < taken:  # noqa: ASYNC110 - a folder
             await anyio.sleep(0.02)
@@ -23,7 +23,7 @@ async def until(platform: Platform, replies: int, taken: int) -> list[str]:
 
 
 async def test_plain_messages_of_one_sender_become_one(tmp_path: Path) -> None:
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     async with whole_gateway(tmp_path / "home", Hooks(), platform, JOINED) as _:
         platform.say("one", message_id="m1")
         platform.say("two", message_id="m2")
@@ -37,7 +37,7 @@ async def test_plain_messages_of_one_sender_become_one(tmp_path: Path) -> None:
 
 
 async def test_a_command_and_a_file_go_at_once_behind_what_waits(tmp_path: Path) -> None:
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     async with whole_gateway(tmp_path / "home", Hooks(), platform, LONG) as _:
         platform.say("first", message_id="m1")
         platform.say("look", message_id="m2", attachments=[IMAGE])
@@ -50,7 +50,7 @@ async def test_a_command_and_a_file_go_at_once_behind_what_waits(tmp_path: Path)
 
 
 async def test_what_waits_survives_a_kill(tmp_path: Path) -> None:
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     arguments = ["--platform", str(platform.folder)]
     async with running_gateway(
         home=tmp_path / "state", config=LONG, arguments=arguments

@@ -24,7 +24,7 @@ from skerry.ports.channel import ConnectionState
 from skerry.runtime.delivery import MISSING
 from skerry.sdk.channel_host import ChannelHost, MemoryCursor
 from skerry.testing.gateway import GatewayProcess, running_gateway
-from skerry.testing.http_server import Request, Response, serve
+from skerry.testing.http_server import ServedRequest, ServedResponse, serve
 from tests.support.dovecot import ALICE, BOT, Post, mail_system
 from tests.support.oauth_server import StubOAuthServer
 
@@ -179,9 +179,9 @@ async def test_a_kill_at_any_point_leaves_one_answer(
 async def test_dovecot_takes_the_token_of_a_sign_in_and_no_other(post: Post) -> None:
     async with StubOAuthServer() as issuer:
 
-        async def introspect(request: Request) -> Response:
+        async def introspect(request: ServedRequest) -> ServedResponse:
             active = request.query.get("token", "") in issuer.access
-            return Response.of({"active": active, "username": BOT})
+            return ServedResponse.of({"active": active, "username": BOT})
 
         async with serve(introspect, post.tokens):
             oauth = {"clientId": "client", "tokenUrl": issuer.token_url}

@@ -6,12 +6,12 @@ import os
 import anyio
 
 from skerry.testing.gateway import GatewayProcess, running_gateway
-from skerry.testing.model_server import Status, StubModelServer
+from skerry.testing.model_server import StatusReply, StubModelServer
 from tests.support.cli import run_command
 from tests.support.wire import Frame, Wire, connected, request
 
-LIMITED = Status(429, b'{"error":{"message":"slow down"}}', (("retry-after", "120"),))
-KEY = Status(401, b'{"error":{"message":"bad key"}}')
+LIMITED = StatusReply(429, b'{"error":{"message":"slow down"}}', (("retry-after", "120"),))
+KEY = StatusReply(401, b'{"error":{"message":"bad key"}}')
 
 
 async def test_a_refused_key_and_a_limit_are_told_with_the_next_step() -> None:

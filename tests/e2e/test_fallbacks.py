@@ -10,8 +10,8 @@ import pytest
 
 from skerry.client.client import GatewayClient
 from skerry.testing.gateway import running_gateway
-from skerry.testing.model import Gate
-from skerry.testing.model_server import Cut, HttpStep, Status, StubModelServer
+from skerry.testing.model import ReplyGate
+from skerry.testing.model_server import Cut, HttpStep, StatusReply, StubModelServer
 from tests.support.asking import ask, said
 
 CONFIGURED = ["--model", "configured"]
@@ -76,7 +76,7 @@ async def test_a_fall_back_is_asked_as_what_it_is_and_within_its_window(tmp_path
             await ask(client, "look at it", attachments=[image])
             for number in range(4):
                 await ask(client, f"{number} " + "word " * 1500)
-            rig.refused["large"] = Status(529)
+            rig.refused["large"] = StatusReply(529)
             answer = await ask(client, "and now?")
         (first, *_), last = rig.bodies("large"), rig.bodies("small")[-1]
     assert said(answer) == "small by test"
@@ -105,7 +105,7 @@ async def test_a_refused_key_is_followed_by_the_next_and_the_session_stays_with_
             running_gateway(home=tmp_path, config=settings, arguments=CONFIGURED) as gateway,
             GatewayClient(gateway.address) as client,
         ):
-            rig.refused["one"] = Status(401)
+            rig.refused["one"] = StatusReply(401)
             assert said(await ask(client, "hi")) == "large by two"
             del rig.refused["one"]
             rig.asked.clear()
@@ -116,7 +116,7 @@ async def test_a_refused_key_is_followed_by_the_next_and_the_session_stays_with_
 
 @pytest.mark.parametrize(
     "failure",
-    [Cut(connection=True), Cut(), Gate()],
+    [Cut(connection=True), Cut(), ReplyGate()],
     ids=["connection cut", "response cut", "silence until the time-out"],
 )
 async def test_a_model_that_breaks_off_or_hangs_is_followed_by_the_fall_back(

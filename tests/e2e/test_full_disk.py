@@ -11,7 +11,7 @@ import pytest
 
 from skerry.client.client import GatewayClient
 from skerry.model.errors import GatewayRefusedError
-from skerry.testing.channel import Platform
+from skerry.testing.channel import FakePlatform
 from skerry.testing.gateway import running_gateway
 from tests.support.readyz import ready
 
@@ -50,7 +50,7 @@ def fill(disk: Path) -> Path:
 async def test_what_finds_no_room_is_refused_and_taken_when_there_is_room(
     tmp_path: Path, disk: Path
 ) -> None:
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     send: dict[str, Any] = {"sessionKey": "main", "message": "x" * 50_000, "idempotencyKey": "k"}
     arguments = ["--platform", str(platform.folder)]
     async with running_gateway(home=disk, arguments=arguments) as gateway:

@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from skerry.client.client import GatewayClient
-from skerry.testing.channel import Platform
+from skerry.testing.channel import FakePlatform
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model_server import StubModelServer
 
 
-async def received(platform: Platform, count: int) -> list[str]:
+async def received(platform: FakePlatform, count: int) -> list[str]:
     """Returns what the platform received once there are `count` messages."""
     with anyio.fail_after(60):
         while len(found := platform.received()) < count:  # noqa: ASYNC110 - a file of another process
@@ -24,7 +24,7 @@ async def received(platform: Platform, count: int) -> list[str]:
 
 
 async def test_a_message_goes_from_the_platform_to_the_model_and_back(tmp_path: Path) -> None:
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     async with (
         StubModelServer() as model,
         running_gateway(
@@ -98,7 +98,7 @@ async def test_the_lock_of_a_dead_gateway_is_taken_over(tmp_path: Path) -> None:
 
 
 async def test_a_fault_point_kills_the_process(tmp_path: Path) -> None:
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     async with running_gateway(
         home=tmp_path / "home",
         arguments=["--platform", str(platform.folder), "--fault", "delivery.after-send:1"],

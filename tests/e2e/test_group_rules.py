@@ -9,14 +9,14 @@ import pytest
 from skerry.app.build import Application
 from skerry.hooks.hooks import Hooks
 from skerry.model.ids import ChannelId
-from skerry.testing.channel import MemoryChannel, Platform
+from skerry.testing.channel import FakePlatform, MemoryChannel
 from skerry.testing.model import ScriptedModel, echo
 from tests.support.whole import whole_gateway
 
 OPEN: dict[str, Any] = {"dmPolicy": "open", "allowFrom": ["*"], "groupPolicy": "open"}
 
 
-async def answered(platform: Platform, count: int) -> list[str]:
+async def answered(platform: FakePlatform, count: int) -> list[str]:
     with anyio.fail_after(60):
         while len(platform.received()) < count:  # noqa: ASYNC110 - the platform is a folder
             await anyio.sleep(0.02)
@@ -37,7 +37,7 @@ async def test_each_group_has_its_own_prompt_else_that_of_all_groups(tmp_path: P
         "*": {"requireMention": False, "systemPrompt": "Answer in one sentence."},
     }
     config = {"channels": {"memory": {**OPEN, "groups": groups}}}
-    platform, model = Platform(tmp_path / "platform"), ScriptedModel(echo)
+    platform, model = FakePlatform(tmp_path / "platform"), ScriptedModel(echo)
     async with whole_gateway(tmp_path / "home", Hooks(), platform, config, model=model):
         for count, (peer, kind) in enumerate(
             [("boats", "group"), ("garden", "group"), ("ada", "direct")], 1
@@ -62,7 +62,7 @@ async def test_a_topic_has_rules_of_its_own_and_takes_the_others_from_its_group(
         "agents": {"list": [{"id": "main", "default": True}, {"id": "work"}]},
         "channels": {"memory": {**OPEN, "groups": {"boats": boats}}},
     }
-    platform, model = Platform(tmp_path / "platform"), ScriptedModel(echo)
+    platform, model = FakePlatform(tmp_path / "platform"), ScriptedModel(echo)
     async with whole_gateway(tmp_path / "home", Hooks(), platform, config, model=model) as (
         application,
         _,
@@ -94,7 +94,7 @@ async def test_a_person_who_is_linked_goes_on_in_another_app(tmp_path: Path) -> 
             "identityLinks": {"ada": ["memory:ada-here", "other:77"]},
         },
     }
-    here, there = Platform(tmp_path / "here"), Platform(tmp_path / "there")
+    here, there = FakePlatform(tmp_path / "here"), FakePlatform(tmp_path / "there")
     other = MemoryChannel(there, channel=ChannelId("other"))
     model = ScriptedModel(echo)
     async with whole_gateway(
@@ -127,7 +127,7 @@ async def test_agents_of_a_broadcast_answer_each_with_words_of_its_own(tmp_path:
         "broadcast": {"all": ["work", "home"]},
         "channels": {"memory": {**OPEN, "groups": {"all": group, "one": group}}},
     }
-    platform, model = Platform(tmp_path / "platform"), ScriptedModel(echo)
+    platform, model = FakePlatform(tmp_path / "platform"), ScriptedModel(echo)
     home = tmp_path / "home"
     async with whole_gateway(home, Hooks(), platform, config, model=model) as (application, _):
         platform.say("who are you?", peer="all", kind="group", message_id="m1")
@@ -163,7 +163,7 @@ async def test_a_kind_of_a_binding_is_that_of_the_conversation(
         "session": {"dmScope": "per-channel-peer"},
         "channels": {"memory": {**OPEN, "groups": {"*": {"requireMention": False}}}},
     }
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     async with whole_gateway(tmp_path / "home", Hooks(), platform, config) as (application, _):
         platform.say("hello", peer="x", kind=peer, message_id="m1")
         await answered(platform, 1)

@@ -13,7 +13,7 @@ from skerry.hooks.payloads import MessageSendingChange
 from skerry.hooks.points import SyncTransform
 from skerry.hooks.runner import Handler
 from skerry.model.message import ToolCall
-from skerry.testing.channel import Platform
+from skerry.testing.channel import FakePlatform
 from skerry.testing.model import ScriptedModel
 from tests.support.whole import CALL, whole_gateway
 
@@ -59,7 +59,7 @@ def record(hooks: Hooks, trace: list[str]) -> anyio.Event:
 @pytest.mark.requirement("hooks-thirteen-order")
 @pytest.mark.requirement("hooks-13-message-sent")
 async def test_a_message_with_a_tool_call_passes_all_thirteen_in_order(tmp_path: Path) -> None:
-    hooks, platform, trace = Hooks(), Platform(tmp_path / "platform"), list[str]()
+    hooks, platform, trace = Hooks(), FakePlatform(tmp_path / "platform"), list[str]()
     sent = record(hooks, trace)
     config = {"tools": {"guests": {"allow": ["read"]}}}
     async with whole_gateway(tmp_path / "home", hooks, platform, config):
@@ -90,7 +90,7 @@ async def test_a_message_with_a_tool_call_passes_all_thirteen_in_order(tmp_path:
 
 @pytest.mark.requirement("hooks-repeat-per-tool-call")
 async def test_the_hooks_of_a_tool_call_run_once_for_each_call_of_a_turn(tmp_path: Path) -> None:
-    hooks, platform, trace = Hooks(), Platform(tmp_path / "platform"), list[str]()
+    hooks, platform, trace = Hooks(), FakePlatform(tmp_path / "platform"), list[str]()
     sent = record(hooks, trace)
     calls = [ToolCall(f"c{n}", "read", {"path": "note.txt"}) for n in range(3)]
     model = ScriptedModel([calls[:2], calls[2:], ["Done."]])
@@ -113,7 +113,7 @@ async def test_the_hooks_of_a_tool_call_run_once_for_each_call_of_a_turn(tmp_pat
 
 
 async def test_a_clients_message_passes_those_that_are_not_about_delivery(tmp_path: Path) -> None:
-    hooks, platform, trace = Hooks(), Platform(tmp_path / "platform"), list[str]()
+    hooks, platform, trace = Hooks(), FakePlatform(tmp_path / "platform"), list[str]()
     record(hooks, trace)
     async with (
         whole_gateway(tmp_path / "home", hooks, platform) as (_, address),
@@ -127,7 +127,7 @@ async def test_a_clients_message_passes_those_that_are_not_about_delivery(tmp_pa
 
 
 async def test_the_platform_shows_what_message_sending_made_of_the_reply(tmp_path: Path) -> None:
-    hooks, platform = Hooks(), Platform(tmp_path / "platform")
+    hooks, platform = Hooks(), FakePlatform(tmp_path / "platform")
     sent: list[MessageSent] = []
     told = anyio.Event()
 
@@ -151,7 +151,7 @@ async def test_the_platform_shows_what_message_sending_made_of_the_reply(tmp_pat
 
 
 async def test_a_session_begins_once_and_a_stop_is_told(tmp_path: Path) -> None:
-    hooks, platform, trace = Hooks(), Platform(tmp_path / "platform"), list[str]()
+    hooks, platform, trace = Hooks(), FakePlatform(tmp_path / "platform"), list[str]()
     told = anyio.Event()
 
     async def note(payload: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from skerry.cli.main import main
 from skerry.hooks.hooks import Hooks
-from skerry.testing.channel import Platform
+from skerry.testing.channel import FakePlatform
 from tests.support.whole import whole_gateway
 from tests.support.wire import Wire, connected
 
@@ -93,7 +93,7 @@ async def test_the_conversation_of_then_has_its_memory_its_settings_and_its_earl
     shown = capsys.readouterr()
     assert "your words     agent:main:main" in shown.out
     assert "1 setting groupActivation" in shown.err
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     async with (
         whole_gateway(home, Hooks(), platform) as (_, address),
         connected(address.url, auth={"token": address.token}) as wire,
@@ -134,7 +134,7 @@ async def test_a_transcript_that_the_owner_calls_his_has_the_memory_and_another_
     (home / "workspace").mkdir(mode=0o700, exist_ok=True)
     (home / "workspace/MEMORY.md").write_text("The treasure is under the oak.", encoding="utf-8")
     async with (
-        whole_gateway(home, Hooks(), Platform(tmp_path / "platform")) as (_, address),
+        whole_gateway(home, Hooks(), FakePlatform(tmp_path / "platform")) as (_, address),
         connected(address.url, auth={"token": address.token}) as wire,
     ):
         for key, expected in (("main", True), ("trip", False)):

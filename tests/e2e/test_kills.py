@@ -15,7 +15,7 @@ from skerry.client.client import GatewayClient
 from skerry.runtime.delivery import MISSING
 from skerry.runtime.finalize import INTERRUPTED as INTERRUPTION
 from skerry.store import DATABASE
-from skerry.testing.channel import Delivered, Platform
+from skerry.testing.channel import DeliveredMessage, FakePlatform
 from skerry.testing.gateway import GatewayProcess
 from tests.support.chaos import (
     MAY,
@@ -146,7 +146,7 @@ def test_a_moment_whose_state_is_spoiled_is_noticed(
         database.execute(defect)
         database.commit()
     anyio.run(spoiled_life, copy)
-    platform = Platform(copy / "platform")
+    platform = FakePlatform(copy / "platform")
     assert faults(platform.inbox(), platform.received())[0].startswith(promise)
 
 
@@ -226,5 +226,7 @@ def test_the_checker_names_the_broken_promise(
 ) -> None:
     texts = {"m1": "answer to m1", "m2": "answer to m2", "": INTERRUPTION}
     written = [{"id": name, "peer": "alice"} for name in ("m1", "m2")]
-    received = [Delivered("alice", texts.get(text, text), name, nonce) for name, text, nonce in log]
+    received = [
+        DeliveredMessage("alice", texts.get(text, text), name, nonce) for name, text, nonce in log
+    ]
     assert [one.partition(":")[0] for one in faults(written, received)] == promises

@@ -21,7 +21,7 @@ from skerry.model.message import AssistantMessage, UserMessage, open_calls
 from skerry.model.run import RunResult
 from skerry.store import Reader, open_store, outbox, runs, session_listing, sessions
 from skerry.store.session_listing import SessionFilter
-from skerry.testing.channel import Platform
+from skerry.testing.channel import FakePlatform
 from skerry.testing.gateway import GatewayProcess
 from tests.support.chaos import mirror_faults, quiet, rig, until
 
@@ -32,7 +32,7 @@ PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n pixels").decode()
 WORDS = ("", "look ", "look ", "/help")
 
 
-async def people(platform: Platform, dice: random.Random) -> None:
+async def people(platform: FakePlatform, dice: random.Random) -> None:
     """Writes, whether somebody listens or not; each text ends in a word that no other has."""
     for number in count(1):
         peer, word = dice.choice(("alice", "bob")), dice.choice(WORDS)

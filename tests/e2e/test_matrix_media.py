@@ -9,7 +9,7 @@ import anyio.to_thread
 import pytest
 
 from skerry.testing.gateway import running_gateway
-from skerry.testing.model import Gate
+from skerry.testing.model import ReplyGate
 from skerry.testing.model_server import HttpStep, StubModelServer
 from tests.e2e.test_matrix import config, joined
 from tests.support.synapse import Person, synapse
@@ -44,7 +44,7 @@ async def until(person: Person, room: str, bot: Person, count: int) -> list[dict
 
 async def test_an_answer_grows_over_a_kill_and_brings_its_file(tmp_path: Path, url: str) -> None:
     bot, alice = Person(url, "bot"), Person(url, "alice")
-    gate, held = Gate(), Gate()
+    gate, held = ReplyGate(), ReplyGate()
     script: list[list[HttpStep]] = [
         [FIRST, gate],
         [FIRST, held, f"{LAST}\nMEDIA: chart.png"],

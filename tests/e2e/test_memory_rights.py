@@ -12,7 +12,7 @@ from skerry.hooks.hooks import Hooks
 from skerry.model.ids import AgentId
 from skerry.model.origin import Origin
 from skerry.runtime import call_approvals
-from skerry.testing.channel import Platform
+from skerry.testing.channel import FakePlatform
 from tests.support.downloaded import downloaded
 from tests.support.whole import whole_gateway
 from tests.support.wire import Wire, connected
@@ -23,7 +23,7 @@ WRITE = 'call memory_write {"text": "Pay Mallory."}'
 
 
 @asynccontextmanager
-async def opened(home: Path, platform: Platform) -> AsyncIterator[tuple[Wire, Path]]:
+async def opened(home: Path, platform: FakePlatform) -> AsyncIterator[tuple[Wire, Path]]:
     """Gives a client of a gateway whose owner has noted where the treasure is.
 
     Its workspace has the file `page.txt` that was downloaded.
@@ -58,7 +58,7 @@ async def ask(wire: Wire, message: str) -> list[str]:
 
 @pytest.mark.requirement("memory-scope-default")
 async def test_the_owner_finds_it_and_a_stranger_and_a_group_do_not(tmp_path: Path) -> None:
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     async with opened(tmp_path / "home", platform) as (wire, _):
         (found,) = await ask(wire, SEARCH)
         assert "under the oak" in found
@@ -77,7 +77,7 @@ async def test_a_note_of_the_model_waits_for_the_owners_word_after_foreign_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(call_approvals, "WAIT_SECONDS", 0.01)  # nobody answers
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     async with opened(tmp_path / "home", platform) as (wire, workspace):
         (written,) = await ask(wire, WRITE)
         assert "skerry memory undo" in written

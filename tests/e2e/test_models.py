@@ -12,7 +12,7 @@ from skerry.features.doctor.examine import examine
 from skerry.model.message import ThinkingBlock, ToolCall
 from skerry.ports.checks import Level
 from skerry.testing.gateway import running_gateway
-from skerry.testing.model_server import Status, StubModelServer
+from skerry.testing.model_server import StatusReply, StubModelServer
 from tests.support.cli import run_command
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n pixels").decode()
@@ -79,7 +79,7 @@ async def test_signed_thinking_goes_back_within_the_tool_loop(tmp_path: Path) ->
 async def test_a_refused_key_is_told_with_its_remedy_and_by_status_until_it_works(
     tmp_path: Path,
 ) -> None:
-    replies: Any = iter([[Status(401)], ["It works."]])
+    replies: Any = iter([[StatusReply(401)], ["It works."]])
     async with (
         StubModelServer(lambda _: next(replies)) as model,
         running_gateway(home=tmp_path, model=model.base_url) as gateway,

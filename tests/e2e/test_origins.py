@@ -10,7 +10,7 @@ from skerry.hooks.payloads import ToolResultPersist, ToolResultPersistChange
 from skerry.model.ids import AgentId
 from skerry.model.message import TextBlock
 from skerry.model.origin import Origin
-from skerry.testing.channel import Platform
+from skerry.testing.channel import FakePlatform
 from tests.support.downloaded import downloaded
 from tests.support.hooks import on
 from tests.support.whole import CALL, whole_gateway
@@ -30,7 +30,7 @@ async def ran(wire: Wire, method: str, **params: Any) -> None:
 
 
 async def test_what_comes_in_is_marked(tmp_path: Path) -> None:
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     async with (
         whole_gateway(tmp_path / "home", Hooks(), platform) as (application, address),
         connected(address.url, auth={"token": address.token}) as wire,

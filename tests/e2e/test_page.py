@@ -9,8 +9,8 @@ import pytest
 from playwright.async_api import expect
 
 from skerry.testing.gateway import running_gateway
-from skerry.testing.model import Gate
-from skerry.testing.model_server import HttpStep, Status, StubModelServer, echo_chat
+from skerry.testing.model import ReplyGate
+from skerry.testing.model_server import HttpStep, StatusReply, StubModelServer, echo_chat
 from tests.e2e.browser import (
     Chromium,
     address,
@@ -39,7 +39,7 @@ def answering(**replies: Sequence[HttpStep]) -> Callable[[dict[str, Any]], Seque
 @pytest.mark.requirement("webchat-static-ui")
 @pytest.mark.requirement("gateway-channel-set")
 async def test_an_answer_appears_as_it_is_written_and_survives_a_reload(browser: Chromium) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     script = answering(island=["A skerry is ", gate, "a small island."])
     async with StubModelServer(script) as model, running_gateway(model=model.base_url) as gateway:
         page = await browser.open(address(gateway))
@@ -56,7 +56,7 @@ async def test_an_answer_appears_as_it_is_written_and_survives_a_reload(browser:
 async def test_a_page_that_is_reloaded_in_the_middle_of_an_answer_shows_all_of_it(
     browser: Chromium,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     script = answering(island=["A skerry is ", gate, "a small island."])
     async with StubModelServer(script) as model, running_gateway(model=model.base_url) as gateway:
         page = await browser.open(address(gateway))
@@ -69,7 +69,7 @@ async def test_a_page_that_is_reloaded_in_the_middle_of_an_answer_shows_all_of_i
 
 
 async def test_stop_ends_the_answer_and_keeps_what_was_said(browser: Chromium) -> None:
-    script = answering(island=["A skerry is ", Gate(), "a small island."])
+    script = answering(island=["A skerry is ", ReplyGate(), "a small island."])
     async with StubModelServer(script) as model, running_gateway(model=model.base_url) as gateway:
         page = await browser.open(address(gateway))
         await say(page, "island")
@@ -85,7 +85,7 @@ async def test_stop_ends_the_answer_and_keeps_what_was_said(browser: Chromium) -
 
 
 async def test_a_message_written_during_an_answer_waits_for_its_turn(browser: Chromium) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     script = answering(first=["one ", gate, "two"])
     async with StubModelServer(script) as model, running_gateway(model=model.base_url) as gateway:
         page = await browser.open(address(gateway))
@@ -98,7 +98,7 @@ async def test_a_message_written_during_an_answer_waits_for_its_turn(browser: Ch
 
 
 async def test_two_tabs_show_the_same(browser: Chromium) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     script = answering(island=["A skerry is ", gate, "a small island."])
     async with StubModelServer(script) as model, running_gateway(model=model.base_url) as gateway:
         one = await browser.open(address(gateway))
@@ -118,7 +118,7 @@ async def test_two_tabs_show_the_same(browser: Chromium) -> None:
 
 
 async def test_a_model_that_fails_says_why_and_can_be_asked_again(browser: Chromium) -> None:
-    replies: Iterator[Sequence[HttpStep]] = iter([[Status(401)], ["Now it works."]])
+    replies: Iterator[Sequence[HttpStep]] = iter([[StatusReply(401)], ["Now it works."]])
     async with (
         StubModelServer(lambda _: next(replies)) as model,
         running_gateway(model=model.base_url) as gateway,
@@ -244,7 +244,7 @@ async def test_a_wrong_key_is_told_and_saved_only_when_the_person_insists(
 ) -> None:
     async with (
         StubModelServer() as first,
-        StubModelServer(lambda _: [Status(401)]) as second,
+        StubModelServer(lambda _: [StatusReply(401)]) as second,
         running_gateway(model=first.base_url) as gateway,
     ):
         page = await browser.open(address(gateway))
@@ -309,7 +309,7 @@ async def test_without_any_model_the_page_opens_and_says_what_to_do(browser: Chr
 
 
 async def test_a_reader_who_scrolled_up_is_left_there(browser: Chromium) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     script = answering(long=["line\n" * 80, gate, "line\n" * 80, "end"])
     async with StubModelServer(script) as model, running_gateway(model=model.base_url) as gateway:
         page = await browser.open(address(gateway))

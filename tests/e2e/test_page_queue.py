@@ -8,7 +8,7 @@ from playwright.async_api import expect
 
 from skerry.model.message import ToolCall
 from skerry.testing.gateway import running_gateway
-from skerry.testing.model import Gate
+from skerry.testing.model import ReplyGate
 from skerry.testing.model_server import HttpStep, StubModelServer, echo_chat
 from tests.e2e.browser import Chromium, address, allow, expect_texts, say
 
@@ -19,8 +19,8 @@ class Island:
     """A model whose answer to "island" waits at a gate, as that to a collected prompt may."""
 
     def __init__(self, *, both: bool = False) -> None:
-        self.first = Gate()
-        self.both = Gate() if both else None
+        self.first = ReplyGate()
+        self.both = ReplyGate() if both else None
         self.seen: list[str] = []
 
     def __call__(self, body: dict[str, Any]) -> Sequence[HttpStep]:
@@ -109,7 +109,7 @@ async def test_another_browser_sees_what_waits(browser: Chromium) -> None:
 async def test_a_message_that_steers_is_shown_before_the_answer_that_heeds_it(
     browser: Chromium,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     read = ToolCall("c1", "read", {"path": "AGENTS.md"})
     replies: list[Sequence[HttpStep]] = [["Let me look. ", gate, read], ["Well, faster."]]
     config = {"messages": {"queue": {"mode": "steer"}}}

@@ -10,7 +10,7 @@ from playwright.async_api import WebSocketRoute, expect
 
 from skerry.model.message import ToolCall
 from skerry.testing.gateway import running_gateway
-from skerry.testing.model import Gate
+from skerry.testing.model import ReplyGate
 from skerry.testing.model_server import HttpStep, StubModelServer
 from tests.e2e.browser import (
     Chromium,
@@ -55,7 +55,9 @@ async def test_what_is_written_while_the_gateway_is_away_is_sent_once_when_it_is
 
 
 async def test_an_answer_that_the_gateways_death_cut_off_is_given_once(browser: Chromium) -> None:
-    replies: Iterator[Sequence[HttpStep]] = iter([["half ", Gate(), "never"], ["the whole answer"]])
+    replies: Iterator[Sequence[HttpStep]] = iter(
+        [["half ", ReplyGate(), "never"], ["the whole answer"]]
+    )
     async with (
         StubModelServer(lambda _: next(replies)) as model,
         running_gateway(model=model.base_url) as gateway,
@@ -173,7 +175,7 @@ async def test_an_unsent_message_survives_that_the_tab_is_closed(browser: Chromi
 async def test_an_interrupted_run_goes_on_where_nothing_had_an_effect(browser: Chromium) -> None:
     read = ToolCall("call_1", "read", {"path": "AGENTS.md"})
     replies: Iterator[Sequence[HttpStep]] = iter(
-        [["Let me look. ", read], ["half ", Gate()], ["This time all of it."]]
+        [["Let me look. ", read], ["half ", ReplyGate()], ["This time all of it."]]
     )
     async with (
         StubModelServer(lambda _: next(replies)) as model,

@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 
 from skerry.testing.gateway import GatewayProcess, running_gateway
-from skerry.testing.model import Gate
+from skerry.testing.model import ReplyGate
 from skerry.testing.model_server import HttpStep, StubModelServer
 from tests.e2e.browser import Chromium, address, allow, expect_online, expect_texts, say
 
@@ -155,7 +155,7 @@ async def test_the_list_is_walked_with_arrow_keys(
 async def test_the_list_marks_where_an_answer_is_written_and_what_is_unread(
     browser: Chromium,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     replies: Iterator[Sequence[HttpStep]] = iter([["one ", gate, "two"], ["other"]])
     async with (
         StubModelServer(lambda _: next(replies)) as model,

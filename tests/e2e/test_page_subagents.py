@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import expect
 
 from skerry.testing.gateway import running_gateway
-from skerry.testing.model import Gate
+from skerry.testing.model import ReplyGate
 from skerry.testing.model_server import HttpStep, StubModelServer, echo_chat
 from tests.e2e.browser import Chromium, address, expect_online, say
 
@@ -20,7 +20,7 @@ SPAWN = 'call sessions_spawn {"task": "hold on", "label": "helper"}'
 async def test_a_sub_agent_is_listed_beneath_its_parent_while_it_runs_and_can_be_stopped(
     browser: Chromium,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
 
     def reply(body: dict[str, Any]) -> Sequence[HttpStep]:
         last = body["messages"][-1]

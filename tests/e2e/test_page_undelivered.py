@@ -11,7 +11,7 @@ from playwright.async_api import expect
 from skerry.model.ids import AccountId, ChannelId
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.store import DATABASE
-from skerry.testing.channel import Platform
+from skerry.testing.channel import FakePlatform
 from skerry.testing.gateway import running_gateway
 from tests.e2e.browser import Chromium, address, allow, expect_online
 from tests.support.chaos import until
@@ -36,7 +36,7 @@ def give_up(database: Path, part: int, text: str) -> None:
 async def test_a_reply_that_was_given_up_is_on_the_page_and_is_sent_again(
     browser: Chromium, tmp_path: Path
 ) -> None:
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     arguments = ["--platform", str(platform.folder)]
     async with running_gateway(home=tmp_path / "home", arguments=arguments) as gateway:
         for part, text in enumerate(("the boats are in", "the tide is out")):

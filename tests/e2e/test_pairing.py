@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from skerry.client.client import GatewayClient
-from skerry.testing.channel import Delivered, Platform
+from skerry.testing.channel import DeliveredMessage, FakePlatform
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from tests.support.cli import run_command
 
@@ -17,7 +17,7 @@ CONFIG: dict[str, Any] = {"channels": {"memory": {}}}
 POINTS = ("store.before-commit:1", "store.after-commit:1", "pairing.asked", "delivery.before-send")
 
 
-async def arrived(platform: Platform, count: int) -> list[Delivered]:
+async def arrived(platform: FakePlatform, count: int) -> list[DeliveredMessage]:
     """Returns what the platform received, once there are as many messages."""
     with anyio.fail_after(60):
         while len(platform.received()) < count:  # noqa: ASYNC110 - the platform is a folder
@@ -25,7 +25,7 @@ async def arrived(platform: Platform, count: int) -> list[Delivered]:
     return platform.received()
 
 
-async def acknowledged(platform: Platform, count: int) -> None:
+async def acknowledged(platform: FakePlatform, count: int) -> None:
     """Waits until the gateway has taken as many messages."""
     with anyio.fail_after(60):
         while platform.acknowledged() < count:  # noqa: ASYNC110 - the platform is a folder
@@ -46,7 +46,7 @@ async def pairing(gateway: GatewayProcess, *words: str) -> str:
 
 @pytest.mark.abuse(46)
 async def test_the_owner_approves_a_stranger_who_then_is_answered(tmp_path: Path) -> None:
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     arguments = ["--platform", str(platform.folder)]
     home = tmp_path / "state"
     async with running_gateway(home=home, config=CONFIG, arguments=arguments) as gateway:
@@ -72,7 +72,7 @@ async def test_the_owner_approves_a_stranger_who_then_is_answered(tmp_path: Path
 
 
 async def test_one_command_lets_the_owner_in_as_the_owner(tmp_path: Path) -> None:
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     arguments = ["--platform", str(platform.folder)]
     home = tmp_path / "state"
     config = CONFIG | {"commands": {"ownerAllowFrom": ["memory:bob"]}}
@@ -98,7 +98,7 @@ async def test_one_command_lets_the_owner_in_as_the_owner(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("point", POINTS)
 async def test_a_kill_at_any_point_leaves_one_answer(tmp_path: Path, point: str) -> None:
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     arguments = ["--platform", str(platform.folder)]
     async with running_gateway(
         home=tmp_path / "state", config=CONFIG, arguments=arguments

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from skerry.testing.gateway import GatewayProcess, running_gateway
-from skerry.testing.model import Gate
+from skerry.testing.model import ReplyGate
 from skerry.testing.model_server import HttpStep, StubModelServer
 from skerry.testing.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
 from skerry.testing.telegram_server import TelegramServer
@@ -63,7 +63,7 @@ async def growing(
 
 @pytest.mark.parametrize("mode", ["partial", True])
 async def test_an_answer_grows_in_one_message(tmp_path: Path, mode: Any) -> None:
-    one, two = Gate(), Gate()
+    one, two = ReplyGate(), ReplyGate()
     script: list[list[HttpStep]] = [[FIRST, one, SECOND, two, LAST], ["Short."]]
     async with growing(tmp_path, script, config=lambda s: telegram(s, mode)) as (server, gateway):
         server.say("when?")
@@ -89,7 +89,7 @@ async def test_without_the_setting_an_answer_is_sent_when_it_is_whole(tmp_path: 
 
 
 async def test_a_long_answer_goes_on_in_further_messages(tmp_path: Path) -> None:
-    gate, lines = Gate(), [f"Line {number} of a very long answer." for number in range(300)]
+    gate, lines = ReplyGate(), [f"Line {number} of a very long answer." for number in range(300)]
     script: list[list[HttpStep]] = [["\n".join(lines[:10]) + "\n", gate, "\n".join(lines[10:])]]
     async with growing(tmp_path, script) as (server, gateway):
         server.say("when?")
@@ -103,7 +103,7 @@ async def test_a_long_answer_goes_on_in_further_messages(tmp_path: Path) -> None
 
 
 async def test_a_rate_limit_stops_edits_and_loses_nothing(tmp_path: Path) -> None:
-    one, two = Gate(), Gate()
+    one, two = ReplyGate(), ReplyGate()
     script: list[list[HttpStep]] = [[FIRST, one, SECOND, two, LAST]]
     async with growing(tmp_path, script) as (server, gateway):
         server.say("when?")
@@ -119,7 +119,7 @@ async def test_a_rate_limit_stops_edits_and_loses_nothing(tmp_path: Path) -> Non
 
 
 async def test_a_message_that_a_person_deleted_is_sent_anew(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     script: list[list[HttpStep]] = [[FIRST, gate, LAST]]
     async with growing(tmp_path, script) as (server, gateway):
         server.say("when?")
@@ -133,7 +133,7 @@ async def test_a_message_that_a_person_deleted_is_sent_anew(tmp_path: Path) -> N
 
 
 async def test_an_answer_that_is_stopped_keeps_what_it_said(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     script: list[list[HttpStep]] = [[FIRST, gate, LAST]]
     async with growing(tmp_path, script) as (server, gateway):
         server.say("when?")
@@ -149,7 +149,7 @@ async def test_an_answer_that_is_stopped_keeps_what_it_said(tmp_path: Path) -> N
 
 
 async def test_a_kill_while_it_grows_leaves_one_message(tmp_path: Path) -> None:
-    gate, held = Gate(), Gate()
+    gate, held = ReplyGate(), ReplyGate()
     script: list[list[HttpStep]] = [[FIRST, gate, LAST], [FIRST, held, SECOND]]
     async with growing(tmp_path, script) as (server, gateway):
         server.say("when?")
@@ -168,7 +168,7 @@ async def test_a_kill_while_it_grows_leaves_one_message(tmp_path: Path) -> None:
 async def test_a_preview_whose_sending_was_cut_is_found_or_left_out(
     tmp_path: Path, point: str
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     script: list[list[HttpStep]] = [[FIRST, gate], [FIRST + SECOND]]
     async with SlackServer() as server, StubModelServer(script) as model:
         async with running_gateway(

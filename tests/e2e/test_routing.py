@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from skerry.hooks.hooks import Hooks
-from skerry.testing.channel import Platform
+from skerry.testing.channel import FakePlatform
 from skerry.testing.model import ScriptedModel, echo
 from tests.support.cli import run_command
 from tests.support.whole import whole_gateway
@@ -42,7 +42,7 @@ CONFIG: dict[str, Any] = {
 }
 
 
-async def answered(platform: Platform, count: int) -> list[str]:
+async def answered(platform: FakePlatform, count: int) -> list[str]:
     with anyio.fail_after(60):
         while len(platform.received()) < count:  # noqa: ASYNC110 - the platform is a folder
             await anyio.sleep(0.02)
@@ -95,7 +95,7 @@ async def test_explain_names_agent_session_and_tier(
 async def test_what_explain_says_is_where_messages_go_and_a_broadcast_goes_to_all(
     tmp_path: Path,
 ) -> None:
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     async with whole_gateway(tmp_path / "home", Hooks(), platform, CONFIG) as (application, _):
         platform.say("hi", peer="otto", message_id="m1")
         platform.say("hi", peer="ada", message_id="m2")
@@ -118,7 +118,7 @@ async def test_what_explain_says_is_where_messages_go_and_a_broadcast_goes_to_al
 
 @pytest.mark.requirement("agents-isolated-per-gateway")
 async def test_no_agent_reads_what_another_has(tmp_path: Path) -> None:
-    platform, model = Platform(tmp_path / "platform"), ScriptedModel(echo)
+    platform, model = FakePlatform(tmp_path / "platform"), ScriptedModel(echo)
     home = tmp_path / "home"
     async with whole_gateway(home, Hooks(), platform, CONFIG, model=model) as (application, _):
         config = application.settings.config

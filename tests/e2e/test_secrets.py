@@ -13,7 +13,7 @@ from skerry.client.client import GatewayClient
 from skerry.hooks.hooks import Hooks
 from skerry.infra.atomic import write_atomic
 from skerry.testing.gateway import GatewayProcess, model_config
-from skerry.testing.model_server import Status, StubModelServer
+from skerry.testing.model_server import StatusReply, StubModelServer
 from skerry.testing.telegram_server import TelegramServer
 from tests.support.cli import run_command_text
 from tests.support.whole import whole_gateway
@@ -113,7 +113,7 @@ async def test_no_secret_leaves_its_place(
     plugin.write_text("def register(api):\n    pass\n")
     plugin.chmod(0o600)
     repeated = json.dumps({"error": {"message": f"bad {SECRETS['key']} {SECRETS['header']}"}})
-    async with StubModelServer([["hello"], [Status(401, repeated.encode())]]) as model:
+    async with StubModelServer([["hello"], [StatusReply(401, repeated.encode())]]) as model:
         whole = configuration(model.base_url, plugin)
         write_atomic(home / "skerry.json", msgspec.json.encode(whole))
         gateway = GatewayProcess(

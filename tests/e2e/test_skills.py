@@ -10,7 +10,7 @@ import pytest
 from scripts.requirements import ROOT
 from skerry.client.client import GatewayClient
 from skerry.hooks.hooks import Hooks
-from skerry.testing.channel import Platform
+from skerry.testing.channel import FakePlatform
 from skerry.testing.model import ScriptedModel, echo
 from tests.support.whole import whole_gateway
 
@@ -86,7 +86,7 @@ async def test_a_group_is_offered_the_skills_that_its_settings_name(tmp_path: Pa
         channels={"memory": channel},
         tools={"guests": {"allow": ["read"]}},
     )
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     async with whole_gateway(tmp_path / "home", Hooks(), platform, given, model=model):
         for count, peer in enumerate(("boats", "quiet", "garden"), 1):
             platform.say("hello", peer=peer, kind="group", message_id=f"m{count}", sender="ada")
@@ -103,7 +103,7 @@ async def test_a_group_is_offered_the_skills_that_its_settings_name(tmp_path: Pa
 async def test_who_may_not_read_files_is_shown_no_skills(tmp_path: Path) -> None:
     folder, model = plugin(tmp_path), ScriptedModel(echo)
     channel = {"dmPolicy": "open", "allowFrom": ["*"]}
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     given = config(folder, channels={"memory": channel})
     async with whole_gateway(tmp_path / "home", Hooks(), platform, given, model=model):
         platform.say("hello", peer="stranger", message_id="m1")

@@ -15,7 +15,7 @@ from skerry.model.message import ToolCall, ToolResultMessage, UserMessage
 from skerry.model.origin import Origin
 from skerry.model.run import RunRequest
 from skerry.ports.model import ModelRequest
-from skerry.testing.model import Gate, ScriptedModel, ScriptedModels, Step, last_text
+from skerry.testing.model import ReplyGate, ScriptedModel, ScriptedModels, Step, last_text
 from tests.support.chaos import until
 from tests.support.moments import Life, Moments, life
 
@@ -153,7 +153,7 @@ def reports(living: Life) -> int:
 async def test_stopping_the_parent_stops_its_sub_agents_and_nothing_is_announced(
     tmp_path: Path,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
 
     def held(request: ModelRequest) -> Sequence[Step]:
         if "spawn" not in last_text(request) and "hold" in last_text(request):
@@ -184,7 +184,7 @@ async def say(living: Life, run_id: str, text: str) -> str:
 
 
 async def test_the_owner_lists_reads_addresses_and_stops_sub_agents(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
 
     def held(request: ModelRequest) -> Sequence[Step]:
         return [gate, "late"] if last_text(request) == "hold on" else answers(request)

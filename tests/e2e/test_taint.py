@@ -128,7 +128,7 @@ async def test_what_arrived_after_the_look_stays_tainted_also_of_a_call_that_was
 def test_a_new_conversation_under_the_key_is_cleared_of_nothing() -> None:
     settings = SessionSettings(taint_cleared=7, thinking_level=ThinkingLevel.HIGH)
     assert settings.after_reset() == SessionSettings(thinking_level=ThinkingLevel.HIGH)
-    assert "taintCleared" not in settings.shown()
+    assert "taintCleared" not in settings.set_values()
 
 
 async def test_the_command_line_shows_it_and_clears_it(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.payloads import BeforeToolCall, BeforeToolCallChange
 from skerry.hooks.runner import Handler
-from skerry.testing.channel import Platform
+from skerry.testing.channel import FakePlatform
 from skerry.testing.model import ScriptedModel, echo
 from tests.e2e.test_approvals import begin, final
 from tests.e2e.test_approvals_chat import until
@@ -25,7 +25,7 @@ async def test_in_a_group_the_rules_of_the_sender_decide_what_a_run_may_use(
         "channels": {"memory": {"groups": {"G1": rules}}},
         "tools": {"guests": {"allow": ["read"]}},
     }
-    platform, model = Platform(tmp_path / "platform"), ScriptedModel(echo)
+    platform, model = FakePlatform(tmp_path / "platform"), ScriptedModel(echo)
     async with whole_gateway(tmp_path / "home", Hooks(), platform, config, model=model):
         platform.say(CALL, peer="G1", kind="group", sender="5", message_id="m1")
         await until(platform, "a note of main", "G1")
@@ -80,7 +80,7 @@ async def test_a_sub_agent_of_a_group_lacks_what_the_group_lacks(tmp_path: Path)
         "commands": {"ownerAllowFrom": ["memory:ann"]},
         "tools": {"alsoAllow": ["sessions_spawn"]},
     }
-    platform, task = Platform(tmp_path / "platform"), call("id")
+    platform, task = FakePlatform(tmp_path / "platform"), call("id")
     async with whole_gateway(tmp_path / "home", Hooks(), platform, config):
         spawn = f"call sessions_spawn {json.dumps({'task': task})}"
         platform.say(spawn, peer="G1", kind="group", sender="ann", message_id="m1")

@@ -19,7 +19,7 @@ from skerry.model.provenance import Provenance, item
 from skerry.policy.records import FileRecord
 from skerry.runtime import call_approvals
 from skerry.store import sessions
-from skerry.testing.channel import Platform
+from skerry.testing.channel import FakePlatform
 from tests.support.asking import chat
 from tests.support.downloaded import downloaded
 from tests.support.whole import whole_gateway
@@ -46,7 +46,7 @@ def write(path: str, text: str = POISON) -> str:
 
 @asynccontextmanager
 async def gateway(
-    home: Path, platform: Platform | None = None, config: dict[str, Any] | None = None
+    home: Path, platform: FakePlatform | None = None, config: dict[str, Any] | None = None
 ) -> AsyncIterator[tuple[Wire, Path, str, str | None]]:
     """Gives the owner's client, the workspace with a hostile file, the address and the token."""
     async with (
@@ -59,7 +59,7 @@ async def gateway(
         yield wire, workspace, address.url, address.token
 
 
-async def stranger(wire: Wire, platform: Platform, number: int, message: str) -> str:
+async def stranger(wire: Wire, platform: FakePlatform, number: int, message: str) -> str:
     platform.say(message, message_id=f"m{number}")
     final = await wire.event("chat", state="final")
     wire.frames.clear()
@@ -97,7 +97,7 @@ async def test_the_owner_in_an_untainted_run_changes_them(tmp_path: Path) -> Non
 async def test_a_stranger_reaches_no_file_and_with_granted_tools_nothing_of_the_owners(
     tmp_path: Path, tools: tuple[str, ...]
 ) -> None:
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     config = {"tools": {"guests": {"allow": list(tools)}}} if tools else None
     async with gateway(tmp_path / "home", platform, config) as (wire, workspace, _, _):
         (workspace / "MEMORY.md").write_text("The alarm code is 4711-CANARY.")
@@ -119,7 +119,7 @@ async def test_a_stranger_reaches_no_file_and_with_granted_tools_nothing_of_the_
 
 
 async def test_a_running_gateway_heeds_which_tools_are_granted_to_strangers(tmp_path: Path) -> None:
-    platform, home = Platform(tmp_path / "platform"), tmp_path / "home"
+    platform, home = FakePlatform(tmp_path / "platform"), tmp_path / "home"
     async with gateway(home, platform, {"tools": {}}) as (wire, _, _, _):
         assert "Dear assistant" not in await stranger(wire, platform, 0, READ)
         granted = {"tools": {"guests": {"allow": ["read"]}}}

@@ -4,20 +4,20 @@ import json
 from pathlib import Path
 
 from skerry.testing.gateway import running_gateway
-from skerry.testing.http_server import Request, Response, Upload, serve
+from skerry.testing.http_server import ServedRequest, ServedResponse, UploadedFile, serve
 from skerry.testing.telegram_server import TelegramServer
 from tests.support.cli import run_command
 
 
 async def test_a_voice_message_is_transcribed_answered_and_booked(tmp_path: Path) -> None:
-    heard: list[Upload] = []
+    heard: list[UploadedFile] = []
 
-    async def transcribe(request: Request) -> Response:
+    async def transcribe(request: ServedRequest) -> ServedResponse:
         file = request.form()["file"]
-        assert isinstance(file, Upload)
+        assert isinstance(file, UploadedFile)
         heard.append(file)
         usage = {"type": "duration", "seconds": 60}
-        return Response.of({"text": "Is the tide high?", "usage": usage})
+        return ServedResponse.of({"text": "Is the tide high?", "usage": usage})
 
     async with TelegramServer() as server, serve(transcribe) as root:
         account = {"botToken": server.token, "apiRoot": server.root, "pollSeconds": 2}

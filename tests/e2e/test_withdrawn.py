@@ -6,8 +6,8 @@ from typing import Any
 import anyio
 
 from skerry.hooks.hooks import Hooks
-from skerry.testing.channel import Platform
-from skerry.testing.model import Gate, ScriptedModel, echo
+from skerry.testing.channel import FakePlatform
+from skerry.testing.model import ReplyGate, ScriptedModel, echo
 from tests.support.whole import whole_gateway
 
 OPEN: dict[str, Any] = {
@@ -19,21 +19,21 @@ OPEN: dict[str, Any] = {
 HELD: dict[str, Any] = {"messages": {"inbound": {"debounceMs": 1500}}}
 
 
-async def replies(platform: Platform, count: int) -> list[str]:
+async def replies(platform: FakePlatform, count: int) -> list[str]:
     with anyio.fail_after(60):
         while len(platform.received()) < count:  # noqa: ASYNC110 - the platform is a folder
             await anyio.sleep(0.02)
     return [one.text for one in platform.received()]
 
 
-async def taken(platform: Platform, count: int) -> None:
+async def taken(platform: FakePlatform, count: int) -> None:
     with anyio.fail_after(60):
         while platform.acknowledged() < count:  # noqa: ASYNC110 - the platform is a folder
             await anyio.sleep(0.02)
 
 
 async def test_a_run_stops_and_what_waits_behind_it_is_not_answered(tmp_path: Path) -> None:
-    platform, gate = Platform(tmp_path / "platform"), Gate()
+    platform, gate = FakePlatform(tmp_path / "platform"), ReplyGate()
     model = ScriptedModel([["thinking", gate, " of it"], ["fine"]])
     config = {"messages": {"queue": {"mode": "followup"}}, "channels": {"memory": OPEN}}
     async with whole_gateway(tmp_path / "home", Hooks(), platform, config, model=model) as (
@@ -61,7 +61,7 @@ async def test_a_run_stops_and_what_waits_behind_it_is_not_answered(tmp_path: Pa
 
 
 async def test_what_is_held_or_kept_for_a_group_is_dropped(tmp_path: Path) -> None:
-    platform, model = Platform(tmp_path / "platform"), ScriptedModel(echo)
+    platform, model = FakePlatform(tmp_path / "platform"), ScriptedModel(echo)
     config = {**HELD, "channels": {"memory": OPEN}}
     async with whole_gateway(tmp_path / "home", Hooks(), platform, config, model=model):
         platform.say("one", message_id="m1")

@@ -22,7 +22,13 @@ from skerry.model.errors import ModelError, ModelRateLimitError, ModelStreamCutE
 from skerry.model.ids import RunId
 from skerry.model.message import TextBlock, ToolCall, Usage
 from skerry.ports.model import ModelReply, ModelRequest, ReplyListener
-from skerry.ports.model_candidates import Attempt, CallTarget, Candidate, Candidates, ModelCallEnded
+from skerry.ports.model_candidates import (
+    CallTarget,
+    Candidates,
+    FailedAttempt,
+    ModelCallEnded,
+    ModelCandidate,
+)
 from skerry.runtime.recovery import RunFacts, recover
 from skerry.runtime.usage.ledger import Ledger
 from skerry.store import DATABASE, usage
@@ -73,19 +79,19 @@ class Two(ScriptedModels):
     def tries(self, wanted: CallTarget) -> Candidates:
         del wanted
         assert self.provider is not None
-        return Order([Candidate(self.provider, self.info)] * 2)
+        return Order([ModelCandidate(self.provider, self.info)] * 2)
 
 
 @dataclass
 class Order:
     """Asks in order, from the beginning at each call."""
 
-    candidates: Sequence[Candidate]
-    left: list[Candidate] = field(default_factory=list)
-    attempts: list[Attempt] = field(default_factory=list)
+    candidates: Sequence[ModelCandidate]
+    left: list[ModelCandidate] = field(default_factory=list)
+    attempts: list[FailedAttempt] = field(default_factory=list)
     running: bool = False
 
-    async def next(self) -> Candidate | None:
+    async def next(self) -> ModelCandidate | None:
         if not self.running:
             self.left, self.attempts, self.running = list(self.candidates), [], True
         if not self.left:
@@ -93,13 +99,13 @@ class Order:
             return None
         return self.left.pop(0)
 
-    def ended(self, candidate: Candidate, error: ModelError | None) -> None:
+    def ended(self, candidate: ModelCandidate, error: ModelError | None) -> None:
         if error is None:
             self.running = False
         else:
-            self.attempts.append(Attempt(candidate.model.ref, "", error))
+            self.attempts.append(FailedAttempt(candidate.model.ref, "", error))
 
-    def released(self, candidate: Candidate) -> None:
+    def released(self, candidate: ModelCandidate) -> None:
         del candidate
         self.running = False
 

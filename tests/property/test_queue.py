@@ -25,7 +25,7 @@ from skerry.model.run import RunResult, StopReason
 from skerry.ports.model import ModelRequest
 from skerry.runtime import queue as queue_module
 from skerry.store import runs
-from skerry.testing.model import Gate, ScriptedModel, Step
+from skerry.testing.model import ReplyGate, ScriptedModel, Step
 from tests.support.core import MAIN, Core, open_core, request
 from tests.support.shown import examples, shown
 
@@ -43,7 +43,7 @@ class Player:
     """Plays a plan: says `m0`, `m1`, ... and lets the run that is on end when the plan says so."""
 
     core: Core
-    gates: list[Gate]
+    gates: list[ReplyGate]
     patience: float
     said: list[tuple[str, QueueMode]] = field(default_factory=list)
 
@@ -76,10 +76,10 @@ class Player:
 
 
 async def play(plan: Plan, cap: int, drop: DropPolicy, folder: Path, patience: float = 60) -> None:
-    gates: list[Gate] = []
+    gates: list[ReplyGate] = []
 
     def script(_: ModelRequest) -> list[Step]:
-        gates.append(Gate())
+        gates.append(ReplyGate())
         return [gates[-1], "ok"]
 
     queue = QueueConfig(debounce_ms=0, cap=cap, drop=drop)

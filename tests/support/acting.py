@@ -5,7 +5,7 @@ from typing import Any
 from skerry.model.message import ToolCall
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.ports.tool import ToolContext
-from skerry.testing.model import Gate
+from skerry.testing.model import ReplyGate
 
 ACT = ToolCall("c1", "act", {})
 
@@ -15,7 +15,7 @@ class Act:
 
     spec = ToolSpec("act", "Acts.", {"type": "object"})
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: ReplyGate) -> None:
         self.gate = gate
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:

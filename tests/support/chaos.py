@@ -32,7 +32,7 @@ from skerry.runtime.finalize import INTERRUPTED
 from skerry.store import Reader, Store, open_store, outbox, runs, session_listing, sessions
 from skerry.store.mirror import transcript_file
 from skerry.store.session_listing import SessionFilter
-from skerry.testing.channel import Delivered, Platform
+from skerry.testing.channel import DeliveredMessage, FakePlatform
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.model import unfenced
 from skerry.testing.model_server import HttpStep, StubModelServer
@@ -57,9 +57,9 @@ def answers(body: dict[str, Any]) -> Sequence[HttpStep]:
     return [f"answer to {name}"]
 
 
-def faults(written: Written, received: Sequence[Delivered]) -> list[str]:
+def faults(written: Written, received: Sequence[DeliveredMessage]) -> list[str]:
     """Returns what is wrong with the log, in words that begin with the promise's name."""
-    replies: dict[str, list[Delivered]] = defaultdict(list)
+    replies: dict[str, list[DeliveredMessage]] = defaultdict(list)
     for one in received:
         replies[one.in_reply_to].append(one)
     wrong = [
@@ -79,7 +79,7 @@ def faults(written: Written, received: Sequence[Delivered]) -> list[str]:
     return wrong
 
 
-def _reply_faults(name: str, reply: list[Delivered]) -> list[str]:
+def _reply_faults(name: str, reply: list[DeliveredMessage]) -> list[str]:
     ends = [one for one in reply if one.text in {f"answer to {name}", INTERRUPTED}]
     if not ends:
         return [f"lost: {name} was neither answered nor announced"]
@@ -101,7 +101,7 @@ def _order_faults(written: list[str], replied: list[str]) -> list[str]:
     return [] if found == wanted else [f"order: {found} instead of {wanted}"]
 
 
-def announced(received: Iterable[Delivered]) -> list[str]:
+def announced(received: Iterable[DeliveredMessage]) -> list[str]:
     """Returns the messages whose interruption was announced."""
     return [one.in_reply_to for one in received if one.text == INTERRUPTED]
 
@@ -115,7 +115,7 @@ async def until(happened: Callable[[], object], what: Callable[[], object] = lam
     raise AssertionError(f"not within {SECONDS:g} s; {what()}")
 
 
-async def all_ended(platform: Platform) -> None:
+async def all_ended(platform: FakePlatform) -> None:
     """Waits until every message that was written has an end, as long as another one gets its."""
     ids = {one["id"] for one in platform.inbox()}
 
@@ -126,7 +126,7 @@ async def all_ended(platform: Platform) -> None:
     await until_fewer(lambda: len(missing()), lambda: f"without an end: {sorted(missing())}")
 
 
-async def all_taken(platform: Platform) -> None:
+async def all_taken(platform: FakePlatform) -> None:
     """Waits until the gateway has every message that was written, as long as it takes another."""
     written = len(platform.inbox())
     await until_fewer(lambda: written - platform.acknowledged())
@@ -145,9 +145,9 @@ async def until_fewer(left: Callable[[], int], what: Callable[[], object] = lamb
 @asynccontextmanager
 async def rig(
     folder: Path, *first: str, arguments: Sequence[str] = (), **config: Any
-) -> AsyncGenerator[tuple[GatewayProcess, Platform, StubModelServer]]:
+) -> AsyncGenerator[tuple[GatewayProcess, FakePlatform, StubModelServer]]:
     """Runs a gateway between a platform and a model server that both outlive it."""
-    platform = Platform(folder / "platform")
+    platform = FakePlatform(folder / "platform")
     async with (
         StubModelServer(answers, pieces=4, delay=0.015) as model,
         running_gateway(

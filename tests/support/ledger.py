@@ -2,7 +2,7 @@
 
 from skerry.model.message import Cost, Usage
 from skerry.model.run import Purpose
-from skerry.ports.model_candidates import CallTarget, Candidate, ModelCallEnded
+from skerry.ports.model_candidates import CallTarget, ModelCallEnded, ModelCandidate
 from skerry.store.usage import BookedCall, CallOutcome
 
 
@@ -46,7 +46,7 @@ class Books:
     def allow(self, target: CallTarget) -> None:
         """Permits it."""
 
-    def begin(self, candidate: Candidate, target: CallTarget) -> str:
+    def begin(self, candidate: ModelCandidate, target: CallTarget) -> str:
         """Notes nothing."""
         del candidate, target
         return ""

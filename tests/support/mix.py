@@ -21,8 +21,8 @@ from skerry.model.message import AssistantMessage, ToolCall, UserMessage, open_c
 from skerry.runtime.finalize import INTERRUPTED
 from skerry.store import DATABASE, Reader, open_store, outbox, runs, session_listing, sessions
 from skerry.store.session_listing import SessionFilter
-from skerry.testing.channel import Delivered, Platform
-from skerry.testing.model_server import Cut, HttpStep, Status
+from skerry.testing.channel import DeliveredMessage, FakePlatform
+from skerry.testing.model_server import Cut, HttpStep, StatusReply
 from tests.support.chaos import Written, mirror_faults
 
 MODES: Final = {"ann": "collect", "ben": "steer", "cat": "followup", "dan": "interrupt"}
@@ -90,13 +90,13 @@ class Mind:
         """Returns how the first model fails this time; None when it does not."""
         if self.down:
             self.refused += 1
-            return [Status(401)]
+            return [StatusReply(401)]
         if self.dice.random() >= self.rate:
             return None
         self.failed += 1
         empty: Sequence[HttpStep] = []
         cut: Sequence[HttpStep] = ["Here is ", Cut(connection=True)]
-        return self.dice.choice([[Status(503)], [Status(429)], empty, cut])
+        return self.dice.choice([[StatusReply(503)], [StatusReply(429)], empty, cut])
 
 
 def _look(names: list[str]) -> tuple[str, dict[str, str]]:
@@ -106,7 +106,7 @@ def _look(names: list[str]) -> tuple[str, dict[str, str]]:
     return "write", {"path": "seen.txt", "content": names[-1]}
 
 
-async def people(platform: Platform, dice: Random) -> None:
+async def people(platform: FakePlatform, dice: Random) -> None:
     """Lets people write, whether somebody listens or not."""
     for peer, mode in MODES.items():
         platform.say(f"/queue {mode}", peer=peer, message_id=f"queue-{peer}")
@@ -143,9 +143,11 @@ def turns(home: Path) -> dict[str, Turn]:
     return found
 
 
-def faults(written: Written, received: Sequence[Delivered], taken: dict[str, Turn]) -> list[str]:
+def faults(
+    written: Written, received: Sequence[DeliveredMessage], taken: dict[str, Turn]
+) -> list[str]:
     """Returns what is wrong with the log, in words that begin with the promise's name."""
-    replies: dict[str, list[Delivered]] = defaultdict(list)
+    replies: dict[str, list[DeliveredMessage]] = defaultdict(list)
     for one in received:
         replies[one.in_reply_to].append(one)
     peers = {line["id"]: line["peer"] for line in written}
@@ -169,11 +171,11 @@ def faults(written: Written, received: Sequence[Delivered], taken: dict[str, Tur
     return wrong
 
 
-def _joined(reply: Sequence[Delivered]) -> str:
+def _joined(reply: Sequence[DeliveredMessage]) -> str:
     return " ".join(" ".join(one.text for one in reply).split())
 
 
-def _torn(host: str, reply: list[Delivered]) -> list[str]:
+def _torn(host: str, reply: list[DeliveredMessage]) -> list[str]:
     places = [one.nonce.split("/") for one in reply]
     if len({run for run, _, _ in places}) > 1:
         return [f"twice: {host} has several runs"]
@@ -185,7 +187,7 @@ def _torn(host: str, reply: list[Delivered]) -> list[str]:
 
 
 def _end(
-    line: dict[str, Any], turn: Turn | None, replies: dict[str, list[Delivered]], times: int
+    line: dict[str, Any], turn: Turn | None, replies: dict[str, list[DeliveredMessage]], times: int
 ) -> list[str]:
     name = line["id"]
     if turn is None:
@@ -206,7 +208,7 @@ def _order(names: list[str], replied: list[str]) -> list[str]:
 
 
 async def disagreements(
-    home: Path, written: Written, received: Sequence[Delivered], taken: dict[str, Turn]
+    home: Path, written: Written, received: Sequence[DeliveredMessage], taken: dict[str, Turn]
 ) -> list[str]:
     """Returns where the transcripts of a stopped gateway do not fit what was written and sent."""
     async with open_store(home / DATABASE) as store:

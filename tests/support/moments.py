@@ -28,7 +28,7 @@ from skerry.infra.clock import Clock, SystemClock
 from skerry.model.message import ToolCall, ToolResultMessage, UserMessage
 from skerry.ports.model import ModelRequest, Models
 from skerry.store import DATABASE, nothing
-from skerry.testing.channel import OPEN, MemoryChannel, Platform
+from skerry.testing.channel import OPEN, FakePlatform, MemoryChannel
 from skerry.testing.model import ScriptedModel, ScriptedModels, Step, echo, unfenced
 from tests.support.gateway import serving
 
@@ -94,7 +94,7 @@ class Life:
     """A gateway in this process, its platform, and where clients reach it."""
 
     gateway: Application
-    platform: Platform
+    platform: FakePlatform
     home: Path
     address: Address
 
@@ -111,7 +111,7 @@ async def life(
 
     `config` is written where there is none yet; without `models` it says who answers.
     """
-    home, platform = folder / "home", Platform(folder / "platform")
+    home, platform = folder / "home", FakePlatform(folder / "platform")
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = home / "skerry.json"
     if not file.exists():
@@ -157,6 +157,6 @@ def left(folder: Path) -> dict[str, object]:
                 ("entry", "seq"),
             )
         }
-    platform = Platform(folder / "platform")
+    platform = FakePlatform(folder / "platform")
     received = [(one.peer, one.text) for one in platform.received()]
     return rows | {"received": received}

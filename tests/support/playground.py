@@ -18,7 +18,7 @@ import httpx2
 from playwright.async_api import Page, async_playwright, expect
 
 from skerry.testing.gateway import running_gateway
-from skerry.testing.http_server import Request, Response, serve
+from skerry.testing.http_server import ServedRequest, ServedResponse, serve
 from skerry.testing.teams_server import APP, ISSUER, SECRET
 from skerry.testing.token_issuer import jwk, token
 from tests.e2e.browser import ARGUMENTS
@@ -37,27 +37,27 @@ class Signer:
         self.bot = ""
         self.answers: list[int] = []
 
-    async def handle(self, request: Request) -> Response:
+    async def handle(self, request: ServedRequest) -> ServedResponse:
         """Answers the playground, or the bot."""
         if request.method == "HEAD":  # to see whether the bot is there
-            return Response()
+            return ServedResponse()
         match request.path:
             case "/metadata":
-                return Response.of({"issuer": ISSUER, "jwks_uri": f"{self.url}/keys"})
+                return ServedResponse.of({"issuer": ISSUER, "jwks_uri": f"{self.url}/keys"})
             case "/keys":
-                return Response.of({"keys": [jwk(endorsements=["msteams"])]})
+                return ServedResponse.of({"keys": [jwk(endorsements=["msteams"])]})
             case "/api/messages":
                 return await self._pass_on(request)
-        return Response.of({"access_token": "of nobody", "expires_in": 3600})
+        return ServedResponse.of({"access_token": "of nobody", "expires_in": 3600})
 
-    async def _pass_on(self, request: Request) -> Response:
+    async def _pass_on(self, request: ServedRequest) -> ServedResponse:
         service = request.json["serviceUrl"]
         claims = {"iss": ISSUER, "aud": APP, "serviceurl": service}
         headers = {"authorization": f"Bearer {token(claims)}"}
         async with httpx2.AsyncClient(timeout=60, trust_env=False) as client:
             answer = await client.post(self.bot, content=request.body, headers=headers)
         self.answers.append(answer.status_code)
-        return Response(answer.content, answer.status_code)
+        return ServedResponse(answer.content, answer.status_code)
 
 
 async def main() -> None:

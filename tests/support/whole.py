@@ -15,7 +15,7 @@ from skerry.gateway.server import create_app
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock, SystemClock
 from skerry.ports.channel import ChannelAdapter
-from skerry.testing.channel import OPEN, MemoryChannel, Platform
+from skerry.testing.channel import OPEN, FakePlatform, MemoryChannel
 from skerry.testing.model import ScriptedModel, ScriptedModels, echo
 from tests.support.gateway import serving
 
@@ -27,7 +27,7 @@ CALL = 'call read {"path": "note.txt"}'
 async def whole_gateway(  # noqa: PLR0913 - each has a default; a test names what it needs
     home: Path,
     hooks: Hooks,
-    platform: Platform | None = None,
+    platform: FakePlatform | None = None,
     config: Mapping[str, Any] | None = None,
     clock: Clock | None = None,
     environ: Mapping[str, str] | None = None,

@@ -9,7 +9,7 @@ from skerry.auth.profiles import SECRETS, CredentialKind, Profile, Profiles, cha
 from skerry.config.load import load_good
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
-from skerry.model.errors import CredentialError, UnknownAgentError
+from skerry.model.errors import CredentialError, UnconfiguredAgentError
 from skerry.model.ids import AgentId
 from skerry.providers.builtin_providers import KNOWN, known_provider
 
@@ -57,7 +57,7 @@ class Keeper:
         config = loaded.config
         agent_name = AgentId(agent) if agent else config.agents.default_id
         if agent_name not in config.agents.ids:
-            raise UnknownAgentError(agent_name, config.agents.ids)
+            raise UnconfiguredAgentError(agent_name, config.agents.ids)
         return cls(config, loaded.expanded.environ, agent_name)
 
     def provider(self, name: str) -> tuple[str, str]:

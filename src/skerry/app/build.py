@@ -371,7 +371,7 @@ async def _left_open(runtime: Runtime, config: Config) -> list[runs.OpenRun]:
         return []  # an ordinary start writes nothing
     policy = config.session.send_policy
     harmless = frozenset(name for name, tool in runtime.tools.items() if reads_only(tool))
-    facts = RunFacts(harmless, lambda request: runtime.commands.given(request) is not None)
+    facts = RunFacts(harmless, lambda request: runtime.commands.command_in(request) is not None)
     return await recover(store, runtime.clock, runtime.delivery.parts, runtime.hooks, policy, facts)
 
 

@@ -227,7 +227,7 @@ class CommandTable:
                 return _in_turn([(each, level) for each, level in named if each is not None]), text
         return (command, arguments) if command.accepts_arguments or not arguments else None
 
-    def given(self, request: RunRequest) -> tuple[Command, str] | None:
+    def command_in(self, request: RunRequest) -> tuple[Command, str] | None:
         """Returns the command that a request gives, and its arguments.
 
         A run that no person asked for gives none. A word without a slash is a command only of those

@@ -155,4 +155,4 @@ class Hooks(anyio.AsyncContextManagerMixin):
 
     def report(self) -> list[HandlerReport]:
         """Returns how every handler does, in the order in which they run."""
-        return [one for point in self.points.values() for one in point.report()]
+        return [line for point in self.points.values() for line in point.report()]

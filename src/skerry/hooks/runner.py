@@ -173,8 +173,8 @@ class Runner(anyio.AsyncContextManagerMixin):
             call.ended.set()
         else:
             handler.under_way.add(call)
-            what = f"hook {hook} of {handler.plugin}"
-            call.task = self._supervisor.start(_work(call, payload, wait=wait), what)
+            call_name = f"hook {hook} of {handler.plugin}"
+            call.task = self._supervisor.start(_work(call, payload, wait=wait), call_name)
             call.task.add_done_callback(partial(_ended, call))
         return call
 

@@ -84,9 +84,9 @@ def _followed(pid: int, lifeline: int, woken: int) -> int:
     poll.register(lifeline, select.POLLHUP)
     poll.register(woken, select.POLLIN)
     while True:
-        found = dict(poll.poll())
-        is_over = lifeline in found
-        if woken in found:
+        ready = dict(poll.poll())
+        is_over = lifeline in ready
+        if woken in ready:
             is_over = is_over or signal.SIGTERM in os.read(woken, 4096)
         code = None if is_over else _reaped(pid)
         if is_over or code is not None:

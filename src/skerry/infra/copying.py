@@ -58,11 +58,11 @@ def copy_tree(
             if why := skip(relative / name):
                 done.refused.append((str(relative / name), why))
                 continue
-            _one(Path(folder) / name, target, relative / name, done, gives_way, write=write)
+            _copy_file(Path(folder) / name, target, relative / name, done, gives_way, write=write)
     return done
 
 
-def _one(
+def _copy_file(
     file: Path,
     target: Path,
     relative: Path,

@@ -55,9 +55,9 @@ def _read(source: int, length: int) -> bytes:
 
 
 def _write(target: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(target, rest) :]
+    unwritten = memoryview(data)
+    while unwritten:
+        unwritten = unwritten[os.write(target, unwritten) :]
 
 
 if __name__ == "__main__":

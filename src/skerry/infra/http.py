@@ -15,7 +15,7 @@ import anyio.lowlevel
 import httpx2
 from msgspec import Struct
 
-from skerry.infra.http11 import Connection, Head, PlainRequest
+from skerry.infra.http11 import Head, HttpConnection, PlainRequest
 from skerry.infra.sockets import Connect, StaleConnectionError, connect
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class HttpClient(httpx2.AsyncClient):
 
 
 class _Idle(Struct, frozen=True):
-    connection: Connection
+    connection: HttpConnection
     since: float
 
 
@@ -103,7 +103,7 @@ class PooledTransport(httpx2.AsyncBaseTransport):
         seconds = request.extensions.get("timeout", {}).get("connect")
         limit = request.extensions.get(BODY_LIMIT, _DEFAULT_BODY_LIMIT)
 
-        def send(connection: Connection) -> Awaitable[Head]:
+        def send(connection: HttpConnection) -> Awaitable[Head]:
             return connection.request(request)
 
         head, body = await self._sent(origin, seconds, limit, send)
@@ -125,7 +125,7 @@ class PooledTransport(httpx2.AsyncBaseTransport):
         """
         origin = (plain.scheme, plain.host, plain.port)
 
-        def send(connection: Connection) -> Awaitable[Head]:
+        def send(connection: HttpConnection) -> Awaitable[Head]:
             return connection.exchange(plain)
 
         return await self._sent(origin, plain.seconds, plain.limit, send)
@@ -135,7 +135,7 @@ class PooledTransport(httpx2.AsyncBaseTransport):
         origin: _Origin,
         seconds: float | None,
         limit: int,
-        send: Callable[[Connection], Awaitable[Head]],
+        send: Callable[[HttpConnection], Awaitable[Head]],
     ) -> tuple[Head, "Body"]:
         idle = self._take(origin)
         connection = idle or await self._open(origin, seconds)
@@ -148,7 +148,7 @@ class PooledTransport(httpx2.AsyncBaseTransport):
             head = await send(connection)
         return head, Body(connection, limit, partial(self._release, origin))
 
-    async def _open(self, origin: _Origin, seconds: float | None) -> Connection:
+    async def _open(self, origin: _Origin, seconds: float | None) -> HttpConnection:
         scheme, host, port = origin
         stream = await self._connect(host, port, seconds)
         if scheme == "https":
@@ -156,9 +156,9 @@ class PooledTransport(httpx2.AsyncBaseTransport):
                 self._tls = httpx2.create_ssl_context()
                 self._tls.set_alpn_protocols(["http/1.1"])
             await stream.start_tls(self._tls, host, seconds)
-        return Connection(stream)
+        return HttpConnection(stream)
 
-    def _take(self, origin: _Origin) -> Connection | None:
+    def _take(self, origin: _Origin) -> HttpConnection | None:
         idle = self._idle.get(origin)
         oldest = self._monotonic() - self._idle_seconds
         while idle:
@@ -168,9 +168,9 @@ class PooledTransport(httpx2.AsyncBaseTransport):
             last.connection.close()
         return None
 
-    def _release(self, origin: _Origin, connection: Connection) -> None:
+    def _release(self, origin: _Origin, connection: HttpConnection) -> None:
         now = self._monotonic()
-        if connection.rest():
+        if connection.release():
             self._idle.setdefault(origin, []).append(_Idle(connection, now))
         for key, idle in list(self._idle.items()):
             while idle and (
@@ -194,7 +194,7 @@ class Body(httpx2.AsyncByteStream):
     """A response's bytes; closing it gives the connection back, or closes it when unread."""
 
     def __init__(
-        self, connection: Connection, limit: int, release: Callable[[Connection], None]
+        self, connection: HttpConnection, limit: int, release: Callable[[HttpConnection], None]
     ) -> None:
         self._connection = connection
         self._limit = limit

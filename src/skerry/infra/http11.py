@@ -51,7 +51,7 @@ class PlainRequest(Struct, frozen=True):
     """Limit of silence, and of the connecting."""
 
 
-class Connection:
+class HttpConnection:
     """Carries one request at a time."""
 
     __slots__ = ("_answer", "_closes", "_sent", "_silence", "_stream")
@@ -144,7 +144,7 @@ class Connection:
             if answer.complete:
                 return None
             await self._more()
-        return answer.taken()
+        return answer.take_body()
 
     async def _more(self) -> None:
         data = await self._stream.read(_READ, self._silence)
@@ -153,7 +153,7 @@ class Connection:
         else:
             self._answer.end()
 
-    def rest(self) -> bool:
+    def release(self) -> bool:
         """Ends the present request; returns whether the connection can carry another.
 
         It cannot when the response was not read to its end, or when one side wants to close.
@@ -232,7 +232,7 @@ class _Answer:
             raise httpx2.RemoteProtocolError("the server closed the connection in mid-answer")
         self._over(reusable=False)
 
-    def taken(self) -> bytes:
+    def take_body(self) -> bytes:
         """Returns the received part of the body, and drops it."""
         parts, self.body = self.body, []
         return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -31,10 +31,10 @@ def compiled(pattern: str) -> Searches:
     options.log_errors = False
     options.max_mem = _MEMORY
     try:
-        found: Searches = re2.compile(pattern, options)
+        searches: Searches = re2.compile(pattern, options)
     except re2.error as error:
         reason = error.args[0] if error.args else error
         reason = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
         message = f"{pattern!r} is no pattern that RE2 takes: {reason}"
         raise ValueError(message) from error
-    return found
+    return searches

@@ -80,8 +80,8 @@ class Redactor:
 
 
 def _hide(match: re.Match[str]) -> str:
-    whole, secret = match.group(), match.group(match.lastgroup or 0)
-    return whole.replace(secret, REDACTED)
+    matched, secret = match.group(), match.group(match.lastgroup or 0)
+    return matched.replace(secret, REDACTED)
 
 
 class Plain(logging.Formatter):
@@ -97,7 +97,7 @@ class Plain(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - as the library has it
         """Returns the line, of which no text can make two, and none steers a terminal."""
-        return _shown(super().formatMessage(record))
+        return _readable(super().formatMessage(record))
 
 
 class Lines(logging.Formatter):
@@ -120,10 +120,10 @@ class Lines(logging.Formatter):
             line["error"] = self._redact(self.formatException(record.exc_info)[-_LOOKED_AT:])[
                 -_LINE:
             ]
-        return _shown(json.dumps(line, ensure_ascii=False))
+        return _readable(json.dumps(line, ensure_ascii=False))
 
 
-def _shown(line: str) -> str:
+def _readable(line: str) -> str:
     """Returns the line with its control characters as JSON escapes them."""
     if line.isprintable():
         return line
@@ -254,12 +254,12 @@ def files(folder: Path) -> list[Path]:
 def writing(
     folder: Path, redact: Redactor, clock: Clock, *, verbose: bool = False
 ) -> Generator[None]:
-    """Logs for the block: warnings to stderr, what happens to `folder`; `verbose`: all to both."""
-    shown = Behind(Plain(redact), _to_stderr)
-    behind = Behind(Lines(redact), DailyFiles(folder, clock))
+    """Logs for the block: warnings to stderr, information to `folder`; `verbose`: all to both."""
+    stderr = Behind(Plain(redact), _to_stderr)
+    files = Behind(Lines(redact), DailyFiles(folder, clock))
     if not verbose:
-        shown.setLevel(logging.WARNING)
-    handlers = (shown, behind)
+        stderr.setLevel(logging.WARNING)
+    handlers = (stderr, files)
     root = logging.getLogger()
     before = root.level
     root.setLevel(logging.DEBUG if verbose else logging.INFO)
@@ -313,8 +313,8 @@ def tail(folder: Path, *, cursor: int | None, limit: int, max_bytes: int) -> Tai
     skipped = 0
     if start > 0:  # the line that `start` is in the middle of is not whole
         skipped = data.find(b"\n") + 1
-    whole = data.rfind(b"\n") + 1
-    lines = data[skipped:whole].decode(errors="replace").split("\n")[:-1]
-    end = size - len(data) + max(whole, min(1, start))
+    complete = data.rfind(b"\n") + 1
+    lines = data[skipped:complete].decode(errors="replace").split("\n")[:-1]
+    end = size - len(data) + max(complete, min(1, start))
     cut = start > begin or len(lines) > limit
     return Tail(path, end, size, tuple(lines[-limit:]), truncated=cut, reset=reset)

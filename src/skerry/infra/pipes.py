@@ -55,11 +55,11 @@ class WritePipe(_Pipe, anyio.abc.ByteSendStream):
     async def send(self, item: bytes) -> None:
         """Writes all of it, as far as the child reads."""
         await anyio.lowlevel.checkpoint()
-        rest = memoryview(item)
-        while rest:
+        unwritten = memoryview(item)
+        while unwritten:
             number = self._number()
             try:
-                rest = rest[os.write(number, rest) :]
+                unwritten = unwritten[os.write(number, unwritten) :]
             except BlockingIOError:
                 await anyio.wait_writable(number)
             except OSError as error:

@@ -111,8 +111,8 @@ class Program(Struct, frozen=True):
             raise OSError(number, os.strerror(number))
         pairs = ((self.memory_bytes, 1024), (self.file_bytes, 512))  # the units of `ulimit`
         limits = ["" if limit is None else str(limit // unit) for limit, unit in pairs]
-        rest = (str(lifeline) if word == LIFELINE else word for word in self.command[1:])
-        words = [path, *rest]
+        arguments = (str(lifeline) if word == LIFELINE else word for word in self.command[1:])
+        words = [path, *arguments]
         return words if self.filters else guarded(words, lifeline, limits)
 
 
@@ -372,9 +372,9 @@ class Worker:
         return process.wait()
 
 
-def _opened(stream: T | None, what: str) -> T:
+def _opened(stream: T | None, name: str) -> T:
     if stream is None:
-        raise TypeError(f"the process was started without a pipe for its {what}")
+        raise TypeError(f"the process was started without a pipe for its {name}")
     return stream
 
 

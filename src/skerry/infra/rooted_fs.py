@@ -53,7 +53,7 @@ class Opened(Struct, frozen=True):
     """Bytes of the file; None where there is none yet."""
 
 
-class Rules(Protocol):
+class FileRules(Protocol):
     """Decides which files may be opened, and records those that are written."""
 
     def reading(self, opened: Opened) -> str | None:
@@ -77,7 +77,7 @@ class Beneath(Struct, frozen=True):
     """A directory beneath which files may be opened, less those that `rules` close."""
 
     root: Path
-    rules: Rules | None = None
+    rules: FileRules | None = None
 
     @contextmanager
     def open(self, path: str) -> Iterator[BinaryIO]:

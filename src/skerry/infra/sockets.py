@@ -48,15 +48,15 @@ async def connect_addresses(addresses: Iterable[str], port: int, seconds: float 
         httpx2.ConnectTimeout: none answered within `seconds`.
         httpx2.ConnectError: all refused, or the other side has an address that is none of them.
     """
-    wanted = [ipaddress.ip_address(address) for address in addresses]
+    targets = [ipaddress.ip_address(address) for address in addresses]
     try:
         with anyio.fail_after(seconds):
-            stream = await _race([(str(address), port) for address in wanted])
+            stream = await _race([(str(address), port) for address in targets])
     except TimeoutError as error:
         raise httpx2.ConnectTimeout(f"no connection within {seconds} s") from error
     except OSError as error:
         raise httpx2.ConnectError(str(error)) from error
-    if ipaddress.ip_address(stream.peer) not in wanted:
+    if ipaddress.ip_address(stream.peer) not in targets:
         stream.close()
         raise httpx2.ConnectError("the connection leads to another address")
     return stream

@@ -32,7 +32,7 @@ RESTARTS: Final = Backoff(base=1.0, cap=60.0)
 class AbandonedWork(Struct, frozen=True):
     """Work that was cancelled and did not end."""
 
-    what: str
+    name: str
     since: int
     """Time at which it was given up, in milliseconds since 1970."""
 
@@ -50,17 +50,17 @@ class Supervisor:
         """Returns the work that was abandoned and has not ended since, oldest first."""
         return list(self._abandoned.values())
 
-    def start(self, work: Coroutine[Any, Any, T], what: str) -> asyncio.Task[T]:
+    def start(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         """Starts work and returns its task; `what` names it for people: `tool exec`."""
         # No task group: that would wait for what does not end.
-        task = asyncio.get_running_loop().create_task(work, name=what)
-        self._tasks[task] = what
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks[task] = name
         task.add_done_callback(self._ended)
         return task
 
-    async def call(self, work: Callable[[], Coroutine[Any, Any, T]], what: str) -> T:
+    async def call(self, work: Callable[[], Coroutine[Any, Any, T]], name: str) -> T:
         """Runs `work` and returns its result; when cancelled, gives it `grace` seconds to end."""
-        task = self.start(work(), what)
+        task = self.start(work(), name)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -82,19 +82,19 @@ class Supervisor:
             await asyncio.wait(tasks, timeout=self._grace)
         for task in tasks:
             if not task.done():
-                what = self._tasks[task]
-                logger.error("%s was cancelled and did not end in %g s", what, self._grace)
-                self._abandoned[task] = AbandonedWork(what, self._clock.now_ms())
+                name = self._tasks[task]
+                logger.error("%s was cancelled and did not end in %g s", name, self._grace)
+                self._abandoned[task] = AbandonedWork(name, self._clock.now_ms())
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
-        what = self._tasks.pop(task)
+        name = self._tasks.pop(task)
         if not task.cancelled():
             task.exception()  # else the event loop logs that it was never retrieved
         if self._abandoned.pop(task, None) is not None:
-            logger.warning("%s, which was abandoned, has ended", what)
+            logger.warning("%s, which was abandoned, has ended", name)
 
 
-async def keep_running(work: Callable[[], Awaitable[object]], what: str) -> None:
+async def keep_running(work: Callable[[], Awaitable[object]], name: str) -> None:
     """Runs `work` again after each failure, and when it returns True; the waits grow.
 
     Work that ran for longer than the longest wait begins with the shortest one.
@@ -107,10 +107,10 @@ async def keep_running(work: Callable[[], Awaitable[object]], what: str) -> None
                 return
         except Exception:
             # One service or platform must not end the others.
-            logger.exception("%s failed", what)
+            logger.exception("%s failed", name)
         failures = 1 if anyio.current_time() - began > RESTARTS.cap else failures + 1
         wait = RESTARTS.delay(failures)
-        logger.info("%s is started again in %g s", what, wait)
+        logger.info("%s is started again in %g s", name, wait)
         await anyio.sleep(wait)
 
 
@@ -136,12 +136,12 @@ class Idle:
     async def over(self) -> None:
         """Returns when there was no use for `seconds`."""
         while True:
-            rest = self._last + self._seconds - anyio.current_time()
+            remaining = self._last + self._seconds - anyio.current_time()
             if self.users:
-                rest = self._seconds
-            if rest <= 0:
+                remaining = self._seconds
+            if remaining <= 0:
                 return
-            await anyio.sleep(rest)
+            await anyio.sleep(remaining)
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ import anyio.abc
 _READ: Final = 65_536
 
 
-class Terminal(anyio.abc.ByteStream):
+class PseudoTerminal(anyio.abc.ByteStream):
     """A pseudo-terminal for one program. `program_end` is handed to it; `aclose` it.
 
     The end of the program is an `EndOfStream`. Text that is sent appears in its output as well, as
@@ -58,11 +58,11 @@ class Terminal(anyio.abc.ByteStream):
 
     async def send(self, item: bytes) -> None:
         """Writes to the program, as far as it reads."""
-        rest = memoryview(item)
-        while rest:
+        unwritten = memoryview(item)
+        while unwritten:
             self._check_open()
             try:
-                rest = rest[os.write(self._ours, rest) :]
+                unwritten = unwritten[os.write(self._ours, unwritten) :]
             except BlockingIOError:
                 await anyio.wait_writable(self._ours)
             except OSError as error:

@@ -80,9 +80,9 @@ class ConfigIncludedError(ConfigError):
 
     code = "config.included"
 
-    def __init__(self, place: str, file: str) -> None:
+    def __init__(self, directory: str, file: str) -> None:
         self.remedy = f"Edit {file} by hand."
-        super().__init__(f"{place} comes from {file}, which is included.")
+        super().__init__(f"{directory} comes from {file}, which is included.")
 
 
 class ConfigProtectedError(ConfigError):
@@ -93,8 +93,8 @@ class ConfigProtectedError(ConfigError):
 
     code = "config.protected"
 
-    def __init__(self, file: str, places: Sequence[str], remedy: str) -> None:
-        self.places = tuple(places)
+    def __init__(self, file: str, paths: Sequence[str], remedy: str) -> None:
+        self.places = tuple(paths)
         self.remedy = remedy or (
             f"Set gateway.control.allowCodeChanges to true in {file} by hand first,"
             " or edit the file itself."
@@ -119,15 +119,17 @@ class InvalidSessionKeyError(RequestError):
         super().__init__(f"invalid session key {key!r}: {reason}")
 
 
-class UnknownAgentError(RequestError):
+class UnconfiguredAgentError(RequestError):
     """A request or a session key names an agent that is not configured."""
 
     code = "request.unknown_agent"
 
-    def __init__(self, agent_id: str, known: Sequence[str]) -> None:
-        near = spelt_like(agent_id, known)
+    def __init__(self, agent_id: str, configured: Sequence[str]) -> None:
+        near = spelt_like(agent_id, configured)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        super().__init__(f"No agent {agent_id!r}.{hint} Configured agents: {', '.join(known)}.")
+        super().__init__(
+            f"No agent {agent_id!r}.{hint} Configured agents: {', '.join(configured)}."
+        )
 
 
 class BusyError(RequestError):

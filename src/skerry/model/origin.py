@@ -27,5 +27,5 @@ class Origin(StrEnum):
     """Text that a plugin, or a client in the assistant's name, put in place of the original."""
 
 
-FOUND = frozenset({Origin.TOOL, Origin.LOCAL, Origin.WEB, Origin.MEMORY})
+TOOL_ORIGINS = frozenset({Origin.TOOL, Origin.LOCAL, Origin.WEB, Origin.MEMORY})
 """Origins that a tool may give its result."""

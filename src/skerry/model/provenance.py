@@ -26,7 +26,7 @@ MARK: Final = re.compile(
 """Mark that `item` appends to a note: its id, its origin, its place, and its time."""
 _ORIGINS: Final = {origin.value: origin for origin in Origin}
 _ITEM: Final = re.compile(r"[-*+] +")
-_KEPT: Final = frozenset("\n\t")
+_ALLOWED_CONTROLS: Final = frozenset("\n\t")
 
 
 class Provenance(Struct, frozen=True):
@@ -60,8 +60,8 @@ def item(text: str, provenance: Provenance) -> list[str]:
     """Returns the lines of a note; `text` is tidy."""
     where = quote(provenance.where, safe=":-_.@+")
     mark = f"<!-- skerry:{provenance.id_of(text)} {provenance.origin} {where} {provenance.at} -->"
-    first, *rest = text.split("\n")
-    lines = [BULLET + first, *(INDENT + line for line in rest)]
+    first, *others = text.split("\n")
+    lines = [BULLET + first, *(INDENT + line for line in others)]
     return [*lines[:-1], f"{lines[-1]} {mark}"]
 
 
@@ -69,7 +69,8 @@ def clean(text: str) -> str:
     """Returns the text without what nobody sees: control, format and tag characters."""
     unseen = "".join(
         char
-        for char in set(text) - _KEPT  # of a long text a few characters, so this is cheap
+        for char in set(text)
+        - _ALLOWED_CONTROLS  # of a long text a few characters, so this is cheap
         if unicodedata.category(char) in {"Cc", "Cf"}
     )
     return text.translate(str.maketrans("", "", unseen)) if unseen else text

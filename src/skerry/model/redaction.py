@@ -18,14 +18,14 @@ REACH: Final = 1000
 """Characters on each side of a phrase that go with it where no sentence and no line ends sooner."""
 _WORD: Final = 60
 """Characters of a word that is not to be cut there."""
-KEPT: Final = frozenset(
+NAME_KEYS: Final = frozenset(
     {"account", "api", "channel", "data", "mimeType", "model", "peer", "provider", "role", "type"}
 )
 """Keys of stored JSON whose values name things, or are the bytes of images; and `…Id`, `…Key`."""
 SIGNATURES: Final = ("textSignature", "thoughtSignature")
 """Proofs of a text, which no longer hold when it is changed."""
 
-_GONE: Final = object()
+_REMOVED: Final = object()
 _BULLET: Final = re.compile(r"[\s>#*+\-\d.)\[\]x|_`~]*")
 _ITEM: Final = re.compile(r"[ \t]*(?:[-*+>#]+[ \t]+)?(?:\[[ xX]\][ \t]+)?")
 """Marker before the text of a line of Markdown."""
@@ -90,7 +90,7 @@ class Redaction:
         parts: list[str] = []
         last = 0
         for begin, end, spans in _lines(text, self._spans(text)):
-            marked = [(start, other, "" if whole else MARK) for start, other, whole in spans]
+            marked = [(start, other, "" if is_whole else MARK) for start, other, is_whole in spans]
             new = _tidied(_put(text, marked, begin, end), text[begin : spans[0][0]])
             parts.append(text[last:begin])
             if not _BULLET.fullmatch(new):
@@ -99,14 +99,14 @@ class Redaction:
         return "".join([*parts, text[last:]])
 
     def _spans(self, text: str) -> list[_Span]:
-        found: list[_Span] = []
+        spans: list[_Span] = []
         for match in self._phrase.finditer(text):
-            begin, end, whole = _statement(text, *match.span())
-            if found and begin <= found[-1][1]:
-                first, last, before = found.pop()
-                begin, end, whole = first, max(end, last), whole and before
-            found.append((begin, end, whole))
-        return found
+            begin, end, is_whole = _statement(text, *match.span())
+            if spans and begin <= spans[-1][1]:
+                first, last, before = spans.pop()
+                begin, end, is_whole = first, max(end, last), is_whole and before
+            spans.append((begin, end, is_whole))
+        return spans
 
     def value(self, value: Any) -> Any:
         """Returns the JSON value with every text in it redacted; the value itself if it has none.
@@ -123,7 +123,7 @@ class Redaction:
                 return self._object(value, names=names)
             case list() | tuple():
                 parts = (self._value(element, names=names) for element in value)
-                remaining = [new for new in parts if new is not _GONE]
+                remaining = [new for new in parts if new is not _REMOVED]
                 return value if remaining == list(value) else remaining
             case _:
                 return value
@@ -138,12 +138,12 @@ class Redaction:
         if new == value:
             return value
         if new.get("type") == "thinking":
-            return _GONE  # a provider takes thoughts back unchanged or not at all
+            return _REMOVED  # a provider takes thoughts back unchanged or not at all
         return {key: field for key, field in new.items() if key not in SIGNATURES}
 
 
 def _names(key: str) -> bool:
-    return key in KEPT or key.lower().endswith(("id", "key"))
+    return key in NAME_KEYS or key.lower().endswith(("id", "key"))
 
 
 def _words(phrase: str) -> list[str]:

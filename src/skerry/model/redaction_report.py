@@ -73,7 +73,7 @@ class Forgotten(Struct, frozen=True):
         return entries + self.runs + self.replies + self.answers + self.records
 
 
-def told(
+def forgotten_json(
     forgotten: Forgotten, near: Sequence[MemoryHit], *, shows: bool, most: int = 1000
 ) -> dict[str, Any]:
     """Returns it as JSON has it (pure); `shows` the statements, `most` characters a passage."""

@@ -114,8 +114,8 @@ class ConversationChangedError(RequestError):
     code = "request.conversation_changed"
     remedy = "Read the conversation again, then send the message."
 
-    def __init__(self, key: str, what: str) -> None:
-        super().__init__(f"Nothing was sent to {key}: {what}.")
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(f"Nothing was sent to {key}: {reason}.")
 
 
 BY_SENDER: Final = "sender"

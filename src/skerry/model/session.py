@@ -75,7 +75,7 @@ class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
             send_policy=self.send_policy, pinned=self.pinned, spawned_by=self.spawned_by
         )
 
-    def shown(self) -> dict[str, Any]:
+    def set_values(self) -> dict[str, Any]:
         """Returns the settings that are set, in the words of the seeds' session map."""
         settings: dict[str, Any] = msgspec.to_builtins(self)
         settings.pop("taintCleared", None)  # a map of sessions that is read back clears nothing

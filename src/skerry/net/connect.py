@@ -14,7 +14,7 @@ Dial = Callable[[Sequence[str], int, float | None], Awaitable[Stream]]
 """Opens a connection to one of the addresses, as `infra.sockets.connect_addresses` does."""
 
 
-class RefusedError(Exception):
+class TargetRefusedError(Exception):
     """The policy refuses the target; nothing was connected."""
 
     def __init__(self, refusal: Refusal) -> None:
@@ -47,11 +47,11 @@ class CheckedConnect:
         target = Target("http", host, port, "/", address)
         refusal = check_target(target, self._rules)
         if refusal is not None:
-            raise RefusedError(refusal)
+            raise TargetRefusedError(refusal)
         addresses = [host] if address is not None else await self._answers(host)
         refusal = check_answers(target, addresses, self._rules)
         if refusal is not None:
-            raise RefusedError(refusal)
+            raise TargetRefusedError(refusal)
         return await self._dial(addresses, port, seconds)
 
     async def _answers(self, host: str) -> list[str]:
@@ -59,6 +59,6 @@ class CheckedConnect:
             return await self._resolve(host)
         except TimeoutError:
             reason = f"No name server answered for {host}."
-            raise RefusedError(Refusal("name-timeout", reason)) from None
+            raise TargetRefusedError(Refusal("name-timeout", reason)) from None
         except httpx2.HTTPError as error:
-            raise RefusedError(Refusal("name-unresolved", f"{host}: {error}")) from error
+            raise TargetRefusedError(Refusal("name-unresolved", f"{host}: {error}")) from error

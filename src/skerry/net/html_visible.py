@@ -107,22 +107,22 @@ def _without_comments(sheet: str) -> str:
 
     By `find`, as a search by a regular expression takes the square of the length where none ends.
     """
-    kept: list[str] = []
+    visible: list[str] = []
     position = 0
     while (at := sheet.find("/*", position)) >= 0:
-        kept.append(sheet[position:at])
+        visible.append(sheet[position:at])
         end = sheet.find("*/", at + 2)
         position = len(sheet) if end < 0 else end + 2
-    kept.append(sheet[position:])
-    return "".join(kept)
+    visible.append(sheet[position:])
+    return "".join(visible)
 
 
 def _without_at_rules(sheet: str) -> str:
     """Returns the sheet without blocks such as `@media print`, which hold at other times."""
-    kept: list[str] = []
+    visible: list[str] = []
     position = 0
     while (at := sheet.find("@", position)) >= 0:
-        kept.append(sheet[position:at])
+        visible.append(sheet[position:at])
         opened, semicolon = sheet.find("{", at), sheet.find(";", at)
         if opened < 0 or 0 <= semicolon < opened:
             position = semicolon + 1 if semicolon >= 0 else len(sheet)
@@ -131,8 +131,8 @@ def _without_at_rules(sheet: str) -> str:
         while depth and position < len(sheet):
             depth += {"{": 1, "}": -1}.get(sheet[position], 0)
             position += 1
-    kept.append(sheet[position:])
-    return "".join(kept)
+    visible.append(sheet[position:])
+    return "".join(visible)
 
 
 def _is_selected(element: HtmlElement, selectors: list[_Selector]) -> bool:
@@ -141,6 +141,6 @@ def _is_selected(element: HtmlElement, selectors: list[_Selector]) -> bool:
     classes = frozenset((element.get("class") or "").split())
     name = element.get("id") or ""
     return any(
-        (not tag or tag == element.tag) and wanted <= classes and (not anchor or anchor == name)
-        for tag, wanted, anchor in selectors
+        (not tag or tag == element.tag) and expected <= classes and (not anchor or anchor == name)
+        for tag, expected, anchor in selectors
     )

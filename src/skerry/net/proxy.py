@@ -15,7 +15,7 @@ import httpx2
 from msgspec import Struct
 
 from skerry.infra.sockets import Stream
-from skerry.net.connect import RefusedError
+from skerry.net.connect import TargetRefusedError
 from skerry.policy.urls import Refusal, Target, parse_url
 
 Connect = Callable[[str, int, float | None], Awaitable[Stream]]
@@ -45,7 +45,7 @@ class _Request(Struct, frozen=True):
     method: str
     target: Target
     headers: tuple[tuple[str, str], ...]
-    rest: bytes
+    buffered: bytes
     length: int
     """Bytes of the body."""
 
@@ -102,7 +102,7 @@ class Proxy:
             raise _refused(refusal)
         try:
             return await self._connect(target.host, target.port, CONNECT_SECONDS)
-        except RefusedError as error:
+        except TargetRefusedError as error:
             raise _refused(error.refusal) from error
         except httpx2.HTTPError as error:
             reason = f"{target.host} cannot be reached: {error}"
@@ -115,17 +115,17 @@ class Proxy:
         is_tunnel = request.method == "CONNECT"
         if is_tunnel:
             await client.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            first, rest = request.rest, None
+            first, remaining = request.buffered, None
         else:
             # What follows the body is another request, which could name another host.
-            first = _forwarded(request) + request.rest[: request.length]
-            rest = max(0, request.length - len(request.rest))
+            first = _forwarded(request) + request.buffered[: request.length]
+            remaining = max(0, request.length - len(request.buffered))
         with suppress(httpx2.HTTPError):
             await upstream.write(first, self._idle_seconds)
             upstream.flush()
             async with anyio.create_task_group() as both:
                 watch = _Watch(both.cancel_scope, self._idle_seconds)
-                both.start_soon(self._upwards, client, upstream, rest, watch)
+                both.start_soon(self._upwards, client, upstream, remaining, watch)
                 await self._downwards(client, upstream, watch)
                 both.cancel_scope.cancel()
 
@@ -141,16 +141,16 @@ class Proxy:
         self,
         client: anyio.abc.ByteStream,
         upstream: Stream,
-        rest: int | None,
+        remaining: int | None,
         watch: "_Watch",
     ) -> None:
         """Passes on what the program sends: in a tunnel all, else `rest` bytes of a body."""
         try:
-            while rest is None or rest > 0:
-                data = await client.receive(_CHUNK if rest is None else min(rest, _CHUNK))
+            while remaining is None or remaining > 0:
+                data = await client.receive(_CHUNK if remaining is None else min(remaining, _CHUNK))
                 watch.note()
-                if rest is not None:
-                    rest -= len(data)
+                if remaining is not None:
+                    remaining -= len(data)
                 await upstream.write(data, self._idle_seconds)
                 upstream.flush()
         except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -180,29 +180,29 @@ async def _head(client: anyio.abc.ByteStream) -> tuple[str, bytes]:
     data = b""
     while b"\r\n\r\n" not in data and len(data) <= MAX_HEAD:
         data += await client.receive(_CHUNK)
-    head, _, rest = data.partition(b"\r\n\r\n")
+    head, _, buffered = data.partition(b"\r\n\r\n")
     if len(head) > MAX_HEAD:
         raise _RefusedRequestError("431 Request Header Fields Too Large", "The head is long.")
-    return head.decode("latin-1"), rest
+    return head.decode("latin-1"), buffered
 
 
-def _parsed(head: str, rest: bytes) -> _Request:
+def _parsed(head: str, buffered: bytes) -> _Request:
     line, *rows = head.split("\r\n")
     match = _LINE.fullmatch(line)
     pairs = [_HEADER.fullmatch(row) for row in rows]
     if match is None or None in pairs:
         raise _RefusedRequestError("400 Bad Request", "The request cannot be read.")
-    method, place = match.groups()
+    method, address = match.groups()
     is_tunnel = method == "CONNECT"
-    target = parse_url(f"https://{place}" if is_tunnel else place)
+    target = parse_url(f"https://{address}" if is_tunnel else address)
     if isinstance(target, Refusal):
         raise _refused(target)
-    if is_tunnel and (target.path != "/" or place.endswith("/") or ":" not in place):
+    if is_tunnel and (target.path != "/" or address.endswith("/") or ":" not in address):
         raise _RefusedRequestError("400 Bad Request", "CONNECT takes HOST:PORT.")
     if not is_tunnel and target.scheme != "http":
         raise _RefusedRequestError("400 Bad Request", "https goes through CONNECT.")
     headers = tuple((pair[1], pair[2].rstrip()) for pair in pairs if pair is not None)
-    return _Request(method, target, headers, rest, 0 if is_tunnel else _length(headers))
+    return _Request(method, target, headers, buffered, 0 if is_tunnel else _length(headers))
 
 
 def _length(headers: tuple[tuple[str, str], ...]) -> int:
@@ -219,10 +219,10 @@ def _length(headers: tuple[tuple[str, str], ...]) -> int:
 
 def _forwarded(request: _Request) -> bytes:
     """Returns the head for the server: for this host, and for one request."""
-    kept = [f"{name}: {value}" for name, value in request.headers if name.lower() not in _HOP]
+    headers = [f"{name}: {value}" for name, value in request.headers if name.lower() not in _HOP]
     first = f"{request.method} {request.target.path} HTTP/1.1"
     own = [f"Host: {request.target.authority}", "Connection: close"]
-    return "\r\n".join((first, *own, *kept, "", "")).encode("latin-1")
+    return "\r\n".join((first, *own, *headers, "", "")).encode("latin-1")
 
 
 async def _answer(client: anyio.abc.ByteStream, status: str, reason: str) -> None:

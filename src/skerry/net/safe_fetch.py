@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from skerry.infra.http import Body, BodyTooLargeError, PooledTransport
 from skerry.infra.http11 import Head, PlainRequest
 from skerry.infra.sockets import connect_addresses
-from skerry.net.connect import CheckedConnect, Dial, RefusedError
+from skerry.net.connect import CheckedConnect, Dial, TargetRefusedError
 from skerry.net.decode import ACCEPTED, Decoder, EncodingError
 from skerry.net.resolve import Resolve, SystemResolver
 from skerry.policy.network import NetworkRules, allowing_rule, check_target, next_target
@@ -157,7 +157,7 @@ class SafeClient:
     async def _guarded(self, step: _Step, request: FetchRequest) -> Fetched:
         try:
             return await self._follow(step, request)
-        except RefusedError as error:
+        except TargetRefusedError as error:
             return _blocked(step, error.refusal)
         except BodyTooLargeError:
             return _aborted(step, "body-limit", "The body is larger than the limit.")

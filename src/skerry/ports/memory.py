@@ -114,7 +114,7 @@ class Memories(Protocol):
         ...
 
 
-class Transcripts(Protocol):
+class TranscriptSource(Protocol):
     """Source of the transcripts for the memory that indexes them."""
 
     async def conversations(self, agent: AgentId, since: int) -> Sequence[TrackedConversation]:

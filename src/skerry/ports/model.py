@@ -131,9 +131,9 @@ class History:
         """Forgets all messages but the first `count`."""
         self._images -= sum(map(image_chars, self.messages[count:]))
         del self.messages[count:], self.ends[count:]
-        for name, (taken, form) in self._forms.items():
+        for name, (accepted, form) in self._forms.items():
             form.keep(count)
-            self._forms[name] = min(taken, count), form
+            self._forms[name] = min(accepted, count), form
 
     def form(self, name: str, begin: Callable[[], W]) -> W:
         """Returns the wire form of `name`, after it took every message; `begin` makes a new one.

@@ -43,7 +43,7 @@ class CallTarget(Struct, frozen=True):
         return replace(self, reference=reference)
 
 
-class Candidate(Struct, frozen=True):
+class ModelCandidate(Struct, frozen=True):
     """One model and the credential with which it is asked."""
 
     provider: "ModelProvider"
@@ -52,7 +52,7 @@ class Candidate(Struct, frozen=True):
     """Name of the auth profile; empty where the model needs none."""
 
 
-class Attempt(Struct, frozen=True):
+class FailedAttempt(Struct, frozen=True):
     """One candidate that did not answer: asked in vain, or passed over."""
 
     model: str
@@ -69,11 +69,11 @@ class Candidates(Protocol):
     """The candidates of one call, in turn. Each that is given is `ended` before the next."""
 
     @property
-    def attempts(self) -> Sequence[Attempt]:
+    def attempts(self) -> Sequence[FailedAttempt]:
         """Returns who did not answer so far, and why, in order."""
         ...
 
-    async def next(self) -> Candidate | None:
+    async def next(self) -> ModelCandidate | None:
         """Returns who is to be asked now; None when nobody is left.
 
         It may wait: for a token that is fetched anew, or for another call that finds out whether
@@ -84,11 +84,11 @@ class Candidates(Protocol):
         """
         ...
 
-    def ended(self, candidate: Candidate, error: ModelError | None) -> None:
+    def ended(self, candidate: ModelCandidate, error: ModelError | None) -> None:
         """Notes that a candidate answered, or how it failed."""
         ...
 
-    def released(self, candidate: Candidate) -> None:
+    def released(self, candidate: ModelCandidate) -> None:
         """Notes that a call was given up, by an abort: it says nothing of the candidate."""
         ...
 
@@ -131,7 +131,7 @@ class Accounts(Protocol):
         """
         ...
 
-    def begin(self, candidate: Candidate, target: CallTarget) -> str:
+    def begin(self, candidate: ModelCandidate, target: CallTarget) -> str:
         """Notes that a call begins, so that a kill leaves its trace; returns the call's id."""
         ...
 
@@ -147,27 +147,27 @@ class SingleCandidate:
         self, choose: Callable[[], Awaitable[tuple["ModelProvider", "ModelInfo"]]]
     ) -> None:
         self._choose = choose
-        self._candidate: Candidate | None = None
+        self._candidate: ModelCandidate | None = None
         self._failed = False
-        self.attempts: list[Attempt] = []
+        self.attempts: list[FailedAttempt] = []
         """Attempts that failed so far."""
 
-    async def next(self) -> Candidate | None:
+    async def next(self) -> ModelCandidate | None:
         """Returns the candidate, but not twice in a call."""
         if self._failed:
             self._failed = False
             return None
         if self._candidate is None:
-            self._candidate = Candidate(*await self._choose())
+            self._candidate = ModelCandidate(*await self._choose())
         self.attempts.clear()
         return self._candidate
 
-    def ended(self, candidate: Candidate, error: ModelError | None) -> None:
+    def ended(self, candidate: ModelCandidate, error: ModelError | None) -> None:
         """Notes how it went."""
         self._failed = error is not None and not isinstance(error, OWN_FAULT)
         if error is not None:
             ref, profile = candidate.model.ref, candidate.profile
-            self.attempts.append(Attempt(ref, profile, error))
+            self.attempts.append(FailedAttempt(ref, profile, error))
 
-    def released(self, candidate: Candidate) -> None:
+    def released(self, candidate: ModelCandidate) -> None:
         """Does nothing."""

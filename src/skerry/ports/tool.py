@@ -234,9 +234,9 @@ def _kept_file(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> T
         return None
     for path in writes(arguments):
         with suppress(EscapeError, OSError):
-            thing = gate.thing(context.workspace.target(path))
-            if thing.kind in KEPT:
-                return thing
+            protected = gate.thing(context.workspace.target(path))
+            if protected.kind in KEPT:
+                return protected
     return None
 
 

@@ -25,7 +25,7 @@ from skerry.model.errors import (
 )
 from skerry.model.run import Purpose
 from skerry.ports.model import ModelInfo, ModelProvider
-from skerry.ports.model_candidates import OWN_FAULT, Attempt, CallTarget, Candidate
+from skerry.ports.model_candidates import OWN_FAULT, CallTarget, FailedAttempt, ModelCandidate
 from skerry.providers.model_health import ModelFailures, SilentAddresses, is_dead, is_silence
 from skerry.providers.resolve import Target
 
@@ -120,12 +120,12 @@ class CandidateSource(Protocol):
 
 
 class CatalogTries:
-    """The tries of one run; see `ports.model_candidates.Tries`. Who answered last is asked first again."""
+    """The tries of one run (`ports.model_candidates.Tries`); begins with the last that answered."""
 
     def __init__(self, source: CandidateSource, need: CallTarget) -> None:
         self._source = source
         self._wanted = need
-        self.attempts: list[Attempt] = []
+        self.attempts: list[FailedAttempt] = []
         """Failed attempts of the present call."""
         self._good: ModelOption | None = None
         self._asked: ModelOption | None = None
@@ -143,7 +143,7 @@ class CatalogTries:
         self._holds = False
         """True when this call holds the probe of the last candidate."""
 
-    async def next(self) -> Candidate | None:
+    async def next(self) -> ModelCandidate | None:
         """Returns who is to be asked now; None when nobody is left in this call."""
         if not self._running:
             self._begin()
@@ -156,7 +156,7 @@ class CatalogTries:
         self._running = candidate is not None
         return candidate
 
-    def ended(self, candidate: Candidate, error: ModelError | None) -> None:
+    def ended(self, candidate: ModelCandidate, error: ModelError | None) -> None:
         """Notes that it answered, or how it failed."""
         del candidate
         entry = self._asked
@@ -171,7 +171,7 @@ class CatalogTries:
         elif isinstance(error, OWN_FAULT):
             self._running = False
         else:
-            self.attempts.append(Attempt(entry.ref, entry.name, error))
+            self.attempts.append(FailedAttempt(entry.ref, entry.name, error))
         self._note_address(entry, error)
         if error is not None or entry.ref in self._source.failures.last:
             self._source.failures.note(entry.ref, error)
@@ -192,7 +192,7 @@ class CatalogTries:
         for of in ("", entry.ref):
             error = self._silent.get((address, of))
             if error is not None:
-                self.attempts.append(Attempt(entry.ref, entry.name, error))
+                self.attempts.append(FailedAttempt(entry.ref, entry.name, error))
                 return True
         if self._is_late or not address:
             return False
@@ -203,7 +203,7 @@ class CatalogTries:
             return True
         return False
 
-    def released(self, candidate: Candidate) -> None:
+    def released(self, candidate: ModelCandidate) -> None:
         """Notes that the call was given up."""
         del candidate
         self._running = False
@@ -248,7 +248,7 @@ class CatalogTries:
             try:
                 entries = await self._source.entries(reference, self._wanted)
             except ModelError as error:
-                self.attempts.append(Attempt(reference or "the first usable", "", error))
+                self.attempts.append(FailedAttempt(reference or "the first usable", "", error))
                 continue
             good = self._good
             self._queue.extend(entry for entry in entries if good is None or _differ(entry, good))
@@ -270,7 +270,7 @@ class CatalogTries:
         self._resting.append(entry)
         return False
 
-    async def _opened(self, entry: ModelOption) -> Candidate | None:
+    async def _opened(self, entry: ModelOption) -> ModelCandidate | None:
         """Returns the candidate; None when its credential cannot be had."""
         self._asked = entry
         patient = not (self._queue or self._models or self._late)
@@ -280,7 +280,7 @@ class CatalogTries:
             opened = True
         except ModelError as error:
             opened = True
-            self.attempts.append(Attempt(entry.ref, entry.name, error))
+            self.attempts.append(FailedAttempt(entry.ref, entry.name, error))
             if isinstance(error, ModelSignInError) or not isinstance(error, ModelAuthError):
                 self._settle(entry, error)
             else:  # what is missing costs no call, and is there as soon as somebody sets it
@@ -289,7 +289,7 @@ class CatalogTries:
         finally:
             if not opened:
                 self._give_back(entry)
-        return Candidate(*choice, entry.name)
+        return ModelCandidate(*choice, entry.name)
 
     def _give_back(self, entry: ModelOption) -> None:
         if self._holds and (key := entry.key) is not None:
@@ -297,7 +297,7 @@ class CatalogTries:
             self._source.credentials.cooldowns.released(key)
             self._source.probes.end(key)
 
-    async def _last_resort(self) -> Candidate | None:
+    async def _last_resort(self) -> ModelCandidate | None:
         """Returns the candidate that has rested longest, when a person waits and nobody else is.
 
         One that another call is probing is waited for. A sign-in that has ended is not tried.
@@ -346,7 +346,7 @@ class CatalogTries:
             row = self._source.credentials.cooldowns.longest(entry.key) if entry.key else None
             if row is not None:
                 error = _cooling(row.reason, row.until, entry.profile)
-                self.attempts.append(Attempt(entry.ref, entry.name, error))
+                self.attempts.append(FailedAttempt(entry.ref, entry.name, error))
 
 
 def _cooling(reason: Reason, until: int, profile: Profile | None) -> ModelError:

@@ -72,7 +72,7 @@ async def parse_message(runtime: Runtime, config: Config, request: RunRequest) -
     parsed = await _opened(runtime, config, request)
     if parsed.opening is not None and not parsed.opening.done:
         _refuse_beyond(runtime, parsed, parsed.opening.kind)
-    command = runtime.commands.given(parsed) if parsed.scopes is not None else None
+    command = runtime.commands.command_in(parsed) if parsed.scopes is not None else None
     if command is not None:
         _check(command[0], parsed)
     if "/" not in parsed.text or (parsed.opening is not None and parsed.opening.bare):
@@ -251,7 +251,7 @@ class Arrival(Struct, frozen=True):
         """Returns the message of a run, under the configuration that holds for it."""
         request = active.request
         mode = request.queue_mode
-        if request.opening is not None or runtime.commands.given(request) is not None:
+        if request.opening is not None or runtime.commands.command_in(request) is not None:
             mode = QueueMode.OWN  # it is no word to the model, but answered in a turn of its own
         channel = request.reply_to.channel if request.reply_to else WEBCHAT
         queue = config.messages.queue

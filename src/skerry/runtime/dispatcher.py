@@ -24,7 +24,7 @@ from skerry.config.root import Config
 from skerry.hooks.events import MessageReceived
 from skerry.lanes.lanes import Lanes
 from skerry.lanes.running import ActiveRun, Batch
-from skerry.model.errors import BusyError, KeyReusedError, UnknownAgentError
+from skerry.model.errors import BusyError, KeyReusedError, UnconfiguredAgentError
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import InboundMessage, ReplyTo, normalized
 from skerry.model.run import (
@@ -133,7 +133,7 @@ class Dispatch:
             rights=may,
             sender=arrived.sender,
         )
-        command = None if arrived.forwarded else self.runtime.commands.given(request)
+        command = None if arrived.forwarded else self.runtime.commands.command_in(request)
         if command is not None and not command[0].permits(may):
             # A sender without the right gets no answer, and no model reads the text.
             await self.runtime.store.write(lambda unit: inbound.take(unit, arrived, request.run_id))
@@ -193,7 +193,7 @@ class Dispatch:
         config = self.runtime.config()
         agents = config.agents.ids
         if request.key.agent not in agents:
-            raise UnknownAgentError(request.key.agent, agents)
+            raise UnconfiguredAgentError(request.key.agent, agents)
         request = await parse_message(self.runtime, config, request)
         while (active := self.runtime.running.get(request.run_id)) is not None:
             await active.admitted.wait()

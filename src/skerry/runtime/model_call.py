@@ -35,11 +35,11 @@ from skerry.ports.model_candidates import (
     ABORTED,
     OWN_FAULT,
     Accounts,
-    Attempt,
     CallTarget,
-    Candidate,
     Candidates,
+    FailedAttempt,
     ModelCallEnded,
+    ModelCandidate,
 )
 from skerry.replies.shaping import Shaper, Show, named, without_nul, without_thoughts
 from skerry.replies.tags import ReplyMarks
@@ -47,7 +47,7 @@ from skerry.runtime.continuation import Seam, joined
 
 logger = logging.getLogger(__name__)
 
-Ask = Callable[[Candidate], Awaitable[ModelReply]]
+Ask = Callable[[ModelCandidate], Awaitable[ModelReply]]
 
 
 class Failover:
@@ -59,9 +59,9 @@ class Failover:
         self.target = target
         """Request for the first call."""
         self._tries: Candidates | None = None
-        self.current: Candidate | None = None
+        self.current: ModelCandidate | None = None
         """Candidate that was called last."""
-        self.missing: Attempt | None = None
+        self.missing: FailedAttempt | None = None
         """Requested model that is not available, if another answered in its place."""
         self._spent = Usage()
 
@@ -113,7 +113,7 @@ class Failover:
                 self.missing = self.missing or _missing_model(self._tries, self.target.reference)
                 return reply
 
-    async def _call_one(self, tries: Candidates, candidate: Candidate, ask: Ask) -> ModelReply:
+    async def _call_one(self, tries: Candidates, candidate: ModelCandidate, ask: Ask) -> ModelReply:
         """Returns the answer of one candidate. Its end is noted and booked, however it comes."""
         clock, model = asyncio.get_running_loop().time, candidate.model
         call_id = self._accounts.begin(candidate, self.target)
@@ -168,7 +168,7 @@ def _failed(tries: Candidates) -> ModelError:
     return failed
 
 
-def _missing_model(tries: Candidates, reference: str | None) -> Attempt | None:
+def _missing_model(tries: Candidates, reference: str | None) -> FailedAttempt | None:
     """Returns the attempt at the wanted model, where nobody has that model (any more)."""
     for attempt in tries.attempts:
         missing = isinstance(attempt.error, (ModelUnavailableError, ModelNotFoundError))
@@ -177,7 +177,7 @@ def _missing_model(tries: Candidates, reference: str | None) -> Attempt | None:
     return None
 
 
-def _named(candidate: Candidate) -> str:
+def _named(candidate: ModelCandidate) -> str:
     ref = candidate.model.ref
     return f"{ref}@{candidate.profile}" if candidate.profile else ref
 
@@ -285,7 +285,7 @@ class ModelCall:
         self._begin_response()
         self.failure = None
 
-        async def complete(candidate: Candidate) -> ModelReply:
+        async def complete(candidate: ModelCandidate) -> ModelReply:
             request = await ask(candidate.model)
             reply = await candidate.provider.complete(request, self._listener)
             return without_thoughts(without_nul(reply))

@@ -88,7 +88,7 @@ class Queue(Struct):
         rules = run.rules
         if rules is None:
             return
-        command = self.runtime.commands.given(run.request)
+        command = self.runtime.commands.command_in(run.request)
         if command is not None and command[0].at_once:
             self._aside(run, *command)
         elif rules.mode in {QueueMode.STEER, QueueMode.STEER_BACKLOG}:

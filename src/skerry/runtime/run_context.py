@@ -85,7 +85,7 @@ class Runtime(Struct, frozen=True):
 
     def limits(self, request: RunRequest, config: Config) -> SessionLimits | None:
         """Returns how long the request's session lives; None where no person speaks to a model."""
-        if request.purpose is not Purpose.MESSAGE or self.commands.given(request):
+        if request.purpose is not Purpose.MESSAGE or self.commands.command_in(request):
             return None
         channel = request.reply_to.channel if request.reply_to else WEBCHAT
         return limits(config.session, request.key, channel)
@@ -145,7 +145,7 @@ def run_plan(runtime: Runtime, config: Config, active: ActiveRun) -> RunPlan:
         config=config,
         active=active,
         settings=settings,
-        command=runtime.commands.given(request),
+        command=runtime.commands.command_in(request),
         workspace=workspace,
         target=CallTarget(
             settings.model or config.primary_model(agent),

@@ -9,7 +9,7 @@ import msgspec
 from skerry.model.event import ToolUpdated
 from skerry.model.inbound import well_formed
 from skerry.model.message import Content, TextBlock, ToolCall, ToolResultMessage
-from skerry.model.origin import FOUND, Origin
+from skerry.model.origin import TOOL_ORIGINS, Origin
 from skerry.model.tool import MAX_DETAILS, ToolResult
 
 logger = logging.getLogger(__name__)
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 def result_message(call: ToolCall, result: ToolResult, at: int) -> ToolResultMessage:
     """Returns the message that is paired with `call`."""
-    origin = result.origin if result.origin in FOUND else Origin.TOOL
+    origin = result.origin if result.origin in TOOL_ORIGINS else Origin.TOOL
     content = (TextBlock(well_formed(result.text)), *map(_storable, result.blocks))
     details = _details(call, result.details)
     return ToolResultMessage(call.id, call.name, content, result.is_error, at, origin, details)

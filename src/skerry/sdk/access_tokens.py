@@ -73,7 +73,7 @@ class AccessToken:
         """Returns a token that is valid for some time yet. Raises `AccessError`."""
         async with self._lock:
             if not self._text or self._clock.now_ms() >= self._until:
-                answer = await self._asked()
+                answer = await self._request_token()
                 if answer.refresh_token and self._keep is not None:
                     await self._keep(answer.refresh_token)
                 self._text = answer.access_token
@@ -114,7 +114,7 @@ class AccessToken:
             fetched = await send()
         return fetched
 
-    async def _asked(self) -> _Answer:
+    async def _request_token(self) -> _Answer:
         body = urlencode(self._form()).encode()
         kind = {"content-type": "application/x-www-form-urlencoded"}
         fetched = await self._http.fetch(

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 import anyio
 import httpx2
 
-from skerry.infra.http11 import Connection
-from skerry.net.connect import RefusedError
+from skerry.infra.http11 import HttpConnection
+from skerry.net.connect import TargetRefusedError
 from skerry.sdk.channel_host import AccountHttp
 
 __all__ = ["AccountEvents", "EventsEndedError"]
@@ -30,7 +30,7 @@ class EventsEndedError(Exception):
 class AccountEvents:
     """An open stream of events, which one task reads."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: HttpConnection) -> None:
         self._connection = connection
         self._unread = b""
         self._waiting: list[str] = []
@@ -51,12 +51,12 @@ class AccountEvents:
             stream = await http.connect(host, port, seconds)
             if parts.scheme == "https":
                 await stream.start_tls(ssl.create_default_context(), host, seconds)
-            connection = Connection(stream)
+            connection = HttpConnection(stream)
             with anyio.fail_after(seconds):
                 head = await connection.request(request)
         except TimeoutError:
             raise EventsEndedError(f"{host} did not answer in {seconds:g} s.") from None
-        except (RefusedError, httpx2.HTTPError) as error:
+        except (TargetRefusedError, httpx2.HTTPError) as error:
             raise EventsEndedError(f"{host} cannot be reached: {error}") from error
         if head.status != _OK:
             connection.close()

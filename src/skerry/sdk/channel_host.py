@@ -33,7 +33,7 @@ __all__ = (
 K = TypeVar("K")
 V = TypeVar("V")
 _PORTS: Final = {"http": 80, "https": 443}
-_KEPT: Final = 2
+_IDLE_LIMIT: Final = 2
 """Idle connections: one for a request that waits, one for what is sent."""
 
 
@@ -58,7 +58,7 @@ class AccountHttp:
         origins = {(part.hostname or "", part.port or _PORTS[part.scheme]) for part in parts}
         names = (*(host for host, _ in sorted(origins)), *others)
         self._client = SafeClient(
-            NetworkRules(allowed_hosts=frozenset(origins), only_hosts=names), idle_limit=_KEPT
+            NetworkRules(allowed_hosts=frozenset(origins), only_hosts=names), idle_limit=_IDLE_LIMIT
         )
         self.connect: Final = self._client.connect
         """Opens a connection for `sdk.channel_socket`, under the same policy."""

@@ -13,7 +13,7 @@ from websockets.protocol import OPEN
 from websockets.uri import parse_uri
 
 from skerry.infra.sockets import Stream
-from skerry.net.connect import RefusedError
+from skerry.net.connect import TargetRefusedError
 from skerry.sdk.channel_host import AccountHttp
 
 __all__ = ["AccountSocket", "SocketEndedError"]
@@ -59,7 +59,7 @@ class AccountSocket:
             stream = await http.connect(parts.hostname, port, seconds)
             if parts.scheme == "wss":
                 await stream.start_tls(ssl.create_default_context(), parts.hostname, seconds)
-        except (RefusedError, httpx2.HTTPError) as error:
+        except (TargetRefusedError, httpx2.HTTPError) as error:
             raise SocketEndedError(f"{parts.hostname} cannot be reached: {error}") from error
         socket = cls(stream, ClientProtocol(parse_uri(url), max_size=_MOST_MESSAGE))
         try:

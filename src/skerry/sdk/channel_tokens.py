@@ -18,9 +18,9 @@ from skerry.model.errors import BusyError
 from skerry.sdk.channel_host import AccountHttp, Outcome
 
 __all__ = [
-    "Keys",
+    "IssuerKeys",
     "KeysUnavailableError",
-    "Rules",
+    "RequiredClaims",
     "Token",
     "TokenError",
     "private_key",
@@ -60,7 +60,7 @@ class Token(Struct, frozen=True):
     """Channels for which its key is meant; empty where the platform does not say."""
 
 
-class Rules(Struct, frozen=True):
+class RequiredClaims(Struct, frozen=True):
     """Claims that a token must have."""
 
     audience: str
@@ -104,7 +104,7 @@ _sets = msgspec.json.Decoder(_Set)
 _metadata = msgspec.json.Decoder(_Metadata)
 
 
-class Keys:
+class IssuerKeys:
     """The public keys of an issuer, fetched when they are needed and kept for a day."""
 
     def __init__(self, http: AccountHttp, url: str, clock: Clock, *, is_metadata: bool) -> None:
@@ -151,8 +151,8 @@ class Keys:
             if self._age(self._fetched_at) >= USABLE_MS:
                 raise KeysUnavailableError(f"The keys of {url} cannot be read: {error}") from error
             return
-        found = {jwk.kid: key for jwk in jwks if jwk.kid and (key := _public(jwk)) is not None}
-        self._keys, self._fetched_at = found, self._clock.now_ms()
+        keys = {jwk.kid: key for jwk in jwks if jwk.kid and (key := _public(jwk)) is not None}
+        self._keys, self._fetched_at = keys, self._clock.now_ms()
 
     async def _document(self, url: str) -> bytes:
         fetched = await self._http.fetch(url, max_bytes=_MOST_DOCUMENT, seconds=8.0)
@@ -166,7 +166,9 @@ class Keys:
         return age if age >= 0 else USABLE_MS
 
 
-async def verified(authorization: str, keys: Keys, rules: Rules, clock: Clock) -> Token:
+async def verified(
+    authorization: str, keys: IssuerKeys, rules: RequiredClaims, clock: Clock
+) -> Token:
     """Returns the token of a header `Authorization`.
 
     Raises:

@@ -12,8 +12,8 @@ def facts(text: str, day: date | None = None) -> list[str]:
 
     Days that count from `day`, such as "last Friday", are replaced by their dates.
     """
-    found: dict[str, str] = {}
+    facts_by_text: dict[str, str] = {}
     for sentence in statements(text):
         resolved = sentence if day is None else dated(sentence, day)
-        found.setdefault(folded(resolved), resolved)
-    return list(found.values())
+        facts_by_text.setdefault(folded(resolved), resolved)
+    return list(facts_by_text.values())

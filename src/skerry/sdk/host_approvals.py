@@ -39,17 +39,17 @@ class HostApprovals:
     async def __call__(self, agent: str, session: str, host: str, port: int) -> bool:
         """Returns whether a person allowed the host; False without an answer in time."""
         key = (agent, session, host, port)
-        if (kept := self._kept(key)) is not None:
-            return kept
+        if (answer := self._stored_answer(key)) is not None:
+            return answer
         if key in self._open:
             with anyio.move_on_after(SECONDS):
                 await self._open[key].wait()
-            return self._kept(key) or False
+            return self._stored_answer(key) or False
         if sum(other[:2] == key[:2] for other in self._open) >= MOST_OPEN:
             return False
         answered = self._open[key] = anyio.Event()
         try:
-            is_allowed = await self._asked(key)
+            is_allowed = await self._request_approval(key)
             until = self._monotonic() + (ALLOWED_SECONDS if is_allowed else REFUSED_SECONDS)
             self._keep(key, until, is_allowed)
             return is_allowed
@@ -57,7 +57,7 @@ class HostApprovals:
             del self._open[key]
             answered.set()
 
-    async def _asked(self, key: _Key) -> bool:
+    async def _request_approval(self, key: _Key) -> bool:
         agent, session, host, port = key
         params = {
             "command": f"connect to {host}:{port}",
@@ -73,7 +73,7 @@ class HostApprovals:
             return False  # nobody can be asked here
         return isinstance(answer, dict) and answer.get("decision") == "allow-once"
 
-    def _kept(self, key: _Key) -> bool | None:
+    def _stored_answer(self, key: _Key) -> bool | None:
         until, is_allowed = self._answers.get(key, (0.0, False))
         return is_allowed if self._monotonic() < until else None
 

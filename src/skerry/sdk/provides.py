@@ -10,7 +10,7 @@ from skerry.ports.model import ModelInfo, ModelProvider
 from skerry.providers.model_apis import ModelApi
 from skerry.sdk.embedding import EmbeddingProvider
 from skerry.sdk.memory import SlotMemory
-from skerry.sdk.registrations import Models, Registered
+from skerry.sdk.registrations import ProvidedModels, Registered
 from skerry.sdk.search import SearchProvider
 
 
@@ -62,7 +62,7 @@ class Provides:
         if strange:
             message = f"The provider of {', '.join(strange)} is not {self.plugin}."
             raise PluginError(message, "Name the plugin's id as the provider.")
-        self._registered.models.append(Models(provider, tuple(models)))
+        self._registered.models.append(ProvidedModels(provider, tuple(models)))
 
     def register_model_api(self, api: ModelApi) -> None:
         """Calls the models of every provider in `models.providers` whose `api` is `api.name`.

@@ -69,7 +69,7 @@ class Panel(Struct, frozen=True):
     folder: Path
 
 
-class Models(Struct, frozen=True):
+class ProvidedModels(Struct, frozen=True):
     """Models of one provider, `<provider>/<id>`, and what calls them."""
 
     provider: ModelProvider
@@ -91,7 +91,7 @@ class Registered(Struct):
     routes: list[HttpRoute] = field(default_factory=list)
     panels: list[Panel] = field(default_factory=list)
     channels: list[ChannelAdapter] = field(default_factory=list)
-    models: list[Models] = field(default_factory=list)
+    models: list[ProvidedModels] = field(default_factory=list)
     model_apis: list[ModelApi] = field(default_factory=list)
     cli: CliCommand | None = None
     memory: SlotMemory | None = None

@@ -43,7 +43,7 @@ class Payer(Protocol):
         """Records a call that somebody bills."""
         ...
 
-    def allow(self, wanted: CallTarget) -> None:
+    def allow(self, target: CallTarget) -> None:
         """Returns if a model may be called. Raises `BudgetError`."""
         ...
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from skerry.infra.sockets import Stream
 from skerry.model.errors import PluginError
-from skerry.net.connect import RefusedError
+from skerry.net.connect import TargetRefusedError
 from skerry.net.safe_fetch import SafeClient
 from skerry.sdk.fetch import LiveRules, texts_of
 
@@ -95,7 +95,7 @@ class PluginSockets:
             stream = await SafeClient(rules).connect(host, port, seconds)
             if is_encrypted:
                 await stream.start_tls(ssl.create_default_context(), host, seconds)
-        except (RefusedError, httpx2.HTTPError) as error:
+        except (TargetRefusedError, httpx2.HTTPError) as error:
             raise ConnectionEndedError(f"{host}:{port} cannot be reached: {error}") from error
         return Connection(stream)
 

@@ -18,7 +18,7 @@ def built(reader: Reader, agents: set[AgentId]) -> dict[AgentId, dict[str, Any]]
                 "sessionFile": f"{session.session_id}.jsonl",
                 "chatType": session.chat_type,
                 **({"label": session.label} if session.label else {}),
-                **session.settings.shown(),
+                **session.settings.set_values(),
                 "inputTokens": session.input_tokens,
                 "outputTokens": session.output_tokens,
                 "totalTokens": session.total_tokens,

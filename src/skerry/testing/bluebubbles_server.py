@@ -8,8 +8,8 @@ from typing import Any, Final, Self
 import anyio
 import msgspec
 
-from skerry.testing.http_server import Request, Response, Upload, serve
-from skerry.testing.posting import Poster
+from skerry.testing.http_server import ServedRequest, ServedResponse, UploadedFile, serve
+from skerry.testing.posting import EventPoster
 
 PASSWORD: Final = "bluebubbles fake"  # noqa: S105 - of no Mac
 _API: Final = "/api/v1/"
@@ -37,15 +37,15 @@ class BlueBubblesServer(anyio.AsyncContextManagerMixin):
     reactions: list[tuple[str, str]] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     """Requests that BlueBubbles would not have understood."""
-    planned: list[tuple[Response, bool]] = field(default_factory=list)
+    planned: list[tuple[ServedResponse, bool]] = field(default_factory=list)
     """Answers that the next messages get instead; True carries it out before."""
-    looks: list[Response] = field(default_factory=list)
+    looks: list[ServedResponse] = field(default_factory=list)
     """Answers that the next questions for messages get."""
     files: dict[str, bytes] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     """Names of the address book, by address."""
     locked: bool = False
-    poster: Poster = field(default_factory=lambda: Poster(repeats=False))
+    poster: EventPoster = field(default_factory=lambda: EventPoster(repeats=False))
     now: int = 4_000_000_000_000
     """Time of the next message, in milliseconds."""
     sends: list[dict[str, Any]] = field(default_factory=list)
@@ -110,7 +110,7 @@ class BlueBubblesServer(anyio.AsyncContextManagerMixin):
         """Refuses the next message."""
         data = None if error is None else {"guid": "x", "error": error}
         body = {"status": status, "message": message, "error": {"message": "no"}, "data": data}
-        self.planned.append((Response.of(body, status), False))
+        self.planned.append((ServedResponse.of(body, status), False))
 
     async def wait_for(self, count: int) -> list[str]:
         """Waits until people have so many messages; returns them."""
@@ -135,13 +135,13 @@ class BlueBubblesServer(anyio.AsyncContextManagerMixin):
 
     # What the gateway asks.
 
-    async def _handle(self, request: Request) -> Response:
+    async def _handle(self, request: ServedRequest) -> ServedResponse:
         if self.locked or request.query.get("password") != PASSWORD:
             return _failed(401, "You are not authorized to access this resource")
         where = request.path.removeprefix(_API)
-        return self._got(where) if request.method == "GET" else self._asked(where, request)
+        return self._got(where) if request.method == "GET" else self._answer(where, request)
 
-    def _asked(self, where: str, request: Request) -> Response:
+    def _answer(self, where: str, request: ServedRequest) -> ServedResponse:
         match where.split("/"):
             case ["message", "query"]:
                 answer = self.looks.pop(0) if self.looks else self._query(request.json)
@@ -159,7 +159,7 @@ class BlueBubblesServer(anyio.AsyncContextManagerMixin):
                 answer = self._fault(f"{request.method} {where}")
         return answer
 
-    def _got(self, where: str) -> Response:
+    def _got(self, where: str) -> ServedResponse:
         match where.split("/"):
             case ["server", "info"]:
                 about = {"private_api": self.private_api, "helper_connected": self.private_api}
@@ -167,21 +167,21 @@ class BlueBubblesServer(anyio.AsyncContextManagerMixin):
                     {"server_version": "1.9", "detected_imessage": "mac@x.example", **about}
                 )
             case ["message", guid]:
-                found = [row for row in self.rows if row["guid"] == guid]
-                return _done(found[0]) if found else _failed(404, "Message does not exist!")
+                matches = [row for row in self.rows if row["guid"] == guid]
+                return _done(matches[0]) if matches else _failed(404, "Message does not exist!")
             case ["attachment", guid, "download"]:
                 data = self.files.get(guid)
                 kind = "application/octet-stream"
-                return Response(data, 200, kind) if data is not None else _failed(404, "none")
+                return ServedResponse(data, 200, kind) if data is not None else _failed(404, "none")
             case _:
                 return self._fault(f"GET {where}")
 
-    def _query(self, body: dict[str, Any]) -> Response:
+    def _query(self, body: dict[str, Any]) -> ServedResponse:
         where = body.get("where", [])
         right = body.keys() <= _QUERY and 1 <= body.get("limit", 100) <= _MOST_PAGE
-        if not right or any(one["statement"] not in _WHERE for one in where):
+        if not right or any(condition["statement"] not in _WHERE for condition in where):
             return self._fault(f"a query: {body}")
-        bounds = {name: value for one in where for name, value in one["args"].items()}
+        bounds = {name: value for condition in where for name, value in condition["args"].items()}
         after, end = bounds.get("row", 0), bounds.get("end", 1 << 60)
         chat = body.get("chatGuid")
         rows = [
@@ -193,7 +193,7 @@ class BlueBubblesServer(anyio.AsyncContextManagerMixin):
         start = body.get("offset", 0)
         return _done(rows[start : start + body.get("limit", 100)])
 
-    def _send(self, kind: str, request: Request) -> Response:
+    def _send(self, kind: str, request: ServedRequest) -> ServedResponse:
         body: dict[str, Any] = request.json if kind == "text" else request.form()
         plan = self.planned.pop(0) if self.planned else None
         if plan is not None and not plan[1]:
@@ -204,7 +204,7 @@ class BlueBubblesServer(anyio.AsyncContextManagerMixin):
         self.sends.append(body)
         more: dict[str, Any] = {"isFromMe": True}
         file = body.get("attachment")
-        if isinstance(file, Upload):
+        if isinstance(file, UploadedFile):
             guid = f"FILE-{len(self.files)}"
             self.files[guid] = file.data
             more["attachments"] = [{"guid": guid, "transferName": body["name"]}]
@@ -224,25 +224,27 @@ class BlueBubblesServer(anyio.AsyncContextManagerMixin):
         if kind == "text":
             return "" if body.get("message") else "no message"
         file = body.get("attachment")
-        return "" if isinstance(file, Upload) and file.data and body.get("name") else "no file"
+        return (
+            "" if isinstance(file, UploadedFile) and file.data and body.get("name") else "no file"
+        )
 
-    def _react(self, body: dict[str, Any]) -> Response:
-        known = any(row["guid"] == body.get("selectedMessageGuid") for row in self.rows)
+    def _react(self, body: dict[str, Any]) -> ServedResponse:
+        is_known = any(row["guid"] == body.get("selectedMessageGuid") for row in self.rows)
         word = str(body.get("reaction", ""))
-        if not self.private_api or not known or word.removeprefix("-") not in _TAPBACKS:
+        if not self.private_api or not is_known or word.removeprefix("-") not in _TAPBACKS:
             return self._fault(f"a tapback: {body}")
         self.reactions.append((body["selectedMessageGuid"], word))
         return _done(None)
 
-    def _fault(self, text: str) -> Response:
+    def _fault(self, text: str) -> ServedResponse:
         self.faults.append(text)
         return _failed(400, text)
 
 
-def _done(data: Any) -> Response:
-    return Response.of({"status": 200, "message": "Success", "data": data})
+def _done(data: Any) -> ServedResponse:
+    return ServedResponse.of({"status": 200, "message": "Success", "data": data})
 
 
-def _failed(status: int, message: str) -> Response:
+def _failed(status: int, message: str) -> ServedResponse:
     error = {"type": "Error", "message": message}
-    return Response.of({"status": status, "message": message, "error": error}, status)
+    return ServedResponse.of({"status": status, "message": message, "error": error}, status)

@@ -34,7 +34,7 @@ OPEN: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Delivered:
+class DeliveredMessage:
     """One message that the platform received from us."""
 
     peer: str
@@ -44,7 +44,7 @@ class Delivered:
 
 
 @dataclass(frozen=True, slots=True)
-class Platform:
+class FakePlatform:
     """The platform's side. Give it a folder; several processes may look at the same one."""
 
     folder: Path
@@ -73,9 +73,9 @@ class Platform:
         line["more"] = more
         self._append("inbox.jsonl", line)
 
-    def received(self) -> list[Delivered]:
+    def received(self) -> list[DeliveredMessage]:
         """Returns everything that it received from us, in order."""
-        return [Delivered(**line) for line in self._lines("received.jsonl")]
+        return [DeliveredMessage(**line) for line in self._lines("received.jsonl")]
 
     def acknowledged(self) -> int:
         """Returns how many messages the adapter has acknowledged."""
@@ -92,11 +92,11 @@ class Platform:
         new.write_text(str(count), "ascii")
         new.replace(self.folder / "acknowledged")
 
-    def deliver(self, delivered: Delivered) -> None:
+    def deliver(self, delivered: DeliveredMessage) -> None:
         """Receives a message."""
         self._append(
             "received.jsonl",
-            {name: getattr(delivered, name) for name in Delivered.__slots__},
+            {name: getattr(delivered, name) for name in DeliveredMessage.__slots__},
         )
 
     def note_typing(self, peer: str) -> None:
@@ -122,15 +122,15 @@ class Platform:
         path = self.folder / name
         if not path.exists():
             return []
-        whole, _, _ = path.read_bytes().rpartition(b"\n")
-        return [json.loads(line) for line in whole.splitlines()]
+        complete, _, _ = path.read_bytes().rpartition(b"\n")
+        return [json.loads(line) for line in complete.splitlines()]
 
 
 @dataclass(slots=True)
 class MemoryChannel:
     """The adapter of one account on such a platform."""
 
-    platform: Platform
+    platform: FakePlatform
     account: AccountId = ACCOUNT
     channel: ChannelId = CHANNEL
     text_limit: int = 4000
@@ -158,7 +158,9 @@ class MemoryChannel:
 
     async def send(self, part: OutboundPart) -> Receipt:
         """Lets the platform receive a part."""
-        self.platform.deliver(Delivered(part.to.peer.id, part.text, part.to.message_id, part.nonce))
+        self.platform.deliver(
+            DeliveredMessage(part.to.peer.id, part.text, part.to.message_id, part.nonce)
+        )
         return Receipt((part.nonce,))
 
     async def typing(self, to: ReplyTo) -> None:

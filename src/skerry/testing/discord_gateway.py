@@ -10,12 +10,12 @@ from skerry.testing.discord_objects import APPLICATION, BOT, GUILD, TOKEN, guild
 from skerry.testing.http_server import ServedSocket
 
 _MOST_SENT: Final = 4096
-_WANTED: Final = 1 << 9 | 1 << 12 | 1 << 15
+_NEEDED_INTENTS: Final = 1 << 9 | 1 << 12 | 1 << 15
 """Intents without which a bot hears nothing of what is written."""
 
 
 @dataclass(slots=True)
-class Session:
+class BotSession:
     """Events of one bot since it introduced itself."""
 
     id: str
@@ -31,7 +31,7 @@ class Session:
 
 
 @dataclass(slots=True)
-class Gateway:
+class DiscordGateway:
     """Sessions and sockets; its server hands each WebSocket to `serve`."""
 
     url: str = ""
@@ -46,7 +46,7 @@ class Gateway:
     introductions: list[str] = field(default_factory=list)
     """`identify` and `resume`, in order."""
     beats: int = 0
-    sessions: dict[str, Session] = field(default_factory=dict)
+    sessions: dict[str, BotSession] = field(default_factory=dict)
     _sockets: list[ServedSocket] = field(default_factory=list)
     _changed: anyio.Event = field(default_factory=anyio.Event)
 
@@ -102,15 +102,15 @@ class Gateway:
                 while (text := await socket.receive()) is not None:
                     if len(text.encode()) > _MOST_SENT:
                         self.faults.append("a message of more than 4096 bytes")
-                    given = msgspec.json.decode(text)
-                    if given["op"] == 1:
-                        await self._beat(socket, given["d"])
-                    elif given["op"] in {2, 6}:
-                        begun = await self._introduce(socket, given["op"], given["d"])
+                    frame = msgspec.json.decode(text)
+                    if frame["op"] == 1:
+                        await self._beat(socket, frame["d"])
+                    elif frame["op"] in {2, 6}:
+                        begun = await self._introduce(socket, frame["op"], frame["d"])
                         if begun is not None:
                             tasks.start_soon(self._give, socket, *begun)
-                    elif given["op"] != 3:  # noqa: PLR2004 - what the bot does, which libraries say
-                        self.faults.append(f"op {given['op']}")
+                    elif frame["op"] != 3:  # noqa: PLR2004 - what the bot does, which libraries say
+                        self.faults.append(f"op {frame['op']}")
                 tasks.cancel_scope.cancel()
         finally:
             self._sockets.remove(socket)
@@ -124,16 +124,16 @@ class Gateway:
             await socket.send(_text({"op": 11, "d": None}))
 
     async def _introduce(
-        self, socket: ServedSocket, op: int, given: dict[str, Any]
-    ) -> tuple[Session, int] | None:
+        self, socket: ServedSocket, op: int, data: dict[str, Any]
+    ) -> tuple[BotSession, int] | None:
         self.introductions.append("identify" if op == 2 else "resume")  # noqa: PLR2004 - Discord's number
         code, self.close_with = self.close_with, 0
-        if given["token"].removeprefix("Bot ") != TOKEN:
+        if data["token"].removeprefix("Bot ") != TOKEN:
             code = 4004
-        if op == 2 and given["intents"] & _WANTED != _WANTED:  # noqa: PLR2004 - as above
+        if op == 2 and data["intents"] & _NEEDED_INTENTS != _NEEDED_INTENTS:  # noqa: PLR2004 - as above
             self.faults.append("intents: what people write would not arrive")
-        session = self.sessions.get(given.get("session_id", ""))
-        if op == 6 and session and given["seq"] > session.count:  # noqa: PLR2004 - as above
+        session = self.sessions.get(data.get("session_id", ""))
+        if op == 6 and session and data["seq"] > session.count:  # noqa: PLR2004 - as above
             code = 4007
         if code:
             await socket.close(code)
@@ -142,20 +142,20 @@ class Gateway:
             if session is None:
                 await socket.send(_text({"op": 9, "d": False}))
                 return None
-            if given["seq"] < session.forgotten:
+            if data["seq"] < session.forgotten:
                 self.faults.append("a resumption from before what a heartbeat confirmed")
-            return session, given["seq"]
-        session = Session(f"session-{len(self.introductions)}")
+            return session, data["seq"]
+        session = BotSession(f"session-{len(self.introductions)}")
         self.sessions = {session.id: session}
         about = {"v": 10, "user": person(BOT, "house", bot=True), "private_channels": []}
-        there = {"guilds": [{"id": GUILD, "unavailable": True}], "shard": [0, 1]}
+        ready = {"guilds": [{"id": GUILD, "unavailable": True}], "shard": [0, 1]}
         names = {"session_id": session.id, "resume_gateway_url": f"{self.url}/resumed"}
         application = {"application": {"id": APPLICATION, "flags": 0}}
-        session.add("READY", {**about, **there, **names, **application})
+        session.add("READY", {**about, **ready, **names, **application})
         session.add("GUILD_CREATE", guild())
         return session, 0
 
-    async def _give(self, socket: ServedSocket, session: Session, seen: int) -> None:
+    async def _give(self, socket: ServedSocket, session: BotSession, seen: int) -> None:
         is_resumed, sent = seen > 0, seen
         self.wake()
         while True:

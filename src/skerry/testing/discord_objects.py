@@ -100,8 +100,8 @@ def message(number: str, where: str, author: Mapping[str, Any], content: str) ->
 
 def faults(method: str, body: Mapping[str, Any], *, is_new: bool, has_file: bool) -> list[str]:
     """Returns the reasons why Discord would refuse the body of a message, or should not get it."""
-    known = _NEW_MESSAGE if is_new else _ANY_MESSAGE
-    wrong = [f"{method}: {name} is unknown" for name in body.keys() - known]
+    fields = _NEW_MESSAGE if is_new else _ANY_MESSAGE
+    wrong = [f"{method}: {name} is unknown" for name in body.keys() - fields]
     content = body.get("content", "")
     if not isinstance(content, str) or len(content) > 2000:  # noqa: PLR2004 - Discord's limit
         wrong.append("content: Must be 2000 or fewer in length.")
@@ -135,9 +135,10 @@ def _wrong_poll(poll: Mapping[str, Any] | None) -> list[str]:
     answers = [answer["poll_media"]["text"] for answer in poll["answers"]]
     fits = 0 < len(poll["question"]["text"]) <= 300 and 0 < len(answers) <= 10  # noqa: PLR2004 - as above
     hours = 1 <= poll["duration"] <= 768  # noqa: PLR2004 - as above
-    return [] if fits and hours and all(len(one) <= 55 for one in answers) else ["poll: Invalid"]  # noqa: PLR2004 - as above
+    short = all(len(answer) <= 55 for answer in answers)  # noqa: PLR2004 - as above
+    return [] if fits and hours and short else ["poll: Invalid"]
 
 
-def shown(content: str) -> str:
+def displayed(content: str) -> str:
     """Returns a text as people see it, its backslashes gone."""
     return re.sub(r"\\([^\w\s])", r"\1", content)

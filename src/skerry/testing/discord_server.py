@@ -10,19 +10,19 @@ import anyio
 import msgspec
 
 from skerry.testing import discord_objects as objects
-from skerry.testing.discord_gateway import Gateway
+from skerry.testing.discord_gateway import DiscordGateway
 from skerry.testing.discord_objects import APPLICATION, BOT, GUILD, ROOM, THREAD, TOKEN
-from skerry.testing.http_server import Request, Response, Upload, serve
+from skerry.testing.http_server import ServedRequest, ServedResponse, UploadedFile, serve
 
 _ROLES: Final = ("71", "72")
 _REACTION: Final = r"/channels/(\d+)/messages/(\d+)/reactions/([^/]+)/@me"
 
 
-_DONE: Final = Response(status=204, content_type="text/html; charset=utf-8")
+_DONE: Final = ServedResponse(status=204, content_type="text/html; charset=utf-8")
 
 
 @dataclass(frozen=True, slots=True)
-class Posted:
+class DiscordPost:
     """A message of the bot, or its new text."""
 
     channel: str
@@ -32,13 +32,13 @@ class Posted:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PlannedAnswer:
     """An answer that the next such request gets instead."""
 
     method: str
     path: str
     """A pattern of the path."""
-    response: Response
+    response: ServedResponse
     after: bool = False
     """True carries the request out before."""
 
@@ -49,8 +49,8 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
 
     root: str = ""
     """Address for `apiRoot`, once the block is on."""
-    gateway: Gateway = field(default_factory=Gateway)
-    posted: list[Posted] = field(default_factory=list)
+    gateway: DiscordGateway = field(default_factory=DiscordGateway)
+    posted: list[DiscordPost] = field(default_factory=list)
     typed: list[str] = field(default_factory=list)
     answered: dict[str, Any] = field(default_factory=dict)
     """Answers to interactions, by id."""
@@ -58,7 +58,7 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
     """The menu of commands, once it was set."""
     faults: list[str] = field(default_factory=list)
     """Requests that Discord would not have understood."""
-    planned: list[Plan] = field(default_factory=list)
+    planned: list[PlannedAnswer] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     revoked: bool = False
     starts_left: int = 1000
@@ -93,13 +93,17 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
     def delete(self, number: str) -> None:
         """Lets a person delete a message."""
         message = self.stored[number]
-        gone = {"id": number, "channel_id": message["channel_id"]}
-        self.gateway.dispatch("MESSAGE_DELETE", gone | self._extra(message["channel_id"]))
+        deleted = {"id": number, "channel_id": message["channel_id"]}
+        self.gateway.dispatch("MESSAGE_DELETE", deleted | self._extra(message["channel_id"]))
 
     def press(self, number: str, command: str, user: str = "7") -> str:
         """Lets a person press a button below a message of the bot; returns the interaction's id."""
         message = self.stored[number]
-        below = [one["custom_id"] for row in message["components"] for one in row["components"]]
+        below = [
+            component["custom_id"]
+            for row in message["components"]
+            for component in row["components"]
+        ]
         if command not in below:
             raise ValueError(f"{command!r} is none of the buttons {below}")
         data = {"custom_id": command, "component_type": 2}
@@ -122,12 +126,12 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
     def fail(self, method: str, path: str, status: int, message: str = "no", **more: Any) -> None:
         """Refuses the next request of this kind; `path` is a pattern."""
         body = msgspec.json.encode({"code": 0, **more, "message": message})
-        self.planned.append(Plan(method, path, Response(body, status)))
+        self.planned.append(PlannedAnswer(method, path, ServedResponse(body, status)))
 
     def texts(self, channel: str = "700") -> list[str]:
         """Returns the messages of the bot that a channel shows."""
         return [
-            objects.shown(message["content"])
+            objects.displayed(message["content"])
             for message in self.stored.values()
             if (message["channel_id"], message["author"]["id"]) == (channel, BOT)
         ]
@@ -174,18 +178,20 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
 
     # What the bot asks.
 
-    async def _handle(self, request: Request) -> Response:
+    async def _handle(self, request: ServedRequest) -> ServedResponse:
         if request.path.startswith("/attachments/"):
             data = self.files.get(request.path.rpartition("/")[2])
-            return Response(data or b"", 200 if data else 404, "application/octet-stream")
+            return ServedResponse(data or b"", 200 if data else 404, "application/octet-stream")
         path = request.path.removeprefix("/api/v10")
         self.calls.append(f"{request.method} {path}")
         agent = request.headers.get("user-agent", "")
         if self.revoked or request.headers.get("authorization") != f"Bot {TOKEN}":
-            return Response.of({"message": "401: Unauthorized", "code": 0}, 401)
+            return ServedResponse.of({"message": "401: Unauthorized", "code": 0}, 401)
         if not agent.startswith("DiscordBot ("):
             return self._fault(f"user-agent {agent}", 403)
-        plan = next((one for one in self.planned if _fits(one, request.method, path)), None)
+        plan = next(
+            (planned for planned in self.planned if _fits(planned, request.method, path)), None
+        )
         if plan is not None:
             self.planned.remove(plan)
             if plan.after:
@@ -193,14 +199,14 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
             return plan.response
         return self._answer(request, path)
 
-    def _answer(self, request: Request, path: str) -> Response:
+    def _answer(self, request: ServedRequest, path: str) -> ServedResponse:
         for method, pattern, handle in self._routes():
             match = re.fullmatch(pattern, path)
             if match is not None and method == request.method:
                 return handle(request, *match.groups())
         return self._fault(f"{request.method} {path} is unknown", 404)
 
-    def _routes(self) -> tuple[tuple[str, str, Callable[..., Response]], ...]:
+    def _routes(self) -> tuple[tuple[str, str, Callable[..., ServedResponse]], ...]:
         return (
             ("GET", r"/users/@me", self._me),
             ("POST", r"/users/@me/channels", self._direct),
@@ -212,33 +218,33 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
             ("POST", r"/channels/(\d+)/typing", self._typing),
             ("POST", r"/channels/(\d+)/messages", self._post),
             ("GET", r"/channels/(\d+)/messages", self._history),
-            ("GET", r"/channels/(\d+)/messages/(\d+)", self._one),
+            ("GET", r"/channels/(\d+)/messages/(\d+)", self._message),
             ("PATCH", r"/channels/(\d+)/messages/(\d+)", self._edit),
             ("PUT", _REACTION, self._react),
             ("DELETE", _REACTION, self._unreact),
             ("POST", r"/interactions/(\d+)/([^/]+)/callback", self._interaction),
         )
 
-    def _fault(self, reason: str, status: int = 400, code: int = 50035) -> Response:
+    def _fault(self, reason: str, status: int = 400, code: int = 50035) -> ServedResponse:
         self.faults.append(reason)
         self.gateway.wake()
-        return Response.of({"message": reason, "code": code}, status)
+        return ServedResponse.of({"message": reason, "code": code}, status)
 
-    def _me(self, _: Request) -> Response:
-        return Response.of(objects.person(BOT, "house", bot=True))
+    def _me(self, _: ServedRequest) -> ServedResponse:
+        return ServedResponse.of(objects.person(BOT, "house", bot=True))
 
-    def _application(self, _: Request) -> Response:
+    def _application(self, _: ServedRequest) -> ServedResponse:
         about = {"name": "house", "icon": None, "description": "", "summary": "", "flags": 0}
         rights = {"bot_public": True, "bot_require_code_grant": False, "verify_key": "00"}
-        return Response.of({"id": APPLICATION, **about, **rights, "owner": self._person("7")})
+        return ServedResponse.of({"id": APPLICATION, **about, **rights, "owner": self._person("7")})
 
-    def _gateway(self, _: Request) -> Response:
+    def _gateway(self, _: ServedRequest) -> ServedResponse:
         limit = {"total": 1000, "remaining": self.starts_left, "max_concurrency": 1}
         limit["reset_after"] = 60_000
         url = f"{self.gateway.url}/gateway"
-        return Response.of({"url": url, "shards": 1, "session_start_limit": limit})
+        return ServedResponse.of({"url": url, "shards": 1, "session_start_limit": limit})
 
-    def _commands(self, request: Request, application: str) -> Response:
+    def _commands(self, request: ServedRequest, application: str) -> ServedResponse:
         names = [command["name"] for command in request.json]
         fits = all(re.fullmatch(r"[-_a-z0-9]{1,32}", name) for name in names)
         if application != APPLICATION or not fits or len(set(names)) != len(names):
@@ -247,50 +253,50 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
             return self._fault("commands: Must be between 1 and 100 in length.")
         self.menu = request.json
         self.gateway.wake()
-        return Response.of(self.menu)
+        return ServedResponse.of(self.menu)
 
-    def _direct(self, request: Request) -> Response:
-        return Response.of(objects.channel(f"{request.json['recipient_id']}00", self.names))
+    def _direct(self, request: ServedRequest) -> ServedResponse:
+        return ServedResponse.of(objects.channel(f"{request.json['recipient_id']}00", self.names))
 
-    def _channel(self, _: Request, number: str) -> Response:
-        return Response.of(objects.channel(number, self.names))
+    def _channel(self, _: ServedRequest, number: str) -> ServedResponse:
+        return ServedResponse.of(objects.channel(number, self.names))
 
-    def _member(self, _: Request, guild: str, user: str) -> Response:
+    def _member(self, _: ServedRequest, guild: str, user: str) -> ServedResponse:
         if guild != GUILD:
             return self._fault("Unknown Guild", 404, 10004)
-        return Response.of(objects.member(self._person(user), _ROLES))
+        return ServedResponse.of(objects.member(self._person(user), _ROLES))
 
-    def _typing(self, _: Request, channel: str) -> Response:
+    def _typing(self, _: ServedRequest, channel: str) -> ServedResponse:
         self.typed.append(channel)
         return _DONE
 
-    def _post(self, request: Request, channel: str) -> Response:
-        upload: str | Upload | None = None
+    def _post(self, request: ServedRequest, channel: str) -> ServedResponse:
+        upload: str | UploadedFile | None = None
         if request.headers.get("content-type", "").startswith("multipart/"):
             form = request.form()
             upload = form.get("files[0]")
             body = msgspec.json.decode(str(form["payload_json"]))
         else:
             body = request.json
-        has_file = isinstance(upload, Upload)
+        has_file = isinstance(upload, UploadedFile)
         wrong = objects.faults("create", body, is_new=True, has_file=has_file)
         if wrong:
             return self._fault("; ".join(wrong))
         earlier = self._nonces.get(body["nonce"])
         if earlier is not None:
-            return Response.of(self.stored[earlier] | {"nonce": body["nonce"]})
+            return ServedResponse.of(self.stored[earlier] | {"nonce": body["nonce"]})
         more: dict[str, Any] = {
             name: body[name] for name in ("components", "flags", "poll") if name in body
         }
-        if isinstance(upload, Upload):
+        if isinstance(upload, UploadedFile):
             more["attachments"] = [self.file(upload.name, upload.data, upload.mime)]
         message = self._written(body.get("content", "").strip(), channel, BOT, more)
         self._nonces[body["nonce"]] = message["id"]
-        text = objects.shown(message["content"])
-        self.posted.append(Posted(channel, text, message["id"], body))
-        return Response.of(message | {"nonce": body["nonce"]})
+        text = objects.displayed(message["content"])
+        self.posted.append(DiscordPost(channel, text, message["id"], body))
+        return ServedResponse.of(message | {"nonce": body["nonce"]})
 
-    def _history(self, request: Request, channel: str) -> Response:
+    def _history(self, request: ServedRequest, channel: str) -> ServedResponse:
         after, limit = int(request.query.get("after", "0")), int(request.query.get("limit", "50"))
         here = [
             message
@@ -298,15 +304,15 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
             if message["channel_id"] == channel and int(message["id"]) > after
         ]
         page = here[:limit] if after else here[-limit:]
-        return Response.of(page[::-1])
+        return ServedResponse.of(page[::-1])
 
-    def _one(self, _: Request, channel: str, number: str) -> Response:
+    def _message(self, _: ServedRequest, channel: str, number: str) -> ServedResponse:
         message = self.stored.get(number)
         if message is None or message["channel_id"] != channel:
             return self._fault("Unknown Message", 404, 10008)
-        return Response.of(message)
+        return ServedResponse.of(message)
 
-    def _edit(self, request: Request, channel: str, number: str) -> Response:
+    def _edit(self, request: ServedRequest, channel: str, number: str) -> ServedResponse:
         message = self.stored.get(number)
         if message is None or message["channel_id"] != channel or message["author"]["id"] != BOT:
             return self._fault("Unknown Message", 404, 10008)
@@ -317,12 +323,14 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
             name: request.json[name] for name in ("content", "components") if name in request.json
         }
         if "content" in request.json:
-            text = objects.shown(message["content"])
-            self.posted.append(Posted(channel, text, number, request.json))
+            text = objects.displayed(message["content"])
+            self.posted.append(DiscordPost(channel, text, number, request.json))
         self.gateway.wake()
-        return Response.of(message)
+        return ServedResponse.of(message)
 
-    def _react(self, request: Request, channel: str, number: str, emoji: str) -> Response:
+    def _react(
+        self, request: ServedRequest, channel: str, number: str, emoji: str
+    ) -> ServedResponse:
         message = self.stored.get(number)
         if message is None or message["channel_id"] != channel:
             return self._fault("Unknown Message", 404, 10008)
@@ -332,22 +340,26 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
         if request.method == "PUT":
             reactions.append({"emoji": {"id": None, "name": emoji}, "count": 1, "me": True})
         else:
-            message["reactions"] = [one for one in reactions if one["emoji"]["name"] != emoji]
+            message["reactions"] = [
+                reaction for reaction in reactions if reaction["emoji"]["name"] != emoji
+            ]
         return _DONE
 
-    def _unreact(self, request: Request, channel: str, number: str, emoji: str) -> Response:
+    def _unreact(
+        self, request: ServedRequest, channel: str, number: str, emoji: str
+    ) -> ServedResponse:
         return self._react(request, channel, number, emoji)
 
-    def _interaction(self, request: Request, number: str, token: str) -> Response:
+    def _interaction(self, request: ServedRequest, number: str, token: str) -> ServedResponse:
         if token != f"t{number}":
             return self._fault("Unknown interaction", 404, 10062)
         if number in self.answered:
             refused = {"message": "Interaction has already been acknowledged.", "code": 40060}
-            return Response.of(refused, 400)
+            return ServedResponse.of(refused, 400)
         self.answered[number] = request.json
         self.gateway.wake()
         return _DONE
 
 
-def _fits(plan: Plan, method: str, path: str) -> bool:
+def _fits(plan: PlannedAnswer, method: str, path: str) -> bool:
     return plan.method == method and re.fullmatch(plan.path, path) is not None

@@ -94,7 +94,7 @@ async def start(
 
 
 async def run(
-    program: str, arguments: Sequence[str], environ: Mapping[str, str], said: bytes = b""
+    program: str, arguments: Sequence[str], environ: Mapping[str, str], input_bytes: bytes = b""
 ) -> "subprocess.CompletedProcess[bytes]":
     """Runs a program by a fork until it ends, and returns what it printed."""
     pairs = [socket.socketpair() for _ in range(3)]
@@ -113,7 +113,7 @@ async def run(
         for stream in printed:
             group.start_soon(read, stream)
         with suppress(anyio.BrokenResourceError):
-            await stdin.send(said)
+            await stdin.send(input_bytes)
         with suppress(OSError):
             await stdin.send_eof()
         await _line(answers)

@@ -30,14 +30,14 @@ from skerry.config.load import prepare
 from skerry.model.outbound import Settlement
 from skerry.store import nothing
 from skerry.testing import forks
-from skerry.testing.channel import OPEN, MemoryChannel, Platform
+from skerry.testing.channel import OPEN, FakePlatform, MemoryChannel
 from skerry.testing.model import ScriptedModel, ScriptedModels, echo
 from skerry.testing.ports import reserved
 from skerry.testing.unreliable import UnreliableChannel
 
 READY_SECONDS: Final = 120.0
 """A start takes a second of CPU time; of the clock, as much as the machine is busy."""
-_KEPT: Final = (
+_INHERITED: Final = (
     *("PATH", "PYTHONPATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV"),
     "SSL_CERT_FILE",
 )
@@ -111,7 +111,7 @@ class GatewayProcess:
         if not self._port:
             self._port = self._kept.enter_context(reserved())
         words = ["--port", str(self._port), *self._arguments, *arguments]
-        environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        environ = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         environ |= {"HOME": str(self.home), "SKERRY_STATE_DIR": str(self.home)} | self._environ
         with anyio.CancelScope(shield=True):  # one whose start is given up can still be killed
             self._process = await self._started(words, environ)
@@ -276,7 +276,7 @@ def _serve(arguments: argparse.Namespace, port: int) -> int:
         models = ScriptedModels(ScriptedModel(echo))
     adapters: list[MemoryChannel] = []
     if arguments.platform is not None:
-        platform, rate = Platform(arguments.platform), arguments.unreliable
+        platform, rate = FakePlatform(arguments.platform), arguments.unreliable
         kind = partial(UnreliableChannel, rate=rate) if rate else MemoryChannel
         adapters.append(kind(platform, settles=arguments.settles))
     reach = planted(arguments.fault, die) if arguments.fault else planted(arguments.hold, hold)

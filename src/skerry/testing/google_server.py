@@ -13,8 +13,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding
 
-from skerry.testing.http_server import Request, Response, serve
-from skerry.testing.posting import Poster
+from skerry.testing.http_server import ServedRequest, ServedResponse, serve
+from skerry.testing.posting import EventPoster
 from skerry.testing.token_issuer import decoded, jwk, made_key, pem, token
 
 PROJECT: Final = "123456789012"
@@ -32,7 +32,7 @@ _PATH: Final = re.compile(r"/v1/(spaces/[A-Za-z0-9_-]+)/messages(?:/([A-Za-z0-9_
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ChatMessage:
     """A message of the app."""
 
     space: str
@@ -50,17 +50,17 @@ class GoogleServer(anyio.AsyncContextManagerMixin):
     """Serves while its block is on."""
 
     root: str = ""
-    shown: dict[str, Shown] = field(default_factory=dict)
+    shown: dict[str, ChatMessage] = field(default_factory=dict)
     """Messages of the app by name, oldest first."""
     faults: list[str] = field(default_factory=list)
     """Requests that Google would not have understood."""
-    planned: list[tuple[Response, bool]] = field(default_factory=list)
+    planned: list[tuple[ServedResponse, bool]] = field(default_factory=list)
     """Answers that the next message gets instead; True carries it out before."""
-    looks: list[Response] = field(default_factory=list)
+    looks: list[ServedResponse] = field(default_factory=list)
     """Answers that the next requests for a token get instead."""
     account: str = ACCOUNT
     files: dict[str, bytes] = field(default_factory=dict)
-    poster: Poster = field(default_factory=Poster)
+    poster: EventPoster = field(default_factory=EventPoster)
     tokens: int = 0
     withdrawn: bool = False
     """True lets the API refuse the token that was given before, once."""
@@ -131,12 +131,12 @@ class GoogleServer(anyio.AsyncContextManagerMixin):
     def fail(self, status: int, word: str, **headers: str) -> None:
         """Refuses the next message."""
         body = {"error": {"code": status, "message": "refused", "status": word}}
-        answer = Response(msgspec.json.encode(body), status, headers=headers)
+        answer = ServedResponse(msgspec.json.encode(body), status, headers=headers)
         self.planned.append((answer, False))
 
     def texts(self, space: str = "spaces/ALICE") -> list[str]:
         """Returns the messages that a space shows, edits in place."""
-        return [one.text for one in self.shown.values() if one.space == space]
+        return [message.text for message in self.shown.values() if message.space == space]
 
     async def wait_for(self, count: int, space: str = "spaces/ALICE") -> list[str]:
         """Waits until a space shows so many messages of the app; returns them."""
@@ -147,9 +147,9 @@ class GoogleServer(anyio.AsyncContextManagerMixin):
 
     # What the app asks.
 
-    async def _handle(self, request: Request) -> Response:
+    async def _handle(self, request: ServedRequest) -> ServedResponse:
         if request.path in {f"/service_accounts/v1/jwk/{SENDER}", "/oauth2/v3/certs"}:
-            return Response.of({"keys": [jwk("google", alg="RS256")]})
+            return ServedResponse.of({"keys": [jwk("google", alg="RS256")]})
         if request.path == "/token":
             return self._give_token(request)
         if request.headers.get("authorization") != f"Bearer token-{self.tokens}" or self.withdrawn:
@@ -157,13 +157,13 @@ class GoogleServer(anyio.AsyncContextManagerMixin):
             return _refusal(401, "UNAUTHENTICATED")
         if request.path.startswith("/v1/media/") and request.query == {"alt": "media"}:
             data = self.files.get(request.path.removeprefix("/v1/media/"))
-            return Response(data or b"", 200 if data else 404, "application/octet-stream")
+            return ServedResponse(data or b"", 200 if data else 404, "application/octet-stream")
         match = _PATH.fullmatch(request.path)
         if match is None:
             return self._fault(f"{request.method} {request.path}")
         return self._act(request, match[1], match[2] or "")
 
-    def _give_token(self, request: Request) -> Response:
+    def _give_token(self, request: ServedRequest) -> ServedResponse:
         if self.looks:
             return self.looks.pop(0)
         form = request.form()
@@ -174,22 +174,24 @@ class GoogleServer(anyio.AsyncContextManagerMixin):
                 decoded(signature), f"{head}.{body}".encode(), padding.PKCS1v15(), hashes.SHA256()
             )
         except InvalidSignature:
-            return Response.of({"error": "invalid_grant", "error_description": "signature"}, 400)
-        wanted = {"iss": self.account, "scope": _SCOPE, "aud": f"{self.root}/token"}
-        is_right = wanted.items() <= claims.items() and claims["exp"] - claims["iat"] <= 3600  # noqa: PLR2004 - an hour
+            return ServedResponse.of(
+                {"error": "invalid_grant", "error_description": "signature"}, 400
+            )
+        expected = {"iss": self.account, "scope": _SCOPE, "aud": f"{self.root}/token"}
+        is_right = expected.items() <= claims.items() and claims["exp"] - claims["iat"] <= 3600  # noqa: PLR2004 - an hour
         if form.get("grant_type") != _GRANT or not is_right:
-            return Response.of({"error": "invalid_grant", "error_description": "no"}, 400)
+            return ServedResponse.of({"error": "invalid_grant", "error_description": "no"}, 400)
         self.tokens += 1
-        return Response.of({"access_token": f"token-{self.tokens}", "expires_in": 3599})
+        return ServedResponse.of({"access_token": f"token-{self.tokens}", "expires_in": 3599})
 
-    def _act(self, request: Request, space: str, number: str) -> Response:
+    def _act(self, request: ServedRequest, space: str, number: str) -> ServedResponse:
         name = f"{space}/messages/{number}"
         if request.method == "GET":
-            there = self.shown.get(name)
-            return Response.of({"name": name}) if there else _refusal(404, "NOT_FOUND")
+            stored = self.shown.get(name)
+            return ServedResponse.of({"name": name}) if stored else _refusal(404, "NOT_FOUND")
         if request.method == "PATCH" and request.query == {"updateMask": "text"}:
-            there = self.shown.get(name)
-            return self._show(space, name, request.json) if there else _refusal(404, "NOT_FOUND")
+            stored = self.shown.get(name)
+            return self._show(space, name, request.json) if stored else _refusal(404, "NOT_FOUND")
         if request.method != "POST" or number or not self._is_sendable(request):
             return self._fault(f"{request.method} {request.path} {request.query} {request.body!r}")
         name = f"{space}/messages/{request.query['messageId']}"
@@ -200,23 +202,23 @@ class GoogleServer(anyio.AsyncContextManagerMixin):
             self._create(space, name, request.json)
         return response
 
-    def _create(self, space: str, name: str, body: Mapping[str, Any]) -> Response:
+    def _create(self, space: str, name: str, body: Mapping[str, Any]) -> ServedResponse:
         if name in self.shown:
             return _refusal(409, "ALREADY_EXISTS")
         return self._show(space, name, body)
 
-    def _show(self, space: str, name: str, body: Mapping[str, Any]) -> Response:
-        self.shown[name] = Shown(space, name, body)
+    def _show(self, space: str, name: str, body: Mapping[str, Any]) -> ServedResponse:
+        self.shown[name] = ChatMessage(space, name, body)
         self._changed.set()
         self._changed = anyio.Event()
-        return Response.of({"name": name, "thread": {"name": f"{space}/threads/new"}})
+        return ServedResponse.of({"name": name, "thread": {"name": f"{space}/threads/new"}})
 
-    def _is_sendable(self, request: Request) -> bool:
+    def _is_sendable(self, request: ServedRequest) -> bool:
         body, query = request.json, request.query
-        known = {"messageId", "requestId", "messageReplyOption"}
+        fields = {"messageId", "requestId", "messageReplyOption"}
         is_reply = query.get("messageReplyOption") == "REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD"
         return (
-            query.keys() <= known
+            query.keys() <= fields
             and _ID.fullmatch(query.get("messageId", "")) is not None
             and ("thread" in body) == is_reply
             and body.keys() <= _FIELDS
@@ -226,10 +228,10 @@ class GoogleServer(anyio.AsyncContextManagerMixin):
             and len(request.body) <= _MOST_BYTES
         )
 
-    def _fault(self, what: str) -> Response:
-        self.faults.append(what)
+    def _fault(self, fault: str) -> ServedResponse:
+        self.faults.append(fault)
         return _refusal(400, "INVALID_ARGUMENT")
 
 
-def _refusal(status: int, word: str) -> Response:
-    return Response.of({"error": {"code": status, "message": "no", "status": word}}, status)
+def _refusal(status: int, word: str) -> ServedResponse:
+    return ServedResponse.of({"error": {"code": status, "message": "no", "status": word}}, status)

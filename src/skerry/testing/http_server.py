@@ -19,7 +19,7 @@ _BODY_LIMIT: Final = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Upload:
+class UploadedFile:
     """A file of a multipart body."""
 
     name: str
@@ -28,7 +28,7 @@ class Upload:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ServedRequest:
     """Request of a client."""
 
     method: str
@@ -44,26 +44,26 @@ class Request:
         """Returns the body as JSON. Raises `msgspec.DecodeError`."""
         return msgspec.json.decode(self.body)
 
-    def form(self) -> dict[str, str | Upload]:
+    def form(self) -> dict[str, str | UploadedFile]:
         """Returns the fields of a body in a form of either type."""
         kind = self.headers.get("content-type", "")
         if not kind.startswith("multipart/form-data"):
             return {key: texts[-1] for key, texts in parse_qs(self.body.decode()).items()}
         head = f"content-type: {kind}\r\n\r\n".encode()
-        fields: dict[str, str | Upload] = {}
+        fields: dict[str, str | UploadedFile] = {}
         for part in BytesParser().parsebytes(head + self.body).walk():
             if part.is_multipart():
                 continue
             data = bytes(part.get_payload(decode=True))
             name = str(part.get_param("name", header="content-disposition"))
             file = part.get_filename()
-            upload = None if file is None else Upload(file, part.get_content_type(), data)
+            upload = None if file is None else UploadedFile(file, part.get_content_type(), data)
             fields[name] = upload or data.decode()
         return fields
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class ServedResponse:
     """Answer of the server."""
 
     body: bytes = b""
@@ -85,7 +85,7 @@ class Response:
 
 Write = Callable[[bytes], Awaitable[None]]
 Stream = Callable[[Write], Awaitable[None]]
-Handle = Callable[[Request], Awaitable[Response]]
+Handle = Callable[[ServedRequest], Awaitable[ServedResponse]]
 
 
 class ServedSocket:
@@ -96,12 +96,12 @@ class ServedSocket:
         self._protocol = ServerProtocol()
         self._sends = anyio.Lock()
 
-    async def open(self, request: Request) -> None:
+    async def open(self, request: ServedRequest) -> None:
         """Answers the request that opens it."""
         lines = "".join(f"{name}: {text}\r\n" for name, text in request.headers.items())
         self._protocol.receive_data(f"GET {request.path} HTTP/1.1\r\n{lines}\r\n".encode())
-        (asked,) = cast("list[Any]", self._protocol.events_received())
-        self._protocol.send_response(self._protocol.accept(asked))
+        (upgrade,) = cast("list[Any]", self._protocol.events_received())
+        self._protocol.send_response(self._protocol.accept(upgrade))
         await self._flush()
 
     async def send(self, text: str) -> None:
@@ -216,10 +216,10 @@ async def _streamed(stream: anyio.abc.SocketStream, body: Stream, content_type: 
 
 
 async def _answered(
-    stream: anyio.abc.SocketStream, handle: Handle, request: Request, buffer: bytearray
-) -> Response | None:
+    stream: anyio.abc.SocketStream, handle: Handle, request: ServedRequest, buffer: bytearray
+) -> ServedResponse | None:
     """Returns the answer; None when the client went away while it was made."""
-    answers: list[Response] = []
+    answers: list[ServedResponse] = []
     async with anyio.create_task_group() as tasks:
 
         async def work() -> None:
@@ -238,7 +238,7 @@ async def _answered(
     return answers[0] if answers else None
 
 
-async def _read(stream: anyio.abc.SocketStream, buffer: bytearray) -> Request | None:
+async def _read(stream: anyio.abc.SocketStream, buffer: bytearray) -> ServedRequest | None:
     """Returns the next request; None when the client is gone."""
     try:
         while (end := buffer.find(b"\r\n\r\n")) < 0 and len(buffer) < _HEAD_LIMIT:
@@ -256,4 +256,4 @@ async def _read(stream: anyio.abc.SocketStream, buffer: bytearray) -> Request | 
     del buffer[: end + 4 + size]
     parts = urlsplit(target)
     query = {key: texts[-1] for key, texts in parse_qs(parts.query).items()}
-    return Request(method, unquote(parts.path), query, headers, body)
+    return ServedRequest(method, unquote(parts.path), query, headers, body)

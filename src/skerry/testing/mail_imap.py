@@ -47,7 +47,7 @@ class Gone(Exception):  # noqa: N818 - an end
     """The client went away, or the server means to."""
 
 
-class Conversation:
+class ClientLines:
     """The lines of one connection."""
 
     def __init__(self, stream: anyio.abc.SocketStream) -> None:
@@ -58,8 +58,8 @@ class Conversation:
         """Returns the next line, which must end with CRLF."""
         while b"\r\n" not in self._buffer:
             await self._fill()
-        line, _, rest = bytes(self._buffer).partition(b"\r\n")
-        self._buffer = bytearray(rest)
+        line, _, remaining = bytes(self._buffer).partition(b"\r\n")
+        self._buffer = bytearray(remaining)
         return line
 
     async def exactly(self, count: int) -> bytes:
@@ -89,7 +89,7 @@ class Conversation:
 class ImapSession:
     """One connection; refuses what is not exactly as the protocol has it."""
 
-    def __init__(self, server: "MailServer", conversation: Conversation) -> None:
+    def __init__(self, server: "MailServer", conversation: ClientLines) -> None:
         self._server = server
         self._conversation = conversation
         self._say = conversation.say
@@ -111,8 +111,8 @@ class ImapSession:
                 return
             ending = await self._answer(verb, line)
             if not ending.startswith("OK"):
-                known = "no such folder" in ending or "wrong" in ending
-                self._server.faults += [] if known else [f"IMAP {line}"]
+                is_expected = "no such folder" in ending or "wrong" in ending
+                self._server.faults += [] if is_expected else [f"IMAP {line}"]
             await self._news()
             await self._say(f"{tag} {ending}")
 
@@ -187,7 +187,7 @@ class ImapSession:
         if match is None:
             return "BAD"
         if match["id"]:
-            uids = [one.uid for one in self._folder if one.parsed["Message-ID"] == match["id"]]
+            uids = [mail.uid for mail in self._folder if mail.parsed["Message-ID"] == match["id"]]
         else:
             first = int(match["first"]) if match["first"] != "*" else 1 << 32
             uids = [mail.uid for mail in self._folder if mail.uid >= first]
@@ -241,7 +241,7 @@ class ImapSession:
         await self._say("+ idling")
         self._server.idling += 1
         self._server.wake()
-        done, gone = b"", False
+        done, is_gone = b"", False
         async with anyio.create_task_group() as tasks:
 
             async def tell() -> None:
@@ -255,9 +255,9 @@ class ImapSession:
             try:
                 done = await self._conversation.line()
             except Gone:
-                gone = True
+                is_gone = True
             tasks.cancel_scope.cancel()
-        if gone:
+        if is_gone:
             raise Gone
         return "OK" if done == b"DONE" else "BAD"
 
@@ -292,10 +292,12 @@ def structure(part: "Message[str, str]") -> str:
     lines = f" {body.count(chr(10))}" if kind == "text" else ""
     encoding = part.get("content-transfer-encoding", "7bit")
     disposition = part.get_content_disposition()
-    said = f'("{disposition}" {_params(part, "content-disposition")})' if disposition else "NIL"
+    disposition_text = (
+        f'("{disposition}" {_params(part, "content-disposition")})' if disposition else "NIL"
+    )
     return (
         f'("{kind}" "{part.get_content_subtype()}" {_params(part, "content-type")} NIL NIL'
-        f' "{encoding}" {len(body)}{lines} NIL {said} NIL NIL)'
+        f' "{encoding}" {len(body)}{lines} NIL {disposition_text} NIL NIL)'
     )
 
 

@@ -13,7 +13,7 @@ from typing import Final, Self
 import anyio
 import anyio.abc
 
-from skerry.testing.mail_imap import Conversation, Gone, ImapSession, Mail
+from skerry.testing.mail_imap import ClientLines, Gone, ImapSession, Mail
 
 ADDRESS: Final = "house@agents.example"
 PASSWORD: Final = "wind and tide"  # noqa: S105 - of no mailbox
@@ -24,7 +24,7 @@ _MOST_LINE: Final = 998
 
 
 @dataclass(frozen=True, slots=True)
-class Delivered:
+class DeliveredMail:
     """A mail that the account sent."""
 
     recipient: str
@@ -52,7 +52,7 @@ class MailServer(anyio.AsyncContextManagerMixin):
     inbox: list[Mail] = field(default_factory=list)
     sent: list[Mail] = field(default_factory=list)
     """The folder of sent mail, which is missing before the first."""
-    delivered: list[Delivered] = field(default_factory=list)
+    delivered: list[DeliveredMail] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     """Commands that a mail server would not have understood."""
     planned: list[tuple[str, str]] = field(default_factory=list)
@@ -74,7 +74,7 @@ class MailServer(anyio.AsyncContextManagerMixin):
 
     async def _listen(
         self,
-        serve: Callable[[Conversation], Awaitable[None]],
+        serve: Callable[[ClientLines], Awaitable[None]],
         *,
         task_status: anyio.abc.TaskStatus[int] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
@@ -83,7 +83,7 @@ class MailServer(anyio.AsyncContextManagerMixin):
         async def connection(stream: anyio.abc.SocketStream) -> None:
             async with stream:
                 with suppress(Gone):
-                    await serve(Conversation(stream))
+                    await serve(ClientLines(stream))
 
         async with listener:
             task_status.started(
@@ -118,7 +118,7 @@ class MailServer(anyio.AsyncContextManagerMixin):
     ) -> str:
         """Lets a person write; returns the id of the mail. `_` in names of fields is `-`."""
         mail = EmailMessage(SMTP)
-        shown = base64.b64encode(name.encode()).decode()
+        encoded_name = base64.b64encode(name.encode()).decode()
         mail["To"] = ADDRESS
         mail["Message-ID"] = number = make_msgid(domain="people.example")
         if verified:
@@ -127,7 +127,9 @@ class MailServer(anyio.AsyncContextManagerMixin):
         for field_name, value in fields.items():
             mail[field_name.replace("_", "-")] = value
         mail.set_content(text)
-        head = f"Return-Path: <{sender}>\r\nFrom: =?utf-8?b?{shown}?= <{sender}>\r\n".encode()
+        head = (
+            f"Return-Path: <{sender}>\r\nFrom: =?utf-8?b?{encoded_name}?= <{sender}>\r\n".encode()
+        )
         self.arrive(head + mail.as_bytes())
         return number.strip("<>")
 
@@ -152,12 +154,12 @@ class MailServer(anyio.AsyncContextManagerMixin):
         with anyio.fail_after(60):
             while len(self.delivered) < count:
                 await self.changed.wait()
-        return [one.text for one in self.delivered]
+        return [mail.text for mail in self.delivered]
 
     def admits(self, answer: str) -> bool:
         """Returns whether the answer of XOAUTH2 has the name and an access token."""
-        name, _, rest = base64.b64decode(answer).decode().partition("\1")
-        bearer = rest.removesuffix("\1\1").removeprefix("auth=Bearer ")
+        name, _, auth = base64.b64decode(answer).decode().partition("\1")
+        bearer = auth.removesuffix("\1\1").removeprefix("auth=Bearer ")
         return name == f"user={ADDRESS}" and bearer in (self.tokens or ())
 
     def wake(self) -> None:
@@ -167,15 +169,15 @@ class MailServer(anyio.AsyncContextManagerMixin):
 
     def plan(self, word: str) -> str:
         """Returns the reply that was planned for a command, once; empty for none."""
-        found = next((plan for plan in self.planned if plan[0] == word), None)
-        if found is None:
+        planned_answer = next((plan for plan in self.planned if plan[0] == word), None)
+        if planned_answer is None:
             return ""
-        self.planned.remove(found)
-        return found[1]
+        self.planned.remove(planned_answer)
+        return planned_answer[1]
 
     # What the account asks.
 
-    async def _serve_imap(self, conversation: Conversation) -> None:
+    async def _serve_imap(self, conversation: ClientLines) -> None:
         self.sessions += 1
         if planned := self.plan("imap connect"):
             if planned != "cut":
@@ -183,7 +185,7 @@ class MailServer(anyio.AsyncContextManagerMixin):
             return
         await ImapSession(self, conversation).serve()
 
-    async def _serve_smtp(self, conversation: Conversation) -> None:
+    async def _serve_smtp(self, conversation: ClientLines) -> None:
         await conversation.say("220 agents.example ready")
         envelope: list[str] = []
         is_in = False
@@ -213,7 +215,7 @@ class MailServer(anyio.AsyncContextManagerMixin):
         """Returns whether a token of SASL PLAIN has the right name and password."""
         return base64.b64decode(token) == f"\0{ADDRESS}\0{self.password}".encode()
 
-    async def _is_let_in(self, conversation: Conversation, line: str) -> bool:
+    async def _is_let_in(self, conversation: ClientLines, line: str) -> bool:
         answer = line.rpartition(" ")[2]
         if not line.startswith("AUTH XOAUTH2 "):
             is_in = self.opens(answer)
@@ -223,7 +225,7 @@ class MailServer(anyio.AsyncContextManagerMixin):
         await conversation.say("235 welcome" if is_in else "535 5.7.8 wrong")
         return is_in
 
-    async def _take_mail(self, conversation: Conversation, sender: str, recipient: str) -> None:
+    async def _take_mail(self, conversation: ClientLines, sender: str, recipient: str) -> None:
         await conversation.say("354 go on")
         lines: list[bytes] = []
         while (line := await conversation.line()) != b".":
@@ -233,7 +235,7 @@ class MailServer(anyio.AsyncContextManagerMixin):
             return
         self._check(lines, sender, recipient)
         mail = message_from_bytes(b"\r\n".join(lines) + b"\r\n", policy=default)
-        self.delivered.append(Delivered(recipient, mail))
+        self.delivered.append(DeliveredMail(recipient, mail))
         self.wake()
         if self.plan("after") == "cut":
             raise Gone
@@ -253,4 +255,4 @@ class MailServer(anyio.AsyncContextManagerMixin):
         self.faults += [f"mail to {recipient}: {fault}" for fault in wrong]
 
     def _is_known(self, message_id: str) -> bool:
-        return any(one.mail["Message-ID"] == message_id for one in self.delivered)
+        return any(mail.mail["Message-ID"] == message_id for mail in self.delivered)

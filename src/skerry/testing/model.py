@@ -1,8 +1,8 @@
 """Models that play a script: in the process, and behind a real loopback socket.
 
 A reply is a sequence of steps: `str` is text, pushed on its own; `ThinkingBlock` is thinking,
-pushed likewise; `ToolCall` is a call; `Gate` holds until the test opens it; `ModelError` is raised.
-`model_server` knows three steps more.
+pushed likewise; `ToolCall` is a call; `ReplyGate` waits until the test opens it; `ModelError` is
+raised. `model_server` has three more kinds of steps.
 """
 
 import re
@@ -46,7 +46,7 @@ _RECALLED = re.compile(r"\A<(recalled-memory [^<>]*+)>.*?</\1>\s*", re.DOTALL)
 MODEL = ModelInfo("test", "script", "Script", context_window=200_000)
 
 
-class Gate:
+class ReplyGate:
     """A place in a reply where it waits, so that a test can act exactly there."""
 
     def __init__(self) -> None:
@@ -63,11 +63,11 @@ class Gate:
         await self.opened.wait()
 
 
-Step = str | ThinkingBlock | ToolCall | Gate | ModelError
+Step = str | ThinkingBlock | ToolCall | ReplyGate | ModelError
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenRequest:
     """Request of a model: a copy, because the conversation continues."""
 
     request: ModelRequest
@@ -92,7 +92,7 @@ class ScriptedModel:
             replies = iter(list(script))
             over = ModelRequestError("the script of the test's model has no reply left")
             self._reply = lambda _: next(replies, [over])
-        self.seen: list[Seen] = []
+        self.seen: list[SeenRequest] = []
         """Every request, oldest first."""
 
     @property
@@ -102,7 +102,7 @@ class ScriptedModel:
 
     async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
         """Plays the next reply."""
-        self.seen.append(Seen(request, tuple(request.history.messages), last_text(request)))
+        self.seen.append(SeenRequest(request, tuple(request.history.messages), last_text(request)))
         blocks: list[Block] = []
         pieces = 0
         for step in self._reply(request):
@@ -118,7 +118,7 @@ class ScriptedModel:
                         hear.on_thinking(step.thinking)
                 case ToolCall():
                     blocks.append(step)
-                case Gate():
+                case ReplyGate():
                     await step.hold()
                 case ModelError():
                     raise step
@@ -199,9 +199,9 @@ class ScriptedModels:
             raise ModelUnavailableError(f"There is no model {ref}.")
         return self.provider, self.info
 
-    def tries(self, wanted: CallTarget) -> Candidates:
+    def tries(self, target: CallTarget) -> Candidates:
         """Returns the model as the one candidate."""
-        return SingleCandidate(lambda: self.choose(wanted.reference))
+        return SingleCandidate(lambda: self.choose(target.reference))
 
     async def listing(self) -> list[ModelInfo]:
         """Returns the model."""

@@ -18,14 +18,14 @@ import anyio
 import anyio.abc
 import msgspec
 
-from skerry.testing.model import Gate, Step, echo_steps
+from skerry.testing.model import ReplyGate, Step, echo_steps
 from skerry.testing.model_wires import Wire, wire_for
 
 _HEAD_LIMIT = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class StatusReply:
     """Answer with this status and body, and nothing else."""
 
     code: int
@@ -47,11 +47,11 @@ class Cut:
     connection: bool = False
 
 
-HttpStep: TypeAlias = Step | Status | Raw | Cut
+HttpStep: TypeAlias = Step | StatusReply | Raw | Cut
 
 
 @dataclass(frozen=True, slots=True)
-class HttpRequest:
+class ModelHttpRequest:
     """Request of a client."""
 
     method: str
@@ -83,11 +83,11 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
             self._reply = script or echo_chat
         else:
             replies = iter(list(script))
-            self._reply = lambda _: next(replies, [Status(500)])
+            self._reply = lambda _: next(replies, [StatusReply(500)])
         self._pieces = pieces
         self._delay = delay
         self._port = port
-        self.requests: list[HttpRequest] = []
+        self.requests: list[ModelHttpRequest] = []
         """Every request, oldest first."""
         self.connections = 0
         """Number of connections opened."""
@@ -125,7 +125,7 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
             except* (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
                 pass  # the client went away, which is its right
 
-    async def _answer(self, stream: anyio.abc.SocketStream, request: HttpRequest) -> bool:
+    async def _answer(self, stream: anyio.abc.SocketStream, request: ModelHttpRequest) -> bool:
         """Answers; returns whether the connection stays open."""
         if self.keep_requests:
             self.requests.append(request)
@@ -138,7 +138,7 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
             return True
         self.count += 1
         steps = self._reply(request.body)
-        if steps and isinstance(steps[0], Status):
+        if steps and isinstance(steps[0], StatusReply):
             failure = steps[0]
             await stream.send(_response(failure.code, failure.body, failure.headers))
             return True
@@ -152,7 +152,7 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
         if begun := wire.begin():
             await stream.send(_chunk(begun))
         for step in steps:
-            if isinstance(step, Gate):
+            if isinstance(step, ReplyGate):
                 await self._hold(stream, step)
             elif isinstance(step, Cut):
                 if not step.connection:
@@ -166,7 +166,7 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
         await stream.send(_chunk(wire.end()) + _END)
         return True
 
-    async def _hold(self, stream: anyio.abc.SocketStream, gate: Gate) -> None:
+    async def _hold(self, stream: anyio.abc.SocketStream, gate: ReplyGate) -> None:
         """Waits until the gate is open; notice a client that does not wait so long."""
 
         async def watch() -> None:
@@ -211,7 +211,7 @@ def _response(code: int, body: bytes, headers: Iterable[tuple[str, str]] = ()) -
     return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
 
 
-async def _read(stream: anyio.abc.SocketStream, buffer: bytearray) -> HttpRequest | None:
+async def _read(stream: anyio.abc.SocketStream, buffer: bytearray) -> ModelHttpRequest | None:
     """Returns the next request; None when the client is gone."""
     try:
         while (end := buffer.find(b"\r\n\r\n")) < 0 and len(buffer) < _HEAD_LIMIT:
@@ -227,7 +227,7 @@ async def _read(stream: anyio.abc.SocketStream, buffer: bytearray) -> HttpReques
         return None
     body = bytes(buffer[end + 4 : end + 4 + size])
     del buffer[: end + 4 + size]
-    return HttpRequest(method, path, headers, msgspec.json.decode(body) if body else {})
+    return ModelHttpRequest(method, path, headers, msgspec.json.decode(body) if body else {})
 
 
 def main(arguments: Sequence[str]) -> int:

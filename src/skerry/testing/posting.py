@@ -9,13 +9,13 @@ import anyio
 import httpx2
 
 from skerry.ports.channel import Post, TakesPosts
-from skerry.testing.http_server import Request, Response, serve
+from skerry.testing.http_server import ServedRequest, ServedResponse, serve
 
 _AGAIN_SECONDS: Final = 0.02
 
 
 @dataclass(slots=True)
-class Poster(anyio.AsyncContextManagerMixin):
+class EventPoster(anyio.AsyncContextManagerMixin):
     """Posts what `add` gets to `url`, in order, and each again until it is taken."""
 
     url: str = ""
@@ -73,7 +73,7 @@ class Poster(anyio.AsyncContextManagerMixin):
 async def account_served(adapter: TakesPosts) -> AsyncGenerator[str]:
     """Serves the requests of an account without a gateway; yields the address."""
 
-    async def handle(request: Request) -> Response:
+    async def handle(request: ServedRequest) -> ServedResponse:
         post = Post(
             request.method,
             request.path.strip("/"),
@@ -84,8 +84,8 @@ async def account_served(adapter: TakesPosts) -> AsyncGenerator[str]:
         try:
             answer = await adapter.posted(post)
         except Exception:  # noqa: BLE001 - as the gateway does
-            return Response(b"send it again", 503, "text/plain")
-        return Response(answer.body, answer.status, answer.content_type)
+            return ServedResponse(b"send it again", 503, "text/plain")
+        return ServedResponse(answer.body, answer.status, answer.content_type)
 
     async with serve(handle) as url:
         yield url

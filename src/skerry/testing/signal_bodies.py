@@ -16,7 +16,7 @@ _RPC: Final = {
     "sendTyping": set[str](),
     "sendReaction": {"targetTimestamp", "targetAuthor", "emoji", "remove"},
 }
-_REST: Final = {
+_BRIDGE_FIELDS: Final = {
     "/v2/send": (
         {"number", "recipients", "message", "text_mode", "base64_attachments"}
         | {"quote_timestamp", "quote_author", "quote_message"}
@@ -33,7 +33,7 @@ _ESCAPES: Final = re.compile(r"\\([*~`|])|\*{1,3}|~|`|\|\|")
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class SendRequest:
     """A request to send something."""
 
     kind: str
@@ -50,14 +50,14 @@ class Message:
     removes: bool = False
 
 
-def read_rpc(method: Any, params: dict[str, Any]) -> Message | str:
+def read_rpc(method: Any, params: dict[str, Any]) -> SendRequest | str:
     """Returns the message of a request to the daemon, or the mistake in it."""
     may = _RPC.get(method)
     to = params.pop("recipient", None) or params.pop("groupId", None)
     if may is None or not params.keys() <= may or not isinstance(to, list) or len(to) != 1:
         return f"{method} has other parameters: {sorted(params)}"
     if method == "sendTyping":
-        return Message("typing", to[0])
+        return SendRequest("typing", to[0])
     if method == "sendReaction":
         target = (params["targetAuthor"], params["targetTimestamp"], params["remove"])
         return _reaction(to[0], params["emoji"], *target)
@@ -71,10 +71,10 @@ def read_rpc(method: Any, params: dict[str, Any]) -> Message | str:
     return _message(to[0], text, params.get("attachment"), quote, styles, params.get("voiceNote"))
 
 
-def read_rest(method: str, path: str, body: dict[str, Any], number: str) -> Message | str:
+def read_rest(method: str, path: str, body: dict[str, Any], number: str) -> SendRequest | str:
     """Returns the message of a request to the bridge, or the mistake in it."""
     where = path if path == "/v2/send" else path.rpartition("/")[0]
-    may = _REST.get(where)
+    may = _BRIDGE_FIELDS.get(where)
     if may is None or method not in _METHODS[where] or not body.keys() <= may:
         return f"{method} {path}: {sorted(body)}"
     if where != "/v2/send" and path.rpartition("/")[2] != number:
@@ -83,7 +83,7 @@ def read_rest(method: str, path: str, body: dict[str, Any], number: str) -> Mess
     if to.startswith("group."):
         to = base64.b64decode(to.removeprefix("group.")).decode()
     if where == "/v1/typing-indicator":
-        return Message("typing", to)
+        return SendRequest("typing", to)
     if where == "/v1/reactions":
         target = (body["target_author"], body["timestamp"], method == "DELETE")
         return _reaction(to, body["reaction"], *target)
@@ -94,10 +94,10 @@ def read_rest(method: str, path: str, body: dict[str, Any], number: str) -> Mess
     return _message(to, text, body.get("base64_attachments"), quote)
 
 
-def _reaction(to: str, emoji: str, author: str, target: int, removes: Any) -> Message | str:
+def _reaction(to: str, emoji: str, author: str, target: int, removes: Any) -> SendRequest | str:
     if not emoji or not author or target <= 0 or not isinstance(removes, bool):
         return "a reaction without an emoji or a message"
-    return Message("reaction", to, emoji, author=author, target=target, removes=removes)
+    return SendRequest("reaction", to, emoji, author=author, target=target, removes=removes)
 
 
 def _message(
@@ -107,7 +107,7 @@ def _message(
     quote: tuple[str, int],
     styles: tuple[str, ...] = (),
     voice: Any = None,
-) -> Message | str:
+) -> SendRequest | str:
     data = None
     if files is not None:
         match = _URI.fullmatch(files[0])
@@ -121,4 +121,4 @@ def _message(
         return "an empty message"
     if bool(quote[0]) != bool(quote[1]):
         return "a quote without an author"
-    return Message("message", to, text, styles, data, bool(voice), *quote)
+    return SendRequest("message", to, text, styles, data, bool(voice), *quote)

@@ -13,8 +13,8 @@ from typing import Any, Final, Self
 import anyio
 import msgspec
 
-from skerry.testing.http_server import Request, Response, ServedSocket, Write, serve
-from skerry.testing.signal_bodies import Message, read_rest, read_rpc
+from skerry.testing.http_server import ServedRequest, ServedResponse, ServedSocket, Write, serve
+from skerry.testing.signal_bodies import SendRequest, read_rest, read_rpc
 
 NUMBER: Final = "+15550001"
 _KEEP_ALIVE: Final = 15.0
@@ -28,16 +28,16 @@ class SignalServer(anyio.AsyncContextManagerMixin):
 
     root: str = ""
     """Address for `apiRoot`, once the block is on."""
-    sent: list[Message] = field(default_factory=list)
+    sent: list[SendRequest] = field(default_factory=list)
     typed: list[str] = field(default_factory=list)
     """Conversations in which somebody saw that something is written."""
     reactions: list[tuple[str, str, int, bool]] = field(default_factory=list)
     """Emoji, author and time of the message, and whether it was removed."""
     faults: list[str] = field(default_factory=list)
     """Requests that signal-cli would not have understood."""
-    planned: list[tuple[Response, bool]] = field(default_factory=list)
+    planned: list[tuple[ServedResponse, bool]] = field(default_factory=list)
     """Answers that the next messages get instead; True carries it out before."""
-    checks: list[Response] = field(default_factory=list)
+    checks: list[ServedResponse] = field(default_factory=list)
     """Answers that the next questions for the version get."""
     files: dict[str, bytes] = field(default_factory=dict)
     refused_streams: int = 0
@@ -99,7 +99,7 @@ class SignalServer(anyio.AsyncContextManagerMixin):
         results = [{"type": kind, **result}] if kind else []
         data = {"response": {"timestamp": 1, "results": results}}
         error = {"code": code, "message": message, "data": data if kind else None}
-        self.planned.append((Response.of({"jsonrpc": "2.0", "error": error, "id": 1}), False))
+        self.planned.append((ServedResponse.of({"jsonrpc": "2.0", "error": error, "id": 1}), False))
 
     async def wait_for(self, count: int) -> list[str]:
         """Waits until people have so many messages; returns them."""
@@ -111,7 +111,7 @@ class SignalServer(anyio.AsyncContextManagerMixin):
     @property
     def texts(self) -> list[str]:
         """Returns the texts that people have."""
-        return [one.text for one in self.sent]
+        return [message.text for message in self.sent]
 
     def _wake(self) -> None:
         self._changed.set()
@@ -119,15 +119,15 @@ class SignalServer(anyio.AsyncContextManagerMixin):
 
     # What the account asks.
 
-    async def _handle(self, request: Request) -> Response:
+    async def _handle(self, request: ServedRequest) -> ServedResponse:
         method, path = request.method, request.path
         if path == "/api/v1/rpc" and method == "POST":
             return await self._rpc(request)
         if path == "/api/v1/events" and method == "GET":
             if request.query.get("account") not in self.accounts:
-                return Response(b"", 400)
-            return Response(content_type="text/event-stream", stream=self._stream)
-        return self._rest(request)
+                return ServedResponse(b"", 400)
+            return ServedResponse(content_type="text/event-stream", stream=self._stream)
+        return self._answer_bridge(request)
 
     async def _stream(self, write: Write) -> None:
         async def give(text: str) -> None:
@@ -175,7 +175,7 @@ class SignalServer(anyio.AsyncContextManagerMixin):
             if self.cuts == cuts:
                 await changed.wait()
 
-    async def _link(self, method: str, params: dict[str, Any]) -> Response:
+    async def _link(self, method: str, params: dict[str, Any]) -> ServedResponse:
         """Links an account: a phone that reads the address of `link_uri` has agreed."""
         match method:
             case "listAccounts":
@@ -195,7 +195,7 @@ class SignalServer(anyio.AsyncContextManagerMixin):
         self.accounts.append(number)
         self._wake()
 
-    async def _rpc(self, request: Request) -> Response:
+    async def _rpc(self, request: ServedRequest) -> ServedResponse:
         body = request.json
         method, params = body.get("method"), dict(body.get("params", {}))
         if method in _LINKING:
@@ -206,15 +206,15 @@ class SignalServer(anyio.AsyncContextManagerMixin):
             return self.checks.pop(0) if self.checks else _rpc_result({"version": "0.14.7"})
         if method == "getAttachment" and {"recipient", "groupId"} & params.keys():
             return self._attachment(params["id"])
-        return self._asked(method, params)
+        return self._answer_rpc(method, params)
 
-    def _attachment(self, name: str) -> Response:
+    def _attachment(self, name: str) -> ServedResponse:
         data = self.files.get(name)
         if data is None:
             return _rpc_error(-1, f"Could not find attachment with ID: {name}")
         return _rpc_result({"data": base64.b64encode(data).decode()})
 
-    def _asked(self, method: str, params: dict[str, Any]) -> Response:
+    def _answer_rpc(self, method: str, params: dict[str, Any]) -> ServedResponse:
         message = read_rpc(method, params)
         if isinstance(message, str):
             self.faults.append(message)
@@ -226,14 +226,14 @@ class SignalServer(anyio.AsyncContextManagerMixin):
             return plan[0] if plan else _rpc_result({"timestamp": stamp, "results": results})
         return plan[0]
 
-    def _rest(self, request: Request) -> Response:
+    def _answer_bridge(self, request: ServedRequest) -> ServedResponse:
         method, path = request.method, request.path
         if method == "GET":
             return self._rest_get(path)
         message = read_rest(method, path, request.json, NUMBER)
         if isinstance(message, str):
             self.faults.append(message)
-            return Response.of({"error": message}, 400)
+            return ServedResponse.of({"error": message}, 400)
         plan = self.planned.pop(0) if self.planned and path == "/v2/send" else None
         if plan is not None and not plan[1]:
             return plan[0]
@@ -241,23 +241,23 @@ class SignalServer(anyio.AsyncContextManagerMixin):
         if plan is not None:
             return plan[0]
         if path == "/v2/send":
-            return Response.of({"timestamp": str(stamp)}, 201)
-        return Response(b"", 204)
+            return ServedResponse.of({"timestamp": str(stamp)}, 201)
+        return ServedResponse(b"", 204)
 
-    def _rest_get(self, path: str) -> Response:
+    def _rest_get(self, path: str) -> ServedResponse:
         if path == "/v1/about":
-            return self.checks.pop(0) if self.checks else Response.of({"version": "0.99"})
+            return self.checks.pop(0) if self.checks else ServedResponse.of({"version": "0.99"})
         if path == "/v1/qrcodelink/raw":
             self.link_uri = f"sgnl://linkdevice?uuid=u{self.stamp()}&pub_key=k"
-            return Response.of({"device_link_uri": self.link_uri})
+            return ServedResponse.of({"device_link_uri": self.link_uri})
         if path == "/v1/accounts":
-            return Response.of(self.accounts)
+            return ServedResponse.of(self.accounts)
         data = self.files.get(path.removeprefix("/v1/attachments/"))
         if data is None:
-            return Response.of({"error": "no such attachment"}, 404)
-        return Response(data, 200, "application/octet-stream")
+            return ServedResponse.of({"error": "no such attachment"}, 404)
+        return ServedResponse(data, 200, "application/octet-stream")
 
-    def _take(self, message: Message) -> int:
+    def _take(self, message: SendRequest) -> int:
         match message.kind:
             case "typing":
                 self.typed.append(message.to)
@@ -270,10 +270,10 @@ class SignalServer(anyio.AsyncContextManagerMixin):
         return self.stamp()
 
 
-def _rpc_result(result: Any) -> Response:
-    return Response.of({"jsonrpc": "2.0", "result": result, "id": 1})
+def _rpc_result(result: Any) -> ServedResponse:
+    return ServedResponse.of({"jsonrpc": "2.0", "result": result, "id": 1})
 
 
-def _rpc_error(code: int, message: str) -> Response:
+def _rpc_error(code: int, message: str) -> ServedResponse:
     error = {"code": code, "message": message, "data": None}
-    return Response.of({"jsonrpc": "2.0", "error": error, "id": 1})
+    return ServedResponse.of({"jsonrpc": "2.0", "error": error, "id": 1})

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 import anyio
 import msgspec
 
-from skerry.testing.http_server import Request, Response, ServedSocket, serve
+from skerry.testing.http_server import ServedRequest, ServedResponse, ServedSocket, serve
 
 BOT_TOKEN: Final = "xoxb-fake"  # noqa: S105 - of no workspace
 APP_TOKEN: Final = "xapp-fake"  # noqa: S105 - of no workspace
@@ -37,7 +37,7 @@ _PARAMS: Final[Mapping[str, tuple[set[str], set[str]]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Posted:
+class SlackPost:
     """A message of the app."""
 
     channel: str
@@ -66,11 +66,11 @@ class SlackServer(anyio.AsyncContextManagerMixin):
 
     root: str = ""
     """Address for `apiRoot`, once the block is on."""
-    posted: list[Posted] = field(default_factory=list)
+    posted: list[SlackPost] = field(default_factory=list)
     reactions: list[tuple[str, str]] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     """Requests that Slack would not have understood."""
-    planned: list[tuple[str, Response, bool]] = field(default_factory=list)
+    planned: list[tuple[str, ServedResponse, bool]] = field(default_factory=list)
     """Answers that the next request for a method gets instead; True carries it out before."""
     refused_sockets: int = 0
     """Sockets that are cut when they open."""
@@ -144,7 +144,7 @@ class SlackServer(anyio.AsyncContextManagerMixin):
     def fail(self, method: str, error: str, status: int = 200, **headers: str) -> None:
         """Refuses the next request for a method."""
         body = msgspec.json.encode({"ok": False, "error": error})
-        self.planned.append((method, Response(body, status, headers=headers), False))
+        self.planned.append((method, ServedResponse(body, status, headers=headers), False))
 
     @property
     def unacknowledged(self) -> int:
@@ -160,7 +160,9 @@ class SlackServer(anyio.AsyncContextManagerMixin):
 
     def texts(self, channel: str = "D1") -> list[str]:
         """Returns the messages that a channel shows, edits in place."""
-        return list({one.ts: one.text for one in self.posted if one.channel == channel}.values())
+        return list(
+            {post.ts: post.text for post in self.posted if post.channel == channel}.values()
+        )
 
     def _stamp(self) -> str:
         self._count += 1
@@ -177,7 +179,7 @@ class SlackServer(anyio.AsyncContextManagerMixin):
             self.refused_sockets -= 1
             return
         self._sockets.append(socket)
-        given: set[str] = set()
+        delivered: set[str] = set()
         await socket.send('{"type":"hello","num_connections":1}')
         async with anyio.create_task_group() as tasks:
 
@@ -185,28 +187,30 @@ class SlackServer(anyio.AsyncContextManagerMixin):
                 while True:
                     changed = self._changed  # more may follow while these are sent
                     for envelope in list(self._waiting):
-                        if envelope["envelope_id"] not in given:
-                            given.add(envelope["envelope_id"])
+                        if envelope["envelope_id"] not in delivered:
+                            delivered.add(envelope["envelope_id"])
                             await socket.send(msgspec.json.encode(envelope).decode())
                     await changed.wait()
 
             tasks.start_soon(give)
             while (text := await socket.receive()) is not None:
                 done = msgspec.json.decode(text).get("envelope_id")
-                self._waiting = [one for one in self._waiting if one["envelope_id"] != done]
+                self._waiting = [
+                    envelope for envelope in self._waiting if envelope["envelope_id"] != done
+                ]
             tasks.cancel_scope.cancel()
         self._sockets.remove(socket)
 
-    async def _handle(self, request: Request) -> Response:
+    async def _handle(self, request: ServedRequest) -> ServedResponse:
         method = request.path.rpartition("/")[2]
         if request.path.startswith("/files/"):
             data = self.files.get(method)
-            return Response(data or b"", 200 if data else 404, "application/octet-stream")
+            return ServedResponse(data or b"", 200 if data else 404, "application/octet-stream")
         if request.path.startswith("/upload/"):
             return self._take_bytes(method, request.body)
-        wanted = APP_TOKEN if method == "apps.connections.open" else BOT_TOKEN
-        if self.revoked or request.headers.get("authorization") != f"Bearer {wanted}":
-            return Response.of({"ok": False, "error": "invalid_auth"})
+        token = APP_TOKEN if method == "apps.connections.open" else BOT_TOKEN
+        if self.revoked or request.headers.get("authorization") != f"Bearer {token}":
+            return ServedResponse.of({"ok": False, "error": "invalid_auth"})
         plan = next((plan for plan in self.planned if plan[0] == method), None)
         params = _params(request)
         if plan is not None:
@@ -214,7 +218,7 @@ class SlackServer(anyio.AsyncContextManagerMixin):
             if plan[2]:
                 self._answer(method, params)
             return plan[1]
-        return Response.of(self._answer(method, params))
+        return ServedResponse.of(self._answer(method, params))
 
     def _answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         may, must = _PARAMS.get(method, (set(), {"no such method"}))
@@ -245,13 +249,13 @@ class SlackServer(anyio.AsyncContextManagerMixin):
         root = self.root.removesuffix("/api")
         return {"ok": True, "upload_url": f"{root}/upload/{name}", "file_id": name}
 
-    def _take_bytes(self, name: str, data: bytes) -> Response:
+    def _take_bytes(self, name: str, data: bytes) -> ServedResponse:
         file = self.uploads.get(name)
         if file is None or len(data) != file.length:
             self.faults.append(f"upload of {name}: {len(data)} bytes")
-            return Response(b"", 400)
+            return ServedResponse(b"", 400)
         file.data = data
-        return Response(b"OK - 1", 200)
+        return ServedResponse(b"OK - 1", 200)
 
     def _share(self, params: dict[str, Any]) -> dict[str, Any]:
         for named in params["files"]:
@@ -290,15 +294,15 @@ class SlackServer(anyio.AsyncContextManagerMixin):
         plain = params["text"].replace("\u200b", "")
         for entity, char in (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
             plain = plain.replace(entity, char)
-        self.posted.append(Posted(params["channel"], plain, stamp, params))
+        self.posted.append(SlackPost(params["channel"], plain, stamp, params))
         self._wake()
         return {"channel": params["channel"], "ts": stamp}
 
     def _messages(self, params: dict[str, Any]) -> list[dict[str, Any]]:
         stored = [
-            {"ts": one.ts, "metadata": one.params.get("metadata", {})}
-            for one in self.posted
-            if one.channel == params["channel"]
+            {"ts": post.ts, "metadata": post.params.get("metadata", {})}
+            for post in self.posted
+            if post.channel == params["channel"]
         ]
         stored += [
             {"ts": file.ts, "files": [{"name": file.name}]}
@@ -308,7 +312,7 @@ class SlackServer(anyio.AsyncContextManagerMixin):
         return newest[: params.get("limit", 100)]
 
 
-def _params(request: Request) -> dict[str, Any]:
+def _params(request: ServedRequest) -> dict[str, Any]:
     """Returns the parameters of a request, of JSON or of a form."""
     if request.headers.get("content-type", "") == "application/x-www-form-urlencoded":
         return dict(parse_qsl(request.body.decode()))

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 import anyio
 import msgspec
 
-from skerry.testing.http_server import Request, Response, serve
-from skerry.testing.posting import Poster
+from skerry.testing.http_server import ServedRequest, ServedResponse, serve
+from skerry.testing.posting import EventPoster
 from skerry.testing.token_issuer import jwk, token
 
 APP: Final = "0f0f0f0f-1111-2222-3333-444444444444"
@@ -26,7 +26,7 @@ _PATH: Final = re.compile(r"/emea/v3/conversations/([^/]+)/activities(?:/([^/]+)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class TeamsMessage:
     """A message of the bot."""
 
     conversation: str
@@ -44,19 +44,19 @@ class TeamsServer(anyio.AsyncContextManagerMixin):
     """Serves while its block is on."""
 
     root: str = ""
-    shown: list[Shown] = field(default_factory=list)
+    shown: list[TeamsMessage] = field(default_factory=list)
     typed: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     """Requests that Teams would not have understood."""
-    planned: list[tuple[Response, bool]] = field(default_factory=list)
+    planned: list[tuple[ServedResponse, bool]] = field(default_factory=list)
     """Answers that the next message gets instead; True carries it out before."""
-    looks: list[Response] = field(default_factory=list)
+    looks: list[ServedResponse] = field(default_factory=list)
     """Answers that the next requests for a token get instead."""
     secret: str = SECRET
     files: dict[str, bytes] = field(default_factory=dict)
     stored: dict[str, bytes] = field(default_factory=dict)
     """Files that the bot uploaded, by the id of the card that offered them."""
-    poster: Poster = field(default_factory=Poster)
+    poster: EventPoster = field(default_factory=EventPoster)
     tokens: int = 0
     withdrawn: bool = False
     """True lets the connector refuse the tokens that were given before."""
@@ -121,7 +121,9 @@ class TeamsServer(anyio.AsyncContextManagerMixin):
             "content-type": "application/json",
         }
 
-    def consent(self, card: "Shown", action: str = "accept", address: str = "") -> dict[str, Any]:
+    def consent(
+        self, card: "TeamsMessage", action: str = "accept", address: str = ""
+    ) -> dict[str, Any]:
         """Returns the activity by which the person agrees to the file of a card, or refuses it."""
         content = card.body["attachments"][-1]["content"]
         info = {
@@ -138,12 +140,16 @@ class TeamsServer(anyio.AsyncContextManagerMixin):
     def fail(self, status: int, code: str, **headers: str) -> None:
         """Refuses the next message."""
         body = msgspec.json.encode({"error": {"code": code, "message": "refused"}})
-        self.planned.append((Response(body, status, headers=headers), False))
+        self.planned.append((ServedResponse(body, status, headers=headers), False))
 
     def texts(self, conversation: str = "a:alice") -> list[str]:
         """Returns the messages that a chat shows, edits in place."""
         return list(
-            {one.id: one.text for one in self.shown if one.conversation == conversation}.values()
+            {
+                message.id: message.text
+                for message in self.shown
+                if message.conversation == conversation
+            }.values()
         )
 
     async def wait_for(self, count: int, conversation: str = "a:alice") -> list[str]:
@@ -155,46 +161,46 @@ class TeamsServer(anyio.AsyncContextManagerMixin):
 
     # What the bot asks.
 
-    async def _handle(self, request: Request) -> Response:
+    async def _handle(self, request: ServedRequest) -> ServedResponse:
         if request.path in {"/metadata", "/keys"}:
             issuer = {"issuer": ISSUER, "jwks_uri": f"{self.root}/keys"}
             keys = {"keys": [jwk(endorsements=["msteams", "webchat"])]}
-            return Response.of(issuer if request.path == "/metadata" else keys)
+            return ServedResponse.of(issuer if request.path == "/metadata" else keys)
         if request.path.endswith("/oauth2/v2.0/token"):
             return self._give_token(request)
         if request.path.startswith("/emea/drive/"):
             return self._store(request)
         if request.headers.get("authorization") != f"Bearer token-{self.tokens}" or self.withdrawn:
             self.withdrawn = False
-            return Response.of({"error": {"code": "Unauthorized", "message": "no"}}, 401)
+            return ServedResponse.of({"error": {"code": "Unauthorized", "message": "no"}}, 401)
         if request.path.startswith("/emea/files/"):
             data = self.files.get(request.path.rpartition("/")[2])
-            return Response(data or b"", 200 if data else 404, "application/octet-stream")
+            return ServedResponse(data or b"", 200 if data else 404, "application/octet-stream")
         return self._act(request)
 
-    def _give_token(self, request: Request) -> Response:
+    def _give_token(self, request: ServedRequest) -> ServedResponse:
         if self.looks:
             return self.looks.pop(0)
-        wanted = {
+        expected = {
             "grant_type": "client_credentials",
             "client_id": APP,
             "client_secret": self.secret,
             "scope": "https://api.botframework.com/.default",
         }
-        if request.form() != wanted:
-            return Response.of({"error": "invalid_client", "error_description": "no"}, 401)
+        if request.form() != expected:
+            return ServedResponse.of({"error": "invalid_client", "error_description": "no"}, 401)
         self.tokens += 1
-        return Response.of({"access_token": f"token-{self.tokens}", "expires_in": 3599})
+        return ServedResponse.of({"access_token": f"token-{self.tokens}", "expires_in": 3599})
 
-    def _store(self, request: Request) -> Response:
+    def _store(self, request: ServedRequest) -> ServedResponse:
         size = len(request.body)
-        whole = request.headers.get("content-range") == f"bytes 0-{size - 1}/{size}"
-        if request.method != "PUT" or not whole or "authorization" in request.headers:
+        is_whole = request.headers.get("content-range") == f"bytes 0-{size - 1}/{size}"
+        if request.method != "PUT" or not is_whole or "authorization" in request.headers:
             return self._fault(f"an upload to {request.path}")
         self.stored[request.path.rpartition("/")[2]] = request.body
-        return Response.of({"id": "1"}, 201)
+        return ServedResponse.of({"id": "1"}, 201)
 
-    def _act(self, request: Request) -> Response:
+    def _act(self, request: ServedRequest) -> ServedResponse:
         match = _PATH.fullmatch(request.path)
         if match is None or request.method not in {"POST", "PUT"}:
             return self._fault(f"{request.method} {request.path}")
@@ -202,7 +208,7 @@ class TeamsServer(anyio.AsyncContextManagerMixin):
         body = request.json
         if body["type"] == "typing":
             self.typed.append(conversation)
-            return Response(b"", 202)
+            return ServedResponse(b"", 202)
         if not self._is_sendable(body, conversation):
             return self._fault(f"a message to {conversation}: {body}")
         if not self.planned:
@@ -212,13 +218,15 @@ class TeamsServer(anyio.AsyncContextManagerMixin):
             self._show(conversation, edited, body)
         return response
 
-    def _show(self, conversation: str, edited: str | None, body: Mapping[str, Any]) -> Response:
+    def _show(
+        self, conversation: str, edited: str | None, body: Mapping[str, Any]
+    ) -> ServedResponse:
         self._count += 1
-        shown = Shown(conversation, edited or f"sent-{self._count}", body)
-        self.shown.append(shown)
+        message = TeamsMessage(conversation, edited or f"sent-{self._count}", body)
+        self.shown.append(message)
         self._changed.set()
         self._changed = anyio.Event()
-        return Response.of({"id": shown.id}, 200 if edited else 201)
+        return ServedResponse.of({"id": message.id}, 200 if edited else 201)
 
     def _is_sendable(self, body: Mapping[str, Any], conversation: str) -> bool:
         clean = _TAG.sub("", body.get("text", "").replace("<br>", ""))
@@ -232,6 +240,6 @@ class TeamsServer(anyio.AsyncContextManagerMixin):
             and len(msgspec.json.encode(body)) <= _MOST_BYTES
         )
 
-    def _fault(self, what: str) -> Response:
-        self.faults.append(what)
-        return Response.of({"error": {"code": "BadSyntax", "message": "bad"}}, 400)
+    def _fault(self, fault: str) -> ServedResponse:
+        self.faults.append(fault)
+        return ServedResponse.of({"error": {"code": "BadSyntax", "message": "bad"}}, 400)

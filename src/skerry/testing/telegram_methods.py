@@ -6,7 +6,7 @@ from html import unescape
 from html.parser import HTMLParser
 from typing import Any, Final
 
-from skerry.testing.http_server import Upload
+from skerry.testing.http_server import UploadedFile
 
 _INT, _STR, _BOOL, _LIST, _OBJ, _FILE = "int", "str", "bool", "list", "object", "file"
 _TARGET: Final = {"chat_id": _INT, "message_thread_id": _INT}
@@ -81,7 +81,7 @@ _KINDS: Final = {
     _BOOL: bool,
     _LIST: list,
     _OBJ: dict,
-    _FILE: (Upload, str),
+    _FILE: (UploadedFile, str),
 }
 _TAGS: Final = {"a", "b", "blockquote", "code", "i", "pre", "s", "tg-spoiler", "u"}
 _ENTITY: Final = re.compile(r"&(?!(?:lt|gt|amp|quot|#\d+|#x[0-9a-fA-F]+);)")
@@ -106,13 +106,13 @@ def check(method: str, params: dict[str, Any]) -> dict[str, Any]:
     """
     if method not in METHODS:
         raise BadRequestError("Not Found: method not found", 404)
-    known, needed = METHODS[method]
-    for name, given in params.items():
-        if name not in known:
+    accepted, needed = METHODS[method]
+    for name, value in params.items():
+        if name not in accepted:
             raise BadRequestError(f"Bad Request: unknown parameter {name}")
-        right = isinstance(given, _KINDS[known[name]])  # type: ignore[arg-type]  # a table of types
-        if not right or (known[name] == _INT and isinstance(given, bool)):
-            raise BadRequestError(f"Bad Request: {name} is no {known[name]}")
+        right = isinstance(value, _KINDS[accepted[name]])  # type: ignore[arg-type]  # a table of types
+        if not right or (accepted[name] == _INT and isinstance(value, bool)):
+            raise BadRequestError(f"Bad Request: {name} is no {accepted[name]}")
     if lacking := [name for name in needed if name not in params]:
         raise BadRequestError(f"Bad Request: parameter {lacking[0]} is required")
     if params.get("parse_mode", "HTML") != "HTML":

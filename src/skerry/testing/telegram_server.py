@@ -17,7 +17,7 @@ import anyio
 import msgspec
 
 from skerry.infra.clock import SystemClock
-from skerry.testing.http_server import Request, Response, Upload, serve
+from skerry.testing.http_server import ServedRequest, ServedResponse, UploadedFile, serve
 from skerry.testing.telegram_methods import (
     BadRequestError,
     check,
@@ -45,7 +45,7 @@ _TEXTS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class TelegramSent:
     """One request of a bot that people can see."""
 
     method: str
@@ -62,7 +62,7 @@ class Fault:
     """An answer that the next request for a method gets instead."""
 
     method: str
-    response: Response
+    response: ServedResponse
     after: bool = False
     """True when the request is carried out before."""
 
@@ -76,7 +76,7 @@ class TelegramServer(anyio.AsyncContextManagerMixin):
     username: str = "house_bot"
     root: str = ""
     """Address for `apiRoot`, once the block is on."""
-    sent: list[Sent] = field(default_factory=list)
+    sent: list[TelegramSent] = field(default_factory=list)
     """Everything that the bot sent or changed and people see, in order."""
     actions: list[int] = field(default_factory=list)
     """Chats that saw the bot typing."""
@@ -144,7 +144,7 @@ class TelegramServer(anyio.AsyncContextManagerMixin):
 
     def repeat(self) -> None:
         """Sends the last update once more, under a new number."""
-        last = {key: given for key, given in self._updates[-1].items() if key != "update_id"}
+        last = {key: value for key, value in self._updates[-1].items() if key != "update_id"}
         self.update(**last)
 
     @property
@@ -154,11 +154,11 @@ class TelegramServer(anyio.AsyncContextManagerMixin):
 
     def texts(self, chat: int = 7) -> list[str]:
         """Returns the messages that a chat shows, edits in place."""
-        shown: dict[int, str] = {}
+        texts: dict[int, str] = {}
         for sent in self.sent:
             if sent.chat == chat:
-                shown[sent.message_id] = sent.text
-        return list(shown.values())
+                texts[sent.message_id] = sent.text
+        return list(texts.values())
 
     async def wait_for(self, count: int, chat: int = 7) -> list[str]:
         """Waits until a chat shows so many messages of the bot; returns them."""
@@ -172,17 +172,17 @@ class TelegramServer(anyio.AsyncContextManagerMixin):
         body: dict[str, Any] = {"ok": False, "error_code": status, "description": description}
         if parameters:
             body["parameters"] = parameters
-        self.planned.append(Fault(method, Response.of(body, status)))
+        self.planned.append(Fault(method, ServedResponse.of(body, status)))
 
     # What the bot asks.
 
-    async def _handle(self, request: Request) -> Response:
+    async def _handle(self, request: ServedRequest) -> ServedResponse:
         prefix, _, method = request.path.removeprefix("/").partition("/")
         if prefix == "file" and method.startswith(f"bot{self.token}/"):
             data = self.files.get(method.rpartition("/")[2])
             if data is None:
-                return Response(b"", 404)
-            return Response(data, 200, "application/octet-stream")
+                return ServedResponse(b"", 404)
+            return ServedResponse(data, 200, "application/octet-stream")
         if prefix != f"bot{self.token}" or self.revoked:
             return _refused(401, "Unauthorized")
         self.calls.append(method)
@@ -194,7 +194,7 @@ class TelegramServer(anyio.AsyncContextManagerMixin):
             return plan.response
         return await self._answer(request, method)
 
-    async def _answer(self, request: Request, method: str) -> Response:
+    async def _answer(self, request: ServedRequest, method: str) -> ServedResponse:
         try:
             params = check(method, _params(request))
             result = await self._called(method, params)
@@ -202,7 +202,7 @@ class TelegramServer(anyio.AsyncContextManagerMixin):
             if not str(error).endswith(_SAME):
                 self.faults.append(f"{method}: {error}")
             return _refused(error.status, str(error))
-        return Response.of({"ok": True, "result": result})
+        return ServedResponse.of({"ok": True, "result": result})
 
     async def _called(self, method: str, params: dict[str, Any]) -> Any:
         if method in _TEXTS:
@@ -236,7 +236,7 @@ class TelegramServer(anyio.AsyncContextManagerMixin):
         self._poll += 1
         mine = self._poll
         if (offset := params.get("offset", 0)) > 0:
-            self._updates = [one for one in self._updates if one["update_id"] >= offset]
+            self._updates = [update for update in self._updates if update["update_id"] >= offset]
         with anyio.move_on_after(params.get("timeout", 0)):
             while not self._updates and mine == self._poll:
                 await self._arrived.wait()
@@ -247,34 +247,34 @@ class TelegramServer(anyio.AsyncContextManagerMixin):
                 409,
             )
         kinds = params.get("allowed_updates")
-        some = [one for one in self._updates if not kinds or set(one) & set(kinds)]
+        some = [update for update in self._updates if not kinds or set(update) & set(kinds)]
         return some[: params.get("limit", 100)]
 
     def _sent(self, method: str, params: dict[str, Any], text: str, most: int) -> dict[str, Any]:
-        shown = parsed_html(text) if params.get("parse_mode") == "HTML" else text
-        if not shown.strip() and method in {"sendMessage", "editMessageText"}:
+        visible = parsed_html(text) if params.get("parse_mode") == "HTML" else text
+        if not visible.strip() and method in {"sendMessage", "editMessageText"}:
             raise BadRequestError("Bad Request: message text is empty")
-        if utf16_length(shown) > most:
-            what = "message caption" if most == _MOST_CAPTION else "message"
-            raise BadRequestError(f"Bad Request: {what} is too long")
+        if utf16_length(visible) > most:
+            subject = "message caption" if most == _MOST_CAPTION else "message"
+            raise BadRequestError(f"Bad Request: {subject} is too long")
         if method == "editMessageText":
             message_id = params["message_id"]
-            earlier = [one for one in self.sent if one.message_id == message_id]
+            earlier = [sent for sent in self.sent if sent.message_id == message_id]
             if not earlier:
                 raise BadRequestError("Bad Request: message to edit not found")
-            if earlier[-1].text == shown:
+            if earlier[-1].text == visible:
                 raise BadRequestError(f"Bad Request: {_SAME}")
         else:
             message_id = self._next_message
             self._next_message += 1
-        self._log(method, params, shown, message_id)
+        self._log(method, params, visible, message_id)
         chat = {"id": params["chat_id"], "type": "private"}
         message = {"message_id": message_id, "date": SystemClock().now_ms() // 1000, "chat": chat}
-        return message | {"from": self._me(), "text": shown}
+        return message | {"from": self._me(), "text": visible}
 
     def _log(self, method: str, params: dict[str, Any], text: str, message_id: int) -> None:
         at = anyio.current_time()
-        self.sent.append(Sent(method, params["chat_id"], text, message_id, params, at))
+        self.sent.append(TelegramSent(method, params["chat_id"], text, message_id, params, at))
         self._posted.set()
         self._posted = anyio.Event()
 
@@ -291,7 +291,7 @@ class TelegramServer(anyio.AsyncContextManagerMixin):
         return message | {"date": SystemClock().now_ms() // 1000}
 
 
-def _params(request: Request) -> dict[str, Any]:
+def _params(request: ServedRequest) -> dict[str, Any]:
     """Returns the parameters of a request, of JSON or of a form, whose objects are JSON texts."""
     if not request.body:
         return dict(request.query)
@@ -303,15 +303,17 @@ def _params(request: Request) -> dict[str, Any]:
     params: dict[str, Any] = {}
     for key, text in request.form().items():
         params[key] = text
-        if isinstance(text, Upload):
+        if isinstance(text, UploadedFile):
             continue
         if text[:1] in {"{", "["} or text.lstrip("-").isdigit() or text in {"true", "false"}:
             params[key] = msgspec.json.decode(text)
     return params
 
 
-def _refused(status: int, description: str) -> Response:
-    return Response.of({"ok": False, "error_code": status, "description": description}, status)
+def _refused(status: int, description: str) -> ServedResponse:
+    return ServedResponse.of(
+        {"ok": False, "error_code": status, "description": description}, status
+    )
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -337,10 +339,10 @@ async def _main(port: int) -> None:
 
 
 async def _print_sent(server: TelegramServer) -> None:
-    shown = 0
+    count = 0
     while True:
-        for sent in server.sent[shown:]:
-            shown += 1
+        for sent in server.sent[count:]:
+            count += 1
             _show({"method": sent.method, "chat": sent.chat, "id": sent.message_id})
             _show({"text": sent.text, "keyboard": sent.params.get("reply_markup")})
         await anyio.sleep(0.05)

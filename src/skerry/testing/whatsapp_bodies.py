@@ -75,19 +75,23 @@ def _content(kind: str, content: dict[str, Any]) -> str:
     return "" if right else f"a bad {kind}: {content}"
 
 
-def _fits(text: Any, what: str) -> bool:
-    return isinstance(text, str) and 0 < len(text) <= _MOST[what]
+def _fits(text: Any, field: str) -> bool:
+    return isinstance(text, str) and 0 < len(text) <= _MOST[field]
 
 
 def _choices(content: dict[str, Any]) -> bool:
     action = content.get("action", {})
     if content.get("type") == "button":
-        replies = [one["reply"] for one in action.get("buttons", ()) if one["type"] == "reply"]
-        titles = {one["title"] for one in replies}
+        replies = [
+            button["reply"] for button in action.get("buttons", ()) if button["type"] == "reply"
+        ]
+        titles = {reply["title"] for reply in replies}
         return (
             0 < len(replies) <= _MOST["buttons"]
             and len(titles) == len(replies)
-            and all(_fits(one["title"], "title") and _fits(one["id"], "id") for one in replies)
+            and all(
+                _fits(reply["title"], "title") and _fits(reply["id"], "id") for reply in replies
+            )
         )
     rows = [row for section in action.get("sections", ()) for row in section["rows"]]
     return (

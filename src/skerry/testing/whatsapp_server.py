@@ -10,8 +10,8 @@ from typing import Any, Final, Self
 import anyio
 import msgspec
 
-from skerry.testing.http_server import Request, Response, Upload, serve
-from skerry.testing.posting import Poster
+from skerry.testing.http_server import ServedRequest, ServedResponse, UploadedFile, serve
+from skerry.testing.posting import EventPoster
 from skerry.testing.whatsapp_bodies import fault_of
 
 TOKEN: Final = "EAAfake"  # noqa: S105 - of no app
@@ -22,7 +22,7 @@ NUMBER: Final = "15550783881"
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class WhatsAppSent:
     """A message of the business."""
 
     to: str
@@ -37,7 +37,7 @@ class WhatsAppServer(anyio.AsyncContextManagerMixin):
 
     root: str = ""
     """Address for `apiRoot`, once the block is on."""
-    sent: list[Sent] = field(default_factory=list)
+    sent: list[WhatsAppSent] = field(default_factory=list)
     bodies: list[Any] = field(default_factory=list)
     """Bodies of all requests about messages."""
     read: list[str] = field(default_factory=list)
@@ -45,9 +45,9 @@ class WhatsAppServer(anyio.AsyncContextManagerMixin):
     reactions: list[tuple[str, str]] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     """Requests that WhatsApp would not have understood."""
-    planned: list[tuple[Response, bool]] = field(default_factory=list)
+    planned: list[tuple[ServedResponse, bool]] = field(default_factory=list)
     """Answers that the next messages get instead; True carries it out before."""
-    looks: list[Response] = field(default_factory=list)
+    looks: list[ServedResponse] = field(default_factory=list)
     """Answers that the next questions for the number get."""
     files: dict[str, bytes] = field(default_factory=dict)
     """Files by id: those of people, and those that were uploaded."""
@@ -56,7 +56,7 @@ class WhatsAppServer(anyio.AsyncContextManagerMixin):
     reports: bool = True
     """Posts a status after each message that was accepted."""
     revoked: bool = False
-    poster: Poster = field(default_factory=Poster)
+    poster: EventPoster = field(default_factory=EventPoster)
     _count: int = 0
     _changed: anyio.Event = field(default_factory=anyio.Event)
 
@@ -93,16 +93,19 @@ class WhatsAppServer(anyio.AsyncContextManagerMixin):
 
     def post(self, messages: list[Any], name: str = "Alice", **value: Any) -> None:
         """Posts messages in one request."""
-        senders = dict.fromkeys(one["from"] for one in messages if isinstance(one, dict))
+        senders = dict.fromkeys(
+            message["from"] for message in messages if isinstance(message, dict)
+        )
         contacts = [
-            {"wa_id": one, "user_id": f"DE.{one}", "profile": {"name": name}} for one in senders
+            {"wa_id": sender, "user_id": f"DE.{sender}", "profile": {"name": name}}
+            for sender in senders
         ]
-        given = {"contacts": contacts, "messages": messages} if messages else {}
-        self.post_raw(self.body({**given, **value}))
+        values = {"contacts": contacts, "messages": messages} if messages else {}
+        self.post_raw(self.body({**values, **value}))
 
     def status(self, status: str, tracker: str, to: str = "491701", **more: Any) -> None:
         """Posts what became of a message of the business."""
-        one = {
+        message = {
             "id": "wamid.X",
             "status": status,
             "timestamp": "4000000000",
@@ -111,7 +114,7 @@ class WhatsAppServer(anyio.AsyncContextManagerMixin):
             "biz_opaque_callback_data": tracker,
         }
         contact = {"wa_id": to, "user_id": f"DE.{to}", "profile": {"name": "Alice"}}
-        self.post_raw(self.body({"contacts": [contact], "statuses": [{**one, **more}]}))
+        self.post_raw(self.body({"contacts": [contact], "statuses": [{**message, **more}]}))
 
     def body(self, value: dict[str, Any], field_: str = "messages") -> bytes:
         """Returns the body of a request."""
@@ -128,7 +131,7 @@ class WhatsAppServer(anyio.AsyncContextManagerMixin):
         """Refuses the next message."""
         error = {"message": f"(#{code}) {message}", "type": "OAuthException", "code": code}
         body = msgspec.json.encode({"error": {**error, "fbtrace_id": "x"}})
-        self.planned.append((Response(body, status, headers=headers), False))
+        self.planned.append((ServedResponse(body, status, headers=headers), False))
 
     async def wait_for(self, count: int) -> list[str]:
         """Waits until people have so many messages; returns them."""
@@ -140,38 +143,40 @@ class WhatsAppServer(anyio.AsyncContextManagerMixin):
     @property
     def texts(self) -> list[str]:
         """Returns the texts that people have."""
-        return [one.text for one in self.sent]
+        return [sent.text for sent in self.sent]
 
     # What the business asks.
 
-    async def _handle(self, request: Request) -> Response:
+    async def _handle(self, request: ServedRequest) -> ServedResponse:
         if self.revoked or request.headers.get("authorization") != f"Bearer {TOKEN}":
-            return Response.of({"error": {"message": "Invalid OAuth token", "code": 190}}, 401)
-        place = request.path.removeprefix("/v24.0/")
+            return ServedResponse.of(
+                {"error": {"message": "Invalid OAuth token", "code": 190}}, 401
+            )
+        path = request.path.removeprefix("/v24.0/")
         if request.path.startswith("/files/"):
-            data = self.files.get(place.removeprefix("/files/"))
-            return Response(data or b"", 200 if data is not None else 404, "application/x")
-        return self._got(place) if request.method == "GET" else self._posted(place, request)
+            data = self.files.get(path.removeprefix("/files/"))
+            return ServedResponse(data or b"", 200 if data is not None else 404, "application/x")
+        return self._got(path) if request.method == "GET" else self._posted(path, request)
 
-    def _got(self, place: str) -> Response:
-        if place == NUMBER_ID:
+    def _got(self, path: str) -> ServedResponse:
+        if path == NUMBER_ID:
             described = {"display_phone_number": "+1 555", "verified_name": "House"}
-            usual = Response.of({"id": NUMBER_ID, **described})
+            usual = ServedResponse.of({"id": NUMBER_ID, **described})
             return self.looks.pop(0) if self.looks else usual
-        if place not in self.files:
-            return self._fault(f"GET {place}: no such object")
+        if path not in self.files:
+            return self._fault(f"GET {path}: no such object")
         where = self.file_root or self.root.replace("/v24.0", "/files")
-        described = {"id": place, "url": f"{where}/{place}"}
-        return Response.of({"messaging_product": "whatsapp", **described})
+        described = {"id": path, "url": f"{where}/{path}"}
+        return ServedResponse.of({"messaging_product": "whatsapp", **described})
 
-    def _posted(self, place: str, request: Request) -> Response:
-        if place == f"{NUMBER_ID}/messages":
+    def _posted(self, path: str, request: ServedRequest) -> ServedResponse:
+        if path == f"{NUMBER_ID}/messages":
             return self._answer(request)
-        if place == f"{NUMBER_ID}/media":
+        if path == f"{NUMBER_ID}/media":
             return self._upload(request)
-        return self._fault(f"{request.method} {place}: no such object")
+        return self._fault(f"{request.method} {path}: no such object")
 
-    def _answer(self, request: Request) -> Response:
+    def _answer(self, request: ServedRequest) -> ServedResponse:
         plan = self.planned.pop(0) if self.planned else None
         if plan is not None and not plan[1]:
             return plan[0]
@@ -183,10 +188,10 @@ class WhatsAppServer(anyio.AsyncContextManagerMixin):
         answer = self._take(body)
         return plan[0] if plan else answer
 
-    def _take(self, body: dict[str, Any]) -> Response:
+    def _take(self, body: dict[str, Any]) -> ServedResponse:
         if body.get("status") == "read":
             self.read.append(body["message_id"])
-            return Response.of({"success": True})
+            return ServedResponse.of({"success": True})
         to = body.get("to") or body["recipient"]
         self._count += 1
         number = f"wamid.OUT{self._count}"
@@ -194,27 +199,27 @@ class WhatsAppServer(anyio.AsyncContextManagerMixin):
         if kind == "reaction":
             self.reactions.append((body[kind]["message_id"], body[kind]["emoji"]))
         else:
-            self.sent.append(Sent(to, _shown(kind, body[kind]), number, body))
+            self.sent.append(WhatsAppSent(to, _visible_text(kind, body[kind]), number, body))
         self._changed.set()
         self._changed = anyio.Event()
         if self.reports and (tracker := body.get("biz_opaque_callback_data")):
             self.status("sent", tracker, to, id=number)
         contacts = [{"input": to, "wa_id": to}]
-        return Response.of({"contacts": contacts, "messages": [{"id": number}]})
+        return ServedResponse.of({"contacts": contacts, "messages": [{"id": number}]})
 
-    def _upload(self, request: Request) -> Response:
+    def _upload(self, request: ServedRequest) -> ServedResponse:
         form = request.form()
         file = form.get("file")
-        if form.get("messaging_product") != "whatsapp" or not isinstance(file, Upload):
+        if form.get("messaging_product") != "whatsapp" or not isinstance(file, UploadedFile):
             return self._fault("media: no file")
         self._count += 1
         number = f"9{self._count:05d}"
         self.files[number] = file.data
-        return Response.of({"id": number})
+        return ServedResponse.of({"id": number})
 
-    def _fault(self, text: str) -> Response:
+    def _fault(self, text: str) -> ServedResponse:
         self.faults.append(text)
-        return Response.of({"error": {"message": f"(#100) {text}", "code": 100}}, 400)
+        return ServedResponse.of({"error": {"message": f"(#100) {text}", "code": 100}}, 400)
 
 
 def signed(body: bytes, secret: str = SECRET) -> dict[str, str]:
@@ -223,7 +228,7 @@ def signed(body: bytes, secret: str = SECRET) -> dict[str, str]:
     return {"x-hub-signature-256": f"sha256={made}"}
 
 
-def _shown(kind: str, content: dict[str, Any]) -> str:
+def _visible_text(kind: str, content: dict[str, Any]) -> str:
     texts = {"text": "body", "interactive": "body"}
     text = content.get(texts.get(kind, "caption"), "")
     text = text["text"] if isinstance(text, dict) else text

@@ -18,7 +18,7 @@ from playwright.async_api import Error, Locator, Page, async_playwright, expect
 
 from skerry.client.client import GatewayClient
 from skerry.testing.gateway import GatewayProcess, running_gateway
-from skerry.testing.model import Gate
+from skerry.testing.model import ReplyGate
 from skerry.testing.model_server import HttpStep, StubModelServer
 from tests.conformance.openclaw.witness import Witness, address, complaints, served
 from tests.e2e.browser import ARGUMENTS
@@ -117,7 +117,7 @@ class Face:
 def answer(body: dict[str, Any]) -> Sequence[HttpStep]:
     """Echo the last message's last line; one of an island is not answered to its end."""
     text = str(body["messages"][-1]["content"]).splitlines()[-1]
-    return ["A long ", Gate(), "answer"] if "island" in text else [f"echo: {text[-40:]}"]
+    return ["A long ", ReplyGate(), "answer"] if "island" in text else [f"echo: {text[-40:]}"]
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from skerry.store import archive, backups, compactions, sessions
 from skerry.store.backups import BackupKind
 from skerry.store.restore import restore
 from skerry.store.transcript_search import TranscriptQuery, search
-from skerry.testing.model import MODEL, Gate, ScriptedModel, Step, echo
+from skerry.testing.model import MODEL, ReplyGate, ScriptedModel, Step, echo
 from tests.support.core import MAIN, Core, request
 from tests.support.openings import NOON, Opened, current, told
 
@@ -34,7 +34,7 @@ SAID = (UserMessage, AssistantMessage)
 class Talker:
     """A model that answers, and makes summaries, at a gate if there is one."""
 
-    def __init__(self, gate: Gate | None = None) -> None:
+    def __init__(self, gate: ReplyGate | None = None) -> None:
         self.gate = gate
         self.model = ScriptedModel(self._say)
 
@@ -90,7 +90,7 @@ async def ended(core: Core) -> RunResult:
     return result
 
 
-async def at_the_gate(core: Core, gate: Gate) -> None:
+async def at_the_gate(core: Core, gate: ReplyGate) -> None:
     """Lets a run come to the summary that it needs, and stay there."""
     await core.dispatch.submit(request(LAST))
     with anyio.fail_after(60):
@@ -129,7 +129,7 @@ async def earlier_id(core: Core) -> SessionId:
 
 
 async def test_a_session_that_is_reset_in_its_compaction_is_left_whole(tmp_path: Path) -> None:
-    talker = Talker(gate := Gate())
+    talker = Talker(gate := ReplyGate())
     async with talker.opened(tmp_path) as core:
         old = await talk(core)
         await at_the_gate(core, gate)
@@ -145,7 +145,7 @@ async def test_a_session_that_is_reset_in_its_compaction_is_left_whole(tmp_path:
 
 
 async def test_a_backup_of_a_session_in_its_compaction_gives_it_back_whole(tmp_path: Path) -> None:
-    talker = Talker(gate := Gate())
+    talker = Talker(gate := ReplyGate())
     async with talker.opened(tmp_path) as core:
         old = await talk(core)
         await at_the_gate(core, gate)

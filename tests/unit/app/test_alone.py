@@ -19,7 +19,7 @@ from skerry.model.thinking import ThinkingLevel
 from skerry.runtime import dispatcher
 from skerry.runtime.recovery import recover
 from skerry.store import archive, outbox, sessions
-from skerry.testing.model import Gate, ScriptedModel, echo
+from skerry.testing.model import ReplyGate, ScriptedModel, echo
 from tests.support.core import MAIN, Core, open_core, request
 
 
@@ -57,7 +57,7 @@ async def ended(core: Core, run_id: str) -> RunResult:
 
 
 async def test_a_reset_stops_the_run_and_what_it_said_stays_with_it(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([["half", gate], ["fresh"]])) as core:
         await core.dispatch.submit(request("one"))
         with anyio.fail_after(60):
@@ -74,7 +74,7 @@ async def test_a_reset_stops_the_run_and_what_it_said_stays_with_it(tmp_path: Pa
 @pytest.mark.requirement("agent-lifecycle-order")
 @pytest.mark.parametrize("mode", list(QueueMode))
 async def test_messages_that_wait_are_stopped_too(tmp_path: Path, mode: QueueMode) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([["half", gate]])) as core:
         await core.dispatch.submit(request("one"))
         with anyio.fail_after(60):
@@ -144,7 +144,7 @@ async def test_a_crash_behind_a_reset_runs_what_waited_in_the_new_session(tmp_pa
 async def test_an_open_run_of_an_archived_session_is_closed_and_not_run_again(
     tmp_path: Path,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([["half", gate]])) as core:
         await core.dispatch.submit(request("one"))
         with anyio.fail_after(60):
@@ -158,7 +158,7 @@ async def test_an_open_run_of_an_archived_session_is_closed_and_not_run_again(
 
 
 async def test_a_change_does_not_wait_for_other_sessions(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     other = SessionKey.parse("other")
     async with open_core(tmp_path, ScriptedModel([["half", gate]]), limit=1) as core:
         await core.dispatch.submit(request("one", key=other))
@@ -173,7 +173,7 @@ async def test_a_change_that_stops_nobody_waits_and_gives_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatcher, "ALONE_SECONDS", 0.05)
-    gate = Gate()
+    gate = ReplyGate()
     worked = False
 
     async def work() -> None:

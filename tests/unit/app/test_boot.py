@@ -9,7 +9,7 @@ from skerry.config.hooks import HooksConfig
 from skerry.config.root import Config
 from skerry.model.ids import RunId, SessionKey
 from skerry.store import session_listing
-from skerry.testing.model import Gate, ScriptedModel
+from skerry.testing.model import ReplyGate, ScriptedModel
 from tests.support.core import Core, open_core
 
 BOOT = SessionKey.parse("agent:main:boot")
@@ -65,7 +65,7 @@ async def test_it_can_be_switched_off(tmp_path: Path) -> None:
 
 
 async def test_what_an_earlier_start_left_open_goes_on_alone(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "done"]])) as core:
         (core.workspace / "BOOT.md").write_text("Look at the lamp.", encoding="utf-8")
         await boot(core.dispatch, config(core), 7)

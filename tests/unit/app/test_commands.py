@@ -17,7 +17,15 @@ from skerry.ports.model import ModelRequest
 from skerry.providers.wire_format import Items
 from skerry.runtime import loop_ports
 from skerry.store import Unit, archive, sessions
-from skerry.testing.model import MODEL, Gate, ScriptedModel, ScriptedModels, Seen, Step, echo
+from skerry.testing.model import (
+    MODEL,
+    ReplyGate,
+    ScriptedModel,
+    ScriptedModels,
+    SeenRequest,
+    Step,
+    echo,
+)
 from tests.support.core import MAIN, Core, open_core, request
 
 
@@ -40,7 +48,7 @@ async def ended(core: Core, run_id: str) -> RunResult:
     return result
 
 
-def words(seen: Seen) -> list[str]:
+def words(seen: SeenRequest) -> list[str]:
     return [
         block.text
         for message in seen.messages
@@ -98,7 +106,7 @@ async def test_a_command_leaves_what_was_encoded_before_as_it_is(tmp_path: Path)
 async def test_a_command_during_a_run_is_answered_in_its_own_turn(
     tmp_path: Path, mode: QueueMode
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     model = ScriptedModel([["slow ", gate, "answer"], ["next"]])
     async with open_core(tmp_path, model, commands=commands()) as core:
         await core.dispatch.submit(request("a"))

@@ -10,7 +10,7 @@ from skerry.model.queue import QueueMode
 from skerry.model.run import AdmissionStatus, RunResult, StopReason
 from skerry.runtime.recovery import recover
 from skerry.store import Reader, Unit, runs
-from skerry.testing.model import Gate, ScriptedModel, echo
+from skerry.testing.model import ReplyGate, ScriptedModel, echo
 from tests.support.chaos import transcript_faults
 from tests.support.core import Core, open_core, request
 from tests.support.hooks import READ, from_alice, parts
@@ -52,7 +52,7 @@ async def test_an_end_that_cannot_be_stored_is_stored_as_a_failure(tmp_path: Pat
 
 
 async def test_who_had_entered_a_run_whose_end_cannot_be_stored_is_told_too(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "one"], [HALF]])) as core:
         await core.dispatch.submit(request("host"))
         await gate.reached.wait()

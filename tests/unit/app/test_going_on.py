@@ -18,7 +18,7 @@ from skerry.ports.tool import ToolContext
 from skerry.runtime.recovery import RunFacts, recover
 from skerry.store import runs
 from skerry.store.usage import UsageGroup, grouped
-from skerry.testing.model import Gate, ScriptedModel, Step
+from skerry.testing.model import ReplyGate, ScriptedModel, Step
 from tests.support.chaos import transcript_faults
 from tests.support.core import Core, open_core, request
 
@@ -26,7 +26,9 @@ from tests.support.core import Core, open_core, request
 class Tool:
     """A tool that counts its calls, and waits in them while its gate is closed."""
 
-    def __init__(self, name: str, gate: Gate | None = None, *, reads_only: bool = False) -> None:
+    def __init__(
+        self, name: str, gate: ReplyGate | None = None, *, reads_only: bool = False
+    ) -> None:
         self.spec = ToolSpec(name, "Does something.", {"type": "object"})
         self.reads_only = reads_only
         self.gate = gate
@@ -47,10 +49,10 @@ def call(name: str, call_id: str = "c1") -> ToolCall:
 
 async def interrupted(
     home: Path,
-    gate: Gate,
+    gate: ReplyGate,
     script: Sequence[Sequence[Step]],
     *tools: Tool,
-    steer: Gate | None = None,
+    steer: ReplyGate | None = None,
 ) -> None:
     """Leaves a run open at its gate."""
     async with open_core(home, ScriptedModel(script), tools=tools) as core:
@@ -84,7 +86,7 @@ async def restarted(
 
 
 async def test_a_run_without_an_open_call_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
-    gate, act = Gate(), Tool("act")
+    gate, act = ReplyGate(), Tool("act")
     await interrupted(tmp_path, gate, [["looking", call("act")], ["half", gate]], act)
     model = ScriptedModel([["all of it"]])
     async with restarted(tmp_path, model, again := Tool("act")) as (core, result):
@@ -98,7 +100,7 @@ async def test_a_run_without_an_open_call_goes_on_and_repeats_nothing(tmp_path: 
 
 
 async def test_an_open_call_without_an_effect_is_made_again(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     look = Tool("look", gate, reads_only=True)
     await interrupted(tmp_path, gate, [[call("look")]], look)
     model = ScriptedModel([["seen"]])
@@ -110,7 +112,7 @@ async def test_an_open_call_without_an_effect_is_made_again(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("first", ["look", "act"])
 async def test_an_open_call_with_an_effect_is_never_made_again(tmp_path: Path, first: str) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     act, look = Tool("act", gate), Tool("look", gate, reads_only=True)
     second = "act" if first == "look" else "look"
     script = [[call(first), call(second, "c2")]]
@@ -122,7 +124,7 @@ async def test_an_open_call_with_an_effect_is_never_made_again(tmp_path: Path, f
 
 
 async def test_what_had_steered_the_run_is_there_when_it_goes_on(tmp_path: Path) -> None:
-    gate, steer = Gate(), Gate()
+    gate, steer = ReplyGate(), ReplyGate()
     script: list[Sequence[Step]] = [["one", steer], ["half", gate]]
     await interrupted(tmp_path, gate, script, steer=steer)
     async with restarted(tmp_path, ScriptedModel([["both"]])) as (core, result):
@@ -135,11 +137,11 @@ async def test_what_had_steered_the_run_is_there_when_it_goes_on(tmp_path: Path)
 
 
 async def test_a_run_that_dies_again_and_again_is_closed(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     await interrupted(tmp_path, gate, [[call("act")], [gate]], Tool("act"))
     ends: list[RunResult | None] = []
     for _ in range(7):
-        gate = Gate()
+        gate = ReplyGate()
         async with open_core(tmp_path, ScriptedModel([[gate]]), tools=(Tool("act"),)) as core:
             left = await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks)
             for run in left:
@@ -156,7 +158,7 @@ async def test_a_run_that_dies_again_and_again_is_closed(tmp_path: Path) -> None
 async def test_a_call_is_booked_once_and_none_is_lost_where_a_tool_was_at_work(
     tmp_path: Path,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     await interrupted(tmp_path, gate, [[call("act")]], Tool("act", gate))
     async with restarted(tmp_path, ScriptedModel(), Tool("act")) as (core, _):
         sums = await core.store.read(lambda reader: grouped(reader, UsageGroup.MODEL, "0", "9"))

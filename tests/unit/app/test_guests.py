@@ -9,7 +9,7 @@ from skerry.model.ids import RunId
 from skerry.model.queue import QueueMode
 from skerry.model.run import RunResult, StopReason
 from skerry.store import runs
-from skerry.testing.model import Gate, ScriptedModel, echo
+from skerry.testing.model import ReplyGate, ScriptedModel, echo
 from tests.support.core import MAIN, Core, open_core, request
 
 STEER = QueueMode.STEER
@@ -41,7 +41,7 @@ async def ended(core: Core, run_id: str) -> RunResult:
 
 
 async def test_an_abort_while_a_message_is_admitted_does_not_lose_it(tmp_path: Path) -> None:
-    gate, stall = Gate(), Stall()
+    gate, stall = ReplyGate(), Stall()
     model = ScriptedModel([[gate, "one"], ["two"]])
     async with open_core(tmp_path, model, reach=stall) as core:
         await core.dispatch.submit(request("a"))
@@ -58,7 +58,7 @@ async def test_an_abort_while_a_message_is_admitted_does_not_lose_it(tmp_path: P
 
 
 async def test_what_did_not_get_in_goes_before_what_came_later(tmp_path: Path) -> None:
-    gate, order = Gate(), list[str]()
+    gate, order = ReplyGate(), list[str]()
     model = ScriptedModel([["never", gate]])
     async with open_core(tmp_path, model) as core:
         await core.dispatch.submit(request("a"))

@@ -31,7 +31,7 @@ from skerry.model.message import (
 )
 from skerry.model.run import RunResult, StopReason
 from skerry.runtime.recovery import recover
-from skerry.testing.model import Gate, ScriptedModel, echo
+from skerry.testing.model import ReplyGate, ScriptedModel, echo
 from tests.support.acting import ACT, Act
 from tests.support.core import MAIN, Core, open_core, request
 from tests.support.hooks import READ, from_alice, on, parts
@@ -47,7 +47,7 @@ async def ended(core: Core, run_id: str) -> RunResult:
 @asynccontextmanager
 async def interrupted(home: Path) -> AsyncIterator[Core]:
     """Gives a core that finds a run which ended in the middle of a call with an effect."""
-    gate = Gate()
+    gate = ReplyGate()
     model = ScriptedModel([["looking", ACT]])
     async with open_core(home, model, tools=(Act(gate),)) as core:
         await core.dispatch.submit(from_alice("m1"))
@@ -58,7 +58,7 @@ async def interrupted(home: Path) -> AsyncIterator[Core]:
 
 
 async def test_accepting_waits_for_no_handler(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
 
     async def hold(_: MessageReceived) -> None:
         await gate.hold()
@@ -128,7 +128,7 @@ async def test_a_broken_handler_does_not_stop_a_restart(tmp_path: Path) -> None:
 async def test_an_abort_while_a_guard_thinks_ends_the_run_with_its_calls_paired(
     tmp_path: Path,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
 
     async def think(_: BeforeToolCall) -> None:
         await gate.hold()
@@ -146,7 +146,7 @@ async def test_an_abort_while_a_guard_thinks_ends_the_run_with_its_calls_paired(
 
 
 async def test_an_abort_loses_no_response_that_a_handler_looks_at(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
 
     async def look(_: LlmOutput) -> None:
         await gate.hold()
@@ -170,7 +170,7 @@ async def test_a_message_that_is_blocked_and_a_crash_leave_a_run_that_can_be_clo
     def block(payload: BeforeMessageWrite) -> BeforeMessageWriteChange:
         return BeforeMessageWriteChange(block=isinstance(payload.message, UserMessage))
 
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[READ], ["half", gate]])) as core:
         on(core.hooks.before_message_write, block)
         await core.dispatch.submit(from_alice("m1"))

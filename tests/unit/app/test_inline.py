@@ -18,7 +18,7 @@ from skerry.model.rights import Rights
 from skerry.model.run import AdmissionStatus
 from skerry.model.thinking import ThinkingLevel
 from skerry.store import runs, sessions
-from skerry.testing.model import MODEL, Gate, ScriptedModel, ScriptedModels, echo
+from skerry.testing.model import MODEL, ReplyGate, ScriptedModel, ScriptedModels, echo
 from tests.support.core import MAIN, Core, open_core, request
 
 
@@ -51,7 +51,7 @@ async def test_a_directive_holds_for_its_message_and_is_no_word_of_it(tmp_path: 
 
 
 async def test_what_it_asked_for_is_stored_with_the_run(tmp_path: Path) -> None:
-    table, gate = some(), Gate()
+    table, gate = some(), ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "a"]]), commands=table) as core:
         full(core, table)
         await core.dispatch.submit(request("/think high /verbose full go /queue steer", "a"))

@@ -10,7 +10,7 @@ from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.origin import Origin
 from skerry.model.queue import QueueMode
 from skerry.model.run import RunResult
-from skerry.testing.model import Gate, ScriptedModel
+from skerry.testing.model import ReplyGate, ScriptedModel
 from tests.support.core import Core, open_core, request
 
 GROUP = SessionKey.parse("agent:main:memory:group:family")
@@ -27,7 +27,7 @@ async def ended(core: Core, run_id: str) -> RunResult:
 async def test_a_stranger_in_a_group_interrupts_strangers_and_waits_for_the_owner(
     tmp_path: Path,
 ) -> None:
-    model = ScriptedModel([[gate := Gate(), "whole"], ["now"]])
+    model = ScriptedModel([[gate := ReplyGate(), "whole"], ["now"]])
     messages = [
         replace(
             request(name, key=GROUP, queue_mode=QueueMode.INTERRUPT), origin=origin, reply_to=PLACE

@@ -17,7 +17,7 @@ from skerry.model.message import AssistantMessage, UserMessage
 from skerry.model.queue import QueueMode
 from skerry.model.run import StopReason
 from skerry.store import Store, archive, runs, sessions
-from skerry.testing.model import Gate, ScriptedModel
+from skerry.testing.model import ReplyGate, ScriptedModel
 from tests.support.core import MAIN, request
 from tests.support.openings import (
     ALICE,
@@ -32,7 +32,7 @@ from tests.support.openings import (
 
 
 async def test_a_run_that_is_on_at_the_boundary_ends_in_the_old_session(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     opened = Opened(tmp_path, ScriptedModel([[gate, "late"], ["early"]]))
     async with opened as core:
         opened.clock.advance(16 * HOUR - 1000)
@@ -53,7 +53,7 @@ async def test_a_run_that_is_on_at_the_boundary_ends_in_the_old_session(tmp_path
 
 
 async def test_a_command_waits_its_turn_and_what_waits_behind_it_is_new(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     opened = Opened(tmp_path, ScriptedModel([[gate, "done"], ["fresh"]]))
     async with opened as core:
         await core.dispatch.submit(request("work", queue_mode=QueueMode.STEER))
@@ -200,7 +200,7 @@ async def test_what_a_crash_cuts_off_is_in_one_session_once(tmp_path: Path, type
         await core.ask("first")
         opened.clock.advance(1)
         await core.ask("/new second")
-    gate = Gate()
+    gate = ReplyGate()
     held = Opened(tmp_path, ScriptedModel([[gate]]), limit=1)
     held.clock.advance(24 * HOUR if typed == "morning" else 1)
     async with held as core:  # the only place is taken, so it is accepted and not begun

@@ -9,7 +9,7 @@ from skerry.hooks.payloads import BeforeMessageWrite
 from skerry.hooks.runner import Handler
 from skerry.model.ids import RunId
 from skerry.ports.dispatch import QueuedRun
-from skerry.testing.model import Gate, ScriptedModel
+from skerry.testing.model import ReplyGate, ScriptedModel
 from tests.support.core import MAIN, open_core
 from tests.unit.runtime.test_queue import asked, begun, ended
 
@@ -17,7 +17,7 @@ from tests.unit.runtime.test_queue import asked, begun, ended
 async def test_the_line_of_a_session_says_what_waits_and_leaves_out_what_has_entered(
     tmp_path: Path,
 ) -> None:
-    gate, second = Gate(), Gate()
+    gate, second = ReplyGate(), ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "one"], [second, "both"]])) as core:
         await begun(core, gate, asked("b"), asked("c"))
         b, c = ((RunId(name), name) for name in "bc")
@@ -32,7 +32,7 @@ async def test_the_line_of_a_session_says_what_waits_and_leaves_out_what_has_ent
 
 
 async def test_the_line_says_what_a_run_answers_until_the_transcript_has_it(tmp_path: Path) -> None:
-    gate, hooks = Gate(), Hooks()
+    gate, hooks = ReplyGate(), Hooks()
     seen: list[list[QueuedRun]] = []
 
     def look(_: BeforeMessageWrite) -> None:

@@ -19,7 +19,7 @@ from skerry.ports.model import ModelRequest
 from skerry.store import runs
 from skerry.testing.channel import ACCOUNT, CHANNEL
 from skerry.testing.clock import FakeClock
-from skerry.testing.model import Gate, ScriptedModel, Step, echo
+from skerry.testing.model import ReplyGate, ScriptedModel, Step, echo
 from tests.support.core import MAIN, Core, open_core, request
 
 
@@ -158,7 +158,7 @@ async def test_who_waits_for_a_run_that_was_known_gets_its_result(tmp_path: Path
 async def test_a_message_that_is_stored_while_the_run_ends_has_a_turn_of_its_own(
     tmp_path: Path,
 ) -> None:
-    gate, disk = Gate(), Disk()
+    gate, disk = ReplyGate(), Disk()
     script = ScriptedModel([["one", gate], ["two"]])
     async with open_core(tmp_path, script, reach=disk.reach) as core:
         await core.dispatch.submit(request("a"))
@@ -177,7 +177,7 @@ async def test_a_message_that_is_stored_while_the_run_ends_has_a_turn_of_its_own
 
 
 async def test_messages_that_come_while_a_run_ends_keep_their_order(tmp_path: Path) -> None:
-    gate, disk = Gate(), Disk()
+    gate, disk = ReplyGate(), Disk()
     asked: list[str] = []
 
     def script(one: ModelRequest) -> Sequence[Step]:
@@ -207,7 +207,7 @@ async def test_messages_that_come_while_a_run_ends_keep_their_order(tmp_path: Pa
 async def test_stopping_a_message_that_entered_stops_the_run_that_answers_it(
     tmp_path: Path,
 ) -> None:
-    first, second = Gate(), Gate()
+    first, second = ReplyGate(), ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[first, "1"], ["2", second]])) as core:
         await core.dispatch.submit(request("a"))
         await first.reached.wait()
@@ -235,7 +235,7 @@ async def test_a_run_that_cannot_begin_ends_for_those_who_wait(tmp_path: Path) -
 
 
 async def test_an_answer_that_can_never_be_stored_is_not_called_an_answer(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     script = ScriptedModel([["kept"], [gate, "lost"], ["after"]])
     async with open_core(tmp_path, script) as core:
         await core.ask("a")
@@ -257,7 +257,7 @@ async def test_an_answer_that_can_never_be_stored_is_not_called_an_answer(tmp_pa
 async def test_a_message_that_is_being_accepted_when_the_drain_begins_is_kept(
     tmp_path: Path,
 ) -> None:
-    disk, gate = Disk(), Gate()
+    disk, gate = Disk(), ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "x"]]), reach=disk.reach) as core:
         await core.dispatch.submit(request("a"))
         await gate.reached.wait()
@@ -287,7 +287,7 @@ async def test_a_message_that_is_being_accepted_when_the_drain_begins_is_kept(
 
 async def test_every_run_ends_exactly_once_whatever_happens(tmp_path: Path) -> None:
     replies: list[list[Step]] = [["1"], [ToolCall("c", "read", {"path": "x"})]]
-    replies += [[], ["never", Gate()], ["5"]]
+    replies += [[], ["never", ReplyGate()], ["5"]]
 
     def script(_: ModelRequest) -> Sequence[Step]:
         steps = replies.pop(0)

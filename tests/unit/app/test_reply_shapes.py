@@ -11,7 +11,7 @@ from skerry.model.message import AssistantMessage, TextBlock, ThinkingBlock, Too
 from skerry.model.run import StopReason
 from skerry.model.session import SessionSettings
 from skerry.store import runs
-from skerry.testing.model import Gate, Step
+from skerry.testing.model import ReplyGate, Step
 from tests.support.chat import ACCOUNT, BLOCKS, CHANNEL, ONE, TWO, chat, said
 
 # Silence and shape
@@ -19,7 +19,7 @@ from tests.support.chat import ACCOUNT, BLOCKS, CHANNEL, ONE, TWO, chat, said
 
 @pytest.mark.parametrize("defaults", [{}, BLOCKS], ids=["whole", "blocks"])
 async def test_nothing_of_a_silent_reply_leaves(tmp_path: Path, defaults: dict[str, Any]) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with chat(tmp_path, [["NO_", gate, "REPLY"]], **defaults) as person:
         await person.write()
         await gate.reached.wait()
@@ -95,7 +95,7 @@ async def test_reasoning_leaves_as_a_message_before_the_words(tmp_path: Path) ->
 
 @pytest.mark.requirement("agent-reasoning-streaming")
 async def test_reasoning_is_a_stream_of_its_own_in_blocks(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     script: list[list[Step]] = [[ThinkingBlock(ONE), gate, ThinkingBlock("Two."), "Yes."]]
     async with chat(tmp_path, script, **BLOCKS) as person:
         await person.change(SessionSettings(reasoning_level="stream"))

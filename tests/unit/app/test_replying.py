@@ -19,12 +19,12 @@ from skerry.model.errors import ModelOverloadedError
 from skerry.model.ids import RunId
 from skerry.model.message import AssistantMessage, TextBlock, ToolCall
 from skerry.model.run import StopReason
-from skerry.ports.model_candidates import CallTarget, Candidate, SingleCandidate
+from skerry.ports.model_candidates import CallTarget, ModelCandidate, SingleCandidate
 from skerry.runtime.block_streaming import BEGUN_ANEW
 from skerry.runtime.finalize import INTERRUPTED, STOPPED
 from skerry.runtime.recovery import MAX_RESTARTS, recover
 from skerry.store import runs
-from skerry.testing.model import Gate, ScriptedModel, ScriptedModels, Step
+from skerry.testing.model import ReplyGate, ScriptedModel, ScriptedModels, Step
 from tests.support.acting import ACT, Act
 from tests.support.chat import BLOCKS, ONE, THREE, TWO, Chat, chat
 from tests.support.core import MAIN, open_core
@@ -37,7 +37,7 @@ from tests.support.hooks import on
 async def test_without_configuration_an_answer_leaves_whole_and_when_it_is_there(
     tmp_path: Path,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with chat(tmp_path, [[ONE, TWO, gate, THREE]]) as person:
         await person.write()
         await gate.reached.wait()
@@ -52,7 +52,7 @@ async def test_without_configuration_an_answer_leaves_whole_and_when_it_is_there
 async def test_blocks_leave_while_the_answer_is_written_and_the_end_has_the_rest(
     tmp_path: Path,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with chat(tmp_path, [[ONE, TWO, gate, THREE]], **BLOCKS) as person:
         await person.write()
         await gate.reached.wait()
@@ -75,7 +75,7 @@ async def test_a_short_answer_costs_no_unit_of_its_own(tmp_path: Path) -> None:
 
 
 async def test_what_was_said_leaves_before_a_tool_begins(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     call = ToolCall("c1", "read", {"path": "note.txt"})
     script: list[list[Step]] = [["Looking.", call], [gate, "Found."]]
     async with chat(tmp_path, script, **BLOCKS) as person:
@@ -90,7 +90,7 @@ async def test_what_was_said_leaves_before_a_tool_begins(tmp_path: Path) -> None
 
 
 async def test_blocks_can_wait_for_the_whole_message(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with chat(
         tmp_path, [[ONE, TWO, gate, THREE]], **BLOCKS, blockStreamingBreak="message_end"
     ) as person:
@@ -110,7 +110,7 @@ async def test_blocks_are_joined_while_the_model_is_quick(tmp_path: Path) -> Non
 
 
 async def test_a_silence_of_the_model_sends_what_waits(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     quick = {**BLOCKS, "blockStreamingCoalesce": {"idleMs": 1}}
     async with chat(tmp_path, [[ONE, gate, THREE]], **quick) as person:
         await person.write()
@@ -130,7 +130,7 @@ async def test_a_person_who_types_pauses_between_blocks(tmp_path: Path) -> None:
 
 
 async def test_an_abort_sends_what_was_said_and_not_sent(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with chat(tmp_path, [[ONE, "And the", gate]], **BLOCKS) as person:
         await person.write()
         await gate.reached.wait()
@@ -168,7 +168,7 @@ async def test_plugins_see_each_block_and_may_change_it(tmp_path: Path) -> None:
 
 
 async def test_what_a_plugin_takes_out_of_a_message_has_not_left_before(tmp_path: Path) -> None:
-    hooks, gate = Hooks(), Gate()
+    hooks, gate = Hooks(), ReplyGate()
 
     async def redact(draft: LlmOutput) -> LlmOutputChange:
         clean = (TextBlock(draft.last_assistant.text.replace("second", "other")),)
@@ -192,7 +192,7 @@ class Twice(SingleCandidate):
 
     asked = 0
 
-    async def next(self) -> Candidate | None:
+    async def next(self) -> ModelCandidate | None:
         self.asked += 1
         self._failed = self.asked > 2
         return await super().next()
@@ -234,7 +234,7 @@ async def restarted(home: Path) -> list[str]:
 async def test_a_start_that_closes_a_run_with_blocks_says_what_is_left_of_it(
     tmp_path: Path,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with chat(tmp_path, [[ONE, TWO, "```py\nx = 1\n", gate]], **BLOCKS) as person:
         await person.write()
         await gate.reached.wait()
@@ -252,7 +252,7 @@ async def test_a_start_that_closes_a_run_with_blocks_says_what_is_left_of_it(
 async def test_a_start_that_closes_a_run_repeats_nothing_that_left_before_a_tool(
     tmp_path: Path,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     script: list[list[Step]] = [["Looking.", ACT]]
     async with chat(tmp_path, script, tools=(Act(gate),), **BLOCKS) as person:
         await person.write()

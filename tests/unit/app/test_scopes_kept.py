@@ -22,7 +22,7 @@ from skerry.policy.access import ADMIN, WRITE
 from skerry.runtime.recovery import recover
 from skerry.store import Unit, runs
 from skerry.testing.channel import ACCOUNT, CHANNEL
-from skerry.testing.model import MODEL, Gate, ScriptedModel, ScriptedModels, Seen, echo
+from skerry.testing.model import MODEL, ReplyGate, ScriptedModel, ScriptedModels, SeenRequest, echo
 from tests.support.core import Core, open_core, request
 
 WRITER, ADMINISTRATOR = (WRITE,), (ADMIN,)
@@ -38,7 +38,7 @@ class Restarting:
     @asynccontextmanager
     async def busy(self, scope: str = ADMIN) -> AsyncGenerator[Core]:
         """Opens the core with a run at its model; `scope` is what `/deploy` needs."""
-        gate = Gate()
+        gate = ReplyGate()
         async with self._open(ScriptedModel([["half", gate]]), scope) as core:
             await core.dispatch.submit(request("first"))
             with anyio.fail_after(60):
@@ -91,7 +91,7 @@ async def older(core: Core, *texts: str, to: ReplyTo | None = None) -> None:
     await core.store.write(strip)
 
 
-def asked(model: ScriptedModel, text: str) -> Seen:
+def asked(model: ScriptedModel, text: str) -> SeenRequest:
     """Returns how the model was asked that."""
     (found,) = (one for one in model.seen if one.last == text)
     return found

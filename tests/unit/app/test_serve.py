@@ -16,7 +16,7 @@ from skerry.config.load import prepare
 from skerry.infra.lock import owner
 from skerry.model.errors import ConfigError
 from skerry.testing.gateway import GatewayProcess, running_gateway
-from skerry.testing.model import Gate, ScriptedModel, ScriptedModels, echo
+from skerry.testing.model import ReplyGate, ScriptedModel, ScriptedModels, echo
 from tests.support.core import open_core, request
 from tests.support.wire import dial
 
@@ -33,7 +33,7 @@ async def ask(port: int, path: str) -> tuple[int, bytes]:
 @pytest.fixture
 async def state(tmp_path: Path) -> Path:
     """A state directory with a run that a start must take up, which needs a COMMIT."""
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([["half", gate]])) as core:
         await core.dispatch.submit(request("hi"))
         with anyio.fail_after(60):

@@ -14,11 +14,11 @@ from skerry.infra.clock import SystemClock
 from skerry.model.errors import ModelOverloadedError
 from skerry.model.message import AssistantMessage, TextBlock, ToolCall, UserMessage
 from skerry.model.run import StopReason
-from skerry.ports.model_candidates import CallTarget, Candidate, SingleCandidate
+from skerry.ports.model_candidates import CallTarget, ModelCandidate, SingleCandidate
 from skerry.runtime.block_streaming import BEGUN_ANEW
 from skerry.runtime.continuation import GO_ON
 from skerry.runtime.recovery import recover
-from skerry.testing.model import Gate, ScriptedModel, ScriptedModels, Step
+from skerry.testing.model import ReplyGate, ScriptedModel, ScriptedModels, Step
 from tests.support.chaos import transcript_faults
 from tests.support.chat import BLOCKS, ONE, THREE, TWO, Chat, chat, said
 from tests.support.core import MAIN
@@ -33,7 +33,7 @@ async def torn(
     home: Path, script: Sequence[Sequence[Step]], left: int, **defaults: object
 ) -> AsyncGenerator[list[str]]:
     """Lets a run die at the gate that ends its script, with so many blocks; gives what was sent."""
-    gate = Gate()
+    gate = ReplyGate()
     *before, last = script
     async with chat(home, [*before, [*last, gate]], **(BLOCKS | defaults)) as person:
         await person.write()
@@ -57,7 +57,7 @@ async def again(
         yield person
 
 
-async def at(gate: Gate) -> None:
+async def at(gate: ReplyGate) -> None:
     with anyio.fail_after(60):
         await gate.reached.wait()
 
@@ -92,10 +92,10 @@ async def test_an_answer_goes_on_behind_the_last_block_and_is_one_in_the_transcr
 async def test_it_survives_one_restart_after_the_other(tmp_path: Path) -> None:
     async with torn(tmp_path, [[ONE, "And th"]], 1):
         pass
-    gate = Gate()
+    gate = ReplyGate()
     async with again(tmp_path, [["nothing that leaves", gate]]) as person:
         await at(gate)
-    gate = Gate()
+    gate = ReplyGate()
     async with again(tmp_path, [[TWO, gate]]) as person:
         await at(gate)
         await person.until_sent(2)
@@ -171,7 +171,7 @@ class Twice(SingleCandidate):
 
     asked = 0
 
-    async def next(self) -> Candidate | None:
+    async def next(self) -> ModelCandidate | None:
         self.asked += 1
         self._failed = self.asked > 2
         return await super().next()
@@ -204,7 +204,7 @@ async def test_an_answer_that_is_stopped_before_it_goes_on_keeps_what_was_read(
 ) -> None:
     async with torn(tmp_path, [[ONE]], 1):
         pass
-    gate = Gate()
+    gate = ReplyGate()
     async with again(tmp_path, [[gate]]) as person:
         await at(gate)
         person.core.dispatch.abort(MAIN, None, "stop")

@@ -24,7 +24,7 @@ from skerry.model.errors import (
 from skerry.ports.model import ModelSetup, ModelStatus
 from skerry.providers.catalog import Catalog
 from skerry.sdk.slots import model_parts
-from skerry.testing.model_server import Status, StubModelServer
+from skerry.testing.model_server import StatusReply, StubModelServer
 from tests.support.sockets import listening
 
 
@@ -86,7 +86,7 @@ async def test_a_key_that_fails_its_trial_is_not_saved_unless_the_person_insists
     tmp_path: Path, code: int, error: type[ModelError], remedy: str
 ) -> None:
     headers = (("retry-after", "120"),)
-    async with StubModelServer(lambda _: [Status(code, headers=headers)]) as server:
+    async with StubModelServer(lambda _: [StatusReply(code, headers=headers)]) as server:
         setup = ModelSetup("lab", "m", "sk-wrong", server.base_url)
         with pytest.raises(error) as caught:
             await choose(tmp_path, setup)

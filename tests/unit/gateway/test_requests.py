@@ -8,7 +8,7 @@ import pytest
 
 from skerry.gateway.connection import MAX_IN_FLIGHT
 from skerry.gateway.dispatch import MethodTable
-from skerry.model.errors import BusyError, StoreFailedError, UnknownAgentError
+from skerry.model.errors import BusyError, StoreFailedError, UnconfiguredAgentError
 from skerry.policy.access import Role
 from tests.support.gateway import Rig
 from tests.support.wire import Wire, connected, request
@@ -170,7 +170,7 @@ async def test_parameters_that_are_no_object_are_refused(wire: Wire, params: obj
     [
         (BusyError("draining"), ("UNAVAILABLE", "request.busy", True)),
         (StoreFailedError("disk full"), ("UNAVAILABLE", "state.failed", True)),
-        (UnknownAgentError("x", ["main"]), ("INVALID_REQUEST", "request.unknown_agent", None)),
+        (UnconfiguredAgentError("x", ["main"]), ("INVALID_REQUEST", "request.unknown_agent", None)),
     ],
     ids=["busy", "state", "request"],
 )

@@ -12,7 +12,7 @@ from threading import Event, Thread
 
 import pytest
 
-from skerry.infra.rooted_fs import Beneath, EscapeError, Opened, Rules
+from skerry.infra.rooted_fs import Beneath, EscapeError, FileRules, Opened
 
 MOST = 1000
 
@@ -42,7 +42,7 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def put(root: Path, path: str, data: bytes = b"new", rules: Rules | None = None) -> bool:
+def put(root: Path, path: str, data: bytes = b"new", rules: FileRules | None = None) -> bool:
     return Beneath(root, rules).replace(path, lambda _: data, most=MOST)
 
 

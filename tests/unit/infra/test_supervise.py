@@ -77,7 +77,7 @@ async def test_work_that_does_not_end_is_abandoned_and_shown_until_it_ends(
     with anyio.fail_after(60), anyio.move_on_after(0.01) as scope:
         await supervisor.call(deaf, "tool deaf")
     assert scope.cancelled_caught
-    assert [work.what for work in supervisor.abandoned()] == ["tool deaf"]
+    assert [work.name for work in supervisor.abandoned()] == ["tool deaf"]
     end.set()
     await asyncio.wait(tasks)
     await anyio.lowlevel.checkpoint()
@@ -91,7 +91,7 @@ async def test_what_is_started_ends_with_its_owner_or_is_abandoned(supervisor: S
     supervisor.start(_deaf(end), "deaf")
     with anyio.fail_after(60):
         await supervisor.close(0.01)
-    abandoned = [work.what for work in supervisor.abandoned()]
+    abandoned = [work.name for work in supervisor.abandoned()]
     end.set()
     assert (quick.cancelled(), slow.cancelled()) == (False, True)
     assert abandoned == ["deaf"]

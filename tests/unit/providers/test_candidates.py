@@ -25,15 +25,15 @@ from skerry.providers.streaming_call import Endpoint
 from skerry.runtime.model_call import Failover, ModelCall
 from skerry.sdk.slots import model_parts
 from skerry.testing.clock import FakeClock
-from skerry.testing.model import Gate
-from skerry.testing.model_server import Cut, HttpStep, Status, StubModelServer
+from skerry.testing.model import ReplyGate
+from skerry.testing.model_server import Cut, HttpStep, StatusReply, StubModelServer
 from tests.support.ledger import Books
 
 Script = Callable[[str, str], Sequence[HttpStep]]
 """What the server says to a key and a model."""
 
 KEYS = {"one": "key-number-one", "two": "key-number-two", "three": "key-number-three"}
-LIMITED = Status(429, headers=(("retry-after", "120"),))
+LIMITED = StatusReply(429, headers=(("retry-after", "120"),))
 
 
 class Rig:
@@ -123,7 +123,7 @@ def failing(answer: HttpStep, *names: str, model: str = "") -> Script:
 async def test_the_next_profile_of_the_model_comes_before_another_model(
     rig: Rig, status: int
 ) -> None:
-    rig.script = failing(Status(status, headers=(("retry-after", "99"),)), "one")
+    rig.script = failing(StatusReply(status, headers=(("retry-after", "99"),)), "one")
     said = await rig.say()
     assert said.text == "m by two"
     assert list(dict.fromkeys(rig.asked)) == [("one", "m"), ("two", "m")]
@@ -174,13 +174,13 @@ async def test_a_silence_or_a_broken_answer_moves_on_and_blames_nobody(
 @pytest.mark.parametrize(
     "answer",
     [
-        Status(400, b'{"error":{"message":"prompt is too long: 9 > 8"}}'),
-        Status(400, b'{"error":{"message":"messages: roles must alternate"}}'),
+        StatusReply(400, b'{"error":{"message":"prompt is too long: 9 > 8"}}'),
+        StatusReply(400, b'{"error":{"message":"messages: roles must alternate"}}'),
     ],
     ids=["overflow", "bad request"],
 )
 async def test_a_fault_of_the_conversation_asks_nobody_else_and_rests_nobody(
-    rig: Rig, answer: Status
+    rig: Rig, answer: StatusReply
 ) -> None:
     rig.script = failing(answer, "one", "two")
     said = await rig.say()
@@ -191,7 +191,7 @@ async def test_a_fault_of_the_conversation_asks_nobody_else_and_rests_nobody(
 
 
 async def test_an_abort_rests_nobody(rig: Rig) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     rig.script = lambda _key, _model: ["so ", gate]
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(rig.speaker().respond, ask)
@@ -204,7 +204,7 @@ async def test_an_abort_rests_nobody(rig: Rig) -> None:
 
 
 async def test_the_last_failure_names_who_was_tried_and_why(rig: Rig) -> None:
-    rig.script = failing(Status(401), "one", "two")
+    rig.script = failing(StatusReply(401), "one", "two")
     speaker = rig.speaker()
     said = await speaker.respond(ask)
     assert speaker.failure is not None
@@ -242,7 +242,7 @@ async def test_a_pin_that_names_nobody_says_who_there_is(rig: Rig) -> None:
 
 async def test_the_order_of_the_file_holds_and_leaves_others_out(rig: Rig) -> None:
     rig.write("main", ["one", "two", "three"], order={"p": ["p:three", "p:one"]})
-    rig.script = failing(Status(401), "three")
+    rig.script = failing(StatusReply(401), "three")
     assert (await rig.say()).text == "m by one"
     assert rig.asked == [("three", "m"), ("one", "m")]
 
@@ -257,7 +257,7 @@ async def test_an_agent_without_a_usable_profile_takes_those_of_the_main_agent(
         assert (await rig.say(agent=work)).text == "m by one"
         rig.write("work", ["two"])
         assert (await rig.say(agent=work, session_id="t")).text == "m by two"
-        rig.script = failing(Status(401), "two")
+        rig.script = failing(StatusReply(401), "two")
         assert (await rig.say(agent=work, session_id="u")).text == "m by one"
 
 
@@ -292,7 +292,7 @@ async def test_one_call_probes_and_the_others_wait_for_it(tmp_path: Path) -> Non
         rig.script = failing(LIMITED, "one")
         await rig.say()
         rig.clock.advance(5 * MINUTE)
-        gate = Gate()
+        gate = ReplyGate()
         rig.script = lambda _key, _model: [gate, "well again"]
         rig.asked.clear()
         said: list[str] = []
@@ -334,7 +334,7 @@ async def test_a_call_that_a_probe_waits_for_does_not_wait_for_the_probe(
 
 async def test_a_credential_in_the_place_of_a_bad_one_is_asked_at_once(tmp_path: Path) -> None:
     async with Rig(tmp_path, ["one"], {}).open() as rig:
-        rig.script = failing(Status(401), "one")
+        rig.script = failing(StatusReply(401), "one")
         assert (await rig.say()).stop_reason == "error"
         rig.write("main", ["two"])
         assert (await rig.say(purpose=Purpose.CRON)).text == "m by two"

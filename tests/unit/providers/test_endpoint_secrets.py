@@ -15,7 +15,7 @@ from skerry.model.message import user
 from skerry.ports.model import History, ModelInfo, ModelRequest, ReplyListener
 from skerry.providers.streaming_call import Endpoint
 from skerry.providers.text_filters import SecretFilter
-from skerry.testing.model_server import Raw, Status, StubModelServer
+from skerry.testing.model_server import Raw, StatusReply, StubModelServer
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ async def test_a_header_that_cannot_be_sent_is_not_told(http: HttpClient) -> Non
 
 
 async def test_a_password_in_the_address_is_not_told(http: HttpClient) -> None:
-    async with StubModelServer([[Status(200, b"{}")]]) as stub:
+    async with StubModelServer([[StatusReply(200, b"{}")]]) as stub:
         url = stub.base_url.replace("://", "://me:canary-secret@")
         with pytest.raises(ModelNotFoundError, match="right address") as caught:
             await CompatProvider(http, Endpoint("P", url)).complete(request(), ReplyListener())

@@ -22,7 +22,7 @@ from skerry.providers.model_health import SECONDS, SilentAddresses
 from skerry.runtime.model_call import Failover, ModelCall
 from skerry.sdk.slots import model_parts
 from skerry.testing.clock import FakeClock
-from skerry.testing.model import Gate
+from skerry.testing.model import ReplyGate
 from skerry.testing.model_server import HttpStep, StubModelServer
 from tests.support.ledger import Books
 
@@ -65,7 +65,7 @@ async def opened(
 
     def script(body: dict[str, Any]) -> list[HttpStep]:
         rig.asked.append(body["model"])
-        return [Gate()] if body["model"] in rig.quiet else [body["model"]]
+        return [ReplyGate()] if body["model"] in rig.quiet else [body["model"]]
 
     async with (
         StubModelServer(script) as ours,

@@ -20,7 +20,7 @@ from skerry.providers.retry import RetryingProvider
 from skerry.providers.streaming_call import Endpoint
 from skerry.runtime.model_call import Failover, ModelCall
 from skerry.testing.clock import FakeClock
-from skerry.testing.model import Gate, ScriptedModels
+from skerry.testing.model import ReplyGate, ScriptedModels
 from skerry.testing.model_server import Cut, HttpStep, StubModelServer
 from tests.support.ledger import Books
 
@@ -52,7 +52,7 @@ async def test_a_stream_that_breaks_off_tells_what_was_counted() -> None:
         assert spent == [BEGUN]  # a whole reply has its own count
 
 
-async def booked(script: list[list[HttpStep]], *, gate: Gate | None = None) -> ModelCallEnded:
+async def booked(script: list[list[HttpStep]], *, gate: ReplyGate | None = None) -> ModelCallEnded:
     """Returns what is booked of one call over a provider that tries again."""
     books = Books()
     async with StubModelServer(script) as stub, HttpClient() as http:
@@ -83,7 +83,7 @@ async def test_tries_that_failed_on_the_way_count() -> None:
 
 
 async def test_a_call_that_was_given_up_has_what_was_counted() -> None:
-    gate = Gate()
+    gate = ReplyGate()
     call = await booked([["so far ", gate, "never"]], gate=gate)
     assert call.error is not None
     assert (call.error.code, call.usage.input, call.usage.cost.total) == ("run.aborted", 8, 8.0)

@@ -26,7 +26,7 @@ from skerry.runtime.delivery import Sender, Senders
 from skerry.store import Store, nothing, open_store, outbox
 from skerry.store.outbox import PartState
 from skerry.testing.clock import FakeClock
-from skerry.testing.model import Gate
+from skerry.testing.model import ReplyGate
 
 RECEIPT = Receipt(("platform-id",))
 
@@ -326,7 +326,7 @@ async def test_what_could_not_be_marked_as_sent_is_not_sent_again(tmp_path: Path
 
 
 async def test_a_stop_waits_for_the_part_that_is_being_sent(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
 
     class Slow(Adapter):
         async def send(self, part: OutboundPart) -> Receipt:

@@ -7,14 +7,19 @@ import anyio
 import pytest
 
 from skerry.config.agents import AgentDefaults, AgentsConfig
-from skerry.model.errors import BusyError, KeyReusedError, ModelOverloadedError, UnknownAgentError
+from skerry.model.errors import (
+    BusyError,
+    KeyReusedError,
+    ModelOverloadedError,
+    UnconfiguredAgentError,
+)
 from skerry.model.event import RunStarted, TextDelta
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import AssistantMessage, ToolCall, ToolResultMessage, UserMessage
 from skerry.model.queue import QueueMode
 from skerry.model.run import AdmissionStatus, StopReason
 from skerry.store import runs, sessions
-from skerry.testing.model import Gate, ScriptedModel, echo
+from skerry.testing.model import ReplyGate, ScriptedModel, echo
 from tests.support.core import MAIN, Core, open_core, request
 
 
@@ -85,7 +90,7 @@ async def test_a_known_key_gives_the_stored_result_even_after_a_restart(tmp_path
 async def test_a_key_with_other_content_is_refused_in_flight_and_after_a_restart(
     tmp_path: Path,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "late"]])) as core:
         await core.dispatch.submit(request("hi", "key"))
         for other in (request("other words", "key"), request("hi", "key", SessionKey.parse("b"))):
@@ -102,7 +107,7 @@ async def test_a_key_with_other_content_is_refused_in_flight_and_after_a_restart
 
 
 async def test_accepted_means_that_the_store_has_it(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "late"]])) as core:
         admission = await core.dispatch.submit(request("hi"))
         assert admission.status is AdmissionStatus.ACCEPTED
@@ -115,7 +120,7 @@ async def test_accepted_means_that_the_store_has_it(tmp_path: Path) -> None:
 
 
 async def test_a_waiting_message_enters_the_transcript_when_its_turn_comes(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "first"], ["second"]])) as core:
         await core.dispatch.submit(request("a"))
         await gate.reached.wait()
@@ -130,7 +135,7 @@ async def test_a_waiting_message_enters_the_transcript_when_its_turn_comes(tmp_p
 @pytest.mark.requirement("queue-mode-steer")
 async def test_steering_skips_the_remaining_calls_and_the_model_sees_it(tmp_path: Path) -> None:
     calls = [ToolCall(f"c{n}", "read", {"path": "note.txt"}) for n in range(3)]
-    gate = Gate()
+    gate = ReplyGate()
     model = ScriptedModel([[gate, *calls], ["as you wish"]])
     async with open_core(tmp_path, model) as core:
         (core.workspace / "note.txt").write_text("text\n")
@@ -162,7 +167,7 @@ async def test_steering_skips_the_remaining_calls_and_the_model_sees_it(tmp_path
 
 @pytest.mark.requirement("queue-mode-followup")
 async def test_a_follow_up_waits_for_the_end_and_has_a_turn_of_its_own(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     call = ToolCall("c1", "read", {"path": "note.txt"})
     model = ScriptedModel([[gate, call], ["one"], ["two"], ["three"], ["four"]])
     async with open_core(tmp_path, model) as core:
@@ -183,7 +188,7 @@ async def test_a_follow_up_waits_for_the_end_and_has_a_turn_of_its_own(tmp_path:
 
 
 async def test_what_did_not_get_in_becomes_a_run_of_its_own(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     model = ScriptedModel([[gate, ModelOverloadedError("busy")], ["answered"]])
     async with open_core(tmp_path, model) as core:
         await core.dispatch.submit(request("a"))
@@ -197,7 +202,7 @@ async def test_what_did_not_get_in_becomes_a_run_of_its_own(tmp_path: Path) -> N
 
 
 async def test_an_abort_keeps_the_partial_text_and_frees_the_lane(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([["so far", gate], ["next"]])) as core:
         await core.dispatch.submit(request("a"))
         await gate.reached.wait()
@@ -214,7 +219,7 @@ async def test_an_abort_keeps_the_partial_text_and_frees_the_lane(tmp_path: Path
 
 
 async def test_a_waiting_run_can_be_aborted_and_never_asks_the_model(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     model = ScriptedModel([[gate, "one"]])
     async with open_core(tmp_path, model) as core:
         await core.dispatch.submit(request("a"))
@@ -231,7 +236,7 @@ async def test_a_waiting_run_can_be_aborted_and_never_asks_the_model(tmp_path: P
 
 
 async def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    async with open_core(tmp_path, ScriptedModel([["thinking", Gate()], ["ok"]])) as core:
+    async with open_core(tmp_path, ScriptedModel([["thinking", ReplyGate()], ["ok"]])) as core:
         await core.dispatch.submit(request("a", timeout=2.0))
         result = await core.dispatch.wait(RunId("a"), 60)
         assert result is not None
@@ -244,12 +249,12 @@ async def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
 @pytest.mark.requirement("agent-run-timeout-600s")
 async def test_a_run_without_a_limit_of_its_own_has_the_configured_one(tmp_path: Path) -> None:
     limit = AgentsConfig(defaults=AgentDefaults(timeout_seconds=0.05))
-    async with open_core(tmp_path, ScriptedModel([[Gate()]]), agents=limit) as core:
+    async with open_core(tmp_path, ScriptedModel([[ReplyGate()]]), agents=limit) as core:
         assert (await core.ask("a")).stop_reason is StopReason.TIMEOUT
 
 
 async def test_a_run_with_the_limit_zero_has_none(tmp_path: Path) -> None:
-    limit, gate = AgentsConfig(defaults=AgentDefaults(timeout_seconds=0.01)), Gate()
+    limit, gate = AgentsConfig(defaults=AgentDefaults(timeout_seconds=0.01)), ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "done"]]), agents=limit) as core:
         await core.dispatch.submit(request("a", timeout=0))
         await gate.reached.wait()
@@ -285,7 +290,7 @@ async def test_an_empty_answer_is_a_failure(tmp_path: Path) -> None:
 
 
 async def test_one_session_never_runs_twice_at_a_time_and_others_go_on(tmp_path: Path) -> None:
-    gates = {"a1": Gate(), "b1": Gate()}
+    gates = {"a1": ReplyGate(), "b1": ReplyGate()}
     running: list[str] = []
 
     def script(model_request: object) -> list[object]:
@@ -310,12 +315,12 @@ async def test_one_session_never_runs_twice_at_a_time_and_others_go_on(tmp_path:
 
 async def test_an_unknown_agent_is_refused(tmp_path: Path) -> None:
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
-        with pytest.raises(UnknownAgentError):
+        with pytest.raises(UnconfiguredAgentError):
             await core.dispatch.submit(request("a", key=SessionKey.parse("agent:nobody:main")))
 
 
 async def test_a_draining_gateway_takes_nothing_and_ends_what_runs(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "done"]])) as core:
         await core.dispatch.submit(request("a"))
         await gate.reached.wait()

@@ -15,10 +15,10 @@ from skerry.model.errors import (
 from skerry.model.event import LoopEvent, MessageUpdate, MessageWithdrawn
 from skerry.model.run import Purpose
 from skerry.ports.model import History, ModelCost, ModelInfo, ModelProvider, ModelRequest
-from skerry.ports.model_candidates import Attempt, CallTarget, Candidate, Candidates
+from skerry.ports.model_candidates import CallTarget, Candidates, FailedAttempt, ModelCandidate
 from skerry.runtime.model_call import Failover, ModelCall
 from skerry.testing.clock import FakeClock
-from skerry.testing.model import Gate, ScriptedModel, ScriptedModels, Step
+from skerry.testing.model import ReplyGate, ScriptedModel, ScriptedModels, Step
 from tests.support.ledger import Books
 
 
@@ -26,23 +26,23 @@ from tests.support.ledger import Books
 class Several(ScriptedModels):
     """Candidates in a row, each asked once a call; also the tries of the one call."""
 
-    candidates: Sequence[Candidate] = ()
-    attempts: list[Attempt] = field(default_factory=list)
-    released_ones: list[Candidate] = field(default_factory=list)
+    candidates: Sequence[ModelCandidate] = ()
+    attempts: list[FailedAttempt] = field(default_factory=list)
+    released_ones: list[ModelCandidate] = field(default_factory=list)
 
     def tries(self, wanted: CallTarget) -> Candidates:
         del wanted
         self._left = list(self.candidates)
         return self
 
-    async def next(self) -> Candidate | None:
+    async def next(self) -> ModelCandidate | None:
         return self._left.pop(0) if self._left else None
 
-    def ended(self, candidate: Candidate, error: ModelError | None) -> None:
+    def ended(self, candidate: ModelCandidate, error: ModelError | None) -> None:
         if error is not None:
-            self.attempts.append(Attempt(candidate.model.ref, candidate.profile, error))
+            self.attempts.append(FailedAttempt(candidate.model.ref, candidate.profile, error))
 
-    def released(self, candidate: Candidate) -> None:
+    def released(self, candidate: ModelCandidate) -> None:
         self.released_ones.append(candidate)
 
 
@@ -50,16 +50,16 @@ async def ask(model: ModelInfo) -> ModelRequest:
     return ModelRequest(model, "system", History())
 
 
-def candidate(name: str, *steps: Step, profile: str = "") -> Candidate:
+def candidate(name: str, *steps: Step, profile: str = "") -> ModelCandidate:
     provider: ModelProvider = ScriptedModel([list(steps)])
     cost = ModelCost(output=1_000_000)
-    return Candidate(provider, ModelInfo("p", name, name, cost=cost), profile)
+    return ModelCandidate(provider, ModelInfo("p", name, name, cost=cost), profile)
 
 
 class Rig:
     """A speaker over candidates, and what it told and booked."""
 
-    def __init__(self, *candidates: Candidate) -> None:
+    def __init__(self, *candidates: ModelCandidate) -> None:
         self.models = Several(None, candidates=candidates)
         self.told: list[LoopEvent] = []
         books = Books()
@@ -126,7 +126,7 @@ async def test_an_empty_answer_is_a_failure_whose_tokens_are_booked() -> None:
 
 
 async def test_an_abort_is_booked_and_says_nothing_of_the_candidate() -> None:
-    gate = Gate()
+    gate = ReplyGate()
     rig = Rig(candidate("a", "so ", gate), candidate("b", "hello"))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(rig.speaker.respond, ask)

@@ -16,7 +16,7 @@ from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest, StopReason
 from skerry.runtime.internal_runs import EndedInternalRun, InternalRuns, RunSettlement, deliver
 from skerry.store import Unit, last_routes, sessions
-from skerry.testing.channel import ACCOUNT, CHANNEL, Platform
+from skerry.testing.channel import ACCOUNT, CHANNEL, FakePlatform
 from tests.support.chaos import until
 from tests.support.moments import Life, Moments, echoing, life
 
@@ -61,7 +61,7 @@ async def collecting(gateway: Application) -> AsyncGenerator[list[EndedInternalR
 
 async def received(here: Life | Path, number: int = 1) -> list[str]:
     """Waits for so many messages on the platform; returns their texts."""
-    platform = here.platform if isinstance(here, Life) else Platform(here / "platform")
+    platform = here.platform if isinstance(here, Life) else FakePlatform(here / "platform")
 
     def texts() -> list[str]:
         return [one.text for one in platform.received()]

@@ -11,7 +11,7 @@ from skerry.model.inbound import Attachment, AttachmentKind
 from skerry.model.undelivered import MediaError
 from skerry.runtime import media_in
 from skerry.runtime.media_in import INBOUND, LASTS_MS, MediaFolder, image_type
-from skerry.testing.channel import MemoryChannel, Platform
+from skerry.testing.channel import FakePlatform, MemoryChannel
 from skerry.testing.clock import FakeClock
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
@@ -33,7 +33,7 @@ class Fetching(MemoryChannel):
 
 
 def adapter(home: Path, **files: Any) -> Fetching:
-    channel = Fetching(Platform(home / "platform"))
+    channel = Fetching(FakePlatform(home / "platform"))
     object.__setattr__(channel, "files", files)
     return channel
 
@@ -84,7 +84,7 @@ async def test_a_file_that_cannot_be_had_is_a_note(tmp_path: Path, failure: Exce
 
 
 async def test_a_platform_without_files_says_so(tmp_path: Path) -> None:
-    plain = MemoryChannel(Platform(tmp_path / "platform"))
+    plain = MemoryChannel(FakePlatform(tmp_path / "platform"))
     files = await folder(tmp_path).receive(plain, (file("a", "a.txt"),), reads_images=True)
     assert files.notes == ("[File a.txt: not available. The platform's adapter fetches no files.]",)
 

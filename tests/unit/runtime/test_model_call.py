@@ -10,7 +10,7 @@ from skerry.ports.model import History, ModelInfo, ModelReply, ModelRequest, Rep
 from skerry.ports.model_candidates import CallTarget
 from skerry.runtime.model_call import Failover, ModelCall
 from skerry.testing.clock import FakeClock
-from skerry.testing.model import Gate, ScriptedModel, ScriptedModels
+from skerry.testing.model import ReplyGate, ScriptedModel, ScriptedModels
 from tests.support.ledger import Books
 
 READ = ToolCall("c1", "read", {})
@@ -89,7 +89,7 @@ async def test_calls_without_words_are_no_empty_answer() -> None:
 
 
 async def test_a_cancelled_call_leaves_its_text_behind() -> None:
-    gate = Gate()
+    gate = ReplyGate()
     one = speaker(ScriptedModels(ScriptedModel([["so ", "far", gate]])), [])
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(one.respond, ask)
@@ -123,7 +123,7 @@ async def test_thinking_is_told_apart_from_text_and_kept_with_its_signature() ->
 
 
 async def test_what_a_cancelled_call_thought_is_left_behind_too() -> None:
-    gate = Gate()
+    gate = ReplyGate()
     one = speaker(ScriptedModels(ScriptedModel([[ThinkingBlock("Hm."), "so", gate]])), [])
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(one.respond, ask)

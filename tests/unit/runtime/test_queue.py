@@ -20,7 +20,7 @@ from skerry.model.session import SessionSettings
 from skerry.model.thinking import ThinkingLevel
 from skerry.runtime.recovery import recover
 from skerry.store import archive, outbox, runs
-from skerry.testing.model import MODEL, Gate, ScriptedModel, Step, echo
+from skerry.testing.model import MODEL, ReplyGate, ScriptedModel, Step, echo
 from tests.support.core import MAIN, Core, open_core, request
 
 BOTH = "[Queued messages while agent was busy]\n\n---\nQueued #1\nb\n\n---\nQueued #2\nc"
@@ -48,7 +48,7 @@ def written(text: str) -> RunRequest:
     return replace(asked(text), reply_to=to)
 
 
-async def begun(core: Core, gate: Gate, *behind: RunRequest) -> None:
+async def begun(core: Core, gate: ReplyGate, *behind: RunRequest) -> None:
     """Runs `a` until it comes to its gate; then the others come."""
     await core.dispatch.submit(asked("a"))
     with anyio.fail_after(60):
@@ -61,7 +61,7 @@ async def begun(core: Core, gate: Gate, *behind: RunRequest) -> None:
 async def test_two_messages_during_a_run_become_one_prompt_which_the_last_answers(
     tmp_path: Path,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     model = ScriptedModel([[gate, "one"], ["both"]])
     async with open_core(tmp_path, model) as core:
         await begun(core, gate, asked("b"), asked("c"))
@@ -82,7 +82,7 @@ async def test_two_messages_during_a_run_become_one_prompt_which_the_last_answer
 async def test_what_is_collected_is_asked_with_the_settings_of_the_last_and_all_images(
     tmp_path: Path,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     model = ScriptedModel([[gate, "one"], ["all"]])
     images = [ImageBlock("eA==", "image/png"), ImageBlock("eQ==", "image/png")]
     first, last = (
@@ -107,7 +107,7 @@ async def test_what_is_collected_is_asked_with_the_settings_of_the_last_and_all_
 
 
 async def test_one_message_that_waited_alone_stays_as_it_is(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "one"], ["two"]])) as core:
         await begun(core, gate, asked("b"))
         gate.open()
@@ -116,7 +116,7 @@ async def test_one_message_that_waited_alone_stays_as_it_is(tmp_path: Path) -> N
 
 
 async def test_what_waits_is_taken_up_when_nothing_more_came_for_a_while(tmp_path: Path) -> None:
-    gate, queue = Gate(), QueueConfig(debounce_ms=300)
+    gate, queue = ReplyGate(), QueueConfig(debounce_ms=300)
     async with open_core(tmp_path, ScriptedModel([[gate, "1"], ["2"]]), queue=queue) as core:
         await begun(core, gate, asked("b"))
         gate.open()
@@ -134,7 +134,7 @@ async def test_a_free_session_waits_for_nothing(tmp_path: Path) -> None:
 
 
 async def test_stopping_ends_the_waiting_for_company(tmp_path: Path) -> None:
-    gate, queue = Gate(), QueueConfig(debounce_ms=60_000)
+    gate, queue = ReplyGate(), QueueConfig(debounce_ms=60_000)
     async with open_core(tmp_path, ScriptedModel([[gate, "1"]]), queue=queue) as core:
         await begun(core, gate, asked("b"), asked("c"))
         gate.open()
@@ -146,7 +146,7 @@ async def test_stopping_ends_the_waiting_for_company(tmp_path: Path) -> None:
 
 
 async def test_a_message_that_is_taken_back_ends_at_once_and_is_never_read(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "1"], ["2"]])) as core:
         await begun(core, gate, asked("b"), asked("x"), asked("c"))
         assert core.dispatch.abort(MAIN, RunId("x"), "rpc") == ["x"]
@@ -159,7 +159,7 @@ async def test_a_message_that_is_taken_back_ends_at_once_and_is_never_read(tmp_p
 async def test_a_waiting_message_that_is_stopped_ends_at_once_and_was_never_said(
     tmp_path: Path,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "one"]])) as core:
         await begun(core, gate, asked("b"))
         assert core.dispatch.abort(MAIN, RunId("b"), "rpc") == ["b"]
@@ -171,7 +171,7 @@ async def test_a_waiting_message_that_is_stopped_ends_at_once_and_was_never_said
 
 
 async def test_what_somebody_waits_for_by_its_key_is_not_collected(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "1"], ["2"], ["3"], ["4"]])) as core:
         await begun(core, gate, asked("b"), request("own"), asked("c"))
         gate.open()
@@ -193,7 +193,7 @@ async def test_only_steering_skips_calls_and_every_call_has_its_result(
     tmp_path: Path, mode: QueueMode, *, skipped: bool
 ) -> None:
     calls = [ToolCall(f"c{n}", "read", {"path": "note.txt"}) for n in range(3)]
-    gate = Gate()
+    gate = ReplyGate()
     model = ScriptedModel([[gate, *calls], ["done"], ["again"]])
     async with open_core(tmp_path, model) as core:
         (core.workspace / "note.txt").write_text("text\n")
@@ -211,7 +211,7 @@ async def test_only_steering_skips_calls_and_every_call_has_its_result(
 async def test_a_strangers_message_enters_no_run_of_the_owners_in_a_group(
     tmp_path: Path, mode: QueueMode
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     model = ScriptedModel([[gate, "one"], ["two"], ["three"], ["four"]])
     place = replace(written("x"), key=SessionKey.parse("agent:main:memory:group:family"))
     messages = [
@@ -241,7 +241,7 @@ async def test_a_strangers_message_enters_no_run_of_the_owners_in_a_group(
 async def test_with_a_backlog_a_message_enters_the_run_and_has_its_own_turn_too(
     tmp_path: Path,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     model = ScriptedModel([[gate, "one"], ["two"], ["three"]])
     async with open_core(tmp_path, model) as core:
         await begun(core, gate, asked("b", QueueMode.STEER_BACKLOG))
@@ -253,7 +253,7 @@ async def test_with_a_backlog_a_message_enters_the_run_and_has_its_own_turn_too(
 
 
 async def test_an_interruption_stops_what_runs_and_waits_and_is_answered(tmp_path: Path) -> None:
-    model = ScriptedModel([["half", gate := Gate()], ["now"]])
+    model = ScriptedModel([["half", gate := ReplyGate()], ["now"]])
     async with open_core(tmp_path, model) as core:
         await begun(core, gate, asked("b"), request("own"), asked("c", QueueMode.INTERRUPT))
         assert (await ended(core, "c")).payloads == ("now",)
@@ -265,7 +265,7 @@ async def test_an_interruption_stops_what_runs_and_waits_and_is_answered(tmp_pat
 
 @pytest.mark.requirement("loop-records-inbound-session")
 async def test_a_session_has_its_own_mode(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([["0"], [gate, "1"], ["2"], ["3"]])) as core:
         first = await core.ask("first")
         own = SessionSettings(queue_mode=QueueMode.FOLLOWUP)
@@ -278,7 +278,7 @@ async def test_a_session_has_its_own_mode(tmp_path: Path) -> None:
 
 
 async def test_a_channel_has_its_own_mode(tmp_path: Path) -> None:
-    gate, queue = Gate(), QueueConfig(debounce_ms=0, by_channel={"memory": QueueMode.FOLLOWUP})
+    gate, queue = ReplyGate(), QueueConfig(debounce_ms=0, by_channel={"memory": QueueMode.FOLLOWUP})
     model = ScriptedModel([[gate, "1"], ["2"], ["3"], ["4"]])
     async with open_core(tmp_path, model, queue=queue) as core:
         await begun(core, gate, written("b"), written("c"), asked("d"), asked("e"))
@@ -293,7 +293,7 @@ async def test_a_channel_has_its_own_mode(tmp_path: Path) -> None:
 async def test_a_message_without_a_place_ends_and_its_person_hears_of_it_once(
     tmp_path: Path, drop: DropPolicy, kept: str
 ) -> None:
-    gate, queue = Gate(), QueueConfig(debounce_ms=0, cap=2, drop=drop)
+    gate, queue = ReplyGate(), QueueConfig(debounce_ms=0, cap=2, drop=drop)
     async with open_core(tmp_path, ScriptedModel([[gate, "1"], ["2"]]), queue=queue) as core:
         await begun(core, gate, *(written(one) for one in "bcdef"[: 3 if kept == "cd" else 5]))
         gate.open()
@@ -308,7 +308,7 @@ async def test_a_message_without_a_place_ends_and_its_person_hears_of_it_once(
 
 
 async def test_of_messages_over_the_cap_the_model_reads_a_line(tmp_path: Path) -> None:
-    gate, queue = Gate(), QueueConfig(debounce_ms=0, cap=1)
+    gate, queue = ReplyGate(), QueueConfig(debounce_ms=0, cap=1)
     model = ScriptedModel([[gate, "1"], ["2"]])
     async with open_core(tmp_path, model, queue=queue) as core:
         await begun(core, gate, *(asked(one) for one in "bcd"))
@@ -335,7 +335,7 @@ async def start_again(core: Core) -> None:
 async def test_what_waits_survives_the_end_of_the_process(
     tmp_path: Path, mode: QueueMode | None
 ) -> None:
-    async with open_core(tmp_path, ScriptedModel([["half", gate := Gate()]])) as core:
+    async with open_core(tmp_path, ScriptedModel([["half", gate := ReplyGate()]])) as core:
         await begun(core, gate, asked("b", mode), asked("c", mode))
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
         await start_again(core)
@@ -348,7 +348,7 @@ async def test_what_waits_survives_the_end_of_the_process(
 async def test_what_was_collected_is_run_again_with_the_same_prompt(
     tmp_path: Path, script: Sequence[Step]
 ) -> None:
-    gate, second = Gate(), Gate()
+    gate, second = ReplyGate(), ReplyGate()
     steps: list[Sequence[Step]] = [[gate, "one"], [*script, second]]
     async with open_core(tmp_path, ScriptedModel(steps)) as core:
         await begun(core, gate, asked("b"), asked("c"))
@@ -366,7 +366,7 @@ async def test_what_was_collected_is_run_again_with_the_same_prompt(
 
 
 async def test_the_report_shows_what_runs_and_waits(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "one"], ["two"]])) as core:
         assert core.dispatch.queue().sessions == ()
         await begun(core, gate, asked("b"), asked("c", QueueMode.STEER))

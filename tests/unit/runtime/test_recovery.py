@@ -20,7 +20,7 @@ from skerry.model.session import SessionSettings
 from skerry.runtime.finalize import COMMAND_INTERRUPTED, INTERRUPTED
 from skerry.runtime.recovery import MAX_RESTARTS, UNREADABLE, RunFacts, recover
 from skerry.store import Reader, Unit, archive, outbox, runs, sessions
-from skerry.testing.model import Gate, ScriptedModel, Step, echo
+from skerry.testing.model import ReplyGate, ScriptedModel, Step, echo
 from tests.support.acting import ACT, Act
 from tests.support.chaos import transcript_faults
 from tests.support.core import MAIN, Core, open_core, request
@@ -40,7 +40,7 @@ def told(reader: Reader) -> list[tuple[str, str]]:
     return [(one.part.to.message_id, one.part.text) for one in waiting]
 
 
-async def begun(core: Core, gate: Gate, *requests: RunRequest) -> None:
+async def begun(core: Core, gate: ReplyGate, *requests: RunRequest) -> None:
     """Submit; return when the model is at the gate."""
     for one in requests:
         await core.dispatch.submit(one)
@@ -66,7 +66,7 @@ async def ended(core: Core, run_id: str) -> RunResult:
 
 
 async def test_a_run_without_a_trace_runs_again_under_its_id(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([["half", gate]])) as core:
         await begun(core, gate, said_by("alice", "m1"), said_by("alice", "m2"))
     async with restarted(tmp_path) as core:
@@ -77,7 +77,7 @@ async def test_a_run_without_a_trace_runs_again_under_its_id(tmp_path: Path) -> 
 
 
 async def test_a_run_that_started_a_tool_is_closed_and_the_person_told(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     model = ScriptedModel([["looking", ACT]])
     async with open_core(tmp_path, model, tools=(Act(gate),)) as core:
         await begun(core, gate, said_by("alice", "m1"))
@@ -98,7 +98,7 @@ async def test_a_run_that_started_a_tool_is_closed_and_the_person_told(tmp_path:
 
 
 async def test_an_open_call_gets_a_result_and_the_partial_text_is_kept(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[ACT]]), tools=(Act(gate),)) as core:
         await begun(core, gate, said_by("alice", "m1"))
         await core.store.write(lambda unit: runs.checkpoint(unit, RunId("m1"), "half an ans"))
@@ -110,7 +110,7 @@ async def test_an_open_call_gets_a_result_and_the_partial_text_is_kept(tmp_path:
 async def test_messages_that_had_entered_a_run_end_with_it_and_are_told_once(
     tmp_path: Path,
 ) -> None:
-    gate, last = Gate(), Gate()
+    gate, last = ReplyGate(), ReplyGate()
     script: list[Sequence[Step]] = [["one", gate], [ACT]]
     async with open_core(tmp_path, ScriptedModel(script), tools=(Act(last),)) as core:
         await begun(core, gate, said_by("alice", "m1"))
@@ -140,7 +140,7 @@ async def test_messages_that_had_entered_a_run_end_with_it_and_are_told_once(
 async def test_who_gave_a_command_that_was_cut_off_is_told_to_give_it_again(
     tmp_path: Path,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     model = ScriptedModel([["looking", ACT]])
     async with open_core(tmp_path, model, tools=(Act(gate),)) as core:
         await begun(core, gate, said_by("alice", "m1"))
@@ -156,7 +156,7 @@ async def test_who_gave_a_command_that_was_cut_off_is_told_to_give_it_again(
 
 async def test_a_run_that_may_be_what_kills_us_is_closed_in_the_end(tmp_path: Path) -> None:
     for life in range(MAX_RESTARTS + 1):
-        gate = Gate()
+        gate = ReplyGate()
         async with restarted(tmp_path, [["half", gate]]) as core:
             if life == 0:
                 await core.dispatch.submit(said_by("alice", "m1"))
@@ -173,7 +173,7 @@ async def test_a_run_whose_message_hooks_keep_back_is_closed_in_the_end_too(tmp_
         return BeforeMessageWriteChange(block=isinstance(payload.message, UserMessage))
 
     for life in range(MAX_RESTARTS):
-        gate = Gate()
+        gate = ReplyGate()
         async with open_core(tmp_path, ScriptedModel([["half", gate]])) as core:
             on(core.hooks.before_message_write, block)
             for run in await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks):
@@ -188,7 +188,7 @@ async def test_a_run_whose_message_hooks_keep_back_is_closed_in_the_end_too(tmp_
 
 
 async def test_a_mute_session_stays_mute_when_its_run_was_interrupted(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     model = ScriptedModel([["looking", ACT]])
     async with open_core(tmp_path, model, tools=(Act(gate),)) as core:
         await begun(core, gate, said_by("alice", "m1"))
@@ -206,7 +206,7 @@ async def test_a_mute_session_stays_mute_when_its_run_was_interrupted(tmp_path: 
 async def test_a_run_that_never_started_may_wait_through_any_number_of_starts(
     tmp_path: Path,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[ACT]]), tools=(Act(gate),)) as core:
         await begun(core, gate, said_by("alice", "m1"), said_by("alice", "m2"))
     for _ in range(MAX_RESTARTS + 1):
@@ -216,7 +216,7 @@ async def test_a_run_that_never_started_may_wait_through_any_number_of_starts(
 
 
 async def test_a_run_that_its_session_has_left_behind_is_closed(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([["partly ", gate]])) as core:
         await begun(core, gate, request("first"))
         session = await core.store.read(lambda reader: sessions.find(reader, str(MAIN)))
@@ -234,7 +234,7 @@ async def test_a_run_that_its_session_has_left_behind_is_closed(tmp_path: Path) 
 async def test_a_run_whose_request_cannot_be_read_stops_no_start_and_is_closed_and_told(
     tmp_path: Path,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([["half", gate]])) as core:
         await core.dispatch.receive(
             InboundMessage(
@@ -275,7 +275,7 @@ async def test_a_run_that_is_closed_completes_the_message_that_grew(tmp_path: Pa
         runs.leave_block(unit, RunId("m1"), ("One. Two.", 0))
 
     for life in range(MAX_RESTARTS + 1):
-        gate = Gate()
+        gate = ReplyGate()
         async with restarted(tmp_path, [[gate]]) as core:
             if life == 0:
                 await core.dispatch.submit(said_by("alice", "m1"))

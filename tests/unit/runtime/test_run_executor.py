@@ -6,7 +6,7 @@ import anyio
 
 from skerry.runtime.loop_ports import CHECKPOINT_CHARS
 from skerry.store import Unit, runs
-from skerry.testing.model import Gate, ScriptedModel
+from skerry.testing.model import ReplyGate, ScriptedModel
 from tests.support.core import Core, open_core, request
 
 
@@ -17,14 +17,14 @@ async def kept(core: Core) -> str:
     return run.partial
 
 
-async def begun(core: Core, gate: Gate) -> None:
+async def begun(core: Core, gate: ReplyGate) -> None:
     await core.dispatch.submit(request("hi"))
     with anyio.fail_after(60):
         await gate.reached.wait()
 
 
 async def test_every_2_kb_of_an_answer_are_kept(tmp_path: Path) -> None:
-    gate, half = Gate(), "x" * (CHECKPOINT_CHARS // 2)
+    gate, half = ReplyGate(), "x" * (CHECKPOINT_CHARS // 2)
     async with open_core(tmp_path, ScriptedModel([[half, half, "y", gate]])) as core:
         await begun(core, gate)
         assert await kept(core) == half + half
@@ -34,7 +34,7 @@ async def test_every_2_kb_of_an_answer_are_kept(tmp_path: Path) -> None:
 async def test_what_a_model_said_before_it_fell_silent_is_kept_after_a_second(
     tmp_path: Path,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([["half an answer", gate]])) as core:
         await begun(core, gate)
         with anyio.fail_after(60):
@@ -53,7 +53,7 @@ async def test_what_is_kept_of_a_long_answer_does_not_cost_the_square_of_its_len
             " INSERT INTO written VALUES (length(NEW.partial)); END"
         )
 
-    gate, pieces = Gate(), ["x" * 1024] * 512
+    gate, pieces = ReplyGate(), ["x" * 1024] * 512
     async with open_core(tmp_path, ScriptedModel([[*pieces, gate]])) as core:
         await core.store.write(watch)
         await begun(core, gate)

@@ -8,7 +8,7 @@ from skerry.config.tools import GuestTools, ToolsConfig
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import ToolCall, ToolResultMessage
 from skerry.model.origin import Origin
-from skerry.testing.model import Gate, ScriptedModel
+from skerry.testing.model import ReplyGate, ScriptedModel
 from tests.support.core import Core, open_core, request
 
 GROUP = SessionKey.parse("agent:main:memory:group:family")
@@ -20,7 +20,7 @@ async def guest_asks(core: Core, text: str) -> None:
 
 
 async def test_a_run_keeps_the_configuration_that_it_started_with(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     model = ScriptedModel([[gate, READ], ["done"], ["without"]])
     async with open_core(tmp_path, model, granted=("read",)) as core:
         (core.workspace / "note.md").write_text("note", "utf-8")

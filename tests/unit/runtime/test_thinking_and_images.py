@@ -13,7 +13,7 @@ from skerry.model.message import AssistantMessage, ImageBlock, TextBlock, Thinki
 from skerry.model.queue import QueueMode
 from skerry.model.run import RunRequest
 from skerry.model.thinking import ThinkingLevel, nearest
-from skerry.testing.model import MODEL, Gate, ScriptedModel
+from skerry.testing.model import MODEL, ReplyGate, ScriptedModel
 from tests.support.core import MAIN, Core, open_core, request
 
 THINKS = replace(MODEL, reasoning=True)
@@ -42,7 +42,7 @@ async def test_thinking_is_told_and_kept_and_goes_back_within_the_tool_loop(
 
 
 async def test_what_an_aborted_response_thought_is_kept(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[THOUGHT, "so", gate]])) as core:
         await core.dispatch.submit(request("hi"))
         with anyio.fail_after(60):
@@ -97,7 +97,7 @@ async def test_an_image_is_in_the_transcript_and_reaches_the_model(tmp_path: Pat
 
 
 async def test_an_image_enters_a_run_that_is_on(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     model = ScriptedModel([["one", gate], ["two"]])
     guest = replace(request("and this?", queue_mode=QueueMode.STEER), images=(IMAGE,))
     async with open_core(tmp_path, model) as core:
@@ -113,7 +113,7 @@ async def test_an_image_enters_a_run_that_is_on(tmp_path: Path) -> None:
 async def test_images_of_accepted_work_survive_until_it_is_done_and_are_kept_once(
     tmp_path: Path,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     large = ImageBlock("A" * 100_000, "image/png")
     waiting = replace(request("second"), images=(large,))
 

@@ -24,7 +24,7 @@ from skerry.model.message import (
 from skerry.model.queue import QueueMode
 from skerry.runtime.conversation import fenced
 from skerry.runtime.run_hooks import WITHHELD
-from skerry.testing.model import Gate, ScriptedModel
+from skerry.testing.model import ReplyGate, ScriptedModel
 from tests.support.core import open_core, request
 from tests.support.hooks import READ, on, results, text
 from tests.support.untrusted import within
@@ -110,7 +110,7 @@ async def test_a_message_that_entered_a_run_passes_as_its_own_runs(tmp_path: Pat
         if isinstance(payload.message, UserMessage):
             seen.append((payload.context.run_id, payload.message.text))
 
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([["a", gate], ["b"]])) as core:
         on(core.hooks.before_message_write, watch)
         await core.dispatch.submit(request("one"))

@@ -6,7 +6,7 @@ import pytest
 from skerry.sdk import channel_events
 from skerry.sdk.channel_events import AccountEvents, EventsEndedError
 from skerry.sdk.channel_host import AccountHttp
-from skerry.testing.http_server import Request, Response, Write, serve
+from skerry.testing.http_server import ServedRequest, ServedResponse, Write, serve
 
 TEXT = (
     'id:1\nevent:receive\ndata:{"a": "é"}\n\n:\ndata: one\r\ndata:two\r\n\r\n'
@@ -19,8 +19,8 @@ async def test_events_are_read_whole_however_their_bytes_are_cut() -> None:
         for byte in TEXT.encode():
             await write(bytes([byte]))
 
-    async def handle(_: Request) -> Response:
-        return Response(stream=body)
+    async def handle(_: ServedRequest) -> ServedResponse:
+        return ServedResponse(stream=body)
 
     async with serve(handle) as root:
         events = await AccountEvents.open(AccountHttp([root]), f"{root}/events")
@@ -36,8 +36,8 @@ async def test_a_stream_that_is_silent_counts_as_broken() -> None:
         await write(b"data:1\n\ndata:2\n\ndata:3\n\ndata:4")
         await anyio.sleep_forever()
 
-    async def handle(_: Request) -> Response:
-        return Response(stream=body)
+    async def handle(_: ServedRequest) -> ServedResponse:
+        return ServedResponse(stream=body)
 
     async with serve(handle) as root:
         events = await AccountEvents.open(AccountHttp([root]), f"{root}/events")
@@ -55,10 +55,10 @@ async def test_other_answers_other_hosts_and_endless_events_are_refused(
         while True:
             await write(b"data:" + b"x" * 100)
 
-    async def handle(request: Request) -> Response:
+    async def handle(request: ServedRequest) -> ServedResponse:
         if request.path == "/gone":
-            return Response(b"", 404)
-        return Response(stream=body)
+            return ServedResponse(b"", 404)
+        return ServedResponse(stream=body)
 
     monkeypatch.setattr(channel_events, "_MOST_EVENT", 1000)
     async with serve(handle) as root:
@@ -82,8 +82,8 @@ async def test_what_is_on_its_way_is_drained_before_a_stream_is_given_up(
         await write(b"data:3\n\ndata:4")
         await anyio.sleep_forever()
 
-    async def handle(_: Request) -> Response:
-        return Response(stream=body)
+    async def handle(_: ServedRequest) -> ServedResponse:
+        return ServedResponse(stream=body)
 
     monkeypatch.setattr(channel_events, "DRAIN_SECONDS", 0.5)
     async with serve(handle) as root:

@@ -5,11 +5,11 @@ import pytest
 
 from skerry.sdk.channel_host import AccountHttp
 from skerry.sdk.channel_socket import AccountSocket, SocketEndedError
-from skerry.testing.http_server import Request, Response, ServedSocket, serve
+from skerry.testing.http_server import ServedRequest, ServedResponse, ServedSocket, serve
 
 
-async def nothing(_: Request) -> Response:
-    return Response(status=404)
+async def nothing(_: ServedRequest) -> ServedResponse:
+    return ServedResponse(status=404)
 
 
 @pytest.mark.parametrize("code", [4004, 0])

@@ -14,21 +14,21 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding
 from skerry.sdk.access_tokens import AccessError, AccessToken
 from skerry.sdk.channel_host import AccountHttp
 from skerry.sdk.channel_tokens import (
-    Keys,
+    IssuerKeys,
     KeysUnavailableError,
-    Rules,
+    RequiredClaims,
     TokenError,
     private_key,
     signed,
     verified,
 )
 from skerry.testing.clock import FakeClock
-from skerry.testing.http_server import Request, Response, serve
+from skerry.testing.http_server import ServedRequest, ServedResponse, serve
 from skerry.testing.token_issuer import KID, encoded, jwk, made_key, pem, token
 
 NOW = 1_700_000_000
 CLAIMS = {"iss": "https://issuer", "aud": "app", "iat": NOW, "nbf": NOW, "exp": NOW + 3600}
-RULES = Rules("app", ("https://issuer",))
+RULES = RequiredClaims("app", ("https://issuer",))
 
 
 class Issuer:
@@ -41,17 +41,17 @@ class Issuer:
         self.clock = FakeClock(NOW * 1000)
         self.url = ""
 
-    async def handle(self, request: Request) -> Response:
+    async def handle(self, request: ServedRequest) -> ServedResponse:
         self.asked.append(request.path)
         if self.broken:
-            return Response(b"<html>", 500, "text/html")
+            return ServedResponse(b"<html>", 500, "text/html")
         if request.path == "/metadata":
-            return Response.of({"issuer": "https://issuer", "jwks_uri": f"{self.url}/keys"})
-        return Response.of({"keys": self.keys})
+            return ServedResponse.of({"issuer": "https://issuer", "jwks_uri": f"{self.url}/keys"})
+        return ServedResponse.of({"keys": self.keys})
 
-    def open(self, path: str = "/keys") -> Keys:
+    def open(self, path: str = "/keys") -> IssuerKeys:
         http = AccountHttp([self.url])
-        return Keys(http, self.url + path, self.clock, is_metadata=path == "/metadata")
+        return IssuerKeys(http, self.url + path, self.clock, is_metadata=path == "/metadata")
 
 
 @asynccontextmanager
@@ -155,7 +155,7 @@ async def test_a_token_of_the_platform_is_taken_within_the_difference_of_clocks(
 
 async def test_the_metadata_names_issuer_and_keys() -> None:
     async with issuing() as issuer:
-        keys, rules = issuer.open("/metadata"), Rules("app")
+        keys, rules = issuer.open("/metadata"), RequiredClaims("app")
         await verified(f"Bearer {token(CLAIMS)}", keys, rules, issuer.clock)
         other = token(CLAIMS | {"iss": "https://other"})
         with pytest.raises(TokenError, match="issuer"):
@@ -167,7 +167,9 @@ async def test_without_an_issuer_no_token_counts() -> None:
     async with issuing() as issuer:
         for claims in (CLAIMS, CLAIMS | {"iss": ""}):
             with pytest.raises(TokenError, match="issuer"):
-                await verified(f"Bearer {token(claims)}", issuer.open(), Rules("app"), issuer.clock)
+                await verified(
+                    f"Bearer {token(claims)}", issuer.open(), RequiredClaims("app"), issuer.clock
+                )
 
 
 async def test_keys_are_fetched_once_a_day_and_for_invented_names_once_a_minute() -> None:
@@ -243,9 +245,9 @@ async def test_what_is_signed_here_is_verified_there() -> None:
 async def test_an_access_token_is_kept_until_shortly_before_its_end() -> None:
     forms: list[dict[str, Any]] = []
 
-    async def handle(request: Request) -> Response:
+    async def handle(request: ServedRequest) -> ServedResponse:
         forms.append(request.form())
-        return Response.of({"access_token": f"token-{len(forms)}", "expires_in": "3600"})
+        return ServedResponse.of({"access_token": f"token-{len(forms)}", "expires_in": "3600"})
 
     clock = FakeClock()
     async with serve(handle) as url:
@@ -261,18 +263,23 @@ async def test_an_access_token_is_kept_until_shortly_before_its_end() -> None:
 @pytest.mark.parametrize(
     ("response", "is_login"),
     [
-        (Response.of({"error": "invalid_client", "error_description": "wrong\nsecret"}, 401), True),
-        (Response.of({"error": "temporarily_unavailable"}, 503), False),
-        (Response(b"<html>", 400, "text/html"), False),
-        (Response.of({}), False),
-        (Response.of({"access_token": "x"}, 400), False),
+        (
+            ServedResponse.of(
+                {"error": "invalid_client", "error_description": "wrong\nsecret"}, 401
+            ),
+            True,
+        ),
+        (ServedResponse.of({"error": "temporarily_unavailable"}, 503), False),
+        (ServedResponse(b"<html>", 400, "text/html"), False),
+        (ServedResponse.of({}), False),
+        (ServedResponse.of({"access_token": "x"}, 400), False),
     ],
     ids=range(5),
 )
 async def test_refused_credentials_are_told_from_a_server_that_fails(
-    response: Response, *, is_login: bool
+    response: ServedResponse, *, is_login: bool
 ) -> None:
-    async def handle(_: Request) -> Response:
+    async def handle(_: ServedRequest) -> ServedResponse:
         return response
 
     async with serve(handle) as url:

@@ -19,7 +19,7 @@ from skerry.model.queue import DropPolicy, QueueMode
 from skerry.model.run import StopReason
 from skerry.runtime import run_context
 from skerry.store import Store, Unit, open_store, runs, sessions
-from skerry.testing.model import Gate, ScriptedModel, echo
+from skerry.testing.model import ReplyGate, ScriptedModel, echo
 from tests.support.core import MAIN, Core, open_core, request
 
 LONG = "a long text " * 20_000
@@ -72,7 +72,7 @@ async def test_a_request_is_refused_and_can_be_sent_again(tmp_path: Path) -> Non
 
 
 async def test_an_answer_waits_for_space(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, LONG], ["next"]])) as core:
         await core.dispatch.submit(request("a"))
         await gate.reached.wait()
@@ -86,7 +86,7 @@ async def test_an_answer_waits_for_space(tmp_path: Path) -> None:
 
 
 async def test_a_tool_does_not_run_when_its_call_cannot_be_stored(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     call = ToolCall("c1", "read", {"path": LONG})
     async with open_core(tmp_path, ScriptedModel([[gate, call]])) as core:
         await core.dispatch.submit(request("a"))
@@ -102,7 +102,7 @@ async def test_a_tool_does_not_run_when_its_call_cannot_be_stored(tmp_path: Path
 
 
 async def test_a_waiting_run_starts_when_there_is_space(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
 
     async with open_core(tmp_path, ScriptedModel([[gate, "one"], ["two"]])) as core:
         await core.dispatch.submit(request("a"))
@@ -117,7 +117,7 @@ async def test_a_waiting_run_starts_when_there_is_space(tmp_path: Path) -> None:
 
 
 async def test_a_gateway_that_stops_does_not_wait_for_space(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     with anyio.fail_after(60):
         async with open_core(tmp_path, ScriptedModel([[gate, LONG]])) as core:
             await core.dispatch.submit(request("a"))
@@ -141,7 +141,7 @@ async def test_the_end_of_a_command_beside_a_run_waits_for_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_context, "STORE_SECONDS", 0.01)
-    gate, asked, long, waits = Gate(), anyio.Event(), anyio.Event(), anyio.Event()
+    gate, asked, long, waits = ReplyGate(), anyio.Event(), anyio.Event(), anyio.Event()
     # It says so when the store has refused the end.
     monkeypatch.setattr(run_context.logger, "warning", lambda *_: waits.set())
 
@@ -174,7 +174,7 @@ async def test_a_message_is_told_that_it_was_dropped_when_that_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_context, "STORE_SECONDS", 0.01)
-    gate, queue, refused = Gate(), QueueConfig(debounce_ms=0, cap=1, drop=DropPolicy.NEW), 0
+    gate, queue, refused = ReplyGate(), QueueConfig(debounce_ms=0, cap=1, drop=DropPolicy.NEW), 0
     async with open_core(tmp_path, ScriptedModel([[gate, "1"], ["2"]]), queue=queue) as core:
         write = core.store.write
 

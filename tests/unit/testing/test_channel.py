@@ -8,16 +8,16 @@ import pytest
 from skerry.model.ids import RunId
 from skerry.model.inbound import InboundMessage, Peer, PeerKind, ReplyTo
 from skerry.model.outbound import OutboundPart, Settlement
-from skerry.testing.channel import MemoryChannel, Platform
+from skerry.testing.channel import FakePlatform, MemoryChannel
 
 
 @pytest.fixture
-def platform(tmp_path: Path) -> Platform:
-    return Platform(tmp_path / "platform")
+def platform(tmp_path: Path) -> FakePlatform:
+    return FakePlatform(tmp_path / "platform")
 
 
 def part(text: str, number: int = 0) -> OutboundPart:
-    channel = MemoryChannel(Platform(Path()))
+    channel = MemoryChannel(FakePlatform(Path()))
     to = ReplyTo(channel.channel, channel.account, Peer(PeerKind.DIRECT, "alice"), "m1")
     return OutboundPart(1, RunId("r1"), 0, number, to, text)
 
@@ -41,7 +41,7 @@ async def handed_in(channel: MemoryChannel, count: int) -> list[InboundMessage]:
     return taken
 
 
-async def test_what_people_wrote_is_handed_in_in_order(platform: Platform) -> None:
+async def test_what_people_wrote_is_handed_in_in_order(platform: FakePlatform) -> None:
     platform.say("one", message_id="m1")
     platform.say("two", message_id="m2", peer="team", kind="group")
     one, two = await handed_in(MemoryChannel(platform), 2)
@@ -50,7 +50,7 @@ async def test_what_people_wrote_is_handed_in_in_order(platform: Platform) -> No
 
 
 async def test_only_what_the_inbox_took_is_acknowledged_and_the_rest_comes_again(
-    platform: Platform,
+    platform: FakePlatform,
 ) -> None:
     for number in (1, 2, 3):
         platform.say(f"{number}", message_id=f"m{number}")
@@ -60,7 +60,7 @@ async def test_only_what_the_inbox_took_is_acknowledged_and_the_rest_comes_again
     assert [one.text for one in again] == ["2", "3"]
 
 
-async def test_a_sent_part_is_in_the_platforms_log(platform: Platform) -> None:
+async def test_a_sent_part_is_in_the_platforms_log(platform: FakePlatform) -> None:
     channel = MemoryChannel(platform)
     receipt = await channel.send(part("hello"))
     (one,) = platform.received()
@@ -68,7 +68,7 @@ async def test_a_sent_part_is_in_the_platforms_log(platform: Platform) -> None:
     assert receipt.platform_ids == ("r1/0/0",)
 
 
-async def test_it_can_say_what_arrived_or_what_the_test_wants(platform: Platform) -> None:
+async def test_it_can_say_what_arrived_or_what_the_test_wants(platform: FakePlatform) -> None:
     channel = MemoryChannel(platform)
     await channel.send(part("hello"))
     assert await channel.settle(part("hello")) is Settlement.DELIVERED
@@ -77,12 +77,12 @@ async def test_it_can_say_what_arrived_or_what_the_test_wants(platform: Platform
     assert await blind.settle(part("hello")) is Settlement.UNKNOWN
 
 
-def test_a_line_that_was_cut_by_a_kill_is_not_there(platform: Platform) -> None:
+def test_a_line_that_was_cut_by_a_kill_is_not_there(platform: FakePlatform) -> None:
     platform.say("whole", message_id="m1")
     with (platform.folder / "inbox.jsonl").open("ab") as file:
         file.write(b'{"text": "ha')
     assert [line["text"] for line in platform.inbox()] == ["whole"]
 
 
-def test_an_empty_platform_has_nothing(platform: Platform) -> None:
+def test_an_empty_platform_has_nothing(platform: FakePlatform) -> None:
     assert (platform.inbox(), platform.received(), platform.acknowledged()) == ([], [], 0)

@@ -6,7 +6,7 @@ import pytest
 from skerry.model.errors import ModelOverloadedError, ModelRequestError, ModelUnavailableError
 from skerry.model.message import TextBlock, ToolCall, ToolResultMessage, user
 from skerry.ports.model import History, ModelReply, ModelRequest, ModelState, ReplyListener
-from skerry.testing.model import MODEL, Gate, ScriptedModel, ScriptedModels, echo
+from skerry.testing.model import MODEL, ReplyGate, ScriptedModel, ScriptedModels, echo
 
 CALL = ToolCall("c", "read", {"path": "a"})
 
@@ -46,7 +46,7 @@ async def test_a_failure_comes_after_what_was_said_before() -> None:
 
 
 async def test_a_gate_holds_the_reply_exactly_there() -> None:
-    gate = Gate()
+    gate = ReplyGate()
     texts: list[str] = []
     model = ScriptedModel([["before", gate, "after"]])
     with anyio.fail_after(60):

@@ -10,7 +10,7 @@ import pytest
 
 from skerry.infra.http import HttpClient
 from skerry.model.message import ToolCall
-from skerry.testing.model_server import Cut, HttpStep, Raw, Status, StubModelServer
+from skerry.testing.model_server import Cut, HttpStep, Raw, StatusReply, StubModelServer
 
 
 async def ask(url: str, text: str = "hi", role: str = "user") -> httpx2.Response:
@@ -66,7 +66,7 @@ async def test_without_a_script_it_echoes() -> None:
 
 async def test_a_status_a_cut_and_raw_bytes_are_played() -> None:
     script: list[list[HttpStep]] = [
-        [Status(429, b"{}", (("retry-after", "1"),))],
+        [StatusReply(429, b"{}", (("retry-after", "1"),))],
         [Raw(b"data: x\n\n"), Cut()],
     ]
     async with StubModelServer(script) as stub:

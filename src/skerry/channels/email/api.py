@@ -8,7 +8,7 @@ from skerry.channels.email import smtp
 from skerry.channels.email.config import EmailAccount
 from skerry.channels.email.imap import Imap, logged_in
 from skerry.channels.email.imap_wire import quoted
-from skerry.channels.email.line_stream import Login, MailServer
+from skerry.channels.email.line_stream import Login, MailEndpoint
 from skerry.channels.email.wire import MailHead, read_head
 from skerry.config.channel_oauth import OAuthConfig
 from skerry.config.channels import revealed
@@ -37,10 +37,10 @@ class MailServers:
         http = AccountHttp(roots)
         self._tokens = _tokens(http, oauth, host) if oauth is not None else None
         self._settings = settings
-        self._imap = MailServer(
+        self._imap = MailEndpoint(
             http, settings.imap_host, settings.imap_port, settings.imap_security
         )
-        self._smtp = MailServer(http, sends_at, settings.smtp_port, settings.smtp_security)
+        self._smtp = MailEndpoint(http, sends_at, settings.smtp_port, settings.smtp_security)
         self._name = settings.username or settings.address
         self._password = revealed(settings.password)
 

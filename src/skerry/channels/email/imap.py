@@ -22,7 +22,7 @@ from skerry.channels.email.imap_wire import (
 from skerry.channels.email.line_stream import (
     LineStream,
     Login,
-    MailServer,
+    MailEndpoint,
     UnreadableError,
     connected,
     within,
@@ -68,7 +68,7 @@ class Imap(Struct):
     _news: list[ImapResponse] = field(default_factory=list)
 
     @property
-    def _door(self) -> MailServer:
+    def _door(self) -> MailEndpoint:
         return self.lines.door
 
     async def greet(self) -> None:
@@ -295,7 +295,7 @@ class Imap(Struct):
 
 
 @asynccontextmanager
-async def logged_in(door: MailServer, login: Login) -> AsyncGenerator[Imap]:
+async def logged_in(door: MailEndpoint, login: Login) -> AsyncGenerator[Imap]:
     """Connects and logs in for the block. Raises `PlatformError`."""
     async with connected(door) as lines:
         imap = Imap(lines)

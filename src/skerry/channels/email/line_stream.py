@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from skerry.channels.email.config import Security
 from skerry.infra.sockets import Stream
-from skerry.net.connect import RefusedError
+from skerry.net.connect import TargetRefusedError
 from skerry.sdk.channel_errors import PlatformError
 from skerry.sdk.channel_host import AccountHttp
 
@@ -39,7 +39,7 @@ class Login(Struct, frozen=True):
         return base64.b64encode(text.encode()).decode()
 
 
-class MailServer(Struct, frozen=True):
+class MailEndpoint(Struct, frozen=True):
     """One mail server, reached through the network policy of the account."""
 
     http: AccountHttp
@@ -57,7 +57,7 @@ class LineStream(Struct):
     """A connection whose lines end with CRLF."""
 
     stream: Stream
-    door: MailServer
+    door: MailEndpoint
     _buffer: bytearray = field(default_factory=bytearray)
 
     async def line(self) -> bytes:
@@ -115,7 +115,7 @@ class LineStream(Struct):
 
 
 @asynccontextmanager
-async def connected(door: MailServer) -> AsyncGenerator[LineStream]:
+async def connected(door: MailEndpoint) -> AsyncGenerator[LineStream]:
     """Connects for the block, encrypted from the first byte when that is configured.
 
     Raises:
@@ -123,7 +123,7 @@ async def connected(door: MailServer) -> AsyncGenerator[LineStream]:
     """
     try:
         stream = await door.http.connect(door.host, door.port, CONNECT_SECONDS)
-    except (RefusedError, httpx2.HTTPError) as error:
+    except (TargetRefusedError, httpx2.HTTPError) as error:
         message = f"{door.name} cannot be reached: {error}"
         raise PlatformError(message, is_sent=False) from error
     try:
@@ -134,7 +134,7 @@ async def connected(door: MailServer) -> AsyncGenerator[LineStream]:
         stream.close()
 
 
-async def _encrypt(stream: Stream, door: MailServer) -> None:
+async def _encrypt(stream: Stream, door: MailEndpoint) -> None:
     try:
         await stream.start_tls(ssl.create_default_context(), door.host, CONNECT_SECONDS)
     except httpx2.HTTPError as error:
@@ -143,7 +143,7 @@ async def _encrypt(stream: Stream, door: MailServer) -> None:
 
 
 @contextmanager
-def within(seconds: float, door: MailServer) -> Generator[None]:
+def within(seconds: float, door: MailEndpoint) -> Generator[None]:
     """Limits the time of the block. Raises `PlatformError` when it is over."""
     try:
         with anyio.fail_after(seconds):

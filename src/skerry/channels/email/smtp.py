@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from skerry.channels.email.config import Security
-from skerry.channels.email.line_stream import LineStream, Login, MailServer, connected, within
+from skerry.channels.email.line_stream import LineStream, Login, MailEndpoint, connected, within
 from skerry.sdk.channel_errors import PlatformError
 
 SECONDS: Final = 10.0
@@ -23,7 +23,7 @@ _DOT: Final = re.compile(rb"^\.", re.MULTILINE)
 
 
 async def send(
-    door: MailServer,
+    door: MailEndpoint,
     credentials: Login | None,
     envelope: tuple[str, str],
     message: bytes,
@@ -51,7 +51,7 @@ async def send(
         raise
 
 
-async def check(door: MailServer, credentials: Login | None) -> None:
+async def check(door: MailEndpoint, credentials: Login | None) -> None:
     """Logs in and sends nothing. Raises `PlatformError`."""
     async with connected(door) as lines:
         await _opened(lines, credentials)

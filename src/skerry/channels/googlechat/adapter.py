@@ -13,7 +13,7 @@ from skerry.sdk.channel_errors import PlatformError, RateLimit
 from skerry.sdk.channel_files import byte_limit, fetched_file
 from skerry.sdk.channel_host import ChannelHost
 from skerry.sdk.channel_posts import PostedAccount
-from skerry.sdk.channel_tokens import Keys, Rules, TokenError, verified
+from skerry.sdk.channel_tokens import IssuerKeys, RequiredClaims, TokenError, verified
 from skerry.sdk.channels import (
     AccountState,
     Attachment,
@@ -57,10 +57,10 @@ class GoogleChatAdapter(PostedAccount):
         self._api = api
         self._by_address = not settings.audience.isdecimal()
         issuers = _ACCOUNTS if self._by_address else (SENDER,)
-        self._rules = Rules(settings.audience, issuers)
+        self._rules = RequiredClaims(settings.audience, issuers)
         document = "oauth2/v3/certs" if self._by_address else f"service_accounts/v1/jwk/{SENDER}"
         url = f"{str(settings.keys_root).rstrip('/')}/{document}"
-        self._keys = Keys(api.http, url, host.clock, is_metadata=False)
+        self._keys = IssuerKeys(api.http, url, host.clock, is_metadata=False)
         self._limit = RateLimit("Google Chat", self.failed)
 
     async def own_name(self) -> str:

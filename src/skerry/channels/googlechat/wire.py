@@ -119,7 +119,7 @@ class Common(Struct, frozen=True):
     parameters: dict[str, str] = field(default_factory=dict)
 
 
-class ChatEvent(Struct, frozen=True, rename="camel"):
+class GoogleChatEvent(Struct, frozen=True, rename="camel"):
     """An interaction event."""
 
     type: str
@@ -137,7 +137,7 @@ class SentMessage(Struct, frozen=True):
     name: str = ""
 
 
-event = msgspec.json.Decoder(ChatEvent)
+event = msgspec.json.Decoder(GoogleChatEvent)
 sent = msgspec.json.Decoder(SentMessage)
 
 
@@ -146,7 +146,7 @@ def client_id(part: OutboundPart) -> str:
     return f"client-{hashlib.sha256(part.nonce.encode()).hexdigest()[:40]}"
 
 
-def inbound(interaction: ChatEvent, account: AccountId, now: int) -> InboundMessage | None:
+def inbound(interaction: GoogleChatEvent, account: AccountId, now: int) -> InboundMessage | None:
     """Returns the message of an event; None when no person wrote it or pressed a button."""
     person, message = interaction.user, interaction.message
     is_person = person.type == "HUMAN" and _USER.fullmatch(person.name)
@@ -208,7 +208,7 @@ def _text(message: Message) -> str:
     return (message.text if own is None else own).strip()
 
 
-def _command(interaction: ChatEvent) -> str:
+def _command(interaction: GoogleChatEvent) -> str:
     """Returns the command of the pressed button, which a person could write too."""
     if interaction.common is not None and COMMAND in interaction.common.parameters:
         return interaction.common.parameters[COMMAND]

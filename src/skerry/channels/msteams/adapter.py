@@ -14,7 +14,7 @@ from skerry.sdk.channel_errors import PlatformError, RateLimit
 from skerry.sdk.channel_files import byte_limit, fetched_file, read_file
 from skerry.sdk.channel_host import ChannelHost, Outcome, Recent
 from skerry.sdk.channel_posts import PostedAccount
-from skerry.sdk.channel_tokens import Keys, Rules, Token, TokenError, verified
+from skerry.sdk.channel_tokens import IssuerKeys, RequiredClaims, Token, TokenError, verified
 from skerry.sdk.channels import (
     AccountState,
     Attachment,
@@ -63,8 +63,8 @@ class MsTeamsAdapter(PostedAccount):
         super().__init__(host)
         self._settings = settings
         self._api = api
-        self._keys = Keys(api.http, str(settings.metadata_url), host.clock, is_metadata=True)
-        self._rules = Rules(settings.app_id)
+        self._keys = IssuerKeys(api.http, str(settings.metadata_url), host.clock, is_metadata=True)
+        self._rules = RequiredClaims(settings.app_id)
         self._services = Recent[str, str](_MOST_SERVICES)
         """Addresses of the connector by conversation, as far as this process knows them."""
         self._limit = RateLimit("Teams", self.failed)

@@ -7,7 +7,7 @@ import anyio
 import msgspec
 
 from skerry.channels.signal import wire
-from skerry.channels.signal.api import SILENT_SECONDS, Bridge, Events, OutboundFile, OutboundQuote
+from skerry.channels.signal.api import SILENT_SECONDS, Bridge, Events, SignalFile, SignalQuote
 from skerry.channels.signal.config import SignalAccount
 from skerry.channels.signal.daemon import Daemon
 from skerry.channels.signal.rest_bridge import RestBridge
@@ -157,7 +157,7 @@ class SignalAdapter(Account):
         media, file = part.more.media, None
         if media is not None:
             read = await read_file(media, MOST_FILE)
-            file = OutboundFile(read.name, read.mime, read.data, media.voice)
+            file = SignalFile(read.name, read.mime, read.data, media.voice)
         try:
             with self._limit.sending():
                 timestamp = await self._bridge.send(part, self._quote(part.to), file)
@@ -165,9 +165,9 @@ class SignalAdapter(Account):
             return Receipt(())  # it was sent; nothing needs its id
         return Receipt((wire.message_id(timestamp, self._settings.number),))
 
-    def _quote(self, to: ReplyTo) -> OutboundQuote | None:
+    def _quote(self, to: ReplyTo) -> SignalQuote | None:
         target = wire.parsed_id(to.quote or "")
-        return OutboundQuote(*target, self._texts.get(to.quote or "", "")) if target else None
+        return SignalQuote(*target, self._texts.get(to.quote or "", "")) if target else None
 
     async def typing(self, to: ReplyTo) -> None:
         """Shows for 15 seconds that an answer is being written."""

@@ -11,7 +11,7 @@ SILENT_SECONDS: Final = 75.0
 the bridge every 54."""
 
 
-class OutboundQuote(Struct, frozen=True):
+class SignalQuote(Struct, frozen=True):
     """A message that is quoted: its time, its author, and its text as far as it is known."""
 
     timestamp: int
@@ -19,7 +19,7 @@ class OutboundQuote(Struct, frozen=True):
     text: str
 
 
-class OutboundFile(Struct, frozen=True):
+class SignalFile(Struct, frozen=True):
     """A file that is sent."""
 
     name: str
@@ -60,7 +60,7 @@ class Bridge(Protocol):
         ...
 
     async def send(
-        self, part: OutboundPart, quoted: OutboundQuote | None, file: OutboundFile | None
+        self, part: OutboundPart, quoted: SignalQuote | None, file: SignalFile | None
     ) -> int:
         """Sends a part; returns the time by which Signal knows it. Raises `PlatformError`."""
         ...

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Raw, Struct, field
 
-from skerry.channels.signal.api import OutboundFile, OutboundQuote
+from skerry.channels.signal.api import SignalFile, SignalQuote
 from skerry.channels.signal.markup import styled
 from skerry.sdk.channel_errors import PlatformError, check_reached
 from skerry.sdk.channel_events import AccountEvents
@@ -86,7 +86,7 @@ class Daemon:
         return await AccountEvents.open(self.http, url)
 
     async def send(
-        self, part: OutboundPart, quoted: OutboundQuote | None, file: OutboundFile | None
+        self, part: OutboundPart, quoted: SignalQuote | None, file: SignalFile | None
     ) -> int:
         """Sends a part; returns the time by which Signal knows it."""
         shaped = styled(part.text)
@@ -173,7 +173,7 @@ def _to(peer: Peer) -> dict[str, Any]:
     return {"recipient": [peer.id]}
 
 
-def data_uri(file: OutboundFile) -> str:
+def data_uri(file: SignalFile) -> str:
     """Returns a file as signal-cli takes it."""
     name = "".join(char for char in file.name if char.isprintable() and char not in ";,")
     mime = file.mime.partition(";")[0].strip() or "application/octet-stream"

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from skerry.channels.signal.api import OutboundFile, OutboundQuote
+from skerry.channels.signal.api import SignalFile, SignalQuote
 from skerry.channels.signal.daemon import data_uri
 from skerry.channels.signal.markup import BRIDGE_MARKUP
 from skerry.sdk.channel_errors import PlatformError, check_reached, named_wait
@@ -63,7 +63,7 @@ class RestBridge:
         return await AccountSocket.open(self.http, f"{root}/v1/receive/{self._path}")
 
     async def send(
-        self, part: OutboundPart, quoted: OutboundQuote | None, file: OutboundFile | None
+        self, part: OutboundPart, quoted: SignalQuote | None, file: SignalFile | None
     ) -> int:
         """Sends a part; returns the time by which Signal knows it."""
         body: dict[str, Any] = {

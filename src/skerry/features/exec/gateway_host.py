@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from skerry.features.exec.programs import SEARCH_PATH
 from skerry.infra.child_scope import scoped
 from skerry.infra.process import LIFELINE, Child, NotStartedError, Program, child
-from skerry.infra.terminal import Terminal
+from skerry.infra.terminal import PseudoTerminal
 
 END_SECONDS: Final = 15.0
 """Limit of the end of all that a command started."""
@@ -29,7 +29,7 @@ changes, and a folder that is laid out as a repository is none."""
 class GatewayProcess:
     """A command on the gateway's machine. Implements `ports.sandbox.SandboxProcess`."""
 
-    def __init__(self, process: Child, terminal: Terminal | None) -> None:
+    def __init__(self, process: Child, terminal: PseudoTerminal | None) -> None:
         self._process = process
         self._terminal = terminal
 
@@ -86,7 +86,7 @@ async def on_gateway(
             yield GatewayProcess(process, None)
         return
     try:
-        terminal = Terminal()
+        terminal = PseudoTerminal()
     except OSError as error:
         raise NotStartedError("a terminal", error) from error
     try:

@@ -10,7 +10,7 @@ from skerry.model.errors import ModelError, ModelUnavailableError, ToolError
 from skerry.model.ids import AgentId, RunId
 from skerry.model.message import ImageBlock, TextBlock, UserMessage
 from skerry.ports.model import History, ModelReply, ModelRequest, ReplyListener
-from skerry.ports.model_candidates import CallTarget, Candidate
+from skerry.ports.model_candidates import CallTarget, ModelCandidate
 from skerry.runtime.run_context import Runtime
 
 SECONDS: Final = 120.0
@@ -42,7 +42,7 @@ async def answered(
     )
     failover = runtime.failover(target)
 
-    async def ask(candidate: Candidate) -> ModelReply:
+    async def ask(candidate: ModelCandidate) -> ModelReply:
         if "image" not in candidate.model.input:
             raise ModelUnavailableError(f"{candidate.model.ref} does not see pictures.")
         request = ModelRequest(candidate.model, _SYSTEM, History([content]))

@@ -15,7 +15,7 @@ from skerry.features.memory.files import scan
 from skerry.features.memory.notes import notes
 from skerry.features.memory.reading import NotMemoryError, provenance_of
 from skerry.features.memory.settings import Places
-from skerry.infra.rooted_fs import Beneath, EscapeError, Rules
+from skerry.infra.rooted_fs import Beneath, EscapeError, FileRules
 from skerry.model.memory import (
     MemoryBackendError,
     MemoryFile,
@@ -76,7 +76,7 @@ def listed(
     return sorted([*made, *failed], key=lambda file: file.path)
 
 
-def read_whole(root_and_name: Place, path: str, rules: Rules | None) -> MemoryWhole:
+def read_whole(root_and_name: Place, path: str, rules: FileRules | None) -> MemoryWhole:
     """Returns all of a file; an empty one where there is none.
 
     Raises:
@@ -105,7 +105,9 @@ def read_whole(root_and_name: Place, path: str, rules: Rules | None) -> MemoryWh
     return MemoryWhole(path, text, _hash(data), [provenance_of(note) for note in notes(text)])
 
 
-def save(root_and_name: Place, path: str, text: str, base: str, rules: Rules | None) -> MemorySaved:
+def save(
+    root_and_name: Place, path: str, text: str, base: str, rules: FileRules | None
+) -> MemorySaved:
     """Replaces a file whose hash is still `base`, whole or not at all; empty, it is a new one.
 
     Lines end as they ended before: a browser makes them all end with a line feed.

@@ -18,7 +18,7 @@ from skerry.features.memory.files import (
 )
 from skerry.features.memory.notes import Note, notes
 from skerry.features.memory.settings import Places
-from skerry.infra.rooted_fs import Beneath, EscapeError, Rules
+from skerry.infra.rooted_fs import Beneath, EscapeError, FileRules
 from skerry.model.provenance import item, tidy
 from skerry.model.redaction import Redaction
 from skerry.model.redaction_report import ForgottenLine
@@ -46,7 +46,7 @@ class FileEraser:
     places: Places
     also: Collection[str]
     """Names at the top of the workspace that are no memory, and are read by each run."""
-    rules: Rules | None
+    rules: FileRules | None
     extra: bool = False
     """True when the extra paths are the agent's too: otherwise they are only read."""
 

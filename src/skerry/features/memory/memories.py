@@ -97,7 +97,7 @@ class BuiltinMemories(Struct):
 
 
 class StoredTranscripts(Struct, frozen=True):
-    """Conversations of one state directory. Implements `ports.memory.Transcripts`."""
+    """Conversations of one state directory. Implements `ports.memory.TranscriptSource`."""
 
     store: Store
 

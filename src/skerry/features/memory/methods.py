@@ -14,7 +14,7 @@ from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryNote, MemoryQuestion, MemorySource
 from skerry.model.origin import Origin
 from skerry.model.redaction import MAX_CHARS, MAX_PHRASES
-from skerry.model.redaction_report import told
+from skerry.model.redaction_report import forgotten_json
 from skerry.policy.access import ADMIN
 from skerry.policy.decide import allows
 from skerry.ports.memory import Forgets, MemoryBackend, MemoryService
@@ -224,10 +224,10 @@ async def forget(
         StateError, MemoryBackendError: the erasure is not complete yet; it goes on by itself.
     """
     if params.dry_run:
-        return told(await forgets.look(agent, params.phrases), (), shows=True)
+        return forgotten_json(await forgets.look(agent, params.phrases), (), shows=True)
     report = await forgets.forget(agent, params.phrases, extra=params.extra)
     near = () if service is None else await service.near(agent, params.phrases)
-    return told(report, near, shows=False)
+    return forgotten_json(report, near, shows=False)
 
 
 Answer = Callable[[MemoryService, AgentId, Any], Awaitable[dict[str, Json]]]

@@ -15,7 +15,7 @@ from skerry.infra.atomic import write_atomic
 from skerry.infra.clock import DAY_MS, Clock
 from skerry.model.ids import AgentId
 from skerry.model.memory import TrackedConversation
-from skerry.ports.memory import Transcripts
+from skerry.ports.memory import TranscriptSource
 
 _TOPIC: Final = re.compile(r":(?:topic|thread):([^:]+)")
 
@@ -30,7 +30,7 @@ class SessionExport:
     """
 
     agent: AgentId
-    transcripts: Transcripts
+    transcripts: TranscriptSource
     clock: Clock
     redact: Callable[[str], str]
     retention_days: Callable[[], int] = lambda: 30

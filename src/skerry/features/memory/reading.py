@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
 from skerry.features.memory.notes import Note
-from skerry.infra.rooted_fs import Beneath, EscapeError, Rules
+from skerry.infra.rooted_fs import Beneath, EscapeError, FileRules
 from skerry.model.memory import MemoryBackendError, MemoryProvenance, MemoryText, is_memory
 
 MAX_CHARS: Final = 20_000
@@ -62,7 +62,7 @@ def place_of(path: str, workspace: Path, extra: Sequence[str]) -> tuple[Path, st
 
 
 def read_lines(
-    place: tuple[Path, str], path: str, start: int, lines: int | None, rules: Rules | None
+    place: tuple[Path, str], path: str, start: int, lines: int | None, rules: FileRules | None
 ) -> MemoryText:
     """Returns lines of the file from `start` on; a missing file is empty, with a hint. Blocks.
 

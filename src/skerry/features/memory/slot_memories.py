@@ -14,7 +14,7 @@ from skerry.features.memory.settings import Places
 from skerry.infra.clock import Clock
 from skerry.infra.supervise import beside
 from skerry.model.ids import AgentId
-from skerry.ports.memory import Memories, MemoryBackend, Transcripts
+from skerry.ports.memory import Memories, MemoryBackend, TranscriptSource
 
 
 class SlotMemories(Struct):
@@ -26,7 +26,7 @@ class SlotMemories(Struct):
 
     config: Callable[[], Config]
     builtin: Memories
-    transcripts: Transcripts
+    transcripts: TranscriptSource
     clock: Clock
     redact: Callable[[str], str]
     """Takes secrets out of what was said."""

@@ -31,7 +31,7 @@ from skerry.model.errors import SkerryError, ToolError
 from skerry.model.memory import MemoryQuestion, MemorySource
 from skerry.model.origin import Origin
 from skerry.model.provenance import clean, tidy
-from skerry.model.redaction_report import told
+from skerry.model.redaction_report import forgotten_json
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.policy.decide import Decision, Request, decide
@@ -263,7 +263,7 @@ class MemoryForget(_MemoryTool):
             done, near = await self._service.forget(caller.key.agent, params.text, caller)
         except SkerryError as error:
             raise ToolError(f"It is not forgotten yet: {error}") from error
-        report = told(done, near, shows=False, most=_PASSAGE)
+        report = forgotten_json(done, near, shows=False, most=_PASSAGE)
         # What is near may have been said in a conversation, where a page of the web was read.
         from_talk = any(hit.source is MemorySource.SESSIONS for hit in near)
         origin = Origin.TOOL if from_talk else Origin.MEMORY

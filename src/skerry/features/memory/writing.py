@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from skerry.features.memory.notes import Note, added, notes, without
-from skerry.infra.rooted_fs import Beneath, Change, EscapeError, Rules
+from skerry.infra.rooted_fs import Beneath, Change, EscapeError, FileRules
 from skerry.model.memory import MemoryBackendError, MemoryNoted, MemoryUndone
 from skerry.model.provenance import Provenance, item, tidy
 
@@ -34,7 +34,7 @@ class Notebook(Struct, frozen=True):
     """The files of one agent. Its methods block."""
 
     workspace: Path
-    rules: Rules | None
+    rules: FileRules | None
 
     def write(
         self, text: str, section: str | None, provenance: Provenance, today: date

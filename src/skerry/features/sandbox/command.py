@@ -9,7 +9,7 @@ from msgspec import Struct
 from skerry.config.sandbox import SandboxConfig
 from skerry.features.sandbox.stage import Mount
 from skerry.infra.process import Child
-from skerry.infra.terminal import Terminal
+from skerry.infra.terminal import PseudoTerminal
 from skerry.ports.sandbox import Limits
 
 
@@ -31,7 +31,7 @@ class Command(Struct, frozen=True):
     covered: Sequence[str] = ()
     """Paths inside that an empty file covers."""
     listens: bool = False
-    terminal: Terminal | None = None
+    terminal: PseudoTerminal | None = None
     join: Callable[[int], Awaitable[Mapping[str, str]]] | None = None
     """Opens the proxy's port in the network namespace of a process, before the command starts;
     returns the variables that lead to it."""
@@ -42,7 +42,7 @@ class Command(Struct, frozen=True):
 class Running:
     """A command that runs inside. Implements `ports.sandbox.SandboxProcess`."""
 
-    def __init__(self, child: Child, terminal: Terminal | None) -> None:
+    def __init__(self, child: Child, terminal: PseudoTerminal | None) -> None:
         self._child = child
         self._terminal = terminal
 

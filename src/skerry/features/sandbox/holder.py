@@ -30,7 +30,7 @@ from skerry.features.sandbox.network import PORT, Hosts, Join, proxied, variable
 from skerry.features.sandbox.stage import Mount
 from skerry.infra.atomic import make_private
 from skerry.infra.process import Child, NotStartedError
-from skerry.infra.terminal import Terminal
+from skerry.infra.terminal import PseudoTerminal
 from skerry.model.errors import SandboxError
 from skerry.model.ids import MAIN_AGENT, AgentId, SessionKey
 from skerry.ports.sandbox import Limits, SandboxProcess, SandboxSpec, SelfCheck, SelfTest
@@ -162,7 +162,7 @@ class Sandboxes:
             held = ExitStack()
             terminal = None
             if spec.pty:
-                terminal = Terminal(spec.rows, spec.columns)
+                terminal = PseudoTerminal(spec.rows, spec.columns)
             try:
                 join = await self._joined(backend, granted, served)
                 proxies = {} if join is None or backend.shares_network else variables()

@@ -133,7 +133,7 @@ def _queue(context: GatewayContext, now: int) -> Json:
             }
             for session in report.sessions[:_MOST_QUEUES]
         ],
-        "stuck": [{"what": stuck.what, "since": stuck.since} for stuck in report.stuck],
+        "stuck": [{"what": stuck.name, "since": stuck.since} for stuck in report.stuck],
     }
 
 

@@ -115,4 +115,4 @@ def _state(session: SessionEntry) -> dict[str, Json]:
 def _overrides(session: SessionEntry) -> dict[str, Json]:
     """Returns the label and what holds for this session only."""
     label: dict[str, Json] = {"label": session.label} if session.label else {}
-    return label | session.settings.shown()
+    return label | session.settings.set_values()

@@ -17,7 +17,7 @@ from skerry.model.errors import BudgetError, ModelStreamCutError, StoreFailedErr
 from skerry.model.message import Usage
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunFailure, RunRequest
-from skerry.ports.model_candidates import ABORTED, CallTarget, Candidate, ModelCallEnded
+from skerry.ports.model_candidates import ABORTED, CallTarget, ModelCallEnded, ModelCandidate
 from skerry.runtime.usage.budgets import BudgetWarning, budget_states, refusal, warning
 from skerry.runtime.usage.limits import Meter
 from skerry.store import Store, Unit, usage
@@ -90,7 +90,7 @@ class Ledger:
         write = self._store.ride if error is None else self._store.post
         write(lambda unit: usage.book(unit, booked))
 
-    def begin(self, candidate: Candidate, target: CallTarget) -> str:
+    def begin(self, candidate: ModelCandidate, target: CallTarget) -> str:
         """Notes beside the database that a call begins; returns its id.
 
         If the process ends in the call, the next start books it as lost: the provider may have

@@ -14,7 +14,7 @@ from skerry.model.undelivered import DeliveryDelayedError, MediaError
 from skerry.ports.channel import ConnectionState
 from skerry.sdk.channel_errors import PlatformError
 from skerry.testing.bluebubbles_server import PASSWORD
-from skerry.testing.http_server import Response
+from skerry.testing.http_server import ServedResponse
 from tests.unit.channels.imessage.mac import CHAT, NOW, TO, Rig, part, running, taken
 
 
@@ -101,7 +101,7 @@ async def test_a_file_whose_text_failed_is_never_sent_again_unasked(
     (tmp_path / "f").write_bytes(b"data")
     media = Additions(media=OutboundMedia(AttachmentKind.FILE, str(tmp_path / "f"), name="f.pdf"))
     adapter = rig.adapter()
-    rig.server.planned += [(Response.of({"data": {"guid": "x"}}), True)]
+    rig.server.planned += [(ServedResponse.of({"data": {"guid": "x"}}), True)]
     rig.server.fail(400, "no")
     with pytest.raises(ConnectionError):
         await adapter.send(part("words", media))
@@ -112,7 +112,7 @@ async def test_a_part_that_was_never_sent_is_absent_once_that_is_sure(rig: Rig) 
     adapter = rig.adapter()
     assert await adapter.settle(part("x")) is Settlement.UNKNOWN
     rig.server.add(CHAT, "x", isFromMe=True)  # the same words, of before
-    rig.server.planned.append((Response(cut=True), False))
+    rig.server.planned.append((ServedResponse(cut=True), False))
     with pytest.raises(PlatformError):
         await adapter.send(part("x"))
     with pytest.raises(PlatformError, match="not in its chat yet"):

@@ -21,7 +21,7 @@ from skerry.model.undelivered import DeliveryDelayedError, MediaError
 from skerry.ports.channel import ConnectionState
 from skerry.sdk.channel_account import Account
 from skerry.sdk.channel_errors import PlatformError
-from skerry.testing.http_server import Response
+from skerry.testing.http_server import ServedResponse
 from skerry.testing.signal_server import NUMBER, SignalServer
 from tests.contract.phones import Signal
 
@@ -266,7 +266,7 @@ async def test_an_internal_error_leaves_open_whether_it_arrived() -> None:
         server.fail(-32603, "Failed to send message: timeout (IOException)")
         with pytest.raises(PlatformError):
             await opened(server).send(part("x"))
-        answer = Response.of({"error": "Failed to send message: x (IOException)"}, 400)
+        answer = ServedResponse.of({"error": "Failed to send message: x (IOException)"}, 400)
         server.planned.append((answer, False))
         with pytest.raises(PlatformError):
             await opened(server, "rest").send(part("x"))

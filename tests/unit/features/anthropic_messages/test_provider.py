@@ -23,7 +23,7 @@ from skerry.model.message import TextBlock, ThinkingBlock, ToolCall, Usage, user
 from skerry.model.thinking import ThinkingLevel
 from skerry.ports.model import History, ModelInfo, ModelRequest, ReplyListener
 from skerry.providers.streaming_call import Endpoint
-from skerry.testing.model_server import Cut, HttpStep, Raw, Status, StubModelServer
+from skerry.testing.model_server import Cut, HttpStep, Raw, StatusReply, StubModelServer
 
 MODEL = ModelInfo("stub", "claude-opus-5", "Stub", reasoning=True)
 THOUGHT = ThinkingBlock("Six times seven.", "c2ln")
@@ -77,15 +77,15 @@ def failure(kind: str, message: str) -> bytes:
 @pytest.mark.parametrize(
     ("step", "kind"),
     [
-        (Status(529, failure("overloaded_error", "busy")), ModelOverloadedError),
-        (Status(500, failure("api_error", "broken")), ModelOverloadedError),
-        (Status(429, failure("rate_limit_error", "prompt is too long")), ModelRateLimitError),
-        (Status(401, failure("authentication_error", "bad key")), ModelAuthError),
+        (StatusReply(529, failure("overloaded_error", "busy")), ModelOverloadedError),
+        (StatusReply(500, failure("api_error", "broken")), ModelOverloadedError),
+        (StatusReply(429, failure("rate_limit_error", "prompt is too long")), ModelRateLimitError),
+        (StatusReply(401, failure("authentication_error", "bad key")), ModelAuthError),
         (
-            Status(400, failure("invalid_request_error", "prompt is too long: 9 tokens > 8")),
+            StatusReply(400, failure("invalid_request_error", "prompt is too long: 9 tokens > 8")),
             ModelOverflowError,
         ),
-        (Status(400, failure("invalid_request_error", "bad")), ModelRequestError),
+        (StatusReply(400, failure("invalid_request_error", "bad")), ModelRequestError),
         (Cut(), ModelStreamCutError),
         (ModelOverloadedError("busy"), ModelOverloadedError),
     ],
@@ -101,7 +101,7 @@ async def test_failures_are_classed(
 
 
 async def test_the_providers_hint_to_wait_is_kept(http: HttpClient) -> None:
-    limited = Status(429, failure("rate_limit_error", "slow"), (("retry-after", "7"),))
+    limited = StatusReply(429, failure("rate_limit_error", "slow"), (("retry-after", "7"),))
     async with StubModelServer([[limited]]) as stub:
         provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
         with pytest.raises(ModelRateLimitError) as caught:
@@ -115,7 +115,7 @@ async def test_a_model_that_wants_to_be_asked_another_way_is_and_it_is_remembere
     def reply(body: dict[str, Any]) -> list[HttpStep]:
         if body.get("thinking", {}).get("type") != "enabled":
             said = "adaptive thinking is not supported on this model"
-            return [Status(400, failure("invalid_request_error", said))]
+            return [StatusReply(400, failure("invalid_request_error", said))]
         return ["ok"]
 
     async with StubModelServer(reply) as stub:
@@ -128,7 +128,7 @@ async def test_a_model_that_wants_to_be_asked_another_way_is_and_it_is_remembere
 
 
 async def test_a_refusal_that_is_not_about_thinking_is_told(http: HttpClient) -> None:
-    refused = Status(400, failure("invalid_request_error", "no such model"))
+    refused = StatusReply(400, failure("invalid_request_error", "no such model"))
     async with StubModelServer([[refused], ["never"]]) as stub:
         provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url))
         with pytest.raises(ModelRequestError, match="no such model"):

@@ -15,7 +15,7 @@ from skerry.hooks.hooks import Hooks
 from skerry.model.errors import StateError
 from skerry.model.inbound import InboundMessage, Peer, PeerKind
 from skerry.ports.channel import Inbox, Post, PostAnswer
-from skerry.testing.channel import MemoryChannel, Platform
+from skerry.testing.channel import FakePlatform, MemoryChannel
 from tests.support.chaos import until
 from tests.support.whole import whole_gateway
 
@@ -26,7 +26,7 @@ WRONG = "wrong"
 class PostedChannel(MemoryChannel):
     """An account whose platform sends its messages by requests."""
 
-    def __init__(self, platform: Platform) -> None:
+    def __init__(self, platform: FakePlatform) -> None:
         super().__init__(platform)
         self.seen: list[Post] = []
         self.busy = anyio.Event()
@@ -80,7 +80,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
 
 @asynccontextmanager
 async def opened(folder: Path, kind: type[PostedChannel] = PostedChannel) -> AsyncIterator[Rig]:
-    adapter = kind(Platform(folder / "platform"))
+    adapter = kind(FakePlatform(folder / "platform"))
     async with (
         whole_gateway(folder / "home", Hooks(), config={}, adapters=[adapter]) as (_, address),
         httpx2.AsyncClient(timeout=60) as client,

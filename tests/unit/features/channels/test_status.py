@@ -6,12 +6,12 @@ import anyio
 
 from skerry.client.client import GatewayClient
 from skerry.hooks.hooks import Hooks
-from skerry.testing.http_server import Request, Response, serve
+from skerry.testing.http_server import ServedRequest, ServedResponse, serve
 from skerry.testing.telegram_server import TOKEN
 from tests.support.whole import whole_gateway
 
 
-async def _silent(_: Request) -> Response:
+async def _silent(_: ServedRequest) -> ServedResponse:
     await anyio.sleep_forever()
     raise AssertionError
 

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from skerry.infra.http import HttpClient
-from skerry.testing.model_server import Status, StubModelServer
+from skerry.testing.model_server import StatusReply, StubModelServer
 from tests.support.fake_gateway import FakeGateway
 from tests.support.oauth_server import StubOAuthServer
 
@@ -77,7 +77,7 @@ async def test_a_key_is_tried_before_it_is_kept(command: Command, state: Path) -
 
 
 async def test_a_wrong_key_is_named_and_not_kept(command: Command, state: Path) -> None:
-    async with StubModelServer(lambda _: [Status(401)]) as server:
+    async with StubModelServer(lambda _: [StatusReply(401)]) as server:
         lab(state, server.base_url, "small")
         refused = await command("auth", "add", "lab", stdin=SECRET)
         assert refused.returncode == 1
@@ -100,7 +100,7 @@ async def test_a_wrong_key_is_named_and_not_kept(command: Command, state: Path) 
 async def test_a_key_replaces_one_of_its_name_only_when_it_answers(
     command: Command, state: Path
 ) -> None:
-    async with StubModelServer([["ready"], [Status(403)]]) as server:
+    async with StubModelServer([["ready"], [StatusReply(403)]]) as server:
         lab(state, server.base_url, "small")
         await command("auth", "add", "lab", "--plain", stdin=b"sk-right")
         assert (await command("auth", "add", "lab", "--plain", stdin=b"sk-wrong")).returncode == 1
@@ -124,7 +124,7 @@ async def test_a_key_is_tried_with_a_model_that_the_provider_names(
 async def test_a_key_that_the_list_of_models_refuses_is_not_kept(
     command: Command, state: Path
 ) -> None:
-    async with StubModelServer(lambda _: [Status(401)]) as server:
+    async with StubModelServer(lambda _: [StatusReply(401)]) as server:
         lab(state, server.base_url)
         refused = await command("auth", "add", "lab", stdin=SECRET)
         assert (refused.returncode, b"lab refused the key (401)" in refused.stderr) == (1, True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry.testing.model_server import Status, StubModelServer
+from skerry.testing.model_server import StatusReply, StubModelServer
 from tests.support.fake_gateway import FakeGateway
 
 from .conftest import Command
@@ -166,7 +166,7 @@ async def stub(alone: dict[str, str]) -> AsyncIterator[StubModelServer]:
     """A model server that the configuration names as `den`."""
     state = Path(alone["SKERRY_STATE_DIR"])
     state.mkdir()
-    async with StubModelServer([["ready"], [Status(401)]]) as stub:
+    async with StubModelServer([["ready"], [StatusReply(401)]]) as stub:
         cost = {"input": 1000, "output": 1000}
         den = {"baseUrl": stub.base_url, "models": [{"id": "m", "cost": cost}]}
         (state / "skerry.json").write_text(json.dumps({"models": {"providers": {"den": den}}}))

@@ -29,8 +29,8 @@ from skerry.model.tool import ToolSpec
 from skerry.ports.model import History, ModelInfo, ModelReply, ModelRequest, ReplyListener
 from skerry.providers import streaming_call
 from skerry.providers.streaming_call import Endpoint
-from skerry.testing.model import Gate
-from skerry.testing.model_server import Cut, HttpStep, Raw, Status, StubModelServer
+from skerry.testing.model import ReplyGate
+from skerry.testing.model_server import Cut, HttpStep, Raw, StatusReply, StubModelServer
 from tests.support.sockets import listening
 
 MODEL = ModelInfo("stub", "stub", "Stub")
@@ -62,7 +62,7 @@ async def ask(
 
 
 async def test_text_is_pushed_as_it_comes_and_returned_whole(http: HttpClient) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     texts: list[str] = []
     replies: list[ModelReply] = []
     async with StubModelServer([["Hel", gate, "lo"]]) as stub, anyio.create_task_group() as group:
@@ -147,7 +147,7 @@ async def test_calls_share_one_connection(http: HttpClient) -> None:
 async def test_a_failing_status_is_the_error_it_means(
     http: HttpClient, status: int, kind: type[ModelError]
 ) -> None:
-    error, texts = await ask(http, [Status(status, headers=(("retry-after", "2"),))])
+    error, texts = await ask(http, [StatusReply(status, headers=(("retry-after", "2"),))])
     assert type(error) is kind
     assert texts == []
 
@@ -155,24 +155,24 @@ async def test_a_failing_status_is_the_error_it_means(
 async def test_a_status_counts_even_with_a_body_that_cannot_be_read(
     http: HttpClient,
 ) -> None:
-    error, _ = await ask(http, [Status(429, b"no gzip", (("content-encoding", "gzip"),))])
+    error, _ = await ask(http, [StatusReply(429, b"no gzip", (("content-encoding", "gzip"),))])
     assert type(error) is ModelRateLimitError
 
 
 async def test_an_overflow_is_told_apart(http: HttpClient) -> None:
     body = b'{"error":{"message":"maximum context length is 4096 tokens"}}'
-    error, _ = await ask(http, [Status(400, body)])
+    error, _ = await ask(http, [StatusReply(400, body)])
     assert type(error) is ModelOverflowError
 
 
 async def test_the_hint_of_a_rate_limit_is_kept(http: HttpClient) -> None:
-    error, _ = await ask(http, [Status(429, headers=(("retry-after-ms", "1500"),))])
+    error, _ = await ask(http, [StatusReply(429, headers=(("retry-after-ms", "1500"),))])
     assert isinstance(error, ModelRateLimitError)
     assert error.retry_after == 1.5
 
 
 async def test_a_key_in_an_error_is_hidden(http: HttpClient) -> None:
-    said = Status(401, b'{"error":"bad key: sk-secret"}')
+    said = StatusReply(401, b'{"error":"bad key: sk-secret"}')
     async with StubModelServer([[said]]) as stub:
         provider = CompatProvider(http, Endpoint("Stub", stub.base_url, "sk-secret"))
         with pytest.raises(ModelError, match=r"bad key: \*\*\*$"):
@@ -218,7 +218,7 @@ async def test_a_server_that_finishes_and_holds_the_line_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr(streaming_call, "_MORE_SECONDS", 0.05)
     finish = Raw(b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n')
-    reply, _ = await ask(http, ["all", finish, Gate()], silence=300)
+    reply, _ = await ask(http, ["all", finish, ReplyGate()], silence=300)
     assert isinstance(reply, ModelReply)
     assert reply.text == "all"
 
@@ -244,7 +244,7 @@ async def test_an_error_inside_the_stream_is_raised(http: HttpClient) -> None:
 
 
 async def test_silence_is_a_broken_connection(http: HttpClient) -> None:
-    error, texts = await ask(http, ["half", Gate()], silence=0.05)
+    error, texts = await ask(http, ["half", ReplyGate()], silence=0.05)
     assert isinstance(error, ModelConnectionError)
     assert "silent for 0.05 s" in str(error)
     assert texts == ["half"]
@@ -274,14 +274,14 @@ async def test_nobody_at_the_address_is_a_connection_error(http: HttpClient) -> 
 async def test_an_answer_that_is_no_stream_is_an_error(
     http: HttpClient, body: bytes, kind: type[ModelError]
 ) -> None:
-    error, _ = await ask(http, [Status(200, body)])
+    error, _ = await ask(http, [StatusReply(200, body)])
     assert type(error) is kind
 
 
 async def test_cancelling_closes_the_connection_and_keeps_the_text(
     http: HttpClient,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     texts: list[str] = []
     async with StubModelServer([["half", gate], ["whole"]]) as stub:
         provider = CompatProvider(http, Endpoint("Stub", stub.base_url))
@@ -370,7 +370,7 @@ async def test_a_level_of_thinking_that_a_model_refuses_is_lowered_once_and_for_
 
     def reply(body: dict[str, Any]) -> list[Any]:
         if body.get("reasoning_effort") == "xhigh":
-            return [Status(400, json.dumps(refused).encode())]
+            return [StatusReply(400, json.dumps(refused).encode())]
         return ["ok"]
 
     thinks = replace(MODEL, reasoning=True)

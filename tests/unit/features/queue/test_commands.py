@@ -19,7 +19,7 @@ from skerry.model.message import UserMessage
 from skerry.model.queue import DropPolicy, QueueMode
 from skerry.model.run import RunResult, StopReason
 from skerry.store import runs
-from skerry.testing.model import Gate, ScriptedModel, echo
+from skerry.testing.model import ReplyGate, ScriptedModel, echo
 from tests.support.core import MAIN, Core, open_core, request
 
 
@@ -39,7 +39,9 @@ def with_commands(core: Core, table: CommandTable) -> Core:
 
 async def test_stop_ends_the_run_and_what_waits_and_is_answered_at_once(tmp_path: Path) -> None:
     table = CommandTable()
-    async with open_core(tmp_path, ScriptedModel([["half", gate := Gate()]]), commands=table) as c:
+    async with open_core(
+        tmp_path, ScriptedModel([["half", gate := ReplyGate()]]), commands=table
+    ) as c:
         core = with_commands(c, table)
         await core.dispatch.submit(request("a"))
         await gate.reached.wait()
@@ -60,7 +62,7 @@ async def test_stop_ends_the_run_and_what_waits_and_is_answered_at_once(tmp_path
 
 async def test_stop_leaves_what_came_later_alone(tmp_path: Path) -> None:
     table = CommandTable()
-    model = ScriptedModel([["half", gate := Gate()], ["later"]])
+    model = ScriptedModel([["half", gate := ReplyGate()], ["later"]])
     async with open_core(tmp_path, model, commands=table) as c:
         core = with_commands(c, table)
         await core.dispatch.submit(request("a"))
@@ -79,7 +81,7 @@ async def test_without_a_run_stop_says_so_in_the_conversation(tmp_path: Path) ->
 
 
 async def test_a_mode_that_is_set_during_a_run_holds_for_the_next_message(tmp_path: Path) -> None:
-    table, gate = CommandTable(), Gate()
+    table, gate = CommandTable(), ReplyGate()
     model = ScriptedModel([[gate, "1"], ["2"], ["3"]])
     async with open_core(tmp_path, model, commands=table) as c:
         core = with_commands(c, table)
@@ -135,7 +137,7 @@ async def test_a_word_stops_at_once_what_runs_and_what_waits_and_hooks_hear_of_i
         told.append(given.name)
 
     hooks.command.add(Handler("test", note))
-    model = ScriptedModel([["half", gate := Gate()]])
+    model = ScriptedModel([["half", gate := ReplyGate()]])
     async with open_core(tmp_path, model, commands=table, hooks=hooks) as c:
         core = with_commands(c, table)
         await core.dispatch.submit(request("a"))

@@ -13,7 +13,7 @@ from skerry.model.errors import ToolError
 from skerry.model.ids import SessionKey
 from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
-from skerry.testing.channel import Platform
+from skerry.testing.channel import FakePlatform
 from tests.support.whole import whole_gateway
 from tests.unit.features.session_tools.test_session_tools import call
 
@@ -24,7 +24,7 @@ CONFIG: Final[dict[str, Any]] = {
 }
 
 
-async def arrived(platform: Platform) -> list[tuple[str, str]]:
+async def arrived(platform: FakePlatform) -> list[tuple[str, str]]:
     with anyio.fail_after(60):
         while not platform.received():  # noqa: ASYNC110 - the platform is files
             await anyio.sleep(0.01)
@@ -37,7 +37,7 @@ async def send(application: Application, **arguments: object) -> dict[str, Any]:
 
 @pytest.mark.parametrize("given", [{}, {"channel": "memory"}, {"to": "memory:alice"}])
 async def test_the_owner_gets_it_once(tmp_path: Path, given: dict[str, object]) -> None:
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     platform.folder.mkdir()
     async with whole_gateway(tmp_path / "home", Hooks(), platform, CONFIG) as (application, _):
         told = await send(application, action="send", message="The build is done.", **given)
@@ -55,7 +55,7 @@ async def test_the_owner_gets_it_once(tmp_path: Path, given: dict[str, object]) 
     "given", [{"target": "bob"}, {"channel": "elsewhere"}, {"channel": "memory", "target": "1"}]
 )
 async def test_nobody_else_gets_anything(tmp_path: Path, given: dict[str, object]) -> None:
-    platform = Platform(tmp_path / "platform")
+    platform = FakePlatform(tmp_path / "platform")
     platform.folder.mkdir()
     async with whole_gateway(tmp_path / "home", Hooks(), platform, CONFIG) as (application, _):
         with pytest.raises(ToolError, match="Nobody was sent anything"):

@@ -16,7 +16,7 @@ from skerry.model.run import StopReason
 from skerry.runtime.recovery import recover
 from skerry.sessions.retry import NOTHING
 from skerry.store import outbox
-from skerry.testing.model import Gate, ScriptedModel, echo
+from skerry.testing.model import ReplyGate, ScriptedModel, echo
 from tests.support.acting import ACT, Act
 from tests.support.core import Core, open_core, request
 
@@ -32,7 +32,7 @@ def add_retry(core: Core, table: CommandTable) -> None:
 
 async def interrupted(home: Path, text: str) -> None:
     """Leaves a run behind that was ended in the middle."""
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(home, ScriptedModel([[ACT]]), tools=(Act(gate),)) as core:
         await core.dispatch.submit(request(text))
         with anyio.fail_after(60):

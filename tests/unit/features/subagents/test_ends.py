@@ -18,12 +18,12 @@ from skerry.model.origin import Origin
 from skerry.ports.model import ModelRequest
 from skerry.store import sessions
 from skerry.testing.clock import FakeClock
-from skerry.testing.model import Gate, ScriptedModel, Step, echo, last_text
+from skerry.testing.model import ReplyGate, ScriptedModel, Step, echo, last_text
 from tests.support.subagents import archived, config, ended, gateway, heard, spawn
 
 
 async def test_its_own_time_limit_ends_a_sub_agent_and_the_report_says_so(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
 
     def reply(request: ModelRequest) -> Sequence[Step]:
         return ["half", gate] if last_text(request) == "count" else echo(request)

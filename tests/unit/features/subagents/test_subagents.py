@@ -23,7 +23,7 @@ from skerry.model.run import Purpose, RunRequest
 from skerry.ports.model import ModelRequest
 from skerry.ports.tool import ToolContext
 from skerry.store import sessions
-from skerry.testing.model import Gate, ScriptedModel, Step, echo, last_text
+from skerry.testing.model import ReplyGate, ScriptedModel, Step, echo, last_text
 from tests.support.subagents import AGENTS, MAIN, asked, config, ended, gateway, heard, spawn
 
 
@@ -210,7 +210,7 @@ async def test_the_announcement_has_status_report_figures_session_and_transcript
 @pytest.mark.requirement("lanes-subagent-group")
 @pytest.mark.requirement("subagents-max-8")
 async def test_sub_agents_take_places_of_a_lane_of_their_own(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
 
     def reply(request: ModelRequest) -> Sequence[Step]:
         return [gate, "late"] if last_text(request) == "count" else echo(request)
@@ -235,7 +235,7 @@ async def test_sub_agents_take_places_of_a_lane_of_their_own(tmp_path: Path) -> 
 async def test_a_conversation_starts_at_most_as_many_as_the_configuration_says(
     tmp_path: Path,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
 
     def reply(request: ModelRequest) -> Sequence[Step]:
         return [gate, "late"] if last_text(request) == "count" else echo(request)

@@ -13,10 +13,10 @@ from skerry.config.root import Config
 from skerry.config.tools import ToolsConfig
 from skerry.model.errors import BudgetError
 from skerry.model.undelivered import MediaError
-from skerry.ports.model_candidates import CallTarget, Candidate, ModelCallEnded
+from skerry.ports.model_candidates import CallTarget, ModelCallEnded, ModelCandidate
 from skerry.ports.transcription import Transcriber
 from skerry.sdk.slots import open_transcriber
-from skerry.testing.http_server import Request, Response, Upload, serve
+from skerry.testing.http_server import ServedRequest, ServedResponse, UploadedFile, serve
 
 TARGET = CallTarget()
 
@@ -33,7 +33,7 @@ class Book:
         if self.closed:
             raise BudgetError(self.closed)
 
-    def begin(self, candidate: Candidate, target: CallTarget) -> str:
+    def begin(self, candidate: ModelCandidate, target: CallTarget) -> str:
         raise AssertionError(candidate, target)
 
     def book(self, call: ModelCallEnded) -> None:
@@ -44,12 +44,14 @@ class Book:
 class Ear:
     """A server that answers each recording with the next of its answers."""
 
-    answers: list[Response]
-    asked: list[tuple[str, dict[str, str], dict[str, str | Upload]]] = field(default_factory=list)
+    answers: list[ServedResponse]
+    asked: list[tuple[str, dict[str, str], dict[str, str | UploadedFile]]] = field(
+        default_factory=list
+    )
     root: str = ""
     slow: bool = False
 
-    async def handle(self, request: Request) -> Response:
+    async def handle(self, request: ServedRequest) -> ServedResponse:
         if self.slow:
             await anyio.sleep_forever()
         self.asked.append((request.path, dict(request.headers), request.form()))
@@ -57,14 +59,14 @@ class Ear:
 
 
 @asynccontextmanager
-async def ear(*answers: Response) -> AsyncGenerator[Ear]:
+async def ear(*answers: ServedResponse) -> AsyncGenerator[Ear]:
     heard = Ear(list(answers))
     async with serve(heard.handle) as heard.root:
         yield heard
 
 
-def words(text: str, **more: Any) -> Response:
-    return Response.of({"text": text, **more})
+def words(text: str, **more: Any) -> ServedResponse:
+    return ServedResponse.of({"text": text, **more})
 
 
 def opened(home: Path, book: Book, *models: dict[str, Any], **audio: Any) -> Transcriber:
@@ -93,7 +95,7 @@ async def test_the_bytes_go_to_the_model_and_its_words_come_back(tmp_path: Path)
     assert path == "/v1/audio/transcriptions"
     assert headers["authorization"] == "Bearer sk-own"
     file = form.pop("file")
-    assert isinstance(file, Upload)
+    assert isinstance(file, UploadedFile)
     assert (file.name, file.mime, file.data) == ("v.ogg", "audio/ogg", b"OggS")
     assert form == {
         "model": "whisper-1",
@@ -108,7 +110,7 @@ async def test_the_bytes_go_to_the_model_and_its_words_come_back(tmp_path: Path)
 
 async def test_the_next_model_is_asked_when_one_fails(tmp_path: Path) -> None:
     book = Book()
-    async with ear(Response(b"no", 500), words("hello")) as server:
+    async with ear(ServedResponse(b"no", 500), words("hello")) as server:
         first = {"model": "a", "baseUrl": server.root}
         hear = opened(tmp_path, book, first, {"model": "b", "baseUrl": server.root})
         assert await hear.transcribe(b"x", "", "", TARGET) == "hello"
@@ -119,12 +121,14 @@ async def test_the_next_model_is_asked_when_one_fails(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (Response(b"", 401), "answered 401"),
-        (Response(b"<html>", 200), "without a transcript"),
+        (ServedResponse(b"", 401), "answered 401"),
+        (ServedResponse(b"<html>", 200), "without a transcript"),
         (words("  "), "heard no words"),
     ],
 )
-async def test_a_failure_is_a_sentence(tmp_path: Path, answer: Response, message: str) -> None:
+async def test_a_failure_is_a_sentence(
+    tmp_path: Path, answer: ServedResponse, message: str
+) -> None:
     async with ear(answer) as server:
         hear = opened(tmp_path, Book(), {"model": "a", "baseUrl": server.root})
         with pytest.raises(MediaError, match=message):

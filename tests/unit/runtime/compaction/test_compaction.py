@@ -19,7 +19,7 @@ from skerry.model.run import StopReason
 from skerry.ports.model import History, ModelRequest
 from skerry.sessions.summary import SYSTEM
 from skerry.store import compactions, sessions
-from skerry.testing.model import MODEL, Gate, ScriptedModel, Step, echo
+from skerry.testing.model import MODEL, ReplyGate, ScriptedModel, Step, echo
 from tests.support.core import MAIN, Core, open_core, request
 
 SMALL = replace(MODEL, context_window=2000, max_tokens=200)
@@ -306,7 +306,7 @@ async def test_compact_is_a_command_that_takes_instructions(tmp_path: Path) -> N
 
 
 async def test_an_abort_in_a_summary_leaves_the_conversation_as_it_was(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
 
     def model(asked: ModelRequest) -> Sequence[Step]:
         return [gate] if is_summary(asked) else echo(asked)

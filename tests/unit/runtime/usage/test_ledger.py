@@ -23,7 +23,7 @@ from skerry.store import Store
 from skerry.store.call_log import CallLog
 from skerry.store.usage import daily
 from skerry.testing.clock import FakeClock
-from skerry.testing.model import Gate, ScriptedModel, Step
+from skerry.testing.model import ReplyGate, ScriptedModel, Step
 from tests.support.core import MAIN, Core, open_core, request
 
 NOON = 1_795_348_800_000  # 2026-11-22 12:00 UTC
@@ -75,7 +75,7 @@ async def test_each_call_is_a_row_written_with_its_response(tmp_path: Path) -> N
 
 
 async def test_a_call_that_is_given_up_or_fails_is_a_row_too(tmp_path: Path) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     model = ScriptedModel([[ModelRateLimitError("429")], ["so", gate]])
     async with open_core(tmp_path, model) as core:
         await core.ask("one")
@@ -237,7 +237,7 @@ async def test_a_call_that_died_with_the_process_is_booked_as_lost_for_who_was_a
     tmp_path: Path,
 ) -> None:
     agents = AgentsConfig(defaults=AgentDefaults(model={"primary": "acme/large@work"}))
-    gate = Gate()
+    gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([["half", gate]]), agents=agents) as core:
         await core.dispatch.submit(request("one"))
         with anyio.fail_after(60):

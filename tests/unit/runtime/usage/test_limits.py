@@ -15,7 +15,7 @@ from skerry.model.run import StopReason
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.ports.model import ModelCost, ModelRequest
 from skerry.ports.tool import ToolContext
-from skerry.testing.model import Gate, ScriptedModel, Step
+from skerry.testing.model import ReplyGate, ScriptedModel, Step
 from tests.support.core import Core, open_core, request
 
 
@@ -147,7 +147,7 @@ async def test_an_agent_has_limits_of_its_own_and_0_is_none(tmp_path: Path) -> N
 async def test_a_message_that_steered_a_run_at_its_limit_has_a_run_of_its_own(
     tmp_path: Path,
 ) -> None:
-    gate = Gate()
+    gate = ReplyGate()
     script: list[Sequence[Step]] = [[gate, ToolCall("c1", "count", {})], ["yours"]]
     model, limits = ScriptedModel(script), agents(run={"modelCalls": 1})
     async with open_core(tmp_path, model, tools=(Count(),), agents=limits) as core:
