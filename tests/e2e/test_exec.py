@@ -67,6 +67,7 @@ async def test_a_command_of_the_sandbox_that_is_asked_about_runs_once_when_it_is
         assert (workspace / "made.txt").read_text() == "x\n"
 
 
+@pytest.mark.requirement("exec-allowlist-audit")
 @pytest.mark.requirement("exec-host-gateway")
 @pytest.mark.requirement("exec-two-stage-approval")
 async def test_on_this_machine_a_command_is_asked_about_and_allowed_for_good(
@@ -83,8 +84,10 @@ async def test_on_this_machine_a_command_is_asked_about_and_allowed_for_good(
         await begin(wire, call("ls note.txt"), "r2")
         assert "note.txt" in await final(wire, runId="r2")
         assert await wire.call("exec.approval.list") == []
-        (pattern,) = (await wire.call("exec.allowlist.list"))["patterns"]
-        assert pattern["lastUsedCommand"] in {"ls note.txt", None}
+        await wire.call("exec.allowlist.add", {"pattern": "df"})  # writes the note of the use
+        listed = (await wire.call("exec.allowlist.list"))["patterns"]
+        used = {pattern["pattern"]: pattern["lastUsedCommand"] for pattern in listed}
+        assert used == {"ls note.txt": "ls note.txt", "df": None}
 
 
 @pytest.mark.parametrize(

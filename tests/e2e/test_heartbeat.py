@@ -14,6 +14,7 @@ from skerry.store import tasks
 from skerry.testing.model import ScriptedModel, ScriptedModels, Step
 from tests.support.chaos import until
 from tests.support.jobs import HOUR, MINUTE, Jobs, jobs
+from tests.support.wire import connected
 
 HALF = 30 * MINUTE
 WORK = "# Heartbeat\n- Check the pond\n"
@@ -26,6 +27,8 @@ class Mind:
         self.reply = reply
         self.asked: list[ModelRequest] = []
         self.texts: list[str] = []
+        self.models: list[str | None] = []
+        """Models that were asked for, by name."""
 
     def __call__(self, request: ModelRequest) -> Sequence[Step]:
         said = next(
@@ -46,7 +49,8 @@ async def beating(
 ) -> AsyncGenerator[Jobs]:
     """Runs a gateway whose owner has a chat, with that HEARTBEAT.md."""
     config = {"agents": {"defaults": {"heartbeat": heartbeat, "userTimezone": "UTC"}}}
-    async with jobs(folder, ScriptedModels(ScriptedModel(mind)), config=config) as rig:
+    models = ScriptedModels(ScriptedModel(mind), chosen=mind.models)
+    async with jobs(folder, models, config=config) as rig:
         await rig.write()
         if file is not None:
             (rig.life.home / "workspace" / "HEARTBEAT.md").write_text(file)
@@ -88,6 +92,22 @@ async def test_a_finding_goes_to_the_owners_last_chat(tmp_path: Path) -> None:
         assert (row["last"], row["lastLookAtMs"]) == (event, rig.clock.now_ms())
         assert "Check the pond" in mind.asked[0].system
         assert "SOUL" not in mind.asked[0].system
+
+
+@pytest.mark.requirement("heartbeat-target")
+@pytest.mark.requirement("gateway-events-heartbeat-cron")
+@pytest.mark.parametrize(
+    ("settings", "to"), [({"target": "memory", "to": "bob"}, "bob"), ({"target": "none"}, None)]
+)
+async def test_a_finding_goes_to_the_chat_that_is_configured_or_to_none(
+    tmp_path: Path, settings: dict[str, str], to: str | None
+) -> None:
+    async with beating(tmp_path, Mind("The frogs are gone."), **settings) as rig:
+        address = rig.life.address
+        async with connected(address.url, auth={"token": address.token}) as wire:
+            await tick(rig)
+            event = (await wire.event("heartbeat"))["payload"]
+        assert (event["status"], event.get("to"), event["silent"]) == ("sent", to, to is None)
 
 
 @pytest.mark.requirement("heartbeat-ok-suppressed")
@@ -140,10 +160,12 @@ async def test_no_model_is_asked_without_work_a_route_or_in_quiet_hours(
 @pytest.mark.requirement("heartbeat-prompt")
 async def test_a_prompt_of_its_own_takes_the_place_of_the_usual_one(tmp_path: Path) -> None:
     mind = Mind()
-    async with beating(tmp_path, mind, prompt="Pond?", target="none") as rig:
+    async with beating(tmp_path, mind, prompt="Pond?", target="none", model="test/small") as rig:
+        assert "test/small" not in mind.models
         await tick(rig)
         await last(rig, "ok-token")
         assert mind.texts[0].startswith("Pond?")
+        assert "test/small" in mind.models
 
 
 async def test_heartbeats_stop_after_failures_in_a_row_and_say_so_once(tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ def config(url: str, **options: Any) -> dict[str, Any]:
     return {"gateway": {"auth": {"token": TOKEN}}, "plugins": configured(url, **options)}
 
 
+@pytest.mark.requirement("memwal-runs-in-gateway")
 @pytest.mark.requirement("memwal-recall-block-format")
 @pytest.mark.requirement("memwal-recall-prepend-context")
 async def test_memories_stand_before_the_prompt_and_not_in_the_transcript(tmp_path: Path) -> None:
@@ -147,6 +148,7 @@ async def test_a_kill_anywhere_loses_nothing_and_stores_nothing_twice(
     assert len(set(keys)) == len(said)
 
 
+@pytest.mark.requirement("memwal-capture-order")
 @pytest.mark.requirement("memwal-log-lines")
 async def test_what_a_server_that_is_down_did_not_get_is_sent_when_it_is_back(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
@@ -193,12 +195,15 @@ async def test_in_a_hundred_turns_of_recall_and_quotes_nothing_is_stored_twice(
     assert [one.text for one in relayer.memories if FACT in one.text] == [FACT]
 
 
+@pytest.mark.requirement("memwal-capture-strip-tags")
 @pytest.mark.requirement("memwal-capture-window")
 @pytest.mark.requirement("memwal-capture-order")
 async def test_of_a_run_the_last_messages_are_captured_and_foreign_words_are_not(
     tmp_path: Path,
 ) -> None:
-    model = ScriptedModel(lambda _: ["The page says that the harbour opens at seven."])
+    quoted = "<memwal-memories>\n1. User likes tea in the garden\n</memwal-memories>"
+    answer = f"{quoted}\nThe page says that the harbour opens at seven."
+    model = ScriptedModel(lambda _: [answer])
     async with fake_relayer() as (relayer, url):
         given = config(url, captureMaxMessages=1)
         async with (

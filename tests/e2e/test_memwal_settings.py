@@ -79,6 +79,8 @@ async def test_nothing_tells_the_model_who_put_the_memories_there(tmp_path: Path
     assert not [word for word in ("plugin", "hook", "relayer", "inject") if word in words]
 
 
+@pytest.mark.requirement("memwal-two-mechanisms")
+@pytest.mark.requirement("memwal-turn-sequence")
 @pytest.mark.requirement("memwal-coexists-with-files")
 async def test_the_model_keeps_its_notes_in_files_while_the_plugin_recalls_and_captures(
     tmp_path: Path,

@@ -52,6 +52,7 @@ async def gateway(
         yield app, client
 
 
+@pytest.mark.requirement("memwal-two-mechanisms")
 @pytest.mark.requirement("memwal-tools-optional")
 async def test_the_tools_are_offered_only_where_the_agent_allows_them(tmp_path: Path) -> None:
     model = ScriptedModel(lambda _: ["Noted."])
@@ -280,6 +281,10 @@ async def test_the_commands_ask_the_gateway(tmp_path: Path) -> None:
             ]
             assert "works" in await run("status")
             assert "job" in await run("remember", "User likes tea")
+            assert len(json.loads(await run("search", "user"))) == 2
+            assert len(json.loads(await run("search", "user", "--limit", "1"))) == 1
+            assert json.loads(await run("search", "user", "--agent", "coder")) == []
+            assert "Namespace:    coder" in await run("stats", "--agent", "coder")
             assert json.loads(await run("keys", "--json"))[0]["key"] == "0102...1f20"
             exported = [json.loads(line)["text"] for line in (await run("export")).splitlines()]
             assert sorted(exported) == ["User likes tea", "User prefers TypeScript"]

@@ -194,6 +194,7 @@ async def test_waiting_for_a_failed_run_gives_its_error(rig: Rig, wire: Wire) ->
     )
 
 
+@pytest.mark.requirement("agent-wait-status")
 @pytest.mark.requirement("agent-wait-default-30s")
 async def test_waiting_ends_without_ending_the_run(rig: Rig, wire: Wire) -> None:
     await start(wire)

@@ -14,7 +14,8 @@ GOOD = {
 }
 
 
-@pytest.mark.requirement("memwal-key-preview-masked")
+@pytest.mark.requirement("memwal-recall-min-relevance")
+@pytest.mark.requirement("memwal-capture-window")
 @pytest.mark.requirement("memwal-recall-max-results")
 def test_the_defaults_are_those_of_the_reference() -> None:
     options = parse(GOOD, {})
@@ -25,7 +26,11 @@ def test_the_defaults_are_those_of_the_reference() -> None:
     )
     assert (options.max_recall_results, options.min_relevance) == (5, 0.3)
     assert (options.capture_max_messages, options.recall_seconds) == (10, 3.0)
-    assert options.keys.preview == "e21d...ed9b"
+
+
+@pytest.mark.requirement("memwal-key-preview-masked")
+def test_of_a_key_its_ends_alone_are_shown() -> None:
+    assert parse(GOOD, {}).keys.preview == "e21d...ed9b"
 
 
 @pytest.mark.parametrize("config", [None, {}, []])
@@ -34,6 +39,7 @@ def test_without_options_there_is_no_plugin(config: object) -> None:
         parse(config, {})
 
 
+@pytest.mark.requirement("memwal-config-private-key")
 def test_every_wrong_option_is_named_at_once() -> None:
     wrong: dict[str, Any] = {
         "privateKey": "abc",

@@ -58,6 +58,8 @@ async def handled(hooked: Recall, prompt: str) -> PromptChange:
     return change
 
 
+@pytest.mark.requirement("memwal-detection-everywhere")
+@pytest.mark.requirement("memwal-recall-skip-short-prompt")
 @pytest.mark.requirement("memwal-recall-order")
 async def test_a_prompt_is_looked_at_then_searched_filtered_escaped_and_added(
     monkeypatch: pytest.MonkeyPatch,
@@ -85,6 +87,7 @@ async def test_a_prompt_is_looked_at_then_searched_filtered_escaped_and_added(
         assert steps[1:] == ["units", "relevant", "block"]
 
 
+@pytest.mark.requirement("memwal-recall-min-relevance")
 @pytest.mark.requirement("memwal-recall-call")
 async def test_the_server_is_asked_once_and_its_memories_are_ranked_by_distance() -> None:
     async with hook(minRelevance=0, maxRecallResults=2) as (server, hooked):

@@ -19,6 +19,7 @@ FOUND = (
 )
 
 
+@pytest.mark.requirement("memwal-recall-max-results")
 @pytest.mark.requirement("memwal-recall-min-relevance")
 @pytest.mark.requirement("memwal-recall-injection-filter")
 def test_memories_that_are_far_or_give_orders_are_dropped() -> None:

@@ -36,6 +36,7 @@ async def tool(folder: Path) -> AsyncIterator[Stored]:
         yield Stored(server, MemoryStore(relayer), folder)
 
 
+@pytest.mark.requirement("memwal-detection-everywhere")
 @pytest.mark.requirement("memwal-store-rejects-injection")
 async def test_an_attack_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
     async with tool(tmp_path) as stored:
@@ -55,6 +56,7 @@ async def test_a_text_of_fewer_than_three_characters_is_refused(tmp_path: Path) 
         assert (await stored.store(" abc ")).text == "Stored 1 fact: abc"
 
 
+@pytest.mark.requirement("memwal-store-text")
 @pytest.mark.requirement("memwal-store-analyze")
 async def test_the_server_finds_the_facts_of_a_text(tmp_path: Path) -> None:
     async with tool(tmp_path) as stored:

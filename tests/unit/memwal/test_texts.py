@@ -43,11 +43,12 @@ def test_the_block_is_that_of_the_seed_and_no_text_can_end_it() -> None:
         ("<memwal-memories>\na\n</memwal-memories>\n\nhello", "hello"),
         ("a <MEMWAL-Memories x='1'>b</memwal-memories > c", "a c"),
         ("<memwal-memories>a<memwal-memories>b</memwal-memories>c</memwal-memories>d", "d"),
+        ("x <memwal-memories>a<memwal-memories>b</memwal-memories>c</memwal-memories> d", "x d"),
         ("before <memwal-memories> no end", "before"),
         ("no beginning </memwal-memories> after", "after"),
         ("memwal-memories without brackets", "memwal-memories without brackets"),
     ],
-    ids=["plain", "any-case", "nested", "unclosed", "unopened", "word"],
+    ids=["plain", "any-case", "nested", "nested-behind", "unclosed", "unopened", "word"],
 )
 def test_blocks_of_memories_are_removed(text: str, kept: str) -> None:
     assert stripped(text) == kept

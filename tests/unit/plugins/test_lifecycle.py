@@ -78,6 +78,7 @@ def trace(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return noted
 
 
+@pytest.mark.requirement("plugin-manifest-config")
 @pytest.mark.requirement("plugin-lifecycle-order")
 @pytest.mark.requirement("plugin-registration")
 async def test_a_plugin_passes_the_phases_in_their_order(folder: Folder, trace: list[str]) -> None:

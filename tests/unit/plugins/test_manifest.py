@@ -41,12 +41,14 @@ def test_both_shapes_are_read(tmp_path: Path) -> None:
     seeds = {
         "name": "tea",
         "version": "1.0.0",
-        "slots": {"memory": True, "browser": False},
+        "author": "Ada",
+        "slots": {"memory": True, "browser": False, "sandbox": True},
         "config": {"schema": SCHEMA},
         "requires": {"bins": ["sh"]},
     }
     other = read_manifest(written(tmp_path, seeds))
-    assert (other.name, other.version, other.slots) == ("tea", "1.0.0", ("memory",))
+    assert (other.name, other.version, other.author) == ("tea", "1.0.0", "Ada")
+    assert other.slots == ("memory", "sandbox")
     assert (other.config_schema, other.requires) == (SCHEMA, {"bins": ["sh"]})
     assert read_manifest(tmp_path / "nobody") == Manifest()
 
@@ -84,9 +86,13 @@ def test_every_wrong_setting_is_named_at_once() -> None:
         check_settings("tea", Manifest(config_schema=SCHEMA), {"kind": "green", "cups": 10})
 
 
+@pytest.mark.requirement("plugin-manifest-requires")
 def test_a_requirement_that_is_met_is_none() -> None:
     check_requires(
         Manifest(requires={"bins": ["sh"], "env": ["A"], "python": ">=3.11"}), {"A": "1"}
     )
+    unmet = {"bins": ["sh", "no-such-program"], "env": ["A", "B"]}
+    with pytest.raises(PluginError, match="the program no-such-program, the variable B"):
+        check_requires(Manifest(requires=unmet), {"A": "1"})
     with pytest.raises(PluginError, match="Python >=99"):
         check_requires(Manifest(requires={"python": ">=99.0"}), {})

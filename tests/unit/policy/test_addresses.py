@@ -90,6 +90,7 @@ def test_an_address_that_carries_an_ipv4_address_is_closed(inner: str) -> None:
         assert kind(text) is AddressKind.EMBEDDED, text
 
 
+@pytest.mark.requirement("ssrf-embedded-ipv4")
 def test_an_address_of_nat64_is_as_public_as_what_it_carries() -> None:
     assert kind("64:ff9b::8.8.8.8") is AddressKind.PUBLIC
     assert kind("64:ff9b::10.0.0.1") is AddressKind.EMBEDDED

@@ -76,6 +76,9 @@ def test_a_group_of_tools_of_later_versions_denies_them(name: str, tools: set[st
     assert allowed({"tools": {"deny": [f"group:{name}"]}}, *tools) == set()
 
 
+@pytest.mark.requirement("tools-group-fs")
+@pytest.mark.requirement("tools-group-automation")
+@pytest.mark.requirement("tools-group-nodes")
 @pytest.mark.parametrize(
     ("alias", "tool"),
     [("bash", "exec"), ("shell", "exec"), ("code_run", "exec"), ("apply-patch", "apply_patch"),
@@ -114,6 +117,8 @@ def test_the_full_profile_restricts_nothing() -> None:
     assert allowed({"tools": {"profile": "full"}}, *CORE) == CORE
 
 
+@pytest.mark.requirement("tools-policy-hierarchy")
+@pytest.mark.requirement("config-agent-tools")
 def test_the_profile_of_an_agent_takes_the_place_of_the_general_one() -> None:
     tree = {"tools": {"profile": "minimal"}, "agents": of_agent(profile="coding")}
     assert effect(tree, "exec") == "allow"
@@ -165,6 +170,7 @@ def test_the_trail_has_the_seven_layers_in_their_order() -> None:
     assert list(dict.fromkeys(layers)) == [*first, "subagent", "taint"]
 
 
+@pytest.mark.requirement("tools-policy-sandbox-subagent")
 def test_the_lists_of_the_sandbox_hold_where_its_mode_covers_the_session() -> None:
     tree: dict[str, Any] = {"tools": {"sandbox": {"tools": {"deny": ["exec"]}}}}
     assert effect(tree, "exec") == "deny"
@@ -320,6 +326,9 @@ def test_a_sender_of_a_platform_is_elevated_where_every_list_has_them() -> None:
     assert effect(listed, "exec", **{**here, "sender": ("name:42",)}) == "deny"
 
 
+@pytest.mark.requirement("subagents-no-session-tools")
+@pytest.mark.requirement("subagents-denied-tools")
+@pytest.mark.requirement("tools-policy-sandbox-subagent")
 def test_a_sub_agent_lacks_the_tools_of_both_lists() -> None:
     union = {"gateway", "cron", "memory_search", "sessions_send", "sessions_list"}
     union |= {"sessions_history", "sessions_spawn"}

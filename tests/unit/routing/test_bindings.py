@@ -45,6 +45,7 @@ def answers(*bindings: Binding, origin: MessageOrigin = CHAT) -> tuple[str, Matc
     return found.agent, found.matched_by
 
 
+@pytest.mark.requirement("routing-binding-structure")
 @pytest.mark.requirement("routing-priority")
 @pytest.mark.parametrize("tier", TIERS)
 def test_the_more_specific_binding_counts_whatever_the_order(tier: MatchedBy) -> None:
@@ -75,6 +76,7 @@ def test_a_kind_without_an_id_fits_every_conversation_of_that_kind() -> None:
     assert answers(rule)[0] == "main"
 
 
+@pytest.mark.requirement("routing-binding-structure")
 @pytest.mark.parametrize(
     "match",
     [

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from skerry.model.approval import EXPIRES_MS, ApprovalState, Verdict
 from skerry.model.caller import Caller
 from skerry.model.ids import RunId, SessionId, SessionKey
@@ -75,6 +77,23 @@ async def test_the_same_call_finds_its_open_row_and_any_other_does_not(tmp_path:
         assert (allowed and allowed.state) == ApprovalState.ALLOWED
         await store.write(lambda unit: approvals.begin(unit, "a1", 7))
         assert (await store.read(look))[0] is False
+
+
+@pytest.mark.requirement("exec-approval-expires")
+async def test_an_answer_that_arrives_too_late_changes_nothing(tmp_path: Path) -> None:
+    async with open_store(tmp_path / DATABASE) as store:
+
+        def answer(unit: Unit) -> list[bool]:
+            for name in ("early", "late"):
+                approvals.add(unit, row(name, call(name)), name, "c1")
+            in_time = approvals.resolve(unit, "early", Verdict.ALWAYS, "me", EXPIRES_MS - 1)
+            return [in_time, approvals.resolve(unit, "late", Verdict.ALWAYS, "me", EXPIRES_MS)]
+
+        assert await store.write(answer) == [True, False]
+        assert await store.write(lambda unit: approvals.expire(unit, EXPIRES_MS)) == ["late"]
+        late = await store.read(lambda reader: approvals.get(reader, "late"))
+        assert late is not None
+        assert late.state is ApprovalState.EXPIRED
 
 
 async def test_what_ended_long_ago_and_owes_nothing_is_deleted(tmp_path: Path) -> None:

@@ -1,18 +1,31 @@
 """Rules of heartbeats: hours, files with nothing to do, acknowledgements."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 from pydantic import ValidationError
 
+from skerry.config.check import check
 from skerry.config.heartbeat import ActiveHours, HeartbeatConfig
-from skerry.features.heartbeat.rules import is_active, judged
+from skerry.features.heartbeat.rules import is_active, judged, settings
 from skerry.workspace.heartbeat_file import has_work
 
 
 def at(text: str) -> int:
     return round(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
+
+
+@pytest.mark.requirement("heartbeat-enabled-default")
+def test_an_agent_has_heartbeats_unless_they_are_switched_off(tmp_path: Path) -> None:
+    def agents(**heartbeat: object) -> list[str]:
+        tree = {"agents": {"defaults": {"heartbeat": heartbeat}}}
+        config, _ = check(tree, state_dir=tmp_path, path=tmp_path / "skerry.json")
+        return list(settings(config))
+
+    assert agents() == ["main"]
+    assert agents(enabled=False) == agents(every=0) == []
 
 
 @pytest.mark.requirement("heartbeat-active-hours-config")
@@ -62,6 +75,7 @@ def test_only_a_file_with_something_to_do_asks_a_model(text: str, works: bool) -
     assert has_work(text) is works
 
 
+@pytest.mark.requirement("heartbeat-ok-suppressed")
 @pytest.mark.requirement("heartbeat-ack-max-chars")
 @pytest.mark.parametrize(
     ("reply", "outcome", "text"),

@@ -89,6 +89,22 @@ async def test_a_container_gets_a_profile_where_the_machine_has_apparmor(
     assert f"apparmor={named}" in engine.options
 
 
+@pytest.mark.requirement("sandbox-no-new-privileges")
+@pytest.mark.requirement("sandbox-cap-drop")
+@pytest.mark.requirement("sandbox-readonly-root")
+async def test_a_container_has_no_rights_and_cannot_write_its_root(
+    tmp_path: Path, machine: Path
+) -> None:
+    machine.write_text("N\n")
+    engine = Engine(tmp_path)
+    with pytest.raises(SandboxError, match="refused"):
+        await started(config_of(tmp_path / "state"), engine.environ)
+    words = engine.arguments.read_text().splitlines()
+    assert words[words.index("--cap-drop") + 1] == "ALL"
+    assert "no-new-privileges" in engine.options
+    assert "--read-only" in words
+
+
 async def test_without_apparmor_none_is_named_and_one_that_is_configured_is_missed(
     tmp_path: Path, machine: Path
 ) -> None:

@@ -22,6 +22,9 @@ from skerry.testing.model import ReplyGate, ScriptedModel, Step, echo, last_text
 from tests.support.subagents import archived, config, ended, gateway, heard, spawn
 
 
+@pytest.mark.requirement("subagents-await-completion")
+@pytest.mark.requirement("subagents-spawn-tool-params")
+@pytest.mark.requirement("subagents-announce-payload")
 async def test_its_own_time_limit_ends_a_sub_agent_and_the_report_says_so(tmp_path: Path) -> None:
     gate = ReplyGate()
 
