@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -71,7 +71,8 @@ class Tree:
         found = [self.pid]
         for pid in found:
             for task in Path(f"/proc/{pid}/task").iterdir():
-                found += map(int, (task / "children").read_text("ascii").split())
+                with suppress(FileNotFoundError):  # the thread has just ended
+                    found += map(int, (task / "children").read_text("ascii").split())
         return found
 
 

@@ -307,7 +307,7 @@ async def running_gateway(  # noqa: PLR0913 - each has a default; a test names w
 @asynccontextmanager
 async def serving(app: Starlette, *, send_buffer: int | None = None) -> AsyncIterator[int]:
     """Serves `app` on a port that the system chooses."""
-    sock = socket.socket()
+    sock = socket.socket(proto=socket.IPPROTO_TCP)  # else asyncio leaves Nagle on
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if send_buffer is not None:  # accepted sockets inherit it
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
