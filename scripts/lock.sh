@@ -28,9 +28,9 @@ with open("pyproject.toml", "rb") as file:
 PYTHON
 }
 
-compile dev pyproject.toml requirements/build.in --extra memory --extra static --extra dev "$@"
+compile dev pyproject.toml requirements/build.in --extra memory --extra memwal --extra static --extra dev "$@"
 pinned=(--constraint requirements/dev.txt)
-compile user pyproject.toml requirements/build.in
+compile user pyproject.toml requirements/build.in --extra memwal
 extra local | compile local - "$@"
 extra memory | compile memory -
 pinned=()
