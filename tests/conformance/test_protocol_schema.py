@@ -7,19 +7,15 @@ import pytest
 
 from skerry.features.channels import methods as channel_methods
 from skerry.features.cron import listing
+from skerry.features.logs import methods as logs
+from skerry.features.sessions import change_methods as changes
+from skerry.features.sessions import listing_methods as sessions
+from skerry.features.skills import methods as skills
 from skerry.features.stubs.plugin import POLLED
+from skerry.features.system_events import methods as system_events
 from skerry.gateway import handshake
 from skerry.gateway.method import Params
-from skerry.gateway.methods import (
-    changes,
-    chat,
-    logs,
-    runs,
-    sessions,
-    stubs,
-    subscriptions,
-    system_events,
-)
+from skerry.gateway.methods import chat, runs, subscriptions
 from skerry.hooks.hooks import Hooks
 from skerry.model import message
 from skerry.model.event import RunStarted, TextDelta, ToolFinished, ToolStarted
@@ -151,7 +147,7 @@ _OURS = {"idempotencyKey", "instructions"}
         (listing.CronListParams, "CronListParams"),
         (listing.CronRunsParams, "CronRunsParams"),
         (channel_methods.StatusParams, "ChannelsStatusParams"),
-        (stubs.SkillsStatusParams, "SkillsStatusParams"),
+        (skills.SkillsStatusParams, "SkillsStatusParams"),
         (sessions.SessionsDescribeParams, "SessionsDescribeParams"),
         (sessions.SessionsPreviewParams, "SessionsPreviewParams"),
         (sessions.SessionsResolveParams, "SessionsResolveParams"),

@@ -13,7 +13,7 @@ from skerry.infra.clock import Clock
 from skerry.lanes.running import Running
 from skerry.model.errors import SandboxError
 from skerry.ports.memory import Forgets, Memories, MemoryService
-from skerry.ports.model_candidates import CallTarget, ModelCallEnded
+from skerry.ports.model_candidates import Accounts, CallTarget, ModelCallEnded
 from skerry.ports.sandbox import Sandbox
 from skerry.ports.tool import Tool
 from skerry.ports.transcription import Transcriber

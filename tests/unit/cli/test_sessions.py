@@ -7,8 +7,8 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from skerry.cli import transcripts
 from skerry.client.client import GatewayClient
+from skerry.features.sessions import cli_transcripts as transcripts
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from tests.support.cli import run_command
 

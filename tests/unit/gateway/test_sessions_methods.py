@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.gateway.methods import changes
+from skerry.features.sessions import change_methods as changes
 from skerry.hooks.events import BeforeReset, SessionEnd, SessionStart
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import Handler
