@@ -14,7 +14,7 @@ from skerry.model.message import ImageBlock, UserMessage
 from skerry.store import sessions
 from tests.support.gateway import Rig, running_gateway
 from tests.support.wire import Wire, connected
-from tests.unit.gateway.test_sessions_methods import CHAT, refusal, talk, texts
+from tests.unit.features.sessions.test_change_methods import CHAT, refusal, talk, texts
 
 
 @pytest.fixture

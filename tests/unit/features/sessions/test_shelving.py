@@ -4,7 +4,15 @@ from typing import Any
 
 from tests.support.gateway import Rig
 from tests.support.wire import Wire, connected
-from tests.unit.gateway.test_sessions_methods import CHAT, MAIN, WRITER, keys, refusal, talk, texts
+from tests.unit.features.sessions.test_change_methods import (
+    CHAT,
+    MAIN,
+    WRITER,
+    keys,
+    refusal,
+    talk,
+    texts,
+)
 
 
 async def test_a_patch_archives_a_conversation_and_brings_it_back(rig: Rig, wire: Wire) -> None:
