@@ -8,6 +8,7 @@ import anyio
 import anyio.abc
 import pytest
 
+from scripts.requirements import ROOT
 from skerry.infra.features import WIRE_FORMATS
 from skerry.infra.http import HttpClient
 from skerry.model.errors import (
@@ -26,10 +27,12 @@ from skerry.ports.model import (
     ModelRequest,
     ReplyListener,
 )
+from skerry.providers.model_apis import ModelApis
 from skerry.providers.retry import RetryingProvider, RetryPolicy
 from skerry.providers.streaming_call import Endpoint
 from skerry.sdk.features import model_apis
 from skerry.testing.model import ReplyGate, ScriptedModel, Step
+from skerry.testing.plugin import loaded_plugin
 from tests.support.served import serving
 from tests.support.streams import REPLIES, recorded
 
@@ -90,6 +93,42 @@ def over(api: str, wrap: Callable[[ModelProvider], ModelProvider] = lambda inner
     return make
 
 
+BROOK: Final = ROOT / "docs/examples/plugins/brook"
+EVENTS: Final[dict[Scene, list[bytes]]] = {
+    "text": [
+        b'{"add":"Hello, "}',
+        '{"add":"Größe"}'.encode(),
+        b'{"end":"stop","read":3,"wrote":2}',
+    ],
+    "tools": [
+        b'{"add":"I look."}',
+        b'{"call":{"id":"c1","name":"read","arguments":{"path":"a.txt"}}}',
+        b'{"end":"tool","read":3,"wrote":2}',
+    ],
+    "cut": [b'{"add":"Hel"}'],
+}
+"""Answers in the format of the example plugin."""
+
+
+@asynccontextmanager
+async def plugin_format(scene: Scene) -> AsyncIterator[ModelProvider]:
+    """Opens the wire format of the example plugin, which the loader of the gateway loaded."""
+    bodies = {
+        name: b"".join(b"data: %b\n\n" % event for event in events)
+        for name, events in EVENTS.items()
+    }
+    async with loaded_plugin(BROOK) as plugin, HttpClient() as http:
+        apis = ModelApis({})
+        for api in plugin.plugins.registered["brook"].model_apis:
+            apis.add(api)
+        if scene == "held":
+            async with holding(bodies["cut"]) as url:
+                yield apis.open(http, Endpoint("P", url, KEY, api="brook.lines"))
+            return
+        async with serving(bodies.get(scene, ERROR), STATUS.get(scene, "200 OK")) as served:
+            yield apis.open(http, Endpoint("P", served.url, KEY, api="brook.lines"))
+
+
 SCRIPTS: Final[dict[Scene, list[Step]]] = {
     "text": ["Hello, ", "Größe"],
     "tools": ["I look.", ToolCall("c1", "read", {"path": "a.txt"})],
@@ -115,6 +154,7 @@ def retrying(inner: ModelProvider) -> ModelProvider:
 
 ROWS: Final[dict[str, Row]] = {
     **{api: over(api) for api in WIRE_FORMATS},
+    "brook.lines": plugin_format,
     "retrying": over("openai-completions", retrying),
     "scripted": scripted(),
 }
