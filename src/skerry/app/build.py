@@ -18,6 +18,7 @@ from skerry.app.extensions import (
     load_hook_folders,
     provide_commands,
 )
+from skerry.app.late import recovery
 from skerry.app.maintenance import Upkeep, looked_after, unless_damaged
 from skerry.app.plugin_parts import PluginParts
 from skerry.app.records import stored_records
@@ -60,7 +61,6 @@ from skerry.runtime.dispatcher import Dispatch
 from skerry.runtime.internal_runs import InternalRuns
 from skerry.runtime.late_calls import LateCalls
 from skerry.runtime.prompt_report import report
-from skerry.runtime.recovery import RunFacts, recover
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.usage.ledger import Ledger
 from skerry.sdk.slots import Live, MemoryHost, model_parts, open_memory, open_transcriber
@@ -371,8 +371,10 @@ async def _left_open(runtime: Runtime, config: Config) -> list[runs.OpenRun]:
         return []  # an ordinary start writes nothing
     policy = config.session.send_policy
     harmless = frozenset(name for name, tool in runtime.tools.items() if reads_only(tool))
-    facts = RunFacts(harmless, lambda request: runtime.commands.command_in(request) is not None)
-    return await recover(store, runtime.clock, runtime.delivery.parts, runtime.hooks, policy, facts)
+    facts = recovery.RunFacts(harmless, lambda request: runtime.commands.command_in(request) is not None)
+    return await recovery.recover(
+        store, runtime.clock, runtime.delivery.parts, runtime.hooks, policy, facts
+    )
 
 
 def _limits(config: Config) -> tuple[int, int, int]:

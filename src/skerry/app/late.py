@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from skerry.plugins import folders as folders
     from skerry.plugins import load as load
     from skerry.plugins import skills as skills
+    from skerry.runtime import recovery as recovery
     from skerry.sdk import channel_host as channel_host
     from skerry.store import backups as backups
     from skerry.tools import session_search as session_search
@@ -23,5 +24,6 @@ else:
         folders="skerry.plugins.folders",
         load="skerry.plugins.load",
         skills="skerry.plugins.skills",
+        recovery="skerry.runtime.recovery",
         session_search="skerry.tools.session_search",
     )

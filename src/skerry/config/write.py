@@ -12,8 +12,8 @@ from skerry import __version__
 from skerry.config import backup, source
 from skerry.config.agents import SHORT_FORMS
 from skerry.config.check import check
-from skerry.config.edits import edited
 from skerry.config.expand import Expanded, expand
+from skerry.config.late import edits
 from skerry.config.paths import (
     MISSING,
     KeyPath,
@@ -152,7 +152,7 @@ def rewrite(
         stamped = _stamped(tree, author.clock.now_ms())
         if is_plain(before.raw):
             return _text(stamped) + "\n"
-        changed = edited(before.raw, before.parsed, stamped)
+        changed = edits.edited(before.raw, before.parsed, stamped)
         if changed is None:
             _checked(source.Source(path, "", tree), old, author)
             raise ConfigRewriteError(str(path), remedy)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from skerry.model.errors import SkerryError
-from skerry.model.sentences import ends
+from skerry.model.late import sentences
 
 MARK: Final = "[forgotten]"
 """Placeholder of an erased statement."""
@@ -184,7 +184,7 @@ def _statement(text: str, begin: int, end: int) -> _Span:
 def _first(text: str, begin: int) -> tuple[int, bool]:
     """Returns where a statement begins, and whether it does."""
     low = max(0, begin - REACH)
-    after = [end for _, end in ends(text, low, begin)]
+    after = [end for _, end in sentences.ends(text, low, begin)]
     if not after and low:
         return _between(text, low, max(0, low - _WORD), -1), False
     first = after[-1] if after else 0
@@ -197,7 +197,7 @@ def _first(text: str, begin: int) -> tuple[int, bool]:
 def _last(text: str, end: int) -> tuple[int, bool]:
     """Returns where a statement ends, and whether it does."""
     high = min(len(text), end + REACH)
-    for begin, after in ends(text, max(0, end - 1), high):
+    for begin, after in sentences.ends(text, max(0, end - 1), high):
         return begin if text[begin] in _LINE_ENDS else after, True
     if high == len(text):
         return high, True

@@ -47,7 +47,7 @@ from skerry.replies.style import (
 )
 from skerry.replies.tags import ReplyMarks
 from skerry.runtime.finalize import Attach, Block, block_parts, end_notices, response_texts
-from skerry.runtime.preview_streaming import Preview
+from skerry.runtime.late import preview_streaming
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.typing_indicator import TypingIndicator
 from skerry.store import Unit, outbox, runs
@@ -141,7 +141,9 @@ class BlockStreamer:
             tasks.start_soon(self._work)
         if self.style.preview != "off":
             runtime, run_id = self._runtime, self._context.run_id
-            preview = Preview(runtime.store, runtime.delivery, run_id, self.to, self.style.preview)
+            preview = preview_streaming.Preview(
+                runtime.store, runtime.delivery, run_id, self.to, self.style.preview
+            )
             tasks.start_soon(preview.run, self._lock, self._growth, self._begin_preview)
         return self
 

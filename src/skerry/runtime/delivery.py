@@ -34,7 +34,7 @@ from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
 from skerry.model.undelivered import DeliveryDelayedError
 from skerry.ports.channel import ChannelAdapter, Inbox, capabilities
 from skerry.replies.splitting import split
-from skerry.runtime.preview_streaming import completed
+from skerry.runtime.late import preview_streaming
 from skerry.runtime.reactions import Reactions
 from skerry.runtime.undelivered_notice import warn_owner
 from skerry.store import Reader, Store, Unit, outbox
@@ -256,7 +256,7 @@ class Sender(Struct):
         """Lets the adapter send the part; with the mark it may be too long for one message."""
         if waiting.part.more.completes:
             with anyio.fail_after(SEND_SECONDS):
-                receipt = await completed(self.store, self.adapter, waiting.part)
+                receipt = await preview_streaming.completed(self.store, self.adapter, waiting.part)
             if receipt is not None:
                 return receipt
         texts, has_file = [waiting.part.text], waiting.part.more.media is not None

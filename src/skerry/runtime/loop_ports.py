@@ -51,7 +51,7 @@ from skerry.runtime.block_streaming import BlockStreamer
 from skerry.runtime.call_approvals import RunApprovals
 from skerry.runtime.continuation import going_on
 from skerry.runtime.conversation import CachedConversation, examined
-from skerry.runtime.media_out import AnswerMedia
+from skerry.runtime.late import media_out
 from skerry.runtime.model_call import ModelCall, ResponseDraft
 from skerry.runtime.request_builder import RequestBuilder
 from skerry.runtime.run_context import RunPlan, command_call, run_context
@@ -239,14 +239,14 @@ class RunTools:
         self._limits = limits
         self._speaker = speaker
         self._history: CallHistory | None = None
-        self._media: AnswerMedia | None = None
+        self._media: media_out.AnswerMedia | None = None
 
     async def attach(self, text: str, voice: bool) -> list[str | Content]:  # noqa: FBT001 - as `finalize.Attach`
         """Returns the pieces of an answer in order: words, and the files that it names."""
         if not self._plan.files.references:
             return [text]
         if self._media is None:
-            self._media = AnswerMedia(self._plan, self.context, self._layers)
+            self._media = media_out.AnswerMedia(self._plan, self.context, self._layers)
         return await self._media.contents(text, voice=voice)
 
     async def execute(self, call: ToolCall) -> ToolResultMessage:

@@ -26,9 +26,9 @@ from skerry.model.run import CompactionResult, Purpose
 from skerry.ports.model import History, ModelInfo
 from skerry.ports.model_candidates import CallTarget
 from skerry.ports.tool import ToolContext
-from skerry.runtime.compaction.memory_flush import MemoryFlushTurn, may_flush
 from skerry.runtime.compaction.summarizer import Summarizer
 from skerry.runtime.conversation import CachedConversation, taint, worst
+from skerry.runtime.late import memory_flush
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.run_hooks import RunHooks, TranscriptHooks
 from skerry.sessions.cutting import CompactionCut, Numbered, cut, spoken
@@ -173,9 +173,11 @@ class Compactor(Struct, frozen=True):
         """Lets the model note what is to last, if notes are kept; of another session if given."""
         defaults, target = self.config.agents.defaults, self.target
         enabled = defaults.compaction.memory_flush.enabled
-        if not enabled or not may_flush(target.key, target.purpose, target.origin):
+        if not enabled or not memory_flush.may_flush(target.key, target.purpose, target.origin):
             return
-        flush = MemoryFlushTurn(self.runtime, self.pipeline, defaults, self.means(), target.target)
+        flush = memory_flush.MemoryFlushTurn(
+            self.runtime, self.pipeline, defaults, self.means(), target.target
+        )
         if await flush.run(system, messages, limits):
             now = self.runtime.clock.now_ms()
             noted = session_id or target.session_id
