@@ -49,3 +49,15 @@ def test_a_patch_of_a_rule_is_for_the_tests_of_the_rule() -> None:
         if of in proofs and not proofs[of] & set(one.tests)
     ]
     assert apart == [], "mark a test of the patch with the rule"
+
+
+def test_each_rule_that_is_done_has_a_patch_that_breaks_it() -> None:
+    text = (ROOT / "tests" / "rules-without-patches.toml").read_text(encoding="utf-8")
+    exceptions: dict[str, str] = tomllib.loads(text)["rules"]
+    done = {name for name, rule in rules().items() if rule["status"] == "done"}
+    patched = {of.removeprefix("rules.") for patch in PATCHES for of in patch.of}
+    assert done
+    without = sorted(done - patched - exceptions.keys())
+    assert without == [], "add a patch to tests/mutations and see it fail: make mutations ONLY=words"
+    assert exceptions.keys() - (done - patched) == set(), "it has a patch, or is not done"
+    assert [name for name, reason in exceptions.items() if not reason.endswith(".")] == []

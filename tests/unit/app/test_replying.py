@@ -38,7 +38,8 @@ async def test_without_configuration_an_answer_leaves_whole_and_when_it_is_there
     tmp_path: Path,
 ) -> None:
     gate = ReplyGate()
-    async with chat(tmp_path, [[ONE, TWO, gate, THREE]]) as person:
+    sizes = {name: value for name, value in BLOCKS.items() if name != "blockStreamingDefault"}
+    async with chat(tmp_path, [[ONE, TWO, gate, THREE]], **sizes) as person:
         await person.write()
         await gate.reached.wait()
         assert await person.sent() == []

@@ -91,6 +91,7 @@ def test_a_line_of_files_is_replaced_outside_of_code(size: int) -> None:
     assert read(text, size)[0] == expected
 
 
+@pytest.mark.requirement("flush-no-reply-silent")
 @pytest.mark.parametrize("size", [1, 2, 5, 1000])
 @pytest.mark.parametrize(
     "text",
@@ -104,6 +105,7 @@ def test_nothing_of_a_silent_reply_leaves_while_it_comes(text: str, size: int) -
     assert (said, shaper.silent) == ("", True)
 
 
+@pytest.mark.requirement("flush-no-reply-silent")
 @pytest.mark.parametrize("size", [1, 2, 5, 1000])
 @pytest.mark.parametrize(
     ("text", "said"),
