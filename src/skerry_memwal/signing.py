@@ -10,13 +10,19 @@ import uuid
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from skerry.sdk.errors import PluginError
+
+try:
+    from nacl.bindings import crypto_sign, crypto_sign_BYTES, crypto_sign_seed_keypair
+except ImportError as missing:
+    raise PluginError(
+        f"memory-memwal signs its requests with PyNaCl, which cannot be loaded: {missing}.",
+        "Install it: pip install 'skerry[memwal]'",
+    ) from missing
 
 SESSION_MINUTES: Final = 5
 _SESSION_MS: Final = SESSION_MINUTES * 60_000
@@ -41,24 +47,13 @@ class Signer:
     """
 
     def __init__(self, private_key: str, account_id: str, now_ms: Callable[[], int]) -> None:
-        self._seed = bytes.fromhex(private_key)
+        self._public, self._secret = crypto_sign_seed_keypair(bytes.fromhex(private_key))
+        self.public_key: Final = self._public.hex()
+        """The public key in hexadecimal digits."""
         self._account_id = account_id
         self._now_ms = now_ms
         self._session = ("", "", 0)
         """Package, certificate, and when it ends."""
-
-    @cached_property
-    def _key(self) -> "Ed25519PrivateKey":
-        return _pair(self._seed)
-
-    @cached_property
-    def _public(self) -> bytes:
-        return self._key.public_key().public_bytes_raw()
-
-    @property
-    def public_key(self) -> str:
-        """Returns the public key in hexadecimal digits."""
-        return self._public.hex()
 
     @property
     def address(self) -> str:
@@ -84,7 +79,7 @@ class Signer:
         return {
             "content-type": "application/json",
             "x-public-key": self.public_key,
-            "x-signature": self._key.sign(message).hex(),
+            "x-signature": self._signature(message).hex(),
             "x-timestamp": timestamp,
             "x-nonce": nonce,
             "x-account-id": self._account_id,
@@ -101,8 +96,8 @@ class Signer:
 
     def certificate(self, package_id: str, created_ms: int, seed: bytes) -> str:
         """Returns a certificate that begins at `created_ms`, for the session key of `seed`."""
-        public = _pair(seed).public_key().public_bytes_raw()
-        signed = self._key.sign(_digest(_personal(package_id, created_ms, public)))
+        public, _ = crypto_sign_seed_keypair(seed)
+        signed = self._signature(_digest(_personal(package_id, created_ms, public)))
         fields = {
             "address": self.address,
             "packageId": package_id,
@@ -114,14 +109,8 @@ class Signer:
         }
         return b64encode(msgspec.json.encode(fields)).decode()
 
-
-def _pair(seed: bytes) -> "Ed25519PrivateKey":
-    # Imported here: a start signs nothing, and the library takes 30 ms.
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415 - as above
-        Ed25519PrivateKey,
-    )
-
-    return Ed25519PrivateKey.from_private_bytes(seed)
+    def _signature(self, message: bytes) -> bytes:
+        return crypto_sign(message, self._secret)[:crypto_sign_BYTES]
 
 
 def canonical(
