@@ -254,21 +254,33 @@ def permission(tool: Tool, caller: Caller | None, request: Request) -> Decision:
 def offered(tools: Iterable[Tool], caller: Caller, layers: ToolPolicy = NO_LAYERS) -> list[Tool]:
     """Returns the tools that a run of `caller` is offered, in their order.
 
-    The policy is asked first: without a grant they are the owner's alone, and each of the `layers`
-    of the configuration takes some away. A tool with an `is_offered(caller)` decides for itself
-    then; one of ours looks at the caller and the configuration alone, since its answer is
-    remembered (`runtime.toolbox`). What several tools ask alike is asked once.
+    The policy is asked first, then the tools that it permits.
+    """
+    return serving(permitted(tools, caller, layers), caller)
+
+
+def permitted(tools: Iterable[Tool], caller: Caller, layers: ToolPolicy) -> list[Tool]:
+    """Returns the tools that the policy permits to a run of `caller`, in their order.
+
+    Without a grant they are the owner's alone, and each of the `layers` of the configuration takes
+    some away.
     """
     actor = Actor.of(caller)
+    return [tool for tool in tools if decide(use_of(tool, actor, layers)).allowed]
 
-    offered_tools: list[Tool] = []
+
+def serving(tools: Iterable[Tool], caller: Caller) -> list[Tool]:
+    """Returns the tools that serve the caller: one with an `is_offered(caller)` decides for itself.
+
+    One of ours looks at the caller and the configuration alone, since its answer is remembered
+    (`runtime.toolbox`). What several tools ask alike is asked once.
+    """
+    serving_tools: list[Tool] = []
     answers: dict[Callable[[Caller], bool], bool] = {}
     for tool in tools:
-        if not decide(use_of(tool, actor, layers)).allowed:
-            continue
         ask: Callable[[Caller], bool] | None = getattr(tool, "is_offered", None)
         if ask is not None and ask not in answers:
             answers[ask] = bool(ask(caller))
         if ask is None or answers[ask]:
-            offered_tools.append(tool)
-    return offered_tools
+            serving_tools.append(tool)
+    return serving_tools

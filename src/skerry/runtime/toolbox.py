@@ -9,12 +9,14 @@ from skerry.config.root import Config
 from skerry.model.caller import Asker, Caller
 from skerry.policy.tool_policy import Situation, ToolPolicy, policy, together
 from skerry.ports.model import ModelInfo
-from skerry.ports.tool import Tool, offered, plugin_of
+from skerry.ports.tool import Tool, permitted, plugin_of, serving
 
 REMEMBERED: Final = 256
 """Answers that are remembered at most."""
-_Question = tuple[Caller, str, str, tuple[str, ...]]
-"""Caller, provider and id of the model, and the names of plugins' tools."""
+_Question = tuple[Caller, str, str, tuple[Tool, ...]]
+"""Caller, provider and id of the model, and the tools of plugins."""
+_Answer = tuple[list[Tool], list[Tool]]
+"""Our own tools that are offered, and those of plugins that the policy permits."""
 
 
 class Toolbox(Mapping[str, Tool]):
@@ -26,7 +28,7 @@ class Toolbox(Mapping[str, Tool]):
         """The tools of plugins."""
         self._config: Config | None = None
         """Configuration for which `_answers` hold."""
-        self._answers: dict[_Question, list[Tool]] = {}
+        self._answers: dict[_Question, _Answer] = {}
 
     @cached_property
     def own(self) -> Mapping[str, Tool]:
@@ -50,28 +52,27 @@ class Toolbox(Mapping[str, Tool]):
         """Returns the tools that a run of the caller may use while `model` answers.
 
         For our own it follows from the caller, the configuration and the model, so it is remembered
-        until the configuration changes. The tools of plugins may look at anything: they are asked
-        each time. Whatever is offered, each call is decided again when it is made.
+        until the configuration changes. The tools of plugins may look at anything: those that the
+        policy permits are asked each time. Whatever is offered, each call is decided again when it
+        is made.
         """
         if not model.supports_tools:
             return ()
         if config is not self._config:
             self._config, self._answers = config, {}
-        question = caller, model.provider, model.id, tuple(self.plugins)
+        question = caller, model.provider, model.id, tuple(self.plugins.values())
         answer = self._answers.get(question)
         if answer is None:
             if len(self._answers) >= REMEMBERED:
                 self._answers.clear()
-            answer = self._answers[question] = self._offered(self.own, caller, config, model)
-        if not self.plugins:
-            return answer
-        return [*answer, *self._offered(self.plugins, caller, config, model)]
+            answer = self._answers[question] = self._answer(caller, config, model)
+        own, of_plugins = answer
+        return [*own, *serving(of_plugins, caller)] if of_plugins else own
 
-    def _offered(
-        self, tools: Mapping[str, Tool], caller: Caller, config: Config, model: ModelInfo
-    ) -> list[Tool]:
+    def _answer(self, caller: Caller, config: Config, model: ModelInfo) -> _Answer:
         layers = self.layers(caller, config, (model.provider, model.id))
-        return offered(tools.values(), caller, layers)
+        own = permitted(self.own.values(), caller, layers)
+        return serving(own, caller), permitted(self.plugins.values(), caller, layers)
 
     def layers(
         self,
