@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from skerry.infra.clock import SystemClock
-from skerry.policy.records import FileRecord, Records
+from skerry.policy.records import FileRecord, FileRecords
 from skerry.store import file_records, open_store
 from skerry.store.store import DATABASE
 from tests.e2e.test_frozen_prompt import Talk, opened, prefixes, talks
@@ -27,7 +27,7 @@ async def test_what_a_tool_read_stands_in_one_fence_and_stays_so_over_a_kill(
     async with opened(tmp_path) as (gateway, model):
         (tmp_path / "workspace").mkdir()
         records: list[FileRecord] = []
-        downloaded(Records(keep=records.append), tmp_path / "workspace" / "page.txt", ATTACK)
+        downloaded(FileRecords(keep=records.append), tmp_path / "workspace" / "page.txt", ATTACK)
         async with open_store(tmp_path / DATABASE) as store:
             await store.write(
                 lambda unit: file_records.keep(unit, records[0], SystemClock().now_ms())

@@ -8,7 +8,7 @@ from typing import Any
 
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
-from skerry.policy.effect import Effect
+from skerry.policy.effect import ToolEffect
 from skerry.ports.tool import ApprovalSubject, Assessment, ToolContext
 from skerry.sdk.api import PluginApi
 
@@ -31,7 +31,7 @@ class AskingTool:
     async def assess(self, arguments: dict[str, Any], context: ToolContext) -> Assessment:
         """Asks a person; a word `free` is allowed, `never` denied."""
         text = str(arguments.get("text", ""))
-        effect = {"free": Effect.ALLOW, "never": Effect.DENY}.get(text, Effect.ASK)
+        effect = {"free": ToolEffect.ALLOW, "never": ToolEffect.DENY}.get(text, ToolEffect.ASK)
         subject = ApprovalSubject(
             f"ask {text}", ("ask", text), "gateway", str(context.workspace.root), (), self.bound
         )

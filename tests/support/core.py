@@ -23,7 +23,7 @@ from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock, SystemClock
 from skerry.infra.supervise import Supervisor
 from skerry.lanes.lanes import Lanes
-from skerry.lanes.running import Running
+from skerry.lanes.running import ActiveRuns
 from skerry.model.event import RunEnded, RunEvent
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import ReplyTo
@@ -31,7 +31,7 @@ from skerry.model.message import Message
 from skerry.model.origin import Origin
 from skerry.model.queue import QueueMode
 from skerry.model.run import RunRequest, RunResult
-from skerry.policy.records import Records
+from skerry.policy.records import FileRecords
 from skerry.ports.model import ModelProvider
 from skerry.ports.tool import Tool
 from skerry.runtime.channel_gate import ChannelGate
@@ -175,14 +175,14 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
             config=lambda: configs[-1],
             clock=clock,
             histories=ConversationCache(store),
-            running=Running(),
+            running=ActiveRuns(),
             publish=events.append,
             hooks=hooks,
             supervisor=Supervisor(clock, grace=0.01),
             commands=commands or CommandTable(),
             delivery=_Delivery({}, woken),
             ledger=ledger,
-            prompts=Prompts.over(store, Records()),
+            prompts=Prompts.over(store, FileRecords()),
         )
         gate = ChannelGate(store, clock, runtime.delivery, unnamed=OPEN)
         dispatch = Dispatch(runtime, lanes, reach, gate)

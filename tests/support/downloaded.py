@@ -4,10 +4,10 @@ from hashlib import sha256
 from pathlib import Path
 
 from skerry.model.origin import Origin
-from skerry.policy.records import FileRecord, Records
+from skerry.policy.records import FileRecord, FileRecords
 
 
-def downloaded(records: Records, path: Path, text: str) -> None:
+def downloaded(records: FileRecords, path: Path, text: str) -> None:
     """Makes a file as a run leaves it that had read a page of the web."""
     data, web = text.encode(), frozenset({Origin.WEB})
     path.write_bytes(data)

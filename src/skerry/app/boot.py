@@ -11,7 +11,7 @@ from skerry.model.errors import SkerryError
 from skerry.model.ids import AgentId, RunId, SessionKey
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest
-from skerry.policy.records import Records
+from skerry.policy.records import FileRecords
 from skerry.runtime.dispatcher import Dispatch
 from skerry.workspace.prompt_files import BOOT, cut, read_text
 
@@ -51,7 +51,7 @@ async def boot(dispatch: Dispatch, config: Config, started_ms: int) -> list[RunI
     return begun
 
 
-def _checklist(config: Config, agent: AgentId, records: Records) -> str:
+def _checklist(config: Config, agent: AgentId, records: FileRecords) -> str:
     """Returns the prompt for the model; empty if the file has only headings and comments."""
     file = read_text(config.workspace(agent), BOOT, records)
     if file is None:

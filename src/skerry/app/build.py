@@ -44,10 +44,10 @@ from skerry.infra.lock import LockedError, locked
 from skerry.infra.log import Redactor
 from skerry.infra.supervise import Supervisor
 from skerry.lanes.lanes import Lanes
-from skerry.lanes.running import Running
+from skerry.lanes.running import ActiveRuns
 from skerry.model.errors import StateError, StateLockedError
 from skerry.policy.channel_access import AccessRules
-from skerry.policy.records import Records
+from skerry.policy.records import FileRecords
 from skerry.ports.channel import ChannelAdapter
 from skerry.ports.memory import Memories
 from skerry.ports.model import Models
@@ -259,12 +259,16 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
 
 async def _state_of_runs(
     store: Store, config: Callable[[], Config], clock: Clock
-) -> tuple[Ledger, Records, Live]:
+) -> tuple[Ledger, FileRecords, Live]:
     """Returns the parts that runs share beside the store: ledger, file records, live state."""
     ledger = Ledger(store, config, clock, CallLog(config().state_dir))
     await ledger.open()
     records = await stored_records(store, clock)
-    return ledger, records, Live(Running(), ConversationCache(store), Prompts.over(store, records))
+    return (
+        ledger,
+        records,
+        Live(ActiveRuns(), ConversationCache(store), Prompts.over(store, records)),
+    )
 
 
 def _hide(settings: Settings, environ: Mapping[str, str], outside: Outside) -> Redactor:

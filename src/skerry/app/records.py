@@ -7,7 +7,7 @@ import anyio.to_thread
 
 from skerry.app.maintenance import unless_damaged
 from skerry.infra.clock import Clock
-from skerry.policy.records import HAND, FileRecord, Records
+from skerry.policy.records import HAND, FileRecord, FileRecords
 from skerry.store import Store, file_records
 
 _DAY_MS: Final = 86_400_000
@@ -15,7 +15,7 @@ KEPT_MS: Final = 30 * _DAY_MS
 KEPT_TAINTED_MS: Final = 365 * _DAY_MS
 
 
-async def stored_records(store: Store, clock: Clock) -> Records:
+async def stored_records(store: Store, clock: Clock) -> FileRecords:
     """Returns the records, as far as the database can be read."""
 
     def keep(record: FileRecord) -> None:
@@ -26,7 +26,7 @@ async def stored_records(store: Store, clock: Clock) -> Records:
         write(lambda unit: file_records.keep(unit, record, now))
 
     rows = await unless_damaged(store, store.read(file_records.every))
-    return Records(rows or (), keep)
+    return FileRecords(rows or (), keep)
 
 
 async def forget_gone(store: Store, now: int) -> None:

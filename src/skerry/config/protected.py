@@ -16,8 +16,8 @@ from msgspec import Struct
 from skerry.config.root import Config
 from skerry.policy.decide import OWNER, Actor
 from skerry.policy.files import LOADED
-from skerry.policy.gate import GATEWAY, Gate
-from skerry.policy.records import Records
+from skerry.policy.gate import GATEWAY, FileGate
+from skerry.policy.records import FileRecords
 
 CLOSED: Final = frozenset({".git", ".openclaw", ".skerry"})
 """Directories, at any depth of a workspace, in which files are run or trusted."""
@@ -98,11 +98,11 @@ def _installed() -> frozenset[Path]:
 
 
 def gate(
-    config: Config, actor: Actor = OWNER, records: Records | None = None, who: str = GATEWAY
-) -> Gate:
+    config: Config, actor: Actor = OWNER, records: FileRecords | None = None, who: str = GATEWAY
+) -> FileGate:
     """Returns the policy on files; the gateway itself acts for the owner."""
     closed = protected(config)
-    return Gate(closed, closed.workspaces, actor, records, who)
+    return FileGate(closed, closed.workspaces, actor, records, who)
 
 
 def _both(paths: tuple[Path, ...] | list[Path]) -> list[Path]:

@@ -26,7 +26,7 @@ from skerry.model.ids import SessionKey
 from skerry.model.inbound import ReplyTo
 from skerry.model.skill import Skill
 from skerry.model.tool import ToolSpec
-from skerry.policy.records import Records
+from skerry.policy.records import FileRecords
 from skerry.ports.channel import Channels
 from skerry.ports.checks import Check
 from skerry.ports.dispatch import Dispatcher
@@ -153,7 +153,7 @@ class GatewayContext(Struct, frozen=True):
     """None where no agent runs."""
     renders: Expendable = field(default_factory=partial(Expendable, RENDER, cpu_seconds=5))
     """Renders Markdown as HTML, in a process of its own."""
-    records: Records = field(default_factory=Records)
+    records: FileRecords = field(default_factory=FileRecords)
     """Records of the writers of the workspaces' files."""
     approvals: ApprovalDesk | None = None
     """None where no agent runs."""

@@ -130,7 +130,7 @@ class Lanes(anyio.AsyncContextManagerMixin):
 
     def waiting(self, key: str) -> list[Job]:
         """Returns the key's jobs that wait, in their order."""
-        return [one.job for one in self._waiting.get(key, ())]
+        return [waiting.job for waiting in self._waiting.get(key, ())]
 
     def submit(
         self,
@@ -188,10 +188,10 @@ class Lanes(anyio.AsyncContextManagerMixin):
     def withdraw(self, key: str, job: Job) -> bool:
         """Takes a job out that waits; returns false where it does not, because it began."""
         queue = self._waiting.get(key, deque())
-        found = next((candidate for candidate in queue if candidate.job is job), None)
-        if found is None:
+        match = next((candidate for candidate in queue if candidate.job is job), None)
+        if match is None:
             return False
-        queue.remove(found)
+        queue.remove(match)
         if not queue:
             del self._waiting[key]
             self._no_longer_ready(self._group(key), key)

@@ -48,13 +48,16 @@ class Batch(Struct, frozen=True):
         requests = [run.request for run in self.runs]
         if len(requests) == 1 and not self.dropped:
             return requests[0].message(at)
-        whole = requests[self.dropped :]
-        texts = [TITLE] if whole else []
+        shown_requests = requests[self.dropped :]
+        texts = [TITLE] if shown_requests else []
         if self.dropped:
             unseen = sum(run.unseen for run in self.runs)
             texts.append(summary([request.text for request in requests[: self.dropped]], unseen))
-        texts += [f"---\nQueued #{n}\n{request.text}".strip() for n, request in enumerate(whole, 1)]
-        images = tuple(image for request in whole for image in request.images)
+        texts += [
+            f"---\nQueued #{n}\n{request.text}".strip()
+            for n, request in enumerate(shown_requests, 1)
+        ]
+        images = tuple(image for request in shown_requests for image in request.images)
         return UserMessage((TextBlock("\n\n".join(texts)), *images), at, requests[-1].origin)
 
 
@@ -74,9 +77,9 @@ def messages_in(prompt: str) -> list[str]:
     """
     if not prompt.startswith((TITLE, OVERFLOW)):
         return []
-    head, *whole = _NEXT.split(prompt.removeprefix(TITLE))
+    head, *messages = _NEXT.split(prompt.removeprefix(TITLE))
     lines = [line[2:] for line in head.splitlines() if line.startswith("- ")]
-    return [*lines, *whole]
+    return [*lines, *messages]
 
 
 def _line(text: str) -> str:
@@ -338,7 +341,7 @@ def _chars(request: RunRequest) -> int:
     return len(request.text) + sum(len(image.data) for image in request.images)
 
 
-class Running:
+class ActiveRuns:
     """All active runs, by id and by session, each in the order of acceptance."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from skerry.policy.decide import OWNER as ANYBODY
 from skerry.policy.decide import Request, decide
 from skerry.policy.files import FileKind, Thing
 from skerry.policy.gate import GATEWAY
-from skerry.policy.records import HAND, OWNER, FileRecord, Records
+from skerry.policy.records import HAND, OWNER, FileRecord, FileRecords
 
 PIN: Final = "pin"
 """The writer, where the configuration has the hash of what the owner read."""
@@ -46,7 +46,7 @@ class HookFile:
 
 
 def author(
-    path: Path, data: bytes, records: Records, pinned: str | None, *, seen: bool
+    path: Path, data: bytes, records: FileRecords, pinned: str | None, *, seen: bool
 ) -> HookFile:
     """Returns who wrote a file with this content.
 

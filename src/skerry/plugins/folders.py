@@ -36,7 +36,7 @@ from skerry.plugins.bundled import BUNDLED
 from skerry.plugins.front_matter import MAX_HEAD, missing
 from skerry.plugins.hookmd import EVENTS, Declared, declared
 from skerry.plugins.source import MAX_BYTES, PluginSource, read_source
-from skerry.policy.records import Records
+from skerry.policy.records import FileRecords
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +95,7 @@ class Found:
 
 
 def find_hooks(
-    config: Config, environ: Mapping[str, str], records: Records, *, noting: bool = False
+    config: Config, environ: Mapping[str, str], records: FileRecords, *, noting: bool = False
 ) -> list[Found]:
     """Returns every hook there is, by name, and what a start would make of it; runs nothing.
 
@@ -116,7 +116,7 @@ async def load_hooks(
     hooks: Hooks,
     environ: Mapping[str, str],
     clock: Clock,
-    records: Records,
+    records: FileRecords,
 ) -> list[HookReport]:
     """Lets every hook that takes part do so; one that fails is reported and harms no other."""
     reports = []
@@ -215,7 +215,7 @@ def _folder(config: Config, environ: Mapping[str, str], place: str, folder: Path
     return Found(switched, about, head, source)
 
 
-def _judged(config: Config, hook: Found, records: Records, *, noting: bool) -> Found:
+def _judged(config: Config, hook: Found, records: FileRecords, *, noting: bool) -> Found:
     """Returns a hook with who wrote its files; as failed where they hold what does not count.
 
     That is a copy of what a run with others' words wrote. Its owner goes on by writing it anew, or

@@ -20,7 +20,7 @@ from skerry.model.caller import Caller
 from skerry.model.errors import PluginError, SkerryError, ToolError
 from skerry.model.ids import AgentId
 from skerry.model.tool import ToolResult, ToolSpec
-from skerry.policy.effect import Effect
+from skerry.policy.effect import ToolEffect
 from skerry.policy.tool_policy import ToolPolicy
 from skerry.ports.checks import Check, Level
 from skerry.ports.tool import Assessment, Tool, ToolContext, assess, offered, reads_only, verb_of
@@ -130,7 +130,7 @@ class GuardedTool:
         try:
             assessment: Assessment = await self.gate.call((arguments, context), _assessment)
         except HandlerError as error:
-            return Assessment(Effect.DENY, "gate-failed", f"its plugin failed: {error}")
+            return Assessment(ToolEffect.DENY, "gate-failed", f"its plugin failed: {error}")
         return assessment
 
     def is_offered(self, caller: Caller) -> bool:
@@ -155,7 +155,7 @@ class GuardedTool:
 
 
 def _assessment(value: object) -> Assessment:
-    if not isinstance(value, Assessment) or not isinstance(value.effect, Effect):
+    if not isinstance(value, Assessment) or not isinstance(value.effect, ToolEffect):
         raise HandlerError(f"it returned {type(value).__name__}, not an Assessment")
     return value
 

@@ -42,7 +42,7 @@ class GroupPolicy(StrEnum):
     """No group."""
 
 
-class Verdict(StrEnum):
+class ChannelVerdict(StrEnum):
     """Decision about one message."""
 
     ADMIT = "admit"
@@ -87,55 +87,57 @@ class AccessRules(Struct, frozen=True):
     """Messages of a group that are kept until the agent is addressed; None takes that of all."""
 
 
-class Decision(Struct, frozen=True):
+class ChannelDecision(Struct, frozen=True):
     """Decision with the rule that made it."""
 
-    verdict: Verdict
+    verdict: ChannelVerdict
     rule: str
 
 
-def decide(message: InboundMessage, rules: AccessRules, *, is_owner: bool) -> Decision:
+def decide(message: InboundMessage, rules: AccessRules, *, is_owner: bool) -> ChannelDecision:
     """Returns whether the message is admitted; a pairing is looked up for `PAIRED` alone."""
     if not message.sender_id:
-        return Decision(Verdict.REFUSE, "the sender has no id")
+        return ChannelDecision(ChannelVerdict.REFUSE, "the sender has no id")
     if message.peer.kind is PeerKind.DIRECT:
         return _direct(message, rules, is_owner=is_owner)
     return _group(message, rules, is_owner=is_owner)
 
 
-def _direct(message: InboundMessage, rules: AccessRules, *, is_owner: bool) -> Decision:
+def _direct(message: InboundMessage, rules: AccessRules, *, is_owner: bool) -> ChannelDecision:
     policy = f"{rules.path}.dmPolicy={rules.dm}"
     if rules.dm is DmPolicy.DISABLED:
-        return Decision(Verdict.REFUSE, policy)
+        return ChannelDecision(ChannelVerdict.REFUSE, policy)
     if is_owner:
-        return Decision(Verdict.ADMIT, "commands.ownerAllowFrom")
+        return ChannelDecision(ChannelVerdict.ADMIT, "commands.ownerAllowFrom")
     if rules.dm is DmPolicy.OPEN:
         is_open = ANY in rules.allow_from or listed(message, rules.allow_from)
-        return Decision(Verdict.ADMIT if is_open else Verdict.REFUSE, policy)
+        return ChannelDecision(ChannelVerdict.ADMIT if is_open else ChannelVerdict.REFUSE, policy)
     # Under a policy that asks, `*` is no sender: only `open` opens.
     if listed(message, rules.allow_from - {ANY}):
-        return Decision(Verdict.ADMIT, f"{rules.path}.allowFrom")
-    return Decision(Verdict.PAIRED, policy)
+        return ChannelDecision(ChannelVerdict.ADMIT, f"{rules.path}.allowFrom")
+    return ChannelDecision(ChannelVerdict.PAIRED, policy)
 
 
-def _group(message: InboundMessage, rules: AccessRules, *, is_owner: bool) -> Decision:
+def _group(message: InboundMessage, rules: AccessRules, *, is_owner: bool) -> ChannelDecision:
     policy = f"{rules.path}.groupPolicy={rules.group}"
     if rules.group is GroupPolicy.DISABLED or not message.peer.id:
-        return Decision(Verdict.REFUSE, policy)
+        return ChannelDecision(ChannelVerdict.REFUSE, policy)
     group = group_of(message, rules)
     if group is not None and not group.enabled:
         topic = f".topics.{group.topic}" if group.topic else ""
-        return Decision(Verdict.REFUSE, f"{rules.path}.groups.{message.peer.id}{topic}.enabled")
+        return ChannelDecision(
+            ChannelVerdict.REFUSE, f"{rules.path}.groups.{message.peer.id}{topic}.enabled"
+        )
     senders = group.allow_from if group else None
     if senders is None:
         senders = rules.group_allow_from
     if rules.group is GroupPolicy.ALLOWLIST and group is None:
         if rules.groups:
-            return Decision(Verdict.REFUSE, f"{rules.path}.groups: not listed")
+            return ChannelDecision(ChannelVerdict.REFUSE, f"{rules.path}.groups: not listed")
         senders = rules.allow_from - {ANY} if senders is None else senders
     if senders is None or ANY in senders or is_owner or listed(message, senders):
-        return Decision(Verdict.ADMIT, policy)
-    return Decision(Verdict.REFUSE, f"{rules.path}.groupAllowFrom: not listed")
+        return ChannelDecision(ChannelVerdict.ADMIT, policy)
+    return ChannelDecision(ChannelVerdict.REFUSE, f"{rules.path}.groupAllowFrom: not listed")
 
 
 def group_of(message: InboundMessage, rules: AccessRules) -> GroupAccess | None:

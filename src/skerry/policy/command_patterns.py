@@ -93,9 +93,9 @@ def _syntax(text: str) -> str:
     plain = "".join(
         piece["plain"] or ("x" if not piece["blank"] else " ") for piece in _PIECE.finditer(text)
     )
-    if found := _OPERATOR.search(plain):
+    if operator := _OPERATOR.search(plain):
         return (
-            f"{found[0]} outside quotes is no word: of commands that are joined each is compared"
+            f"{operator[0]} outside quotes is no word: of commands that are joined each is compared"
             " with the patterns for itself, and redirections and expansions are never covered"
         )
     if _ASSIGNMENT.match(plain):

@@ -95,10 +95,10 @@ def _inner(words: Sequence[str], wrapper: Wrapper) -> tuple[str, ...] | None:
     """Returns the words behind the options and operands; None where an option is not known."""
     number = 0
     while number < len(words) and words[number].startswith("-") and words[number] != "--":
-        taken = _option(words[number : number + 2], wrapper)
-        if not taken:
+        count = _option(words[number : number + 2], wrapper)
+        if not count:
             return None
-        number += taken
+        number += count
     if words[number : number + 1] == ["--"] or words[number : number + 1] == ("--",):
         number += 1
     for operand in wrapper.operands:

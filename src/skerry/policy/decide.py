@@ -16,11 +16,11 @@ from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
 from skerry.model.rights import Rights
 from skerry.policy.access import ADMIN, ANYBODY, READ, WRITE, Need, Role, Verb
-from skerry.policy.effect import Effect, strictest
-from skerry.policy.files import KEPT, FileKind, Thing
+from skerry.policy.effect import ToolEffect, strictest
+from skerry.policy.files import LASTING, FileKind, Thing
 from skerry.policy.taint import foreign, guarded_act
 from skerry.policy.taint import reason as taint_reason
-from skerry.policy.tool_layers import Step
+from skerry.policy.tool_layers import PolicyStep
 from skerry.policy.tool_names import OWNER_ONLY, canonical
 from skerry.policy.tool_policy import ELEVATION_REASONS, ToolPolicy, elevation
 
@@ -122,15 +122,15 @@ class Decision(Struct, frozen=True):
     """The scope that the caller lacks."""
     asks: bool = False
     """True when the effect may happen once a person approves it."""
-    trail: tuple[Step, ...] = ()
+    trail: tuple[PolicyStep, ...] = ()
     """Steps of the decision on a tool, in order."""
 
     @property
-    def effect(self) -> Effect:
+    def effect(self) -> ToolEffect:
         """Returns the answer in one word."""
         if self.allowed:
-            return Effect.ALLOW
-        return Effect.ASK if self.asks else Effect.DENY
+            return ToolEffect.ALLOW
+        return ToolEffect.ASK if self.asks else ToolEffect.DENY
 
 
 class Rule(Struct, frozen=True):
@@ -144,7 +144,7 @@ class Rule(Struct, frozen=True):
 
 
 def _writes_kept_file(request: Request) -> bool:
-    return request.thing is not None and request.thing.kind in KEPT
+    return request.thing is not None and request.thing.kind in LASTING
 
 
 def _reads_memory(request: Request) -> bool:
@@ -169,8 +169,8 @@ def _scopes(request: Request) -> tuple[str, ...]:
 
 def allows(scopes: Iterable[str], scope: str) -> bool:
     """Returns whether one of `scopes` includes `scope`: admin all, writing also reading."""
-    held = frozenset(scopes)
-    return scope in held or ADMIN in held or (scope == READ and WRITE in held)
+    rights = frozenset(scopes)
+    return scope in rights or ADMIN in rights or (scope == READ and WRITE in rights)
 
 
 def _lacks_scope(request: Request) -> bool:
@@ -347,7 +347,7 @@ def _with_layers(request: Request, owner: Decision) -> Decision:
     """Returns the strictest answer of all layers and of the question who asks."""
     name, layers = canonical(request.name) or request.name, request.tools
     trail = [layer.judge(name, request.plugin) for layer in layers.before]
-    trail.append(Step("owner-only", owner.effect, owner.rule))
+    trail.append(PolicyStep("owner-only", owner.effect, owner.rule))
     after = [layer.judge(name, request.plugin) for layer in layers.after]
     elevated = elevation(layers, name, request.host, is_owner=request.actor.is_owner)
     split = sum(step.layer == "provider" for step in after)
@@ -355,7 +355,7 @@ def _with_layers(request: Request, owner: Decision) -> Decision:
     if request.is_call:
         trail.append(_tainted(request, name))
     effect = strictest(*(step.effect for step in trail))
-    if effect is Effect.ALLOW:
+    if effect is ToolEffect.ALLOW:
         return Decision(allowed=True, rule=owner.rule, trail=tuple(trail))
     step = next(step for step in trail if step.effect is effect)
     reason = f"the layer {step.layer} of the tool policy does not allow it ({step.rule})"
@@ -365,11 +365,11 @@ def _with_layers(request: Request, owner: Decision) -> Decision:
         reason = ELEVATION_REASONS[step.rule]
     elif step.layer == "taint":
         reason = taint_reason(step.rule, request.actor.taint)
-    asks = effect is Effect.ASK
+    asks = effect is ToolEffect.ASK
     return Decision(allowed=False, rule=step.rule, reason=reason, asks=asks, trail=tuple(trail))
 
 
-def _tainted(request: Request, name: str) -> Step:
+def _tainted(request: Request, name: str) -> PolicyStep:
     """Returns the step of a call that a tainted run may not make without a person."""
     if request.actor.is_tainted:
         rule = guarded_act(
@@ -379,5 +379,7 @@ def _tainted(request: Request, name: str) -> Step:
             thing=request.thing,
             reads=request.reads,
         )
-        return Step("taint", Effect.ASK if rule else Effect.ALLOW, rule or "free-of-taint")
-    return Step("taint", Effect.ALLOW, "untainted")
+        return PolicyStep(
+            "taint", ToolEffect.ASK if rule else ToolEffect.ALLOW, rule or "free-of-taint"
+        )
+    return PolicyStep("taint", ToolEffect.ALLOW, "untainted")

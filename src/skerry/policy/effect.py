@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class Effect(StrEnum):
+class ToolEffect(StrEnum):
     """Answer of a gate to one call."""
 
     ALLOW = "allow"
@@ -12,9 +12,9 @@ class Effect(StrEnum):
     DENY = "deny"
 
 
-_ORDER = (Effect.ALLOW, Effect.ASK, Effect.DENY)
+_ORDER = (ToolEffect.ALLOW, ToolEffect.ASK, ToolEffect.DENY)
 
 
-def strictest(*effects: Effect) -> Effect:
+def strictest(*effects: ToolEffect) -> ToolEffect:
     """Returns the effect that permits least; `deny` where no gate was asked."""
-    return max(effects, key=_ORDER.index, default=Effect.DENY)
+    return max(effects, key=_ORDER.index, default=ToolEffect.DENY)

@@ -44,7 +44,7 @@ class FileKind(StrEnum):
     """No use."""
 
 
-KEPT: Final = frozenset(FileKind) - {FileKind.PLAIN}
+LASTING: Final = frozenset(FileKind) - {FileKind.PLAIN}
 """Kinds that later runs read, whoever asks: the owner's to change."""
 
 

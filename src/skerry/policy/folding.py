@@ -41,7 +41,7 @@ _HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2}[ :]?){12,}")
 _LEET_WORD: Final = re.compile(r"(?<![\w-])(?=\w*[A-Za-z])(?=\w*[0134578])\w{2,}(?![\w-])")
 _LEET: Final = str.maketrans("0134578", "oieastb")
 _PLAIN_WORD: Final = re.compile(r"[A-Za-z]{2,}")
-_KEPT: Final = frozenset("\n\t")
+_LINE_BREAKS: Final = frozenset("\n\t")
 _SELECTORS: Final = range(0xFE00, 0xFE10)
 _SUPPLEMENT: Final = range(0xE0000, 0xE1000)
 _BLANKS: Final = frozenset({0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, 0x2800})
@@ -65,7 +65,7 @@ class FoldedText(Struct, frozen=True):
 
 def visible(text: str) -> str:
     """Returns the text without control, format, tag and other invisible characters."""
-    unseen = "".join(char for char in set(text) - _KEPT if _is_invisible(char))
+    unseen = "".join(char for char in set(text) - _LINE_BREAKS if _is_invisible(char))
     return text.translate(str.maketrans("", "", unseen)) if unseen else text
 
 

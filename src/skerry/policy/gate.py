@@ -19,7 +19,7 @@ from skerry.model.provenance import origins
 from skerry.policy.access import Verb
 from skerry.policy.decide import OWNER, Actor, Decision, Request, decide
 from skerry.policy.files import FileKind, Thing, kind_of
-from skerry.policy.records import FileRecord, Records
+from skerry.policy.records import FileRecord, FileRecords
 from skerry.policy.taint import foreign
 
 GATEWAY: Final = "gateway"
@@ -41,14 +41,14 @@ class Closed(Protocol):
         ...
 
 
-class Gate(Struct, frozen=True):
+class FileGate(Struct, frozen=True):
     """The policy on files for one run, or for the gateway itself."""
 
     closed: Closed
     workspaces: frozenset[Path]
     """Absolute, without links."""
     actor: Actor = OWNER
-    records: Records | None = None
+    records: FileRecords | None = None
     who: str = GATEWAY
     """The conversation, for the records of what is written."""
     heard: frozenset[Origin] = frozenset()
@@ -164,12 +164,12 @@ class Gate(Struct, frozen=True):
         return obeyed(opened, self.records, _digest(file))
 
     def _refusal(self, verb: Verb, opened: Opened, closed: str | None) -> str | None:
-        thing = Thing(kind_of(opened, self.workspaces), str(opened.path), closed or "")
-        decision = decide(Request(self.actor, verb, thing=thing))
+        file = Thing(kind_of(opened, self.workspaces), str(opened.path), closed or "")
+        decision = decide(Request(self.actor, verb, thing=file))
         return None if decision.allowed else decision.reason
 
 
-def obeyed(opened: Opened, records: Records | None, digest: bytes) -> Decision:
+def obeyed(opened: Opened, records: FileRecords | None, digest: bytes) -> Decision:
     """Returns whether a file that a prompt, a boot or a hook reads counts as the owner's word."""
     taint = frozenset[Origin]()
     if records is not None:
@@ -180,16 +180,16 @@ def obeyed(opened: Opened, records: Records | None, digest: bytes) -> Decision:
 def doubted(opened: Opened, taint: frozenset[Origin]) -> Decision:
     """Returns whether a file counts as the owner's word, of which the taint is known."""
     kind, path = FileKind.INSTRUCTIONS, str(opened.path)
-    thing = Thing(kind, path, taint=taint, is_foreign=opened.is_foreign)
-    return decide(Request(OWNER, Verb.OBEY, thing=thing))
+    file = Thing(kind, path, taint=taint, is_foreign=opened.is_foreign)
+    return decide(Request(OWNER, Verb.OBEY, thing=file))
 
 
 def _digest(file: BinaryIO) -> bytes:
     file.seek(0)
-    whole = sha256()
+    digest = sha256()
     while piece := file.read(65_536):
-        whole.update(piece)
-    return whole.digest()
+        digest.update(piece)
+    return digest.digest()
 
 
 def _origin_of(taint: frozenset[Origin]) -> Origin:

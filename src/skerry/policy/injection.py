@@ -23,7 +23,7 @@ from skerry.policy.injection_features import BUCKETS, features
 
 MOST_CHARS: Final = 65_536
 """Characters that are examined; a longer text is examined at its start and its end."""
-_WHOLE: Final = 2500
+_MAX_WINDOW: Final = 2500
 """Characters up to which a text is examined as one."""
 _WINDOW: Final = 900
 _OVERLAP: Final = 100
@@ -175,7 +175,7 @@ def scan(text: str) -> Scan:
         return Scan(flagged=False, score=0.0, matches=())
     if len(text) > MOST_CHARS:
         text = text[: MOST_CHARS // 2] + "\n" + text[-MOST_CHARS // 2 :]
-    parts = [text] if len(text) <= _WHOLE else list(windows(text, _WINDOW, _OVERLAP))
+    parts = [text] if len(text) <= _MAX_WINDOW else list(windows(text, _WINDOW, _OVERLAP))
     chances = _CAUTION * log2(len(parts))
     worst, matches = 0.0, dict[str, None]()
     for window in parts:
@@ -190,12 +190,12 @@ def scan(text: str) -> Scan:
 
 def marked(folded: FoldedText) -> list[str]:
     """Returns the names of the patterns that match a folded text or what is decoded from it."""
-    whole = "\n".join((folded.text, *folded.decoded)).lower()
+    text = "\n".join((folded.text, *folded.decoded)).lower()
     return [
         name
         for patterns in (DECISIVE, PATTERNS)
         for name, pattern in patterns.items()
-        if any(word in whole for word in _NEEDED[name]) and pattern.search(whole)
+        if any(word in text for word in _NEEDED[name]) and pattern.search(text)
     ]
 
 

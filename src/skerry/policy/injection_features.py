@@ -48,9 +48,9 @@ def _classes() -> dict[str, tuple[str, ...]]:
     for line in Path(__file__).with_name(_WORDS).read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
             continue
-        head, colon, rest = line.partition(": ")
+        head, colon, words = line.partition(": ")
         if colon and not line.startswith(" "):
-            name, line = head, rest  # noqa: PLW2901 - the words behind the name
+            name, line = head, words  # noqa: PLW2901 - the words behind the name
         for word in line.split():
             classes.setdefault(word, []).append(name)
     return {word: tuple(sorted(set(names))) for word, names in classes.items()}
@@ -78,7 +78,7 @@ def _tokens(segment: str) -> list[str]:
     return tokens
 
 
-class Segment(Struct, frozen=True):
+class TextSegment(Struct, frozen=True):
     """A part of a text: its line, and its place among the parts of that line."""
 
     text: str
@@ -121,14 +121,14 @@ def features(folded: FoldedText, marks: Iterable[str]) -> dict[int, float]:
     return values
 
 
-def _segments(lines: Sequence[str]) -> Iterator[Segment]:
+def _segments(lines: Sequence[str]) -> Iterator[TextSegment]:
     for number, line in enumerate(lines):
         parts = [part.strip() for part in _SEGMENT.split(line) if part and part.strip()]
         for index, part in enumerate(parts):
-            yield Segment(part, number, index, len(parts))
+            yield TextSegment(part, number, index, len(parts))
 
 
-def _shape(lines: Sequence[str], segments: Sequence[Segment], *, is_table: bool) -> str:
+def _shape(lines: Sequence[str], segments: Sequence[TextSegment], *, is_table: bool) -> str:
     """Returns `T` for a table, `D` for a document, `S` for a short text."""
     if is_table:
         return "T"
@@ -137,7 +137,7 @@ def _shape(lines: Sequence[str], segments: Sequence[Segment], *, is_table: bool)
 
 
 def _placed(
-    segment: Segment,
+    segment: TextSegment,
     tokens: Sequence[str],
     shape: str,
     lines: int,

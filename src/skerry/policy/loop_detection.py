@@ -90,7 +90,7 @@ class CallHistory:
         if len(calls) < 2 or calls[0][0] == key or calls[1][0] != key:  # noqa: PLR2004 - a pair
             return 0
         pair = calls[:2]
-        alike = (call == pair[place % 2] for place, call in enumerate(calls))
+        alike = (call == pair[index % 2] for index, call in enumerate(calls))
         return len(list(takewhile(bool, alike)))
 
 

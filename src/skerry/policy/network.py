@@ -80,7 +80,7 @@ class NetworkRules(Struct, frozen=True):
     """Names of which a host must be one; `*.example.com` is each name below. Empty: any."""
 
 
-class Verdict(Struct, frozen=True):
+class NetworkVerdict(Struct, frozen=True):
     """Outcome of `check_fetch`."""
 
     allowed: bool
@@ -177,7 +177,7 @@ def next_target(visited: Sequence[Target], location: str) -> Target | Refusal:
 
 def check_fetch(
     url: str, answers: Answers, redirects: Iterable[str], rules: NetworkRules
-) -> Verdict:
+) -> NetworkVerdict:
     """Returns the verdict on a URL and the redirects that follow; resolves and connects nothing.
 
     A name without given answers is refused, unless the owner named the host.
@@ -189,13 +189,13 @@ def check_fetch(
         if refusal is not None or isinstance(target, Refusal):
             refusal = refusal or Refusal("url-syntax", "The URL cannot be read.")
             where = f"Redirect {len(visited)}: " if visited else ""
-            return Verdict(allowed=False, rule=refusal.rule, reason=where + refusal.reason)
+            return NetworkVerdict(allowed=False, rule=refusal.rule, reason=where + refusal.reason)
         visited.append(target)
         if location is not None:
             target = next_target(visited, location)
     last = visited[-1]
     reason = f"{last.host} may be fetched."
-    return Verdict(allowed=True, rule=allowing_rule(last, rules), reason=reason)
+    return NetworkVerdict(allowed=True, rule=allowing_rule(last, rules), reason=reason)
 
 
 def _refusal(target: Target, answers: Answers, rules: NetworkRules) -> Refusal | None:

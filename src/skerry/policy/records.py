@@ -39,7 +39,7 @@ def _unkept(_: FileRecord) -> None:
     """Keeps a record in memory alone."""
 
 
-class Records:
+class FileRecords:
     """All records. Safe to be used from several threads: each step is one look into a mapping."""
 
     def __init__(

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from skerry.model.origin import Origin
-from skerry.policy.files import KEPT, Thing
+from skerry.policy.files import LASTING, Thing
 from skerry.policy.tool_names import HOST_TOOLS
 
 FOREIGN: Final = frozenset(Origin) - {Origin.OWNER, Origin.BOOT, Origin.LOCAL}
@@ -66,7 +66,7 @@ def guarded_act(
     if name in HOST_TOOLS:
         return "" if host in {"", "sandbox"} else "tainted-host"
     if name in _WRITERS:
-        return "tainted-file" if thing is not None and thing.kind in KEPT else ""
+        return "tainted-file" if thing is not None and thing.kind in LASTING else ""
     if name in _ACTS:
         return _ACTS[name]
     return "tainted-plugin" if plugin and not reads else ""

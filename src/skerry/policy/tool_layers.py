@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from skerry.policy.effect import Effect
+from skerry.policy.effect import ToolEffect
 from skerry.policy.tool_names import CORE, GROUP, KNOWN_PLUGINS, PLUGIN_GROUP, PROFILES, expanded
 
 ANYTHING: Final = "*"
@@ -17,11 +17,11 @@ _IMPLIED: Final = {"apply_patch": "exec"}
 """Tools that an allowlist has together with another: a command can do as much as a patch."""
 
 
-class Step(Struct, frozen=True):
+class PolicyStep(Struct, frozen=True):
     """One step of the way to a decision."""
 
     layer: str
-    effect: Effect
+    effect: ToolEffect
     rule: str
 
 
@@ -62,7 +62,7 @@ def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(".*".join(map(re.escape, re.split(r"\*+", name))), re.DOTALL)
 
 
-class Selection:
+class ToolSelection:
     """A compiled list of names, patterns with `*`, plugins and groups."""
 
     __slots__ = ("_all_plugins", "_names", "_patterns")
@@ -96,24 +96,24 @@ class Layer(Struct, frozen=True):
     name: str
     source: str
     """Key of the configuration, such as `agents.list[0].tools`."""
-    allow: Selection | None = None
+    allow: ToolSelection | None = None
     """None allows all."""
-    deny: Selection | None = None
+    deny: ToolSelection | None = None
     listed: str = "allow"
     """Words for the list of `allow`."""
 
-    def judge(self, name: str, plugin: str) -> Step:
+    def judge(self, name: str, plugin: str) -> PolicyStep:
         """Returns the effect of the layer on a tool, by its canonical name."""
         if self.deny is not None and (entry := self.deny.entry(name, plugin)):
-            return Step(self.name, Effect.DENY, f"{self.source}.deny: {entry}")
+            return PolicyStep(self.name, ToolEffect.DENY, f"{self.source}.deny: {entry}")
         if self.allow is None:
-            return Step(self.name, Effect.ALLOW, self.source)
+            return PolicyStep(self.name, ToolEffect.ALLOW, self.source)
         entry = self.allow.entry(name, plugin)
         if not entry and name in _IMPLIED:
             entry = self.allow.entry(_IMPLIED[name])
         if entry:
-            return Step(self.name, Effect.ALLOW, f"{self.source}.{self.listed}: {entry}")
-        return Step(self.name, Effect.DENY, f"{self.source}.{self.listed}: not listed")
+            return PolicyStep(self.name, ToolEffect.ALLOW, f"{self.source}.{self.listed}: {entry}")
+        return PolicyStep(self.name, ToolEffect.DENY, f"{self.source}.{self.listed}: not listed")
 
 
 def profile_layer(name: str, source: str, lists: ToolLists) -> Layer | None:
@@ -122,7 +122,7 @@ def profile_layer(name: str, source: str, lists: ToolLists) -> Layer | None:
     if names is None:
         return None
     entries = (*sorted(names), *lists.also_allow)
-    return Layer(name, source, Selection(entries), listed=f"profile={lists.profile}")
+    return Layer(name, source, ToolSelection(entries), listed=f"profile={lists.profile}")
 
 
 def list_layers(
@@ -132,8 +132,8 @@ def list_layers(
     allowed = lists.allowed
     if allowed is not None and is_of_plugins(allowed, plugins):
         allowed = None
-    allow = Layer(name, source, Selection(allowed)) if allowed is not None else None
-    deny = Layer(name, source, deny=Selection(lists.deny)) if lists.deny else None
+    allow = Layer(name, source, ToolSelection(allowed)) if allowed is not None else None
+    deny = Layer(name, source, deny=ToolSelection(lists.deny)) if lists.deny else None
     return allow, deny
 
 
@@ -176,15 +176,15 @@ def _selects(entry: str, plugins: frozenset[str]) -> bool:
     names = expanded([entry])
     if not names:
         return False
-    known = CORE | plugins | KNOWN_PLUGINS
-    return any(name in known or name == PLUGIN_GROUP or _fits_any(name, known) for name in names)
+    tools = CORE | plugins | KNOWN_PLUGINS
+    return any(name in tools or name == PLUGIN_GROUP or _fits_any(name, tools) for name in names)
 
 
-def _fits_any(name: str, known: frozenset[str]) -> bool:
+def _fits_any(name: str, tools: frozenset[str]) -> bool:
     if ANYTHING not in name or name.startswith(GROUP):
         return False
-    selection = Selection([name])
-    return any(selection.entry(tool) for tool in known)
+    selection = ToolSelection([name])
+    return any(selection.entry(tool) for tool in tools)
 
 
 def provider_lists(by_provider: Mapping[str, ToolLists], provider: str, model: str) -> ToolLists:

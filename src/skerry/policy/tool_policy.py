@@ -15,13 +15,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from skerry.model.ids import SessionKey, SessionKind
-from skerry.policy.effect import Effect
+from skerry.policy.effect import ToolEffect
 from skerry.policy.tool_layers import (
     Layer,
     Notice,
-    Selection,
-    Step,
+    PolicyStep,
     ToolLists,
+    ToolSelection,
     list_layers,
     notices,
     profile_layer,
@@ -135,8 +135,8 @@ class Situation(Struct, frozen=True):
             index = key.scope.index(kind.value)
             channel = channel or (key.scope[0] if index else "")
             if kind in _SHARED:  # an id may have colons; a thread follows it
-                rest = takewhile(lambda part: part not in _THREADS, key.scope[index + 1 :])
-                group = ":".join(rest)
+                group_parts = takewhile(lambda part: part not in _THREADS, key.scope[index + 1 :])
+                group = ":".join(group_parts)
         provider, model_id = model
         depth = key.scope.count(SessionKind.SUBAGENT)
         return cls(kind, channel.lower(), group, sender, provider, model_id, is_sandboxed, depth)
@@ -241,11 +241,11 @@ def _last(rules: ToolRules, situation: Situation) -> list[Layer]:
             configured = configured or any(added)
             layers += added
         if not configured and (is_subagent or situation.kind in _SHARED):
-            layers.append(Layer("sandbox", "sandbox", deny=Selection(SANDBOX_DENIED)))
+            layers.append(Layer("sandbox", "sandbox", deny=ToolSelection(SANDBOX_DENIED)))
     if is_subagent:
         may_spawn = situation.depth < rules.spawn_depth
         denied = SUBAGENT_DENIED - {"sessions_spawn"} if may_spawn else SUBAGENT_DENIED
-        layers.append(Layer("subagent", "sub-agents", deny=Selection(denied)))
+        layers.append(Layer("subagent", "sub-agents", deny=ToolSelection(denied)))
         for scope in rules.scopes:
             source = f"{scope.path}.subagents"
             layers += _lists("subagent", source, scope.subagents, rules.plugins)
@@ -272,17 +272,17 @@ ELEVATION_REASONS: Final = MappingProxyType(
 """Reasons by the rule of the step `elevated`."""
 
 
-def elevation(policy_: ToolPolicy, name: str, host: str, *, is_owner: bool) -> Step:
+def elevation(policy_: ToolPolicy, name: str, host: str, *, is_owner: bool) -> PolicyStep:
     """Returns the step of a command that asks for another host than the configured one."""
     if name not in HOST_TOOLS or host in {"", SANDBOX, policy_.host}:
-        return Step("elevated", Effect.ALLOW, "not-elevated")
+        return PolicyStep("elevated", ToolEffect.ALLOW, "not-elevated")
     if not all(entry.enabled for entry in policy_.elevations):
-        return Step("elevated", Effect.DENY, "tools.elevated.enabled")
+        return PolicyStep("elevated", ToolEffect.DENY, "tools.elevated.enabled")
     for situation in (policy_.situation, *policy_.joined):
         admitted = _admits(policy_.elevations, situation)
         if not admitted and (situation.channel or not is_owner):
-            return Step("elevated", Effect.DENY, "tools.elevated.allowFrom")
-    return Step("elevated", Effect.ASK, "elevated-approval")
+            return PolicyStep("elevated", ToolEffect.DENY, "tools.elevated.allowFrom")
+    return PolicyStep("elevated", ToolEffect.ASK, "elevated-approval")
 
 
 def _admits(elevations: Iterable[Elevation], situation: Situation) -> bool:

@@ -78,13 +78,13 @@ def parse_url(text: str) -> Target | Refusal:
     split = _split_scheme(text)
     if isinstance(split, Refusal):
         return split
-    name, rest = split
-    authority = re.split("[/?#]", rest, maxsplit=1)[0]
+    name, address_text = split
+    authority = re.split("[/?#]", address_text, maxsplit=1)[0]
     parsed = _authority(authority, _SCHEMES[name])
     if isinstance(parsed, Refusal):
         return parsed
     host, port, address = parsed
-    return Target(name, host, port, _path(rest[len(authority) :]), address)
+    return Target(name, host, port, _path(address_text[len(authority) :]), address)
 
 
 def _split_scheme(text: str) -> tuple[str, str] | Refusal:
@@ -95,10 +95,10 @@ def _split_scheme(text: str) -> tuple[str, str] | Refusal:
     name = scheme[1].lower()
     if name not in _SCHEMES:
         return Refusal("scheme", f"The scheme {name[:20]} is not http or https.")
-    rest = text[scheme.end() :]
-    if not rest.startswith("//"):
+    after = text[scheme.end() :]
+    if not after.startswith("//"):
         return Refusal("url-syntax", f"The URL has no // after {name}:.")
-    return name, rest[2:]
+    return name, after[2:]
 
 
 def _authority(text: str, default_port: int) -> tuple[str, int, Address | None] | Refusal:

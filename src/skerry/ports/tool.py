@@ -16,9 +16,9 @@ from skerry.model.run import RunRequest
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.policy.decide import NO_LAYERS, Actor, Decision, Request, decide
-from skerry.policy.effect import Effect
-from skerry.policy.files import KEPT, Thing
-from skerry.policy.gate import Gate
+from skerry.policy.effect import ToolEffect
+from skerry.policy.files import LASTING, Thing
+from skerry.policy.gate import FileGate
 from skerry.policy.tool_policy import ToolPolicy
 
 GATEWAY: Final = "gateway"
@@ -55,7 +55,7 @@ class ApprovalSubject(Struct, frozen=True):
 class Assessment(Struct, frozen=True):
     """Answer of a gate to one call with its final arguments."""
 
-    effect: Effect
+    effect: ToolEffect
     rule: str
     """Name of the rule that decided."""
     reason: str = ""
@@ -102,13 +102,13 @@ class ToolContext(Struct, frozen=True):
     @property
     def is_approved(self) -> bool:
         """Returns whether a person approved this call."""
-        return self.assessment is not None and self.assessment.effect is Effect.ASK
+        return self.assessment is not None and self.assessment.effect is ToolEffect.ASK
 
     def approved(self, assessment: "Assessment") -> "ToolContext":
         """Returns the context of a call that begins by an assessment, for its files too."""
         context = replace(self, assessment=assessment)
         rules = self.workspace.rules
-        if isinstance(rules, Gate) and context.is_approved:
+        if isinstance(rules, FileGate) and context.is_approved:
             gate = replace(rules, actor=replace(rules.actor, is_approved=True))
             context = replace(context, workspace=replace(self.workspace, rules=gate))
         return context
@@ -180,7 +180,7 @@ async def assess(tool: Tool, arguments: dict[str, Any], context: ToolContext) ->
     """
     gate = getattr(tool, "assess", None)
     if gate is None:
-        return Assessment(Effect.ALLOW, "no-gate")
+        return Assessment(ToolEffect.ALLOW, "no-gate")
     assessment = await gate(arguments, context)
     if not isinstance(assessment, Assessment):
         raise TypeError(f"assess returned {type(assessment).__name__}, not an Assessment")
@@ -230,12 +230,12 @@ def _kept_file(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> T
     """
     writes: Callable[[dict[str, Any]], Iterable[str]] | None = getattr(tool, "writes", None)
     gate = context.workspace.rules
-    if writes is None or not isinstance(gate, Gate):
+    if writes is None or not isinstance(gate, FileGate):
         return None
     for path in writes(arguments):
         with suppress(EscapeError, OSError):
             protected = gate.thing(context.workspace.target(path))
-            if protected.kind in KEPT:
+            if protected.kind in LASTING:
                 return protected
     return None
 
@@ -244,7 +244,7 @@ def permission(tool: Tool, caller: Caller | None, request: Request) -> Decision:
     """Returns the decision of the policy, and of the tool whether it serves the caller at all."""
     decision = decide(request)
     ask: Callable[[Caller], bool] | None = getattr(tool, "is_offered", None)
-    if decision.effect is Effect.DENY or ask is None:
+    if decision.effect is ToolEffect.DENY or ask is None:
         return decision
     if caller is None or not ask(caller):
         return Decision(allowed=False, rule="not-offered", reason="the run is not offered it")

@@ -15,7 +15,7 @@ from skerry.replies.split_points import (
     Break,
     FenceMap,
     FenceState,
-    Room,
+    PartRoom,
     TextPiece,
     cut,
     ends,
@@ -38,10 +38,10 @@ class Chunking:
     unit: TextUnit = TextUnit.CHARACTERS
 
     @property
-    def room(self) -> Room:
+    def room(self) -> PartRoom:
         """Returns where a block ends that has no break of the preferred kind."""
         kinds = _ORDER[_ORDER.index(self.preference) :]
-        return Room(self.maximum, self.unit, min(self.minimum, self.maximum), kinds)
+        return PartRoom(self.maximum, self.unit, min(self.minimum, self.maximum), kinds)
 
 
 class Chunker:
@@ -140,12 +140,12 @@ class Coalescer:
 
     def add(self, block: TextPiece) -> list[TextPiece]:
         """Takes a block; returns those that are to leave."""
-        held, self._held = self._held, block
-        if held is None:
+        pending, self._held = self._held, block
+        if pending is None:
             return []
-        both = TextPiece(held.body + block.body, held.opening, block.closing)
+        both = TextPiece(pending.body + block.body, pending.opening, block.closing)
         if size(both.text, self._unit) > self._maximum:
-            return [held]
+            return [pending]
         self._held = both
         return []
 
@@ -157,8 +157,8 @@ class Coalescer:
 
     def flush(self) -> list[TextPiece]:
         """Returns the pending text at the end of the input."""
-        held, self._held = self._held, None
-        return [held] if held is not None else []
+        pending, self._held = self._held, None
+        return [pending] if pending is not None else []
 
 
 def remainder(text: str, start: int) -> TextPiece:

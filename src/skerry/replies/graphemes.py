@@ -59,7 +59,7 @@ def is_boundary(text: str, index: int) -> bool:
     )
 
 
-def whole(text: str, end: int) -> int:
+def last_boundary(text: str, end: int) -> int:
     """Returns the last place up to `end` where the text may be cut, or `end` if there is none."""
     index = end
     while index > 0 and not is_boundary(text, index):

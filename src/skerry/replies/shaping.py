@@ -71,15 +71,15 @@ class SilenceFilter:
 
     def end(self, *, cut: bool) -> str:
         """Returns the text that was held back and is to be sent; `cut`: the reply broke off."""
-        held, self._held = self._held, ""
-        word = held.strip(_EDGE)
-        if not self._open and is_silent(held):
+        text, self._held = self._held, ""
+        word = text.strip(_EDGE)
+        if not self._open and is_silent(text):
             self.silent = True
             return ""
         begun = bool(word) and SILENT.startswith(word)
         if word == SILENT or (cut and begun and (len(word) >= _SURE or not self._open)):
             return ""
-        return held
+        return text
 
 
 def _may_be_silent(text: str) -> bool:
@@ -98,7 +98,7 @@ _PLAIN: Final = re.compile(r"[<\[{]|MEDIA:|" + SILENT)
 """Pattern of a text that may need shaping."""
 _THINKS: Final = re.compile(r"<\s{0,3}/?\s{0,3}(?:think|thought|antthinking|final)", re.IGNORECASE)
 
-_WHOLE: Final = frozenset({"stop", "length", "toolUse"})
+_COMPLETE: Final = frozenset({"stop", "length", "toolUse"})
 
 Show = Callable[[str], str]
 """Function from a file that the model names to the text that replaces it."""
@@ -160,7 +160,7 @@ def as_read(message: Message) -> Message:
 
     What broke off was kept as it was read, and what the gateway said itself is no model's.
     """
-    if not isinstance(message, AssistantMessage) or message.stop_reason not in _WHOLE:
+    if not isinstance(message, AssistantMessage) or message.stop_reason not in _COMPLETE:
         return message
     text = message.text
     if message.provider == COMMAND[0] or _PLAIN.search(text) is None:

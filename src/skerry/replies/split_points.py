@@ -14,7 +14,7 @@ from typing import Final
 from skerry.model.outbound import TextUnit
 from skerry.replies import fences
 from skerry.replies.fences import Fence
-from skerry.replies.graphemes import is_boundary, reach, size, whole
+from skerry.replies.graphemes import is_boundary, last_boundary, reach, size
 
 AHEAD: Final = 8
 """Characters behind the room that a decision may depend on."""
@@ -55,7 +55,7 @@ class TextPiece:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class PartRoom:
     """Size of a piece: at most `limit` units, and at least `minimum` if possible."""
 
     limit: int
@@ -76,7 +76,7 @@ class FenceState:
 START: Final = FenceState()
 
 
-def opening(state: FenceState, room: Room) -> str:
+def opening(state: FenceState, room: PartRoom) -> str:
     """Returns the first line of a piece that begins at the place."""
     if state.fence is None:
         return ""
@@ -85,7 +85,7 @@ def opening(state: FenceState, room: Room) -> str:
     return line if size(added, room.unit) <= room.limit // 2 else ""
 
 
-def fits(text: str, state: FenceState, room: Room) -> bool:
+def fits(text: str, state: FenceState, room: PartRoom) -> bool:
     """Returns whether all that is left of a text is one piece."""
     before = opening(state, room)
     if len(before) + len(text) > room.limit:
@@ -93,7 +93,7 @@ def fits(text: str, state: FenceState, room: Room) -> bool:
     return size(before, room.unit) + size(text, room.unit) <= room.limit
 
 
-def cut(text: str, state: FenceState, room: Room) -> tuple[TextPiece, FenceState]:
+def cut(text: str, state: FenceState, room: PartRoom) -> tuple[TextPiece, FenceState]:
     """Returns the next piece of a text that does not fit, and where the rest goes on."""
     before = opening(state, room)
     hard = reach(text, room.limit - size(before, room.unit), room.unit)
@@ -159,7 +159,7 @@ def ends(text: str, kind: Break, start: int, stop: int) -> Iterator[int]:
         start = match.start() + 1  # what overlaps counts too, wherever the search began
 
 
-def _end(text: str, hard: int, lines: FenceMap, room: Room, before: str) -> int:
+def _end(text: str, hard: int, lines: FenceMap, room: PartRoom, before: str) -> int:
     """Returns where to cut: the last good place, outside of fences if that can be."""
     room_left = room.limit - size(before, room.unit)
 
@@ -186,14 +186,14 @@ def _hard(text: str, hard: int, is_good: Callable[[int], bool]) -> int:
     """Returns the last place between two visible characters; failing that, any that fits."""
     index = hard
     while index > 0:
-        index = whole(text, index)
+        index = last_boundary(text, index)
         if is_good(index):
             return index
         index -= 1
-    return whole(text, hard)  # a line of a fence that is longer than the room
+    return last_boundary(text, hard)  # a line of a fence that is longer than the room
 
 
-def _closing(text: str, end: int, behind: FenceState, room: Room) -> str:
+def _closing(text: str, end: int, behind: FenceState, room: PartRoom) -> str:
     if behind.fence is None:
         return ""
     line = behind.fence.closing if text[end - 1] == "\n" else f"\n{behind.fence.closing}"

@@ -1,7 +1,7 @@
 """Cuts a text into parts that a platform takes (pure)."""
 
 from skerry.model.outbound import TextUnit
-from skerry.replies.split_points import START, Break, Room, TextPiece, cut, fits, opening
+from skerry.replies.split_points import START, Break, PartRoom, TextPiece, cut, fits, opening
 
 
 def pieces(text: str, limit: int, unit: TextUnit = TextUnit.CHARACTERS) -> list[TextPiece]:
@@ -11,7 +11,7 @@ def pieces(text: str, limit: int, unit: TextUnit = TextUnit.CHARACTERS) -> list[
     characters; inside one only where it alone is longer than the limit. Fenced code is closed and
     opened again with the same info string.
     """
-    room = Room(limit, unit, kinds=(Break.NEWLINE, Break.SPACE))
+    room = PartRoom(limit, unit, kinds=(Break.NEWLINE, Break.SPACE))
     parts: list[TextPiece] = []
     state = START
     while not fits(text, state, room):

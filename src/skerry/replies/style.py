@@ -106,9 +106,9 @@ def on_channel(usual: Style, channel: ChannelStreaming, *, edits: bool) -> Style
         usual = replace(usual, streams=channel.block_streaming)
     if not edits or channel.mode == "off":
         return usual
-    whole = Chunking(_ALL, _ALL, usual.chunking.preference, usual.chunking.unit)
+    uncut = Chunking(_ALL, _ALL, usual.chunking.preference, usual.chunking.unit)
     return replace(
-        usual, streams=True, whole=True, chunking=whole, idle=0.0, pause=None, preview=channel.mode
+        usual, streams=True, whole=True, chunking=uncut, idle=0.0, pause=None, preview=channel.mode
     )
 
 
@@ -152,9 +152,9 @@ def tool_begun(call: ToolCall) -> str:
 def tool_ended(call: ToolCall, text: str, *, failed: bool) -> str:
     """Returns the message that says what a tool answered."""
     sign = "⚠️" if failed else "✅"
-    shown = text[:TOOL_CHARS] + ("…" if len(text) > TOOL_CHARS else "")
-    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", shown)), 3)
-    return f"{sign} {call.name}\n{fence}\n{shown.rstrip()}\n{fence}"
+    excerpt = text[:TOOL_CHARS] + ("…" if len(text) > TOOL_CHARS else "")
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", excerpt)), 3)
+    return f"{sign} {call.name}\n{fence}\n{excerpt.rstrip()}\n{fence}"
 
 
 def _pause(delay: HumanDelay) -> tuple[float, float] | None:

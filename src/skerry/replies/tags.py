@@ -54,10 +54,10 @@ class ReplyMarks(Struct):
 
 def media(line: str) -> list[str] | None:
     """Returns the files that a line `MEDIA: ...` names; None for another line."""
-    _, begins, rest = line.partition("MEDIA:")
+    _, begins, names = line.partition("MEDIA:")
     if not begins:
         return None
-    files = [next(filter(None, match.groups())) for match in _REFERENCES.finditer(rest)]
+    files = [next(filter(None, match.groups())) for match in _REFERENCES.finditer(names)]
     return files if files and all(map(_A_FILE.match, files)) else None
 
 

@@ -51,10 +51,10 @@ def _compiled(texts: tuple[str, ...]) -> Patterns:
 
 @lru_cache(maxsize=256)
 def _derived(name: str, emoji: str) -> Patterns:
-    found: list[Searches] = []
+    expressions: list[Searches] = []
     if words := name.split():
         escaped = _SPACE.join(map(re.escape, words))
-        found.append(re.compile(rf"(?<!\w)@?{escaped}(?!\w)", re.IGNORECASE))
+        expressions.append(re.compile(rf"(?<!\w)@?{escaped}(?!\w)", re.IGNORECASE))
     if sign := emoji.strip():
-        found.append(re.compile(re.escape(sign), re.IGNORECASE))
-    return tuple(found)
+        expressions.append(re.compile(re.escape(sign), re.IGNORECASE))
+    return tuple(expressions)

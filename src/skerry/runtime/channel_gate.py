@@ -16,8 +16,8 @@ from skerry.model.inbound import InboundMessage, PeerKind, ReplyTo
 from skerry.model.origin import Origin
 from skerry.policy.channel_access import (
     AccessRules,
+    ChannelVerdict,
     DmPolicy,
-    Verdict,
     decide,
     group_prompt,
     group_skills,
@@ -87,11 +87,11 @@ class ChannelGate(Struct, frozen=True):
         """
         rules = self.rules(config, message)
         decision = decide(message, rules, is_owner=is_owner)
-        if decision.verdict is Verdict.ADMIT:
+        if decision.verdict is ChannelVerdict.ADMIT:
             if is_owner:
                 return Origin.OWNER
             return Origin.KNOWN if decision.rule.endswith(".allowFrom") else Origin.STRANGER
-        if decision.verdict is Verdict.PAIRED:
+        if decision.verdict is ChannelVerdict.PAIRED:
             sender = await self.store.read(lambda reader: sender_pairing.find(reader, message))
             if sender is not None and not sender.rejected:
                 return Origin.KNOWN

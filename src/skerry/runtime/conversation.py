@@ -25,7 +25,7 @@ from skerry.policy.injection import Scan, scan
 from skerry.ports.model import History
 from skerry.runtime.run_hooks import with_context
 from skerry.sessions.cutting import mended, spoken
-from skerry.sessions.summary import shown
+from skerry.sessions.summary import summary_message
 from skerry.sessions.window import MessageOverlay
 from skerry.store import Reader, Store, compactions, frozen_prompt, sessions
 
@@ -317,7 +317,7 @@ class ConversationCache(Struct):
         history = conversation.history
         history.cut(0)
         if state.last is not None:
-            history.append(shown(state.last))
+            history.append(summary_message(state.last))
         for number, message in numbered:
             if isinstance(message, UserMessage) and number in notes:
                 conversation.history.append(with_context(as_read(message), notes[number]))

@@ -41,7 +41,7 @@ from skerry.model.message import (
 from skerry.model.origin import Origin
 from skerry.model.outbound import Content
 from skerry.policy.decide import Actor
-from skerry.policy.effect import Effect
+from skerry.policy.effect import ToolEffect
 from skerry.policy.loop_detection import CallHistory
 from skerry.policy.tool_policy import ToolPolicy
 from skerry.ports.model import ModelInfo, ModelRequest
@@ -259,7 +259,7 @@ class RunTools:
         history, at = self._calls(), self._plan.runtime.clock.now_ms()
         repetition = history.judge(call.name, call.arguments)
         if repetition is not None and repetition.is_blocked:
-            assessment = Assessment(Effect.DENY, repetition.rule, repetition.text)
+            assessment = Assessment(ToolEffect.DENY, repetition.rule, repetition.text)
             refused = replace(refusal(call.name, assessment), origin=Origin.LOCAL)
             return result_message(call, refused, at)
         result = await self._made(call, at)

@@ -16,7 +16,7 @@ from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
 from skerry.infra.rooted_fs import Beneath, EscapeError
 from skerry.infra.supervise import Supervisor
-from skerry.lanes.running import ActiveRun, Running
+from skerry.lanes.running import ActiveRun, ActiveRuns
 from skerry.model.caller import Caller
 from skerry.model.errors import StoreFailedError
 from skerry.model.event import RunEvent
@@ -26,7 +26,7 @@ from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest
 from skerry.model.session import SessionSettings
 from skerry.model.thinking import ThinkingLevel
-from skerry.policy.records import Records
+from skerry.policy.records import FileRecords
 from skerry.ports.model import Models
 from skerry.ports.model_candidates import CallTarget
 from skerry.replies.shaping import Show, named
@@ -59,7 +59,7 @@ class Runtime(Struct, frozen=True):
     that it found at its beginning."""
     clock: Clock
     histories: ConversationCache
-    running: Running
+    running: ActiveRuns
     publish: Callable[[RunEvent], None]
     """Tells clients; must not block."""
     delivery: Senders
@@ -69,7 +69,7 @@ class Runtime(Struct, frozen=True):
     hooks: Hooks
     supervisor: Supervisor
     """Supervisor of work that may hang."""
-    records: Records = field(default_factory=Records)
+    records: FileRecords = field(default_factory=FileRecords)
     """Records of the writers of the workspaces' files."""
     prompts: Prompts = field(default_factory=Prompts)
     commands: CommandTable = field(default_factory=CommandTable)

@@ -12,7 +12,7 @@ from skerry.model.origin import Origin
 from skerry.model.session import entry_id
 from skerry.runtime.conversation import foreign
 from skerry.sessions.cutting import mended, spoken
-from skerry.sessions.summary import shown
+from skerry.sessions.summary import summary_message
 from skerry.store import Reader, Unit, archive, audit, compactions, sessions
 
 MOST_SOURCES: Final = 50
@@ -79,7 +79,7 @@ def look(reader: Reader, key: str) -> Taint | None:
     entries = sessions.entries(reader, session.session_id, limit=-1, after=after)
     numbered: list[tuple[int, Message]] = []
     if state.last is not None and state.seq > cleared:
-        numbered.append((0, shown(state.last)))
+        numbered.append((0, summary_message(state.last)))
     numbered += spoken(mended([(entry.seq, entry.message) for entry in entries]))
     sources = _sources(numbered)
     if state.seq <= cleared:  # a later summary may repeat what was cleared, and what was not

@@ -20,8 +20,8 @@ from skerry.model.origin import Origin
 from skerry.model.recall import SearchResults
 from skerry.model.tool import ToolResult
 from skerry.policy.decide import NO_LAYERS
-from skerry.policy.effect import Effect
-from skerry.policy.gate import CLOCK_NS, Gate
+from skerry.policy.effect import ToolEffect
+from skerry.policy.gate import CLOCK_NS, FileGate
 from skerry.policy.tool_names import HOST_TOOLS
 from skerry.policy.tool_policy import ToolPolicy
 from skerry.ports.approval import Approval, Approvals, PendingCall
@@ -112,9 +112,9 @@ async def _made(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> 
     return replace(result, origin=words)
 
 
-def _gate(context: ToolContext) -> Gate | None:
+def _gate(context: ToolContext) -> FileGate | None:
     rules = context.workspace.rules
-    return rules if isinstance(rules, Gate) else None
+    return rules if isinstance(rules, FileGate) else None
 
 
 async def _explained(name: str, work: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
@@ -139,9 +139,9 @@ async def _decided(
     call: ToolCall, tool: Tool, context: ToolContext, gate: CallGate | None
 ) -> ToolResult:
     assessment = await assessed(tool, call.arguments, context, gate)
-    if assessment.effect is Effect.DENY:
+    if assessment.effect is ToolEffect.DENY:
         return refusal(call.name, assessment)
-    if assessment.effect is Effect.ASK:
+    if assessment.effect is ToolEffect.ASK:
         return await _approved(call, tool, context, assessment, gate)
     return await _made(tool, call.arguments, context.approved(assessment))
 
@@ -160,7 +160,7 @@ async def assessed(
         with anyio.fail_after(GATE_SECONDS):
             if gate is not None:
                 policy = await _by_policy(tool, arguments, context, gate)
-                if policy is not None and policy.effect is Effect.DENY:
+                if policy is not None and policy.effect is ToolEffect.DENY:
                     return policy
             own = await assess(tool, arguments, context)
     except (ToolError, ValidationError):
@@ -168,8 +168,8 @@ async def assessed(
     except Exception:
         # A gate that fails must not open: the call is denied, the details are for the log.
         logger.exception("the gate of the tool %s failed", tool.spec.name)
-        return Assessment(Effect.DENY, "gate-failed", "its gate failed or took too long")
-    if policy is None or own.effect is Effect.DENY:
+        return Assessment(ToolEffect.DENY, "gate-failed", "its gate failed or took too long")
+    if policy is None or own.effect is ToolEffect.DENY:
         return own
     # The tool describes the call; what is always allowed is not learned from a guarded call.
     return replace(policy, subject=own.subject)
@@ -236,15 +236,15 @@ async def run_approved(
     """
     call = approval.call
     present = await assessed(tool, call.arguments, context, gate)
-    if present.effect is Effect.DENY:
+    if present.effect is ToolEffect.DENY:
         await approvals.refuse(approval, present.rule)
         return refusal(call.tool, present)
-    if binding(present) != binding(call.assessment) and present.effect is Effect.ASK:
+    if binding(present) != binding(call.assessment) and present.effect is ToolEffect.ASK:
         await approvals.refuse(approval, CHANGED)
         return refusal(call.tool, replace(present, rule=CHANGED, reason=_CHANGED_REASON))
     if not await approvals.begin(approval):
         return ToolResult(f"Tool {call.tool} was not run: its approval was used.", is_error=True)
-    allowed = replace(present, effect=Effect.ASK)
+    allowed = replace(present, effect=ToolEffect.ASK)
     result = await outcome(tool, call.arguments, context.approved(allowed))
     await approvals.ended(approval, result)
     return result

@@ -12,7 +12,7 @@ from skerry.model.errors import StateError
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.outbound import OutboundMedia
 from skerry.model.skill import Skill
-from skerry.policy.tool_layers import Selection, ToolLists
+from skerry.policy.tool_layers import ToolLists, ToolSelection
 from skerry.policy.tool_names import PROFILES
 from skerry.ports.allowlist import Allowlist
 from skerry.ports.dispatch import Dispatcher
@@ -122,7 +122,7 @@ def tool_lists(config: Config, agent: AgentId) -> ToolLists:
 def names_tool(config: Config, agent: AgentId, name: str) -> bool:
     """Returns whether `tools.allow` or `tools.alsoAllow` of an agent selects a tool."""
     lists = tool_lists(config, agent)
-    return bool(Selection((*(lists.allow or ()), *lists.also_allow)).entry(name))
+    return bool(ToolSelection((*(lists.allow or ()), *lists.also_allow)).entry(name))
 
 
 def is_chosen(config: Config, agent: AgentId, name: str) -> bool:

@@ -89,7 +89,7 @@ def cut(entries: Sequence[Numbered], keep: int) -> CompactionCut | None:
     Walks back from the newest until `keep` is reached, then to the next place where a cut may
     stand. Where only results of one response follow, it stands before that response.
     """
-    index = _place([message for _, message in entries], keep)
+    index = _first_kept([message for _, message in entries], keep)
     if index <= 0:
         return None
     first, message = entries[index]
@@ -97,7 +97,7 @@ def cut(entries: Sequence[Numbered], keep: int) -> CompactionCut | None:
     return CompactionCut(messages, first, splits=not isinstance(message, UserMessage))
 
 
-def _place(messages: Sequence[Message], keep: int) -> int:
+def _first_kept(messages: Sequence[Message], keep: int) -> int:
     """Returns the index of the first message that stays; 0 where all do."""
     index, tokens = len(messages), 0
     while index and tokens < keep:

@@ -274,13 +274,13 @@ def _numbered(
     """
     listed = list(messages)
     seqs = {id(listed_message): seq for seq, (_, listed_message) in enumerate(listed, 1)}
-    places = {entry.id: index for index, (entry, _) in enumerate(written)}
+    indexes = {entry.id: index for index, (entry, _) in enumerate(written)}
     own = {id(written_message): entry for entry, written_message in written}
     for seq, (at, listed_message) in enumerate(listed, 1):
         if not isinstance(listed_message, CompactionMessage):
             yield at, listed_message
             continue
-        index = places.get(own[id(listed_message)].message.get("firstKeptEntryId"), len(written))
+        index = indexes.get(own[id(listed_message)].message.get("firstKeptEntryId"), len(written))
         later_seqs = (seqs.get(id(later)) for _, later in written[index:])
         first = next((number for number in later_seqs if number is not None), seq)
         yield at, structs.replace(listed_message, first_kept=min(first, seq))

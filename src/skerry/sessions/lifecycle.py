@@ -64,18 +64,18 @@ async def will_reset(hooks: Hooks, store: Store, session: SessionEntry | None, r
     point.start(await store.read(look))
 
 
-async def opened(hooks: Hooks, store: Store, what: OpenedSession) -> None:
+async def opened(hooks: Hooks, store: Store, session: OpenedSession) -> None:
     """Tells what a message did to its conversation.
 
     It was written in the unit that took the message, so handlers are called right after; what was
     said in the old session is still there for them.
     """
-    old = what.ended
-    if old is not None and what.why != RESTORE:
+    old = session.ended
+    if old is not None and session.why != RESTORE:
         try:
-            await will_reset(hooks, store, old, what.why)
+            await will_reset(hooks, store, old, session.why)
         except StateError:
             # The message is taken, whatever its plugins miss.
             logger.exception("before_reset is not told of %s", old.session_id)
-    ended(hooks, old, what.why)
-    start(hooks, what.request.key, what.session_id, old)
+    ended(hooks, old, session.why)
+    start(hooks, session.request.key, session.session_id, old)

@@ -142,22 +142,22 @@ def stamp(name: str) -> int | None:
     return int(at.timestamp() * 1000) + int((fraction or "0").ljust(3, "0")[:3])
 
 
-def keys(begun: Sequence[StartedSession], known: Mapping[str, MappedSession]) -> dict[str, str]:
+def keys(begun: Sequence[StartedSession], mapped: Mapping[str, MappedSession]) -> dict[str, str]:
     """Returns the key of each session whose conversation is known, or can be told.
 
     Where the map names one conversation only, sessions that it does not name are of that one.
     """
     keys_by_id = {
-        session.session_id: known[session.session_id].key
+        session.session_id: mapped[session.session_id].key
         for session in begun
-        if session.session_id in known
+        if session.session_id in mapped
     }
     archived = [session for session in begun if session.archived_at is not None]
     for session in sorted(archived, key=lambda session: session.archived_at or 0, reverse=True):
         near = dict(_near(session, begun, keys_by_id))
         if session.session_id not in keys_by_id and len(set(near.values())) == 1:
             keys_by_id[session.session_id] = next(iter(near.values()))
-    own = {row.key for row in known.values() if _is_a_persons(row.key)}
+    own = {row.key for row in mapped.values() if _is_a_persons(row.key)}
     for session in begun:
         if len(own) == 1 and session.session_id not in keys_by_id:
             keys_by_id[session.session_id] = next(iter(own))

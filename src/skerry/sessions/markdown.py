@@ -57,10 +57,10 @@ def read_markdown(content: str) -> ImportedSession:
 
 
 def _messages(lines: list[str], report: TranscriptReport) -> Iterator[tuple[int, Message]]:
-    places = [index for index, line in enumerate(lines) if _HEADING.fullmatch(line)]
+    headings = [index for index, line in enumerate(lines) if _HEADING.fullmatch(line)]
     # Each heading follows an empty line, and so does its text.
-    ends = [*(heading_index - 1 for heading_index in places[1:]), len(lines)]
-    for index, end in zip(places, ends, strict=False):  # a document may have no message
+    ends = [*(heading_index - 1 for heading_index in headings[1:]), len(lines)]
+    for index, end in zip(headings, ends, strict=False):  # a document may have no message
         heading = _HEADING.fullmatch(lines[index])
         at = _time(heading["at"]) if heading else None
         if heading is None or at is None:

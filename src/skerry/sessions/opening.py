@@ -166,12 +166,12 @@ def opening(request: RunRequest, triggers: Sequence[str]) -> RunRequest:
     for trigger in triggers:
         if not lowered.startswith(trigger.lower()):
             continue
-        rest = text[len(trigger) :]
-        if rest and not rest[0].isspace():
+        words_after = text[len(trigger) :]
+        if words_after and not words_after[0].isspace():
             continue
         kind = OpeningKind.RESET if trigger.lower() == "/reset" else OpeningKind.NEW
-        bare = not (rest.strip() or request.images)
-        words = text if bare else rest.strip()
+        bare = not (words_after.strip() or request.images)
+        words = text if bare else words_after.strip()
         return replace(request, text=words, opening=SessionOpening(kind, bare=bare))
     return request
 
@@ -244,7 +244,7 @@ def _first(
 
 
 def _anew(
-    unit: Unit, request: RunRequest, wanted: SessionOpening, new_id: SessionId, at: int
+    unit: Unit, request: RunRequest, opening: SessionOpening, new_id: SessionId, at: int
 ) -> OpenedSession:
     old = sessions.find(unit, str(request.key))
     ended = None
@@ -253,21 +253,21 @@ def _anew(
         session_id, tail = old.session_id, old.tail
     else:
         ended = archive.reset(unit, request.key, new_id, at)
-    if wanted.model is not None:
+    if opening.model is not None:
         new = sessions.get(unit, session_id)
         if new is not None:
-            own = new.settings.with_model(wanted.model)
+            own = new.settings.with_model(opening.model)
             archive.change(unit, session_id, label=new.label, settings=own)
-    done = replace(wanted, done=True, ended=ended.session_id if ended else None)
+    done = replace(opening, done=True, ended=ended.session_id if ended else None)
     notes: tuple[Message, ...] = ()
-    if ended is not None and not wanted.bare:
+    if ended is not None and not opening.bare:
         notes = (notice(begun_notice(done), at),)
     return OpenedSession(
         session_id,
         tail,
         replace(request, opening=done),
         ended,
-        wanted.kind.value,
+        opening.kind.value,
         began=session_id == new_id,
         notes=notes,
     )

@@ -35,13 +35,13 @@ def pruned(
     Whole results are taken out only after shortening did not bring the conversation below
     `hardClearRatio`, oldest first, and until it is below.
     """
-    places = _prunable(messages, settings)
+    indexes = _prunable(messages, settings)
     room = window * CHARS_PER_TOKEN
     total = sum(map(size, messages))
     changed: dict[int, ToolResultMessage] = {}
-    if not places or room <= 0 or total < settings.soft_trim_ratio * room:
+    if not indexes or room <= 0 or total < settings.soft_trim_ratio * room:
         return changed
-    current = {index: result for index in places if (result := _result(messages, index))}
+    current = {index: result for index in indexes if (result := _result(messages, index))}
     for index, result in current.items():
         trimmed = shortened(result, settings.soft_trim)
         if trimmed is not result:

@@ -80,22 +80,22 @@ def take(unit: Unit, about: RecoveredFile, now: int) -> RecoveryOutcome:
     session_id = SessionId(about.session_id)
     session = sessions.get(unit, session_id)
     if session is None:
-        whole = tuple(paired([(at, entry) for _, at, entry in _spoken(entries)]))
+        messages = tuple(paired([(at, entry) for _, at, entry in _spoken(entries)]))
         key = _key(about)
-        incoming = IncomingSession(key, session_id, transcript.created_at, whole)
+        incoming = IncomingSession(key, session_id, transcript.created_at, messages)
         return _outcome(session_import.take(unit, incoming, now))
     stored = recovered_lines.ids(sessions.times(unit, session_id))
-    rest = [
+    missing = [
         entry
         for entry in entries
         if stored.get(entry_id(entry[0])) != (entry[0], recovered_lines.iso(entry[1]))
     ]
-    if not rest:
+    if not missing:
         return RecoveryOutcome.KNOWN
-    if rest[0][0] == session.tail + 1:
-        _go_on(unit, session, rest)
+    if missing[0][0] == session.tail + 1:
+        _go_on(unit, session, missing)
         return RecoveryOutcome.ADDED
-    return _apart(unit, session, rest, now)
+    return _apart(unit, session, missing, now)
 
 
 def mend(unit: Unit, broken: BrokenEntry, files: Iterable[Path]) -> bool:
@@ -122,15 +122,15 @@ def accept(unit: Unit, broken: BrokenEntry, text: str, now: int) -> None:
     unreadable_entries.mend(unit, broken, at, message.encode(notice(text, at)))
 
 
-def _go_on(unit: Unit, session: SessionEntry, rest: Sequence[_Entry]) -> None:
+def _go_on(unit: Unit, session: SessionEntry, missing: Sequence[_Entry]) -> None:
     """Adds the entries to the session that ends where they begin."""
     before = sessions.entries(unit, session.session_id, limit=_OPEN)
     last = [
         (entry.at, entry.message) for entry in before if not sessions.is_compaction(entry.message)
     ]
     paired_before = len(list(paired(last)))
-    tail, numbers = session.tail, iter(rest)
-    messages = [entry for entry in rest if not isinstance(entry[2], CompactionMessage)]
+    tail, numbers = session.tail, iter(missing)
+    messages = [entry for entry in missing if not isinstance(entry[2], CompactionMessage)]
     closed = list(paired([*last, *((at, entry) for _, at, entry in messages)]))[
         min(paired_before, len(last)) :
     ]
@@ -155,12 +155,14 @@ def _summarise(unit: Unit, session: SessionEntry, tail: int, entry: tuple[int, M
     return compactions.add(unit, session.session_id, tail, summary, at, session.total_tokens)
 
 
-def _apart(unit: Unit, session: SessionEntry, rest: Sequence[_Entry], now: int) -> RecoveryOutcome:
+def _apart(
+    unit: Unit, session: SessionEntry, missing: Sequence[_Entry], now: int
+) -> RecoveryOutcome:
     """Writes the entries as an earlier session of the conversation, once."""
-    name = uuid5(NAMESPACE_OID, f"{session.session_id} {rest[0][0]} {rest[0][1]}")
-    messages = tuple(paired([(at, entry) for _, at, entry in _spoken(rest)]))
+    name = uuid5(NAMESPACE_OID, f"{session.session_id} {missing[0][0]} {missing[0][1]}")
+    messages = tuple(paired([(at, entry) for _, at, entry in _spoken(missing)]))
     incoming = IncomingSession(
-        SessionKey.parse(session.key), SessionId(str(name)), rest[0][1], messages, Archived.RESET
+        SessionKey.parse(session.key), SessionId(str(name)), missing[0][1], messages, Archived.RESET
     )
     outcome = session_import.take(unit, incoming, now)
     return RecoveryOutcome.KNOWN if outcome is ImportOutcome.KNOWN else RecoveryOutcome.EARLIER
@@ -190,7 +192,7 @@ def _key(about: RecoveredFile) -> SessionKey:
 
 def entries_of(file: Path) -> Iterator[_Entry]:
     """Yields the entries that the lines of our own mirror are, in order, and can be read."""
-    places: dict[str, int] = {}
+    seqs: dict[str, int] = {}
     for line in recovered_lines.lines(file):
         try:
             record: Any = msgspec.json.decode(line)
@@ -198,18 +200,18 @@ def entries_of(file: Path) -> Iterator[_Entry]:
             continue
         if not isinstance(record, dict) or record.get("type") not in {"message", "compaction"}:
             continue
-        seq = places.get(record.get("parentId") or "", 0) + 1
+        seq = seqs.get(record.get("parentId") or "", 0) + 1
         name, at = record.get("id"), recovered_lines.milliseconds(record.get("timestamp"))
         if name != entry_id(seq) or at is None:
             continue  # none of ours
-        places[name] = seq
+        seqs[name] = seq
         try:
-            yield seq, at, _message(record, places, at)
+            yield seq, at, _message(record, seqs, at)
         except (TypeError, *UNREADABLE):
             continue
 
 
-def _message(record: dict[str, Any], places: dict[str, int], at: int) -> Message:
+def _message(record: dict[str, Any], seqs: dict[str, int], at: int) -> Message:
     """Returns the message of a line.
 
     Raises:
@@ -225,7 +227,7 @@ def _message(record: dict[str, Any], places: dict[str, int], at: int) -> Message
         Usage(),
         "stop",
         at,
-        first_kept=places.get(str(record.get("firstKeptEntryId")), 1),
+        first_kept=seqs.get(str(record.get("firstKeptEntryId")), 1),
         tokens_before=int(record.get("tokensBefore") or 0),
         read_files=tuple(map(str, details.get("readFiles") or ())),
         modified_files=tuple(map(str, details.get("modifiedFiles") or ())),

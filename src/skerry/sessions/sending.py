@@ -30,12 +30,12 @@ def is_mute(policy: SendPolicy, own: SessionSettings | None, key: SessionKey, to
 
 
 def _fits(match: SendMatch, key: SessionKey, to: ReplyTo) -> bool:
-    whole, inner = str(key), ":".join(key.scope)
+    text, inner = str(key), ":".join(key.scope)
     kind = "direct" if match.chat_type == "dm" else match.chat_type
     prefix, raw = (match.key_prefix or "").lower(), (match.raw_key_prefix or "").lower()
     return (
         (match.channel or to.channel).lower() == to.channel.lower()
         and kind in {None, to.peer.kind.value}
-        and (whole.startswith(prefix) or inner.startswith(prefix))
-        and whole.startswith(raw)
+        and (text.startswith(prefix) or inner.startswith(prefix))
+        and text.startswith(raw)
     )

@@ -43,7 +43,7 @@ _HEAD: Final = (
 _WRITES: Final = frozenset({"write", "edit"})
 
 
-def shown(entry: CompactionMessage) -> UserMessage:
+def summary_message(entry: CompactionMessage) -> UserMessage:
     """Returns the message for a model in place of those that were summarised."""
     text = f"{_HEAD}\n\n<summary>\n{entry.text}\n</summary>"
     return UserMessage((TextBlock(text),), entry.timestamp, entry.origin or Origin.MEMORY)

@@ -10,8 +10,8 @@ from msgspec import Struct
 from skerry.infra.rooted_fs import Beneath, EscapeError
 from skerry.model.origin import Origin
 from skerry.policy.files import FileKind, kind_of
-from skerry.policy.gate import Gate, doubted
-from skerry.policy.records import Records
+from skerry.policy.gate import FileGate, doubted
+from skerry.policy.records import FileRecords
 from skerry.workspace.prompt_files import BOOT, MAX_BYTES, ORDER
 
 _NAMES: Final = (*ORDER, "memory.md", BOOT)
@@ -36,7 +36,7 @@ class JudgedFile(Struct, frozen=True):
     is_foreign: bool
 
 
-def look(workspace: Path, name: str, gate: Gate, records: Records) -> JudgedFile:
+def look(workspace: Path, name: str, gate: FileGate, records: FileRecords) -> JudgedFile:
     """Returns a file of the workspace as it is judged now. Blocks.
 
     Raises:
@@ -59,7 +59,7 @@ def look(workspace: Path, name: str, gate: Gate, records: Records) -> JudgedFile
     return JudgedFile(name, path, kind, data, digest, taint, doubt, opened.is_foreign)
 
 
-def fenced(workspace: Path, gate: Gate, records: Records) -> Iterator[JudgedFile]:
+def fenced(workspace: Path, gate: FileGate, records: FileRecords) -> Iterator[JudgedFile]:
     """Gives the files that are read by themselves and do not count as the owner's word. Blocks."""
     root = workspace.resolve()
     marked = (Path(record.path) for record in records.tainted())

@@ -21,7 +21,7 @@ from skerry.store import Store, frozen_prompt
 from skerry.workspace.prompt_files import FileText
 from skerry.workspace.prompt_sections import Today
 
-KEPT: Final = 256
+MAX_CACHED: Final = 256
 """Conversations of which it is kept in memory; of another it is read from the store."""
 _DAY: Final = ""
 """Key of the day among the notices; files have names."""
@@ -95,7 +95,7 @@ class SessionPrompts(Struct):
     """Initial prompts of the sessions. Without a store they end with the process."""
 
     store: Store | None = None
-    _kept: OrderedDict[tuple[SessionKey, str], tuple[SessionId, SessionPrompt]] = field(
+    _prompts: OrderedDict[tuple[SessionKey, str], tuple[SessionId, SessionPrompt]] = field(
         default_factory=OrderedDict
     )
     """Initial prompts by conversation and audience, of the last session."""
@@ -104,9 +104,9 @@ class SessionPrompts(Struct):
         self, key: SessionKey, session_id: SessionId, audience: str
     ) -> SessionPrompt | None:
         """Returns the initial prompt of the session; None if it has none, or is made anew."""
-        cached = self._kept.get((key, audience))
+        cached = self._prompts.get((key, audience))
         if cached is not None and cached[0] == session_id:
-            self._kept.move_to_end((key, audience))
+            self._prompts.move_to_end((key, audience))
             return cached[1]
         if self.store is None or not session_id:
             return None
@@ -135,7 +135,7 @@ class SessionPrompts(Struct):
 
     def note(self, session_id: SessionId, seq: int, text: str) -> None:
         """Keeps the note that is sent before message `seq` of a session."""
-        for other, begin in self._kept.values():
+        for other, begin in self._prompts.values():
             if other == session_id:
                 begin.notes[seq] = text
         if self.store is not None:
@@ -143,15 +143,17 @@ class SessionPrompts(Struct):
 
     def forget(self, session_id: SessionId | None = None) -> None:
         """Lets go of what is in memory, of one session or of all: the store says what holds."""
-        for key in [key for key, (other, _) in self._kept.items() if session_id in {None, other}]:
-            del self._kept[key]
+        for key in [
+            key for key, (other, _) in self._prompts.items() if session_id in {None, other}
+        ]:
+            del self._prompts[key]
 
     def _remember(
         self, key: SessionKey, session_id: SessionId, audience: str, begin: SessionPrompt
     ) -> None:
-        self._kept[key, audience] = session_id, begin
-        while len(self._kept) > KEPT:
-            self._kept.popitem(last=False)
+        self._prompts[key, audience] = session_id, begin
+        while len(self._prompts) > MAX_CACHED:
+            self._prompts.popitem(last=False)
 
 
 def withdrawn(then: Sequence[FileText], now: Iterable[FileText]) -> bool:

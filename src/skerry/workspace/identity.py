@@ -9,7 +9,7 @@ from skerry.config.agents import IdentityConfig
 from skerry.config.root import Config
 from skerry.infra.rooted_fs import Beneath, EscapeError
 from skerry.model.ids import AgentId
-from skerry.policy.records import Records
+from skerry.policy.records import FileRecords
 from skerry.workspace.prompt_files import IDENTITY, read_text
 
 MAX_AVATAR: Final = 128 * 1024
@@ -51,7 +51,7 @@ def parsed(text: str) -> dict[str, str]:
     return values
 
 
-def identity(config: Config, agent: AgentId, records: Records) -> dict[str, str]:
+def identity(config: Config, agent: AgentId, records: FileRecords) -> dict[str, str]:
     """Returns the identity of the agent, without empty keys. Reads a file.
 
     The configuration wins; its `identity.name` stands before `agents.list[].name`, and that before

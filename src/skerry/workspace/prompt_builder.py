@@ -29,7 +29,7 @@ from skerry.model.ids import AgentId, SessionId, SessionKey
 from skerry.model.run import Purpose, RunRequest
 from skerry.model.skill import Skill
 from skerry.model.tool import ToolSpec
-from skerry.policy.records import Records
+from skerry.policy.records import FileRecords
 from skerry.ports.model import ModelInfo
 from skerry.store import Store
 from skerry.workspace.frozen_prompt import SessionPrompt, SessionPrompts, withdrawn
@@ -169,7 +169,7 @@ class Prompts(Struct):
     """Builder of system prompts, made once; caches the files."""
 
     files: WorkspaceFiles = field(default_factory=WorkspaceFiles)
-    records: Records = field(default_factory=Records)
+    records: FileRecords = field(default_factory=FileRecords)
     ritual: Bootstrap = field(default_factory=Bootstrap)
     begins: SessionPrompts = field(default_factory=SessionPrompts)
     skills: dict[str, Skill] = field(default_factory=dict)
@@ -180,7 +180,7 @@ class Prompts(Struct):
     _zone: str = ""
 
     @classmethod
-    def over(cls, store: Store, records: Records) -> Self:
+    def over(cls, store: Store, records: FileRecords) -> Self:
         """Returns them for a store, which keeps what the sessions began with."""
         return cls(records=records, begins=SessionPrompts(store))
 
@@ -219,12 +219,12 @@ class Prompts(Struct):
         )
         built = self._built.get(agent)
         if built is None or built[0] != made_of:
-            shown = fitted(begin.files, limits)
+            shown_files = fitted(begin.files, limits)
             sections = system_prompt(
-                subject, tools, shown, begin.today, request.extra_system_prompt, skills
+                subject, tools, shown_files, begin.today, request.extra_system_prompt, skills
             )
             chars = len(msgspec.json.encode(tools))
-            prompt = Prompt(tuple(sections), tuple(shown), joined(sections), chars)
+            prompt = Prompt(tuple(sections), tuple(shown_files), joined(sections), chars)
             built = self._built[agent] = made_of, prompt
         return replace(built[1], note=note, changed=changed) if note or changed else built[1]
 

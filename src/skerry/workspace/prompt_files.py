@@ -23,7 +23,7 @@ from skerry.model.run import Purpose, RunRequest
 from skerry.policy.fences import about, derived_id, fence
 from skerry.policy.gate import doubted, obeyed
 from skerry.policy.injection import scan
-from skerry.policy.records import Records
+from skerry.policy.records import FileRecords
 
 IDENTITY: Final = "IDENTITY.md"
 SOUL: Final = "SOUL.md"
@@ -110,7 +110,7 @@ def fitted(files: Sequence[FileText], limits: FileLimits) -> list[ShownFile]:
 
     A file that cannot be read is a line that says why; an empty one is left out without a word.
     """
-    shown: list[ShownFile] = []
+    shown_files: list[ShownFile] = []
     room = limits.total
     for file in files:
         text = file.text
@@ -119,12 +119,12 @@ def fitted(files: Sequence[FileText], limits: FileLimits) -> list[ShownFile]:
         elif not text:
             continue
         if room < LEAST:
-            shown.append(ShownFile(file.name, "", len(text), file.doubt))
+            shown_files.append(ShownFile(file.name, "", len(text), file.doubt))
             continue
         part = cut(file.name, text, min(limits.each, room))
         room -= len(part)
-        shown.append(ShownFile(file.name, part, len(text), file.doubt))
-    return shown
+        shown_files.append(ShownFile(file.name, part, len(text), file.doubt))
+    return shown_files
 
 
 def cut(name: str, text: str, limit: int) -> str:
@@ -155,14 +155,14 @@ def unfenced(prompt: str) -> str:
     return parts[0] + "".join(part.partition(end)[2] for part in parts[1:])
 
 
-def project(shown: Sequence[ShownFile]) -> str:
+def project(files: Sequence[ShownFile]) -> str:
     """Returns the section of the prompt that has the files; nothing where there is none."""
     parts = [
         f"### {file.name}\n{fenced(file.text, file.doubt) if file.doubt else file.text}"
-        for file in shown
+        for file in files
         if file.text
     ]
-    if left_out := [file.name for file in shown if not file.text]:
+    if left_out := [file.name for file in files if not file.text]:
         parts.append(f"[Left out, there was no room: {', '.join(left_out)}]")
     if not parts:
         return ""
@@ -175,7 +175,7 @@ MAX_BYTES: Final = 2 * 1024 * 1024
 """Limit on a file of which a part is shown, in bytes."""
 DAILY_BYTES: Final = 16 * 1024
 """Bytes of a daily log, from its end (openclaw-behaviour 7.2)."""
-KEPT: Final = 256
+MAX_CACHED: Final = 256
 """Sets of files that are kept in memory."""
 _OTHER_NAMES: Final = {MEMORY: "memory.md"}
 """Names of the same files in older workspaces."""
@@ -188,12 +188,12 @@ class WorkspaceFiles:
     """The files as they were read last; one that is unchanged is not read again."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[
+        self._cached: OrderedDict[
             tuple[str, tuple[str, ...]], tuple[list[Mark], tuple[FileText, ...]]
         ] = OrderedDict()
 
     async def read(
-        self, workspace: Path, names: tuple[str, ...], records: Records | None = None
+        self, workspace: Path, names: tuple[str, ...], records: FileRecords | None = None
     ) -> tuple[FileText, ...]:
         """Returns those of the files that exist, in order: the same object while none changed."""
         root = str(workspace)
@@ -204,7 +204,7 @@ class WorkspaceFiles:
         key = root, names
         if records is not None:  # what the owner cleared is read anew
             marks.append((records.cleared,))
-        cached = self._kept.get(key)
+        cached = self._cached.get(key)
         if cached is not None and cached[0] == marks:
             return cached[1]
         before = cached[1] if cached is not None else ()
@@ -213,9 +213,9 @@ class WorkspaceFiles:
         if present:
             files = await anyio.to_thread.run_sync(_read_all, workspace, present, records)
         _warn(workspace, files, before)
-        self._kept[key] = marks, files
-        while len(self._kept) > KEPT:
-            self._kept.popitem(last=False)
+        self._cached[key] = marks, files
+        while len(self._cached) > MAX_CACHED:
+            self._cached.popitem(last=False)
         return files
 
     def marks(self, workspace: Path, days: Sequence[str]) -> tuple[Mark, ...]:
@@ -223,7 +223,7 @@ class WorkspaceFiles:
         return tuple(_mark(f"{workspace}/memory/{day}.md") for day in days)
 
     async def daily(
-        self, workspace: Path, days: Sequence[str], records: Records | None = None
+        self, workspace: Path, days: Sequence[str], records: FileRecords | None = None
     ) -> tuple[FileText, ...]:
         """Returns the end of the log of each day that has one; `days` are `YYYY-MM-DD`."""
         names = [f"memory/{day}.md" for day in days]
@@ -241,7 +241,7 @@ def _mark(path: str) -> Mark:
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
-def read_text(workspace: Path, name: str, records: Records | None = None) -> FileText | None:
+def read_text(workspace: Path, name: str, records: FileRecords | None = None) -> FileText | None:
     """Returns the file, or why it cannot be read; None where there is none. Blocks.
 
     With `records` it says whether what it holds counts as the owner's word.
@@ -262,7 +262,7 @@ def read_text(workspace: Path, name: str, records: Records | None = None) -> Fil
 
 
 def _read_all(
-    workspace: Path, names: Sequence[str], records: Records | None
+    workspace: Path, names: Sequence[str], records: FileRecords | None
 ) -> tuple[FileText, ...]:
     files = []
     for name in names:
@@ -275,7 +275,7 @@ def _read_all(
 
 
 def _read_ends(
-    workspace: Path, names: Sequence[str], records: Records | None
+    workspace: Path, names: Sequence[str], records: FileRecords | None
 ) -> tuple[FileText, ...]:
     files = []
     for name in names:

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from skerry.lanes.running import ActiveRun, Running
+from skerry.lanes.running import ActiveRun, ActiveRuns
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import Usage
 from skerry.model.queue import QueueMode
@@ -23,7 +23,7 @@ def ended(one: ActiveRun) -> RunResult:
 
 
 def test_runs_are_listed_in_the_order_of_acceptance() -> None:
-    running = Running()
+    running = ActiveRuns()
     for name, key in (("2", "a"), ("1", "b"), ("3", "a")):
         running.add(run(name, key))
     assert [one.request.run_id for one in running.of()] == ["2", "1", "3"]
@@ -31,7 +31,7 @@ def test_runs_are_listed_in_the_order_of_acceptance() -> None:
 
 
 async def test_who_waits_hears_of_the_end_once_it_has_ended() -> None:
-    running, one = Running(), run("1")
+    running, one = ActiveRuns(), run("1")
     running.add(one)
     running.finish(one, ended(one))
     await one.ended.wait()
@@ -40,7 +40,7 @@ async def test_who_waits_hears_of_the_end_once_it_has_ended() -> None:
 
 
 async def test_a_withdrawn_run_wakes_whoever_waits_for_it() -> None:
-    running, one = Running(), run("1")
+    running, one = ActiveRuns(), run("1")
     running.add(one)
     running.withdraw(one)
     with anyio.fail_after(60):
@@ -50,7 +50,7 @@ async def test_a_withdrawn_run_wakes_whoever_waits_for_it() -> None:
 
 
 def test_a_withdrawn_run_does_not_take_its_twin_with_it() -> None:
-    running, one, twin = Running(), run("1"), run("1")
+    running, one, twin = ActiveRuns(), run("1"), run("1")
     running.add(one)
     running.add(twin)
     running.withdraw(one)
@@ -117,7 +117,7 @@ def test_what_did_not_enter_is_taken_out_once() -> None:
 
 
 async def test_only_a_run_that_works_can_be_entered() -> None:
-    running, one = Running(), run("1")
+    running, one = ActiveRuns(), run("1")
     running.add(one)
     assert running.working(SessionKey.main()) is None
     one.open(anyio.CancelScope())

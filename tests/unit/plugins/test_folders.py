@@ -20,7 +20,7 @@ from skerry.model.message import AssistantMessage, TextBlock, Usage, UserMessage
 from skerry.model.origin import Origin
 from skerry.plugins.bundled import slug
 from skerry.plugins.folders import HookReport, HookStatus, find_hooks, load_hooks
-from skerry.policy.records import FileRecord, Records
+from skerry.policy.records import FileRecord, FileRecords
 from skerry.testing.clock import FakeClock
 from tests.test_hooks_reference import CONTEXT
 
@@ -51,12 +51,12 @@ def config(home: Path, entries: Mapping[str, Any], **internal: Any) -> Config:
 @asynccontextmanager
 async def loaded(config: Config) -> AsyncGenerator[tuple[Hooks, dict[str, HookReport]]]:
     async with Hooks(FakeClock()) as hooks:
-        reports = await load_hooks(config, hooks, {}, FakeClock(), Records())
+        reports = await load_hooks(config, hooks, {}, FakeClock(), FileRecords())
         yield hooks, {one.name: one for one in reports}
 
 
 def by_name(config: Config) -> dict[str, HookReport]:
-    return {one.report.name: one.report for one in find_hooks(config, {}, Records())}
+    return {one.report.name: one.report for one in find_hooks(config, {}, FileRecords())}
 
 
 def test_our_own_are_there_and_only_the_checklist_is_on(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_a_copy_of_what_a_tainted_run_wrote_is_no_hook_until_its_owner_pins_or_r
     digest = put(tmp_path / "hooks" / "greet")
     data = (tmp_path / "hooks" / "greet" / name).read_bytes()
     sha = hashlib.sha256(data).digest()
-    records = Records([FileRecord("/x", sha, len(data), "main", frozenset({Origin.WEB}))])
+    records = FileRecords([FileRecord("/x", sha, len(data), "main", frozenset({Origin.WEB}))])
 
     def status(entry: dict[str, Any]) -> HookStatus:
         found = find_hooks(config(tmp_path, {"greet": entry}), {}, records)
@@ -271,7 +271,7 @@ def test_a_head_that_others_may_write_or_that_is_a_copy_of_theirs_is_refused(
     assert by_name(where)["greet"].status is HookStatus.ENABLED, "the control"
     sha = hashlib.sha256(data).digest()
     copy = FileRecord("/x", sha, len(data), "main", frozenset({Origin.WEB}))
-    found = {one.report.name: one.report for one in find_hooks(where, {}, Records([copy]))}
+    found = {one.report.name: one.report for one in find_hooks(where, {}, FileRecords([copy]))}
     assert found["greet"].status is HookStatus.FAILED
     (doubted,) = (one for one in found["greet"].files if one.doubt)
     assert (doubted.name, doubted.writer, doubted.origins) == ("HOOK.md", "main", ("web",))

@@ -12,17 +12,17 @@ from skerry.model.ids import AccountId, ChannelId
 from skerry.model.inbound import InboundMessage, Peer, PeerKind
 from skerry.policy.channel_access import (
     AccessRules,
+    ChannelVerdict,
     DmPolicy,
     GroupAccess,
     GroupPolicy,
-    Verdict,
     decide,
     group_prompt,
     requires_mention,
     topic_agent,
 )
 
-ADMIT, PAIRED, REFUSE = Verdict.ADMIT, Verdict.PAIRED, Verdict.REFUSE
+ADMIT, PAIRED, REFUSE = ChannelVerdict.ADMIT, ChannelVerdict.PAIRED, ChannelVerdict.REFUSE
 
 
 def message(sender: str = "42", peer: Peer | None = None) -> InboundMessage:
@@ -34,7 +34,7 @@ def group(sender: str = "42", id_: str = "-100") -> InboundMessage:
     return message(sender, Peer(PeerKind.GROUP, id_))
 
 
-def verdict(arrived: InboundMessage, *, owner: bool = False, **rules: Any) -> Verdict:
+def verdict(arrived: InboundMessage, *, owner: bool = False, **rules: Any) -> ChannelVerdict:
     given_rules = AccessRules("channels.telegram", **rules)
     return decide(arrived, given_rules, is_owner=owner).verdict
 
@@ -60,7 +60,9 @@ def test_by_default_a_direct_chat_needs_a_pairing_and_a_group_is_refused() -> No
         (DmPolicy.DISABLED, {"42", "*"}, REFUSE),
     ],
 )
-def test_each_policy_of_direct_chats(policy: DmPolicy, listed: set[str], expected: Verdict) -> None:
+def test_each_policy_of_direct_chats(
+    policy: DmPolicy, listed: set[str], expected: ChannelVerdict
+) -> None:
     assert verdict(message(), dm=policy, allow_from=frozenset(listed)) is expected
 
 
@@ -141,7 +143,7 @@ def test_a_topic_counts_before_every_topic_and_before_its_group() -> None:
     )
     rules = AccessRules("channels.telegram", groups={"-100": section.access})
 
-    def asked(thread: str | None, sender: str = "42") -> tuple[Verdict, str, str, bool]:
+    def asked(thread: str | None, sender: str = "42") -> tuple[ChannelVerdict, str, str, bool]:
         arrived = structs.replace(group(sender), thread_id=thread)
         return (
             decide(arrived, rules, is_owner=False).verdict,

@@ -27,7 +27,7 @@ from skerry.policy.access import (
     Verb,
 )
 from skerry.policy.decide import OTHERS, RULES, Actor, Decision, Request, decide
-from skerry.policy.files import KEPT, FileKind, Thing, kind_of
+from skerry.policy.files import LASTING, FileKind, Thing, kind_of
 from skerry.policy.taint import foreign
 from skerry.policy.tool_policy import ToolPolicy
 from skerry.testing.model import ScriptedModels
@@ -199,4 +199,4 @@ def test_a_second_name_of_the_workspace_or_the_memory_changes_nothing(tmp_path: 
 
 
 def test_each_kind_but_plain_is_kept_for_the_owner() -> None:
-    assert frozenset(FileKind) - {FileKind.PLAIN} == KEPT
+    assert frozenset(FileKind) - {FileKind.PLAIN} == LASTING

@@ -3,21 +3,21 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.policy.effect import Effect, strictest
+from skerry.policy.effect import ToolEffect, strictest
 
-effects = st.sampled_from(Effect)
+effects = st.sampled_from(ToolEffect)
 
 
 def test_ask_is_stricter_than_allow_and_deny_than_both() -> None:
-    assert strictest(Effect.ALLOW, Effect.ASK) is Effect.ASK
-    assert strictest(Effect.ASK, Effect.DENY, Effect.ALLOW) is Effect.DENY
+    assert strictest(ToolEffect.ALLOW, ToolEffect.ASK) is ToolEffect.ASK
+    assert strictest(ToolEffect.ASK, ToolEffect.DENY, ToolEffect.ALLOW) is ToolEffect.DENY
 
 
 def test_no_gate_at_all_is_a_deny() -> None:
-    assert strictest() is Effect.DENY
+    assert strictest() is ToolEffect.DENY
 
 
 @given(st.lists(effects, min_size=1), effects)
-def test_one_more_gate_never_widens(gates: list[Effect], further: Effect) -> None:
-    order = list(Effect)
+def test_one_more_gate_never_widens(gates: list[ToolEffect], further: ToolEffect) -> None:
+    order = list(ToolEffect)
     assert order.index(strictest(*gates, further)) >= order.index(strictest(*gates))

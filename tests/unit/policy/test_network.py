@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from skerry.policy.network import NetworkRules, Verdict, check_fetch
+from skerry.policy.network import NetworkRules, NetworkVerdict, check_fetch
 
 CASES: list[dict[str, Any]] = [
     json.loads(line)
@@ -16,7 +16,9 @@ CASES: list[dict[str, Any]] = [
 PUBLIC = {"a.example": ["93.184.216.34"], "b.example": ["1.1.1.1"]}
 
 
-def verdict(url: str, *redirects: str, rules: NetworkRules | None = None, **dns: str) -> Verdict:
+def verdict(
+    url: str, *redirects: str, rules: NetworkRules | None = None, **dns: str
+) -> NetworkVerdict:
     answers = PUBLIC | {name.replace("_", "."): [address] for name, address in dns.items()}
     return check_fetch(url, answers.get, redirects, rules or NetworkRules())
 

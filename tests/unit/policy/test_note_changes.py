@@ -9,7 +9,7 @@ from skerry.config.protected import gate
 from skerry.model.origin import Origin
 from skerry.policy import gate as gates
 from skerry.policy.decide import Actor
-from skerry.policy.records import Records
+from skerry.policy.records import FileRecords
 from tests.support.tool_rules import config
 
 
@@ -19,7 +19,7 @@ def test_only_what_changed_since_the_start_of_the_command_is_recorded(
 ) -> None:
     (tmp_path / "old.txt").write_text("old")
     time.sleep(0.05)
-    began, records = time.time_ns() - 20_000_000, Records()
+    began, records = time.time_ns() - 20_000_000, FileRecords()
     (tmp_path / "new.txt").write_text("new")
     rules = gate(config({}), Actor(Origin.OWNER, is_private=True, taint=taint), records)
     rules.note_changes(tmp_path, began, Origin.LOCAL)
@@ -34,7 +34,7 @@ def test_a_directory_with_too_many_files_is_recorded_as_a_whole(
     monkeypatch.setattr(gates, "MOST_CHANGED", 1)
     for name in ("a", "b"):
         (tmp_path / name).write_text(name)
-    records = Records()
+    records = FileRecords()
     taint = frozenset({Origin.WEB})
     rules = gate(config({}), Actor(Origin.OWNER, is_private=True, taint=taint), records)
     rules.note_changes(tmp_path, time.time_ns() + 10**12, Origin.LOCAL)

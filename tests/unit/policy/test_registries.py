@@ -30,10 +30,10 @@ from skerry.model.origin import Origin
 from skerry.policy import access, decide
 from skerry.policy.access import ADMIN, COMMANDS, METHODS, Role, Verb
 from skerry.policy.decide import Actor
-from skerry.policy.effect import Effect
+from skerry.policy.effect import ToolEffect
 from skerry.policy.files import INSTRUCTIONS, FileKind, kind_of
-from skerry.policy.gate import Gate
-from skerry.policy.records import Records
+from skerry.policy.gate import FileGate
+from skerry.policy.records import FileRecords
 from skerry.policy.tool_names import OWNER_ONLY
 from skerry.policy.tool_policy import ToolPolicy
 from skerry.ports.tool import Tool, ToolContext, call_of, offered, verb_of
@@ -215,7 +215,7 @@ async def test_a_command_whose_row_is_gone_is_for_admins_alone(
         assert {one.need.scope for one in ours} == {ADMIN}
 
 
-class Seen(Gate, frozen=True):
+class Seen(FileGate, frozen=True):
     """A gate that notes what is asked of it."""
 
     asked: list[Verb] | None = None
@@ -260,7 +260,7 @@ async def test_a_tool_asks_the_policy_for_what_it_declares(tmp_path: Path, name:
 
         tool = MemoryAppend("2026-11-22", 0)
     asked: list[Verb] = []
-    gate = Seen(Open(), frozenset({root}), records=Records(), asked=asked)
+    gate = Seen(Open(), frozenset({root}), records=FileRecords(), asked=asked)
     workspace = Beneath(root, rules=gate)
     (root / "dot.png").write_bytes(DOT)
     arguments = dict(ARGUMENTS.get(name, {"text": "A note."}))
@@ -343,7 +343,7 @@ async def test_whoever_is_not_the_owner_is_offered_no_tool_and_can_call_none(
     for tool in tools:
         arguments = dict(ARGUMENTS.get(tool.spec.name, {}))
         decision = decide.decide(call_of(tool, arguments, context, layers))
-        assert decision.effect is Effect.DENY, tool.spec.name
+        assert decision.effect is ToolEffect.DENY, tool.spec.name
 
 
 def test_every_file_that_a_prompt_or_a_boot_reads_is_kept_for_the_owner() -> None:

@@ -15,7 +15,7 @@ from skerry.model.inbound import PeerKind
 from skerry.model.message import ToolCall, ToolResultMessage
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
-from skerry.policy.effect import Effect
+from skerry.policy.effect import ToolEffect
 from skerry.ports.approval import Approval, PendingCall
 from skerry.ports.tool import ApprovalSubject, Assessment, ToolContext
 from skerry.runtime import tool_calls
@@ -24,7 +24,7 @@ from skerry.runtime.tool_calls import CallGate, execute
 KEY = SessionKey(AgentId("main"), ("main",))
 OWNER = Caller(KEY, PeerKind.DIRECT, Origin.OWNER, is_private=True)
 STRANGER = Caller(KEY, PeerKind.DIRECT, Origin.STRANGER)
-ASK = Assessment(Effect.ASK, "on-miss", "nothing allows it")
+ASK = Assessment(ToolEffect.ASK, "on-miss", "nothing allows it")
 
 
 class Gated:
@@ -87,14 +87,14 @@ async def make(
 
 
 async def test_an_allowed_call_runs_and_the_tool_sees_by_which_rule(tmp_path: Path) -> None:
-    allowed = Assessment(Effect.ALLOW, "pattern")
+    allowed = Assessment(ToolEffect.ALLOW, "pattern")
     tool = returning(allowed)
     assert (await make(tool, tmp_path)).text == "done"
     assert tool.runs == [allowed]
 
 
 async def test_a_denied_call_does_not_run_and_its_result_names_the_rule(tmp_path: Path) -> None:
-    tool = returning(Assessment(Effect.DENY, "no-substitution", "it has $(...)"))
+    tool = returning(Assessment(ToolEffect.DENY, "no-substitution", "it has $(...)"))
     result = await make(tool, tmp_path)
     assert (result.is_error, tool.runs) == (True, [])
     assert result.text == "Tool gated was denied by the rule no-substitution: it has $(...)"
@@ -105,7 +105,7 @@ async def test_what_the_policy_denies_the_tool_is_not_asked_about(tmp_path: Path
 
     async def gate() -> Assessment:
         asked.append(1)
-        return Assessment(Effect.ALLOW, "all")
+        return Assessment(ToolEffect.ALLOW, "all")
 
     tool = Gated(gate)
     result = await make(tool, tmp_path, STRANGER)
@@ -113,7 +113,7 @@ async def test_what_the_policy_denies_the_tool_is_not_asked_about(tmp_path: Path
     assert "denied by the rule no-tools" in result.text
 
 
-@pytest.mark.parametrize("value", [None, True, Effect.ALLOW, "allow"])
+@pytest.mark.parametrize("value", [None, True, ToolEffect.ALLOW, "allow"])
 async def test_a_gate_that_answers_nonsense_denies(tmp_path: Path, value: object) -> None:
     tool = returning(value)
     assert "denied by the rule gate-failed" in (await make(tool, tmp_path)).text
@@ -182,9 +182,9 @@ async def test_an_approval_that_was_used_runs_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("later", "rule"),
     [
-        (Assessment(Effect.DENY, "gone", "the pattern was removed"), "gone"),
+        (Assessment(ToolEffect.DENY, "gone", "the pattern was removed"), "gone"),
         (
-            Assessment(Effect.ASK, "on-miss", subject=ApprovalSubject("x", binding=b"other")),
+            Assessment(ToolEffect.ASK, "on-miss", subject=ApprovalSubject("x", binding=b"other")),
             "approval-changed",
         ),
     ],

@@ -11,7 +11,7 @@ from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
 from skerry.model.run import RunRequest
 from skerry.model.tool import ToolResult
-from skerry.policy.effect import Effect
+from skerry.policy.effect import ToolEffect
 from skerry.ports.approval import PendingCall
 from skerry.ports.tool import ApprovalSubject, Assessment
 from skerry.runtime.approvals import fingerprint
@@ -30,7 +30,7 @@ def call(
         tool,
         "c1",
         {"command": text, "n": 1},
-        Assessment(Effect.ASK, "on-miss", "why", subject, ("ls *",)),
+        Assessment(ToolEffect.ASK, "on-miss", "why", subject, ("ls *",)),
         Caller(key, PeerKind.DIRECT, Origin.OWNER, is_private=True),
         RunId("r1"),
         SessionId("s1"),

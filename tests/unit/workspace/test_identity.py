@@ -11,7 +11,7 @@ from skerry.config.agents import AgentConfig, AgentsConfig, IdentityConfig
 from skerry.config.root import Config
 from skerry.model.ids import AgentId
 from skerry.model.origin import Origin
-from skerry.policy.records import FileRecord, Records
+from skerry.policy.records import FileRecord, FileRecords
 from skerry.workspace.identity import MAX_AVATAR, identity, parsed, picture
 
 MAIN = AgentId("main")
@@ -43,7 +43,7 @@ def config(home: Path, *agents: AgentConfig) -> Config:
 def test_the_front_matter_of_identity_md_is_the_identity(tmp_path: Path) -> None:
     (tmp_path / "workspace").mkdir()
     (tmp_path / "workspace" / "IDENTITY.md").write_text(SEED, encoding="utf-8")
-    assert identity(config(tmp_path), MAIN, Records()) == FOUND
+    assert identity(config(tmp_path), MAIN, FileRecords()) == FOUND
 
 
 def test_a_copy_of_what_a_tainted_run_wrote_names_nobody(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_copy_of_what_a_tainted_run_wrote_names_nobody(tmp_path: Path) -> None
     (tmp_path / "workspace" / "IDENTITY.md").write_text(SEED, encoding="utf-8")
     data = SEED.encode()
     copy = FileRecord("/x", sha256(data).digest(), len(data), "main", frozenset({Origin.WEB}))
-    assert identity(config(tmp_path), MAIN, Records([copy])) == {}
+    assert identity(config(tmp_path), MAIN, FileRecords([copy])) == {}
 
 
 def test_a_list_says_it_too_as_other_gateways_write_it() -> None:
@@ -77,9 +77,9 @@ def test_the_configuration_wins_key_by_key(tmp_path: Path) -> None:
     (tmp_path / "workspace" / "IDENTITY.md").write_text(SEED, encoding="utf-8")
     own = {"name": "Wren", "vibe": "calm", "creature": "bird", "avatar": "W", "emoji": "🐦"}
     full = AgentConfig(id=MAIN, name="Named", identity=IdentityConfig.model_validate(own))
-    assert identity(config(tmp_path, full), MAIN, Records()) == {**own, "theme": "dark"}
+    assert identity(config(tmp_path, full), MAIN, FileRecords()) == {**own, "theme": "dark"}
     named = AgentConfig(id=MAIN, name="Named")
-    assert identity(config(tmp_path, named), MAIN, Records())["name"] == "Named"
+    assert identity(config(tmp_path, named), MAIN, FileRecords())["name"] == "Named"
 
 
 def test_a_picture_of_the_workspace_is_shown_and_nothing_else(tmp_path: Path) -> None:

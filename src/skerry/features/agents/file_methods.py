@@ -13,7 +13,7 @@ from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.infra.rooted_fs import Beneath, EscapeError
 from skerry.model.ids import AgentId
-from skerry.policy.records import Records
+from skerry.policy.records import FileRecords
 from skerry.workspace.prompt_files import BOOT, ORDER
 
 MAX_BYTES: Final = 2 * 1024 * 1024
@@ -102,7 +102,7 @@ def _text(data: bytes, name: str) -> str:
     return text
 
 
-def _written(config: Config, agent: AgentId, params: FilesSetParams, records: Records) -> Json:
+def _written(config: Config, agent: AgentId, params: FilesSetParams, records: FileRecords) -> Json:
     data, expected = params.content.encode(), (params.expected_hash or "").lower()
 
     def change(old: bytes | None) -> bytes:

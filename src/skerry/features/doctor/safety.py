@@ -14,7 +14,7 @@ from skerry.infra import sqlite
 from skerry.infra.log import KEEP_FILES, LOGS, MOST_BYTES
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.ids import AgentId
-from skerry.policy.records import Records
+from skerry.policy.records import FileRecords
 from skerry.ports.checks import Check, Level
 from skerry.store import DATABASE, Reader, file_records
 from skerry.store.senders import strangers_in_main
@@ -82,15 +82,15 @@ def fences(config: Config, agent: AgentId) -> Check:
     return Check(name, Level.WARNING, message, remedy)
 
 
-def _records(file: Path) -> Records:
+def _records(file: Path) -> FileRecords:
     """Returns the records of the database; none where it cannot be read."""
     if not file.exists():
-        return Records()
+        return FileRecords()
     try:
         with closing(sqlite.connect(file, read_only=True)) as connection:
-            return Records(file_records.every(Reader(connection)))
+            return FileRecords(file_records.every(Reader(connection)))
     except (sqlite3.Error, *UNREADABLE):
-        return Records()
+        return FileRecords()
 
 
 def log(state_dir: Path) -> Check:

@@ -13,7 +13,7 @@ from skerry.features.exec.words import RefusedError, Simple
 from skerry.policy.command_patterns import Pattern, PatternError, parse
 from skerry.policy.command_runners import PRIVILEGED, is_runner
 from skerry.policy.command_wrappers import Peeled, is_wrapper, peel
-from skerry.policy.effect import Effect
+from skerry.policy.effect import ToolEffect
 
 _ALLOWED: Final = "allowlist"
 
@@ -39,7 +39,7 @@ class Segment(Struct, frozen=True):
     argv: tuple[str, ...]
     program: str | None
     """Path of the program behind the wrappers, without links; None where it cannot be trusted."""
-    decision: Effect
+    decision: ToolEffect
     rule: str
     reason: str = ""
     pattern: str | None = None
@@ -60,7 +60,7 @@ class Segment(Struct, frozen=True):
 class CommandDecision(Struct, frozen=True):
     """Decision on a command line."""
 
-    decision: Effect
+    decision: ToolEffect
     rule: str
     reason: str
     segments: tuple[Segment, ...] = ()
@@ -69,7 +69,7 @@ class CommandDecision(Struct, frozen=True):
     @property
     def patterns(self) -> tuple[str, ...]:
         """Patterns that "allow always" would add; empty where that must not be offered."""
-        missing = [part for part in self.segments if part.decision is not Effect.ALLOW]
+        missing = [part for part in self.segments if part.decision is not ToolEffect.ALLOW]
         new = tuple(dict.fromkeys(part.remembered for part in missing if part.remembered))
         return new if all(part.remembered for part in missing) else ()
 
@@ -95,7 +95,7 @@ async def check(command: str, rules: Rules) -> CommandDecision:
     a safe bin or matches a pattern; if not, `ask` decides: `off` refuses, the others ask. With
     `always` a person is asked about all that is not refused.
     """
-    miss = Effect.DENY if rules.security == "deny" or rules.ask == "off" else Effect.ASK
+    miss = ToolEffect.DENY if rules.security == "deny" or rules.ask == "off" else ToolEffect.ASK
     try:
         reading = await analysis.read(command)
     except RefusedError as error:
@@ -103,27 +103,29 @@ async def check(command: str, rules: Rules) -> CommandDecision:
     judge = _Judge(rules, miss)
     distinct = {simple: judge.segment(simple) for simple in dict.fromkeys(reading.commands)}
     segments = tuple(distinct[simple] for simple in reading.commands)
-    missing = next((part for part in segments if part.decision is not Effect.ALLOW), None)
+    missing = next((part for part in segments if part.decision is not ToolEffect.ALLOW), None)
     if missing is not None:
         return _settled(rules, CommandDecision(miss, missing.rule, missing.reason, segments))
     names = sorted({part.rule for part in segments})
     reason = "each command is a safe bin or matches a pattern"
-    return _settled(rules, CommandDecision(Effect.ALLOW, " ".join(names), reason, segments))
+    return _settled(rules, CommandDecision(ToolEffect.ALLOW, " ".join(names), reason, segments))
 
 
 def _settled(rules: Rules, decision: CommandDecision) -> CommandDecision:
     """Returns the decision after the modes."""
     if rules.security == "deny":
-        return _all(decision, Effect.DENY, "security-deny", "the security of commands is deny")
+        return _all(decision, ToolEffect.DENY, "security-deny", "the security of commands is deny")
     if rules.security == "full":
-        decision = _all(decision, Effect.ALLOW, "security-full", "the security of commands is full")
+        decision = _all(
+            decision, ToolEffect.ALLOW, "security-full", "the security of commands is full"
+        )
     if rules.ask == "always":
         reason = f"a person is asked about every command ({decision.rule}: {decision.reason})"
-        return CommandDecision(Effect.ASK, "ask-always", reason, decision.segments)
+        return CommandDecision(ToolEffect.ASK, "ask-always", reason, decision.segments)
     return decision
 
 
-def _all(decision: CommandDecision, effect: Effect, rule: str, reason: str) -> CommandDecision:
+def _all(decision: CommandDecision, effect: ToolEffect, rule: str, reason: str) -> CommandDecision:
     segments = tuple(
         Segment(part.argv, part.program, effect, rule, reason) for part in decision.segments
     )
@@ -133,7 +135,7 @@ def _all(decision: CommandDecision, effect: Effect, rule: str, reason: str) -> C
 class _Judge:
     """Decides on simple commands."""
 
-    def __init__(self, rules: Rules, miss: Effect) -> None:
+    def __init__(self, rules: Rules, miss: ToolEffect) -> None:
         self._rules = rules
         self._miss = miss
 
@@ -150,7 +152,7 @@ class _Judge:
         if allowed is not None and program.name == "git" and (why := self._repository(peeled)):
             return Segment(simple.argv, real, self._miss, "git-config", why)
         if allowed is not None:
-            return Segment(simple.argv, real, Effect.ALLOW, *allowed)
+            return Segment(simple.argv, real, ToolEffect.ALLOW, *allowed)
         if runs:
             reason = f"{program.name} runs what its words or files say"
             return Segment(simple.argv, real, self._miss, "runner", reason)

@@ -26,7 +26,7 @@ from skerry.features.exec.settings import rules_of
 from skerry.infra import sqlite
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.ids import AgentId
-from skerry.policy.effect import Effect
+from skerry.policy.effect import ToolEffect
 from skerry.store import DATABASE, Reader, allowlist
 
 MAX_LINE: Final = 1_000_000
@@ -116,7 +116,7 @@ async def _answer(agent: _Agent, line: bytes) -> dict[str, Any]:
         decision = await _decision(agent, request)
         return {"id": request.get("id"), **decision.as_json()}
     except _LineError as error:
-        refused = CommandDecision(Effect.DENY, "bad-line", str(error)).as_json()
+        refused = CommandDecision(ToolEffect.DENY, "bad-line", str(error)).as_json()
         number = request.get("id") if isinstance(request, dict) else None
         return {"id": number, "error": {"code": "bad-line", "message": str(error)}, **refused}
 

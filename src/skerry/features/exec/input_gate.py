@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from skerry.features.exec.check import Rules
 from skerry.features.exec.session import ProcessSession
 from skerry.model.origin import Origin
-from skerry.policy.effect import Effect
+from skerry.policy.effect import ToolEffect
 from skerry.policy.taint import foreign, guarded_act, reason
 from skerry.ports.tool import ApprovalSubject, Assessment
 
@@ -32,14 +32,14 @@ def input_gate(
     subject = ApprovalSubject(text, None, host, session.command.cwd, (), bound.digest())
     origins = foreign(taint)
     if rules.security == "deny":
-        return Assessment(Effect.DENY, "security-deny", "the security of commands is deny")
+        return Assessment(ToolEffect.DENY, "security-deny", "the security of commands is deny")
     if host != "sandbox" and rules.security != "full":
-        effect = Effect.DENY if rules.ask == "off" else Effect.ASK
+        effect = ToolEffect.DENY if rules.ask == "off" else ToolEffect.ASK
         return Assessment(effect, "process-input", _UNREAD, subject)
     if rules.ask == "always":
-        return Assessment(Effect.ASK, "ask-always", "a person is asked always", subject)
+        return Assessment(ToolEffect.ASK, "ask-always", "a person is asked always", subject)
     if origins and (rule := guarded_act("process", host=host)):
-        return Assessment(Effect.ASK, rule, reason(rule, origins), subject)
+        return Assessment(ToolEffect.ASK, rule, reason(rule, origins), subject)
     if origins and not session.command.is_tainted:
-        return Assessment(Effect.ASK, "tainted-input", _WIDER, subject)
-    return Assessment(Effect.ALLOW, "process", "", subject)
+        return Assessment(ToolEffect.ASK, "tainted-input", _WIDER, subject)
+    return Assessment(ToolEffect.ALLOW, "process", "", subject)

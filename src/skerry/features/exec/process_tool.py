@@ -17,8 +17,8 @@ from skerry.model.errors import ToolError
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
-from skerry.policy.effect import Effect
-from skerry.policy.gate import Gate
+from skerry.policy.effect import ToolEffect
+from skerry.policy.gate import FileGate
 from skerry.ports.tool import Assessment, ToolContext
 
 RESULT_CHARS: Final = 30_000
@@ -131,10 +131,10 @@ class Process:
         params = ProcessParams.model_validate(arguments)
         caller = context.caller
         if params.action not in _INPUTS or caller is None:
-            return Assessment(Effect.ALLOW, "process")
+            return Assessment(ToolEffect.ALLOW, "process")
         session = self._registry.find(params.session_id, caller.key)
         if session is None:
-            return Assessment(Effect.ALLOW, "process")  # there is nothing to write to
+            return Assessment(ToolEffect.ALLOW, "process")  # there is nothing to write to
         rules = rules_of(self._config(), caller.key.agent, host=session.command.host)
         return input_gate(session, rules, _input(params, session)[0], context.taint)
 
@@ -142,7 +142,7 @@ class Process:
         """Returns whose words the output of the command may have, also by what is written to it."""
         params, rules = ProcessParams.model_validate(arguments), context.workspace.rules
         words = Origin.TOOL
-        if isinstance(rules, Gate):
+        if isinstance(rules, FileGate):
             words = await anyio.to_thread.run_sync(rules.words_of, context.workspace.root)
         if context.caller is None or params.action == "list":
             return words  # the list shows commands, which are the run's own words

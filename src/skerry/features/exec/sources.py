@@ -17,7 +17,7 @@ import anyio.to_thread
 from skerry.config.sandbox import SandboxConfig
 from skerry.features.exec.check import Segment
 from skerry.model.origin import Origin
-from skerry.policy.gate import CLOCK_NS, Gate
+from skerry.policy.gate import CLOCK_NS, FileGate
 from skerry.ports.sandbox import SandboxProcess
 from skerry.ports.tool import ToolContext
 
@@ -88,7 +88,7 @@ async def recorded(
         async with opens(terminal) as process:
             yield process
     finally:
-        if isinstance(rules, Gate) and rules.may_bring(words):
+        if isinstance(rules, FileGate) and rules.may_bring(words):
             note = partial(rules.note_changes, context.workspace.root, began, words)
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(note)

@@ -29,8 +29,8 @@ from skerry.model.errors import SandboxError, ToolError
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
-from skerry.policy.effect import Effect
-from skerry.policy.gate import Gate
+from skerry.policy.effect import ToolEffect
+from skerry.policy.gate import FileGate
 from skerry.policy.taint import foreign, guarded_act, reason
 from skerry.ports.sandbox import WORKDIR, Sandbox, SandboxProcess, SandboxSpec
 from skerry.ports.tool import ApprovalSubject, Assessment, Tool, ToolContext
@@ -125,15 +125,15 @@ class Exec:
         host = self._place(params, caller)
         if params.host not in {None, host}:
             why = f"commands of this agent run on the host {host}"
-            return Assessment(Effect.DENY, "exec-host", why)
+            return Assessment(ToolEffect.DENY, "exec-host", why)
         if host != "sandbox" and params.env:
-            return Assessment(Effect.DENY, "exec-env", f"a command on the {host} takes no env")
+            return Assessment(ToolEffect.DENY, "exec-env", f"a command on the {host} takes no env")
         if host == "node" and (params.listens or params.pty):
             why = "a node runs a command to its end, without a terminal"
-            return Assessment(Effect.DENY, "exec-node", why)
+            return Assessment(ToolEffect.DENY, "exec-node", why)
         decision = await self._decision(params, context, host)
-        if decision.decision is Effect.DENY:
-            return Assessment(Effect.DENY, decision.rule, decision.reason)
+        if decision.decision is ToolEffect.DENY:
+            return Assessment(ToolEffect.DENY, decision.rule, decision.reason)
         cwd, place = self._folder(params, context, host), host
         if host == "node":
             node = await self._node(caller)
@@ -146,9 +146,9 @@ class Exec:
         patterns = decision.patterns if host == "gateway" else ()
         taint = foreign(context.taint)
         rule = guarded_act(self.spec.name, host=host) if taint else ""
-        if rule and decision.decision is Effect.ALLOW:
+        if rule and decision.decision is ToolEffect.ALLOW:
             # A run that has read words of others needs a person for what leaves the sandbox.
-            return Assessment(Effect.ASK, rule, reason(rule, taint), subject)
+            return Assessment(ToolEffect.ASK, rule, reason(rule, taint), subject)
         return Assessment(decision.decision, decision.rule, decision.reason, subject, patterns)
 
     async def _bound(
@@ -177,7 +177,7 @@ class Exec:
             decision = await self._decision(params, context, "gateway")
             local = brings_no_words(decision.segments, root, self._cwd(params, context))
         rules = context.workspace.rules
-        if not local or not isinstance(rules, Gate):
+        if not local or not isinstance(rules, FileGate):
             return Origin.WEB
         if not rules.may_bring():
             return Origin.LOCAL
@@ -212,7 +212,7 @@ class Exec:
         node, folder = await self._node(caller), self._folder(params, context, "node")
         subject = context.assessment.subject if context.assessment else None
         if subject is not None:
-            nothing = CommandDecision(Effect.ALLOW, "", "")
+            nothing = CommandDecision(ToolEffect.ALLOW, "", "")
             about = (f"node:{node.id}", caller)
             if subject.binding != await self._bound(params, nothing, folder, about):
                 raise ToolError(f"The command was approved for another node than {node.name}.")
@@ -308,7 +308,7 @@ class Exec:
         )
         if host == "sandbox" and rules.security == "full" and rules.ask != "always":
             # Nothing depends on its words: nobody is asked, and the sandbox is the boundary.
-            return CommandDecision(Effect.ALLOW, "security-full", "the sandbox is the boundary")
+            return CommandDecision(ToolEffect.ALLOW, "security-full", "the sandbox is the boundary")
         if host == "gateway":
             root = context.workspace.root.resolve()
             rules = replace(rules, cwd=self._cwd(params, context).resolve(), root=root)

@@ -8,8 +8,8 @@ from skerry.features.files.journal import Journal
 from skerry.features.files.parameters import MAX_BYTES, explained
 from skerry.infra.rooted_fs import Opened
 from skerry.model.errors import ToolError
-from skerry.policy.files import KEPT, kind_of
-from skerry.policy.gate import Gate
+from skerry.policy.files import LASTING, kind_of
+from skerry.policy.gate import FileGate
 from skerry.ports.tool import ToolContext
 
 
@@ -61,7 +61,7 @@ class Changer:
         would obey without a record of who wrote them.
         """
         rules = self._context.workspace.rules
-        if not isinstance(rules, Gate):
+        if not isinstance(rules, FileGate):
             return False
         target = self._context.workspace.root.resolve() / path
-        return kind_of(Opened(target), rules.workspaces) in KEPT
+        return kind_of(Opened(target), rules.workspaces) in LASTING

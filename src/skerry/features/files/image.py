@@ -16,7 +16,7 @@ from skerry.model.message import Content, ImageBlock
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
-from skerry.policy.gate import Gate
+from skerry.policy.gate import FileGate
 from skerry.ports.tool import ToolContext
 from skerry.sdk.arguments import named
 from skerry.sdk.tool_host import ToolHost
@@ -84,7 +84,9 @@ def _shown(prompt: str, paths: tuple[str, ...], context: ToolContext) -> ToolRes
     for path in paths:
         with explained("see", path), context.workspace.look(path) as (file, opened):
             gate = context.workspace.rules
-            origins.add(gate.origin(opened, file, "") if isinstance(gate, Gate) else Origin.TOOL)
+            origins.add(
+                gate.origin(opened, file, "") if isinstance(gate, FileGate) else Origin.TOOL
+            )
             file.seek(0)
             block, described = pictures.picture(path, file)
         size += len(block.data)

@@ -17,7 +17,7 @@ from skerry.model.origin import Origin
 from skerry.model.skill import Skill
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
-from skerry.policy.gate import Gate
+from skerry.policy.gate import FileGate
 from skerry.ports.tool import ToolContext
 from skerry.sdk.arguments import named
 
@@ -84,10 +84,10 @@ def _read(params: ReadParams, context: ToolContext) -> ToolResult:
         file.seek(0)
         gate = context.workspace.rules
         if head.startswith(_PICTURES) or (head[:4], head[8:12]) == _WEBP:
-            origin = gate.origin(opened, file, "") if isinstance(gate, Gate) else Origin.TOOL
+            origin = gate.origin(opened, file, "") if isinstance(gate, FileGate) else Origin.TOOL
             return _picture(params.path, file, origin)
         text = _window(head, file, params)
-        origin = gate.origin(opened, file, text) if isinstance(gate, Gate) else Origin.TOOL
+        origin = gate.origin(opened, file, text) if isinstance(gate, FileGate) else Origin.TOOL
         return ToolResult(text, origin=origin)
 
 

@@ -16,7 +16,7 @@ from skerry.config.load import load_good
 from skerry.config.root import Config
 from skerry.infra import sqlite
 from skerry.plugins.folders import HANDLER, HookReport, HookStatus, find_hooks
-from skerry.policy.records import Records
+from skerry.policy.records import FileRecords
 from skerry.store import DATABASE, file_records
 from skerry.store.unit import Reader
 
@@ -48,7 +48,7 @@ def run(arguments: Namespace) -> int:
     return code
 
 
-def _records(config: Config) -> Records:
+def _records(config: Config) -> FileRecords:
     """Returns the writers of files, as the database has them, also while a gateway runs.
 
     Raises:
@@ -56,10 +56,10 @@ def _records(config: Config) -> Records:
     """
     path = config.state_dir / DATABASE
     if not path.exists():
-        return Records()
+        return FileRecords()
     try:
         with closing(sqlite.connect(path, read_only=True)) as connection:
-            return Records(file_records.every(Reader(connection)))
+            return FileRecords(file_records.every(Reader(connection)))
     except sqlite3.Error as error:
         message = f"The records of the hooks' files cannot be read: {error}."
         remedy = "Start the gateway, which brings the database up to date: skerry gateway run."

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from skerry.cli.json_lines import BadLine
-from skerry.policy.network import NetworkRules, Verdict, check_fetch
+from skerry.policy.network import NetworkRules, NetworkVerdict, check_fetch
 from skerry.policy.urls import parse_host
 
 MAX_ITEMS: Final = 1000
@@ -41,7 +41,7 @@ def input_error(item: Mapping[str, Any], error: InputError) -> dict[str, Any]:
     return {**refusal, "error": {"code": "input", "message": message}}
 
 
-def _verdict(item: Mapping[str, Any], rules: NetworkRules) -> Verdict:
+def _verdict(item: Mapping[str, Any], rules: NetworkRules) -> NetworkVerdict:
     url = item.get("url")
     if not isinstance(url, str):
         raise InputError("url is not a text.")

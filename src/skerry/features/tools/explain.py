@@ -17,9 +17,9 @@ from skerry.model.origin import Origin
 from skerry.model.run import RunRequest
 from skerry.policy.access import Verb
 from skerry.policy.decide import Actor, Decision, Request, decide
-from skerry.policy.effect import Effect, strictest
+from skerry.policy.effect import ToolEffect, strictest
 from skerry.policy.files import Thing, kind_of
-from skerry.policy.tool_layers import Step
+from skerry.policy.tool_layers import PolicyStep
 from skerry.policy.tool_names import CHOSEN, CORE, GROUPS, PLANNED, canonical
 from skerry.runtime.run_context import caller_of
 from skerry.runtime.toolbox import tool_layers
@@ -135,8 +135,8 @@ def outcome(config: Config, question: Question) -> Decision:
         reason = (
             f'no profile and no list of tools selects it; name it in tools.alsoAllow: ["{name}"]'
         )
-    trail = (*decision.trail, Step("offer", Effect.DENY, rule))
-    if decision.effect is Effect.DENY:
+    trail = (*decision.trail, PolicyStep("offer", ToolEffect.DENY, rule))
+    if decision.effect is ToolEffect.DENY:
         return replace(decision, trail=trail)
     return replace(decision, allowed=False, asks=False, rule=rule, reason=reason, trail=trail)
 
@@ -169,11 +169,11 @@ def _with_file(decision: Decision, call: Request, thing: Thing | None) -> Decisi
     if call.name == "read":
         actor = call.actor
     of_file = decide(Request(actor, _FILES[call.name], thing=thing))
-    step = Step("file", of_file.effect, of_file.rule)
+    step = PolicyStep("file", of_file.effect, of_file.rule)
     trail = (*decision.trail, step)
     if strictest(decision.effect, of_file.effect) is decision.effect:
         return replace(decision, trail=trail)
-    return replace(of_file, trail=trail, asks=of_file.effect is Effect.ASK)
+    return replace(of_file, trail=trail, asks=of_file.effect is ToolEffect.ASK)
 
 
 def listed(config: Config, question: Question) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from skerry.gateway.methods import rows
 from skerry.model.errors import ModelUnavailableError
 from skerry.model.ids import AgentId
 from skerry.model.thinking import ThinkingLevel
-from skerry.policy.records import Records
+from skerry.policy.records import FileRecords
 from skerry.workspace.identity import identity, picture
 
 _ON_THE_WIRE: Final = ("name", "theme", "emoji", "avatar")
@@ -53,7 +53,7 @@ async def _thinking(
     return rows.thinking(model, level)
 
 
-def _rows(config: Config, records: Records) -> list[dict[str, Json]]:
+def _rows(config: Config, records: FileRecords) -> list[dict[str, Json]]:
     agents: list[dict[str, Json]] = []
     for agent in config.agents.ids:
         row: dict[str, Json] = {"id": agent, "workspace": str(config.workspace(agent))}
@@ -76,7 +76,7 @@ async def agent_identity(call: Call, params: AgentIdentityParams) -> Json:
     return await anyio.to_thread.run_sync(_identity, config, agent, call.context.records)
 
 
-def _identity(config: Config, agent: AgentId, records: Records) -> Json:
+def _identity(config: Config, agent: AgentId, records: FileRecords) -> Json:
     fields = identity(config, agent, records)
     name = fields.get("name") or "Assistant"
     avatar = fields.get("avatar", "")

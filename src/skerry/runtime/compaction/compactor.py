@@ -32,7 +32,7 @@ from skerry.runtime.late import memory_flush
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.run_hooks import RunHooks, TranscriptHooks
 from skerry.sessions.cutting import CompactionCut, Numbered, cut, spoken
-from skerry.sessions.summary import extracted, files, shown, with_files
+from skerry.sessions.summary import extracted, files, summary_message, with_files
 from skerry.sessions.window import TokenBudget, budget, fitted, token_count, weight
 from skerry.store import Reader, Unit, compactions, sessions
 
@@ -142,7 +142,7 @@ class Compactor(Struct, frozen=True):
             modified_files=modified,
         )
         messages = [message for number, message in entries if number >= split.first_kept]
-        after = weight(shown(entry)) + sum(map(weight, messages))
+        after = weight(summary_message(entry)) + sum(map(weight, messages))
         if task.trigger == "manual" and after >= weight_of(state, entries):
             return None  # a few short messages: nobody is helped by a summary that is longer
 
@@ -255,7 +255,7 @@ class Compactor(Struct, frozen=True):
 
 def weight_of(state: compactions.CompactionState, entries: Sequence[Numbered]) -> int:
     """Returns about how many tokens the conversation is shown with."""
-    summary = weight(shown(state.last)) if state.last else 0
+    summary = weight(summary_message(state.last)) if state.last else 0
     return summary + sum(weight(message) for _, message in entries)
 
 

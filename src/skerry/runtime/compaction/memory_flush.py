@@ -27,7 +27,7 @@ from skerry.model.provenance import Provenance, items
 from skerry.model.run import Purpose, RunFailure
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
-from skerry.policy.gate import Gate
+from skerry.policy.gate import FileGate
 from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.ports.model_candidates import CallTarget
 from skerry.ports.tool import ToolContext
@@ -116,7 +116,7 @@ class MemoryAppend:
             raise ToolError("No note was written: there is no text.")
         added = "\n".join([*lines, ""]).encode()
         workspace = context.workspace
-        if isinstance(workspace.rules, Gate):  # the gateway chose the file, and marks each note
+        if isinstance(workspace.rules, FileGate):  # the gateway chose the file, and marks each note
             workspace = replace(workspace, rules=workspace.rules.itself(self._taint))
         try:
             workspace.replace(self._path, change, most=MOST_BYTES)

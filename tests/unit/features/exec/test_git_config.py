@@ -10,7 +10,7 @@ import pytest
 from skerry.features.exec.check import Rules, check
 from skerry.features.exec.gateway_host import environment
 from skerry.features.exec.git_config import MAX_BYTES, problem
-from skerry.policy.effect import Effect
+from skerry.policy.effect import ToolEffect
 
 PLAIN = """[core]
 \trepositoryformatversion = 0
@@ -187,16 +187,16 @@ async def test_a_pattern_does_not_cover_git_where_a_repository_names_a_program(
     root: Path, project: Path
 ) -> None:
     rules = Rules(allowlist=("git status", "ls *"), cwd=project, root=root)
-    assert (await check("git status", rules)).decision is Effect.ALLOW
+    assert (await check("git status", rules)).decision is ToolEffect.ALLOW
     (root / "project" / ".git" / "config").write_text("[core]\nfsmonitor = touch x\n")
     for command in ("git status", "ls && git status", "nice git status"):
         decision = await check(command, rules)
-        assert (decision.decision, decision.rule) == (Effect.ASK, "git-config")
+        assert (decision.decision, decision.rule) == (ToolEffect.ASK, "git-config")
         assert decision.patterns == ()
         assert "core.fsmonitor" in decision.reason
-    assert (await check("ls", rules)).decision is Effect.ALLOW
+    assert (await check("ls", rules)).decision is ToolEffect.ALLOW
     off = Rules(ask="off", allowlist=("git status",), cwd=project, root=root)
-    assert (await check("git status", off)).decision is Effect.DENY
+    assert (await check("git status", off)).decision is ToolEffect.DENY
 
 
 def repository_with_submodule(folder: Path, program: Path) -> None:
@@ -228,7 +228,7 @@ async def test_a_pattern_does_not_cover_git_where_a_submodule_names_a_program(
     assert (root / "ran").exists(), "git does not look into submodules any more"
     rules = Rules(allowlist=("git status",), cwd=folder, root=workspace)
     decision = await check("git status", rules)
-    assert (decision.decision, decision.rule) == (Effect.ASK, "git-config")
+    assert (decision.decision, decision.rule) == (ToolEffect.ASK, "git-config")
     assert "submodules" in decision.reason
 
 
@@ -244,8 +244,8 @@ async def test_a_pattern_does_not_cover_a_push_into_a_folder_with_hooks(root: Pa
         project, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-mx"
     )
     rules = Rules(allowlist=("git push", "git push * *"), cwd=project, root=root)
-    assert (await check("git push", rules)).decision is Effect.ALLOW
-    assert (await check("git push origin main", rules)).decision is Effect.ALLOW
+    assert (await check("git push", rules)).decision is ToolEffect.ALLOW
+    assert (await check("git push origin main", rules)).decision is ToolEffect.ALLOW
     git(project, "remote", "add", "origin", "../other")
     git(project, "push", "origin", "HEAD")
     assert (root / "ran").exists()
@@ -253,7 +253,7 @@ async def test_a_pattern_does_not_cover_a_push_into_a_folder_with_hooks(root: Pa
     git(project, "remote", "remove", "origin")
     (project / "local").symlink_to("../other")
     for words in ("local main", "--repo=local main", f"file://{root}/other main"):
-        assert (await check(f"git push {words}", rules)).decision is Effect.ASK
+        assert (await check(f"git push {words}", rules)).decision is ToolEffect.ASK
 
 
 def test_git_runs_no_watcher_and_takes_no_folder_for_a_repository(root: Path) -> None:

@@ -28,7 +28,7 @@ from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest
 from skerry.model.tool import ToolResult
-from skerry.policy.effect import Effect
+from skerry.policy.effect import ToolEffect
 from skerry.ports.sandbox import SandboxProcess
 from skerry.ports.tool import ToolContext
 from skerry.sdk.tool_host import ToolHost
@@ -337,16 +337,23 @@ async def test_the_end_starts_a_turn_once_unless_the_agent_looked(
 @pytest.mark.parametrize(
     ("place", "modes", "taint", "began_tainted", "effect", "rule"),
     [
-        ("sandbox", ("full", "on-miss"), set[Origin](), False, Effect.ALLOW, "process"),
-        ("sandbox", ("full", "always"), set[Origin](), False, Effect.ASK, "ask-always"),
-        ("sandbox", ("deny", "on-miss"), set[Origin](), False, Effect.DENY, "security-deny"),
-        ("sandbox", ("full", "on-miss"), {Origin.WEB}, False, Effect.ASK, "tainted-input"),
-        ("sandbox", ("full", "on-miss"), {Origin.WEB}, True, Effect.ALLOW, "process"),
-        ("sandbox", ("full", "on-miss"), {Origin.LOCAL}, False, Effect.ALLOW, "process"),
-        ("gateway", ("allowlist", "on-miss"), set[Origin](), False, Effect.ASK, "process-input"),
-        ("gateway", ("allowlist", "off"), set[Origin](), False, Effect.DENY, "process-input"),
-        ("gateway", ("full", "on-miss"), set[Origin](), False, Effect.ALLOW, "process"),
-        ("gateway", ("full", "on-miss"), {Origin.WEB}, True, Effect.ASK, "tainted-host"),
+        ("sandbox", ("full", "on-miss"), set[Origin](), False, ToolEffect.ALLOW, "process"),
+        ("sandbox", ("full", "always"), set[Origin](), False, ToolEffect.ASK, "ask-always"),
+        ("sandbox", ("deny", "on-miss"), set[Origin](), False, ToolEffect.DENY, "security-deny"),
+        ("sandbox", ("full", "on-miss"), {Origin.WEB}, False, ToolEffect.ASK, "tainted-input"),
+        ("sandbox", ("full", "on-miss"), {Origin.WEB}, True, ToolEffect.ALLOW, "process"),
+        ("sandbox", ("full", "on-miss"), {Origin.LOCAL}, False, ToolEffect.ALLOW, "process"),
+        (
+            "gateway",
+            ("allowlist", "on-miss"),
+            set[Origin](),
+            False,
+            ToolEffect.ASK,
+            "process-input",
+        ),
+        ("gateway", ("allowlist", "off"), set[Origin](), False, ToolEffect.DENY, "process-input"),
+        ("gateway", ("full", "on-miss"), set[Origin](), False, ToolEffect.ALLOW, "process"),
+        ("gateway", ("full", "on-miss"), {Origin.WEB}, True, ToolEffect.ASK, "tainted-host"),
     ],
 )
 async def test_input_is_decided_on_as_a_command_that_nobody_can_read_beforehand(  # noqa: PLR0913, PLR0917 - a row
@@ -355,7 +362,7 @@ async def test_input_is_decided_on_as_a_command_that_nobody_can_read_beforehand(
     modes: tuple[Any, Any],
     taint: set[Origin],
     began_tainted: bool,  # noqa: FBT001 - a row
-    effect: Effect,
+    effect: ToolEffect,
     rule: str,
 ) -> None:
     async with rig(tmp_path) as commands:
@@ -377,13 +384,13 @@ async def test_the_gate_of_the_tool_is_the_one_of_input(tmp_path: Path) -> None:
         session = await commands.begin("cat")
         caller = Caller(KEY, PeerKind.DIRECT, Origin.OWNER, is_private=True)
         context = ToolContext(Beneath(tmp_path), caller=caller)
-        calls: list[tuple[str, dict[str, Any], Effect]] = [
-            ("write", {"data": "x"}, Effect.ASK),
-            ("submit", {}, Effect.ASK),
-            ("paste", {"text": "x"}, Effect.ASK),
-            ("send-keys", {"keys": ["C-c"]}, Effect.ASK),
-            ("poll", {}, Effect.ALLOW),
-            ("kill", {}, Effect.ALLOW),
+        calls: list[tuple[str, dict[str, Any], ToolEffect]] = [
+            ("write", {"data": "x"}, ToolEffect.ASK),
+            ("submit", {}, ToolEffect.ASK),
+            ("paste", {"text": "x"}, ToolEffect.ASK),
+            ("send-keys", {"keys": ["C-c"]}, ToolEffect.ASK),
+            ("poll", {}, ToolEffect.ALLOW),
+            ("kill", {}, ToolEffect.ALLOW),
         ]
         for action, more, effect in calls:
             arguments = {"action": action, "sessionId": session.id, **more}

@@ -21,8 +21,8 @@ from skerry.model.ids import AgentId, SessionKey
 from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
 from skerry.policy.decide import Actor
-from skerry.policy.effect import Effect
-from skerry.policy.records import FileRecord, Records
+from skerry.policy.effect import ToolEffect
+from skerry.policy.records import FileRecord, FileRecords
 from skerry.ports.sandbox import SandboxProcess, SandboxSpec, SelfTest
 from skerry.ports.tool import ToolContext
 from skerry.sdk.tool_host import ToolHost
@@ -64,16 +64,16 @@ def tool(store: Store, place: str, folder: Path, sandbox: dict[str, Any] | None 
 @pytest.mark.parametrize(
     ("place", "taint", "effect", "rule"),
     [
-        ("gateway", set[Origin](), Effect.ALLOW, "allowlist"),
-        ("gateway", {Origin.LOCAL}, Effect.ALLOW, "allowlist"),
-        ("gateway", {Origin.TOOL}, Effect.ASK, "tainted-host"),
-        ("gateway", {Origin.WEB}, Effect.ASK, "tainted-host"),
-        ("gateway", {Origin.STRANGER}, Effect.ASK, "tainted-host"),
-        ("sandbox", {Origin.WEB}, Effect.ALLOW, "security-full"),
+        ("gateway", set[Origin](), ToolEffect.ALLOW, "allowlist"),
+        ("gateway", {Origin.LOCAL}, ToolEffect.ALLOW, "allowlist"),
+        ("gateway", {Origin.TOOL}, ToolEffect.ASK, "tainted-host"),
+        ("gateway", {Origin.WEB}, ToolEffect.ASK, "tainted-host"),
+        ("gateway", {Origin.STRANGER}, ToolEffect.ASK, "tainted-host"),
+        ("sandbox", {Origin.WEB}, ToolEffect.ALLOW, "security-full"),
     ],
 )
 async def test_a_run_with_words_of_others_needs_a_person_on_this_machine_and_not_inside(
-    tmp_path: Path, place: str, taint: set[Origin], effect: Effect, rule: str
+    tmp_path: Path, place: str, taint: set[Origin], effect: ToolEffect, rule: str
 ) -> None:
     async with open_store(tmp_path / DATABASE) as store:
         context = ToolContext(Beneath(tmp_path), caller=OWNER, taint=frozenset(taint))
@@ -108,7 +108,7 @@ async def test_output_is_the_workspaces_own_unless_the_command_may_reach_the_net
     async with open_store(tmp_path / DATABASE) as store:
         place = "gateway" if sandbox is None else "sandbox"
         exec_ = tool(store, place, tmp_path, sandbox)
-        records = Records()
+        records = FileRecords()
         for taint, want in ((set[Origin](), origin), ({Origin.WEB}, Origin.WEB)):
             actor = Actor.of(OWNER, frozenset(taint))
             rules = gate(config({}), actor, records)
@@ -119,7 +119,7 @@ async def test_output_is_the_workspaces_own_unless_the_command_may_reach_the_net
 async def test_output_is_foreign_while_the_workspace_has_a_file_with_words_of_others(
     tmp_path: Path,
 ) -> None:
-    page, records = tmp_path / "page.txt", Records()
+    page, records = tmp_path / "page.txt", FileRecords()
     page.write_text("words")
     record = FileRecord(str(page.resolve()), b"", 5, "run", frozenset({Origin.WEB}))
     records.note(record)
@@ -134,7 +134,7 @@ async def test_output_is_foreign_while_the_workspace_has_a_file_with_words_of_ot
 
 
 async def test_files_of_a_command_with_network_are_recorded_at_its_end(tmp_path: Path) -> None:
-    records = Records()
+    records = FileRecords()
     rules = gate(config({}), Actor.of(OWNER), records)
 
     @asynccontextmanager
