@@ -18,7 +18,7 @@ from skerry.app.extensions import (
     load_hook_folders,
     provide_commands,
 )
-from skerry.app.late import recovery
+from skerry.app.left_open import left_open
 from skerry.app.maintenance import Upkeep, looked_after, unless_damaged
 from skerry.app.plugin_parts import PluginParts
 from skerry.app.records import stored_records
@@ -51,7 +51,6 @@ from skerry.policy.records import FileRecords
 from skerry.ports.channel import ChannelAdapter
 from skerry.ports.memory import Memories
 from skerry.ports.model import Models
-from skerry.ports.tool import reads_only
 from skerry.providers.catalog import Catalog
 from skerry.runtime.approvals import ApprovalDesk
 from skerry.runtime.channel_gate import NO_RULES, ChannelGate
@@ -64,7 +63,7 @@ from skerry.runtime.prompt_report import report
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.usage.ledger import Ledger
 from skerry.sdk.slots import Live, MemoryHost, model_parts, open_memory, open_transcriber
-from skerry.store import DATABASE, Store, nothing, open_store, runs
+from skerry.store import DATABASE, Store, nothing, open_store
 from skerry.store.call_log import CallLog
 from skerry.store.indexing import Indexer
 from skerry.store.mirror import Mirror
@@ -345,7 +344,7 @@ async def _working(
 ) -> AsyncGenerator[None]:
     """Takes up what was left open, then receives, run and delivers for the block."""
     runtime, store = dispatch.runtime, dispatch.runtime.store
-    again = await unless_damaged(store, _left_open(runtime, settings.config)) or []
+    again = await unless_damaged(store, left_open(runtime, settings.config)) or []
     late = LateCalls(dispatch, desk) if (desk := runtime.approvals) else None
     if late is not None:
         await unless_damaged(store, late.desk.interrupt())
@@ -366,19 +365,6 @@ async def _working(
         receiving = (partial(receive, adapter, dispatch.receive) for adapter in outside.adapters)
         await stack.enter_async_context(_running(*receiving))
         yield
-
-
-async def _left_open(runtime: Runtime, config: Config) -> list[runs.OpenRun]:
-    """Closes what the last process left open and cannot run again; returns what is to run."""
-    store = runtime.store
-    if not await store.read(runs.any_open):
-        return []  # an ordinary start writes nothing
-    policy = config.session.send_policy
-    harmless = frozenset(name for name, tool in runtime.tools.items() if reads_only(tool))
-    facts = recovery.RunFacts(harmless, lambda request: runtime.commands.command_in(request) is not None)
-    return await recovery.recover(
-        store, runtime.clock, runtime.delivery.parts, runtime.hooks, policy, facts
-    )
 
 
 def _limits(config: Config) -> tuple[int, int, int]:

@@ -1,4 +1,5 @@
-"""The files of the seeds, written behind the database: `<sessionId>.jsonl` and `sessions.json`.
+"""The files of the seeds, written behind the database: `<sessionId>.jsonl`, in the format of pi
+session v3, and `sessions.json`.
 
 The gateway never reads them back. A commit only says which sessions it touched; the mirror then
 reads what is new from the database and appends it, so a file can be repaired from any point. How
@@ -9,8 +10,6 @@ first (see `recovered_lines`), also of a session that the database does not have
 
 The file of an archived session is renamed to `<sessionId>.jsonl.<reason>.<time>`, and back when it
 is restored. Which name is right follows from the database, so a crash between the two is repaired.
-
-Format: pi session v3 lines and the session map of seed 003.
 """
 
 import logging

@@ -17,7 +17,6 @@ from skerry.model.errors import ModelUnavailableError
 from skerry.ports.model import ModelProvider, ModelReply, ModelRequest, ReplyListener
 from skerry.providers.embedded_model import EmbeddedHost
 from skerry.providers.model_apis import USUAL
-from skerry.providers.late import compat
 from skerry.providers.streaming_call import Endpoint
 
 _START_SECONDS: Final = 120.0
