@@ -270,7 +270,7 @@ async def test_the_menu_has_the_commands_and_one_is_a_message() -> None:
     async with discord() as server:
         bot = Bot(server)
         async with bot.running():
-            await until(lambda: server.menu is not None)
+            await until(lambda: server.menu is not None and bool(server.gateway.sessions))
             server.choose("model", "large", channel=THREAD)
             assert await bot.taken(1) == ["/model large"]
         assert [entry["name"] for entry in server.menu or ()] == ["status", "model"]
