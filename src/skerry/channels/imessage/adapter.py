@@ -46,12 +46,12 @@ logger = logging.getLogger(__name__)
 MOST_TEXT: Final = 4000
 """Characters of a message; longer ones are hard to read on a phone."""
 OLDEST_MS: Final = 7 * 86_400_000
-"""Age of a message that is not answered: a Mac that joins an account fetches all its history."""
+"""Age from which messages are dropped: a Mac that joins an account fetches its whole history."""
 SURE_MS: Final = 120_000
-"""Milliseconds after which a text that is not in its chat was never sent; BlueBubbles gives it up
-then."""
+"""Milliseconds after which a text that is not in its chat was never sent: BlueBubbles gives up
+by then."""
 SURE_FILE_MS: Final = 1_200_000
-"""The same of a file."""
+"""The same for a file."""
 _LOOKED_AT: Final = 100
 _MOST_EDITS: Final = 100
 _MOST_PEOPLE: Final = 1000
@@ -90,7 +90,7 @@ class IMessageAdapter(Account):
         self._tapbacks = Recent[str, str](_MOST_PEOPLE)
         """Tapbacks that may be removed, by the id of the message."""
         self._edits: dict[str, None] = {}
-        """Messages that were changed and are to be read again."""
+        """Edited messages that must be read again."""
         self._wake = anyio.Event()
 
     @property
@@ -98,7 +98,7 @@ class IMessageAdapter(Account):
         return self._info is not None and self._info.private_api and self._info.helper_connected
 
     async def run(self, inbox: Inbox) -> None:
-        """Reads new rows until cancelled; the place is noted after `inbox` has taken them."""
+        """Reads new rows until cancelled; stores the position after `inbox` has accepted them."""
         await self.journal.load()
         try:
             while True:
@@ -115,7 +115,7 @@ class IMessageAdapter(Account):
                 await self.journal.store()
 
     async def _read(self, inbox: Inbox) -> None:
-        """Hands in what is new."""
+        """Passes new rows to the inbox."""
         if self._info is None:
             self._info = wire.info.decode(await self._api.info())
         if not self.journal.row:
@@ -138,7 +138,7 @@ class IMessageAdapter(Account):
         await self._read_edits(inbox)
 
     async def _begin(self) -> None:
-        """Notes the present place: messages from before the first connection are not answered."""
+        """Stores the present position: messages before the first connection are not answered."""
         rows = await self._api.query({"sort": "DESC", "limit": _LOOKED_AT})
         headings = sorted((heading.row, heading.guid) for heading in map(wire.heading.decode, rows))
         self.journal.take(1, "")  # also where there is no message at all
@@ -152,7 +152,7 @@ class IMessageAdapter(Account):
         try:
             row = wire.message.decode(raw)
         except msgspec.DecodeError as error:
-            # A row that BlueBubbles changed must not hold back all others.
+            # A row in an unknown format must not block the others.
             logger.warning("imessage/%s: a message is unreadable: %s", self.account, error)
             return
         now = self.host.clock.now_ms()
@@ -160,7 +160,7 @@ class IMessageAdapter(Account):
         if message is None:
             return
         if message.sent_at < now - OLDEST_MS:
-            logger.warning("imessage/%s: a message of long ago is not taken", self.account)
+            logger.warning("imessage/%s: a message is too old and is dropped", self.account)
             return
         await inbox(await self._described(message))
 
@@ -172,7 +172,7 @@ class IMessageAdapter(Account):
             try:
                 reply = wire.quoted(wire.message.decode(await self._api.message(reply.id)))
             except (PlatformError, msgspec.DecodeError) as error:
-                logger.info("imessage/%s: a quote is unknown: %s", self.account, error)
+                logger.info("imessage/%s: cannot read a quoted message: %s", self.account, error)
         return msgspec.structs.replace(message, sender_name=name, reply=reply)
 
     async def _name(self, address: str) -> str:
@@ -182,13 +182,15 @@ class IMessageAdapter(Account):
                 contacts = await self._api.contact(address)
                 name = next((wire.contact.decode(raw).name for raw in contacts), "")
             except (PlatformError, msgspec.DecodeError) as error:
-                logger.info("imessage/%s: a name is unknown: %s", self.account, error)
+                logger.info(
+                    "imessage/%s: cannot read the name of a sender: %s", self.account, error
+                )
                 return ""
             self._people[address] = name
         return name
 
     async def _read_edits(self, inbox: Inbox) -> None:
-        """Hands in messages that were changed, as webhooks alone tell."""
+        """Passes edited messages to the inbox; only webhooks report them."""
         while self._edits:
             guid = next(iter(self._edits))
             try:
@@ -200,12 +202,12 @@ class IMessageAdapter(Account):
             self._edits.pop(guid, None)
 
     def failed(self, error: Exception) -> float:
-        """Notes why the server gave nothing, and asks anew what it can do."""
+        """Records the failure; the next attempt requests the server's abilities again."""
         self._info = None
         return super().failed(error)
 
     async def posted(self, post: Post) -> PostAnswer:
-        """Takes a webhook as a sign to look: BlueBubbles signs nothing, and never repeats one."""
+        """Starts a read for a webhook: BlueBubbles signs none, and repeats none."""
         secret = revealed(self._settings.webhook_secret).encode()
         if not secret or not hmac.compare_digest(post.path.encode(), secret):
             return PostAnswer(401, b"the secret is wrong")
@@ -221,7 +223,7 @@ class IMessageAdapter(Account):
         return PostAnswer()
 
     async def send(self, part: OutboundPart) -> Receipt:
-        """Sends one part, after the place is noted behind which `settle` looks for it."""
+        """Sends one part, after storing the position after which `settle` looks for it."""
         chat = chat_of(part.to)
         try:
             rows = await self._api.query({"chatGuid": chat, "sort": "DESC", "limit": _LOOKED_AT})
@@ -248,7 +250,7 @@ class IMessageAdapter(Account):
         return receipt_of(await self._api.send_text(body | more))
 
     async def _send_file(self, part: OutboundPart, media: OutboundMedia, chat: str) -> Receipt:
-        """Sends a file, then its text, for which a message with a file has no place."""
+        """Sends a file, then its text, which needs a message of its own."""
         file = await read_file(media)
         fields = {"chatGuid": chat, "tempGuid": f"{temp_guid(part)}-file", "name": file.name}
         fields["method"] = self._method
@@ -260,7 +262,7 @@ class IMessageAdapter(Account):
         try:
             worded = await self._send_text(part, chat, {})
         except PlatformError as error:
-            # The file is there, so nothing may be sent again before `settle` has looked.
+            # The file was sent, so nothing may be repeated before `settle` has looked.
             raise ConnectionError(f"The text of a file was not sent: {error}") from error
         return Receipt((*receipt.platform_ids, *worded.platform_ids))
 
@@ -279,7 +281,7 @@ class IMessageAdapter(Account):
         """Looks for the part among the rows of its chat that are newer than its sending.
 
         Raises:
-            PlatformError: it is not there yet, and BlueBubbles may still be about to send it.
+            PlatformError: the part is missing, but BlueBubbles may still send it.
         """
         begun = await self.journal.begun(part.nonce)
         if begun is None:
@@ -314,12 +316,12 @@ class IMessageAdapter(Account):
             await self._api.react({**body, "reaction": word if emoji else f"-{word}"})
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
-        """Returns the bytes of a file that a person sent."""
+        """Returns the bytes of an attachment."""
         most = byte_limit(attachment, limit, self._settings.media_max_mb)
         return fetched_file(attachment, await self._api.download(attachment.handle, most))
 
     async def probe(self) -> AccountState:
-        """Returns the state after asking the server who it is."""
+        """Returns the state after requesting the description of the server."""
         try:
             self._info = wire.info.decode(await self._api.info())
         except (PlatformError, msgspec.DecodeError) as error:

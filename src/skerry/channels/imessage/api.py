@@ -13,7 +13,7 @@ from skerry.sdk.channel_host import AccountHttp, Fetched, FormFile
 PAGE: Final = 200
 _MOST_PAGES: Final = 20
 WINDOW: Final = 1000
-"""Rows that are read at once where very many are new; they fit in `_MOST_PAGES`."""
+"""Rows that are read at once when very many are new; they fit in `_MOST_PAGES`."""
 _OK: Final = range(200, 300)
 _LIMITED: Final = 429
 _UNAUTHORIZED: Final = frozenset({401, 403})
@@ -59,7 +59,7 @@ class BlueBubbles:
         return _lists.decode(await self._post("message/query", body))
 
     async def after(self, row: int) -> list[Raw] | None:
-        """Returns the messages behind a row, in no order that counts; None where they are too many.
+        """Returns the messages after a row, unordered; None when there are too many.
 
         The server sorts by the time at which a message was written, so a page may lack a row that
         is older than those on it: only all pages together have every row.
@@ -67,7 +67,7 @@ class BlueBubbles:
         return await self._pages([{"statement": "message.ROWID > :row", "args": {"row": row}}])
 
     async def between(self, row: int, end: int) -> list[Raw]:
-        """Returns the messages behind a row, up to the row `end`, which is `WINDOW` further."""
+        """Returns the messages after a row, up to the row `end`, which is `WINDOW` further."""
         after = {"statement": "message.ROWID > :row", "args": {"row": row}}
         upto = {"statement": "message.ROWID <= :end", "args": {"end": end}}
         return await self._pages([after, upto]) or []
@@ -109,7 +109,7 @@ class BlueBubbles:
         await self._post("message/react", body)
 
     async def typing(self, chat: str) -> None:
-        """Shows for a while that something is written."""
+        """Shows the typing indicator."""
         await self._post(f"chat/{quote(chat, safe='')}/typing", {})
 
     async def mark_read(self, chat: str) -> None:
@@ -130,7 +130,7 @@ class BlueBubbles:
         return self._data(fetched, where)
 
     def _data(self, fetched: Fetched, where: str) -> bytes:
-        """Returns the data of an answer. No error repeats the address: it has the password."""
+        """Returns the data of a response. No error names the address, which has the password."""
         check_reached(fetched, self._root)
         status = fetched.status or 0
         if status == _LIMITED:

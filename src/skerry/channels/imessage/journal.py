@@ -1,4 +1,4 @@
-"""Places of an account in the Mac's database: up to where it has read, and where a part began."""
+"""Positions in the Mac's database: the last row that was read, and the row before each part."""
 
 from typing import Final
 
@@ -11,13 +11,13 @@ OVERLAP: Final = 20
 _READ: Final = "read"
 _BEGUN: Final = "begun"
 MOST_TAKEN: Final = 100
-"""Ids of messages that are kept, to tell those that were taken from those between them."""
+"""Stored ids of accepted messages, which distinguish them from late rows between them."""
 _MOST_BEGUN: Final = 100
 _begun = msgspec.json.Decoder(dict[str, tuple[int, int]])
 
 
 class Journal:
-    """The place up to which messages were read, with the ids of the last ones."""
+    """The position up to which messages were read, with the ids of the last ones."""
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
@@ -28,17 +28,17 @@ class Journal:
         self._is_changed = False
 
     async def load(self) -> None:
-        """Reads what an earlier process noted."""
+        """Reads the position that an earlier process stored."""
         row, *guids = (await self._cursor.read(_READ)).split() or ["0"]
         self.row = int(row) if row.isdecimal() else 0
         self._taken = dict.fromkeys(guids)
 
     def has(self, guid: str) -> bool:
-        """Returns whether a message was taken."""
+        """Returns whether a message was accepted."""
         return guid in self._taken
 
     def take(self, row: int, guid: str) -> None:
-        """Notes a message as taken."""
+        """Records a message as accepted."""
         self.row = max(self.row, row)
         self._taken[guid] = None
         if len(self._taken) > self.most_taken:
@@ -46,18 +46,18 @@ class Journal:
         self._is_changed = True
 
     def skip(self, row: int) -> None:
-        """Notes that all rows up to one were read."""
+        """Records that all rows up to `row` were read."""
         if row > self.row:
             self.row, self._is_changed = row, True
 
     async def store(self) -> None:
-        """Writes what has changed; returns after the COMMIT."""
+        """Writes the position if it changed; returns after the COMMIT."""
         if self._is_changed:
             self._is_changed = False
             await self._cursor.write(_READ, " ".join((str(self.row), *self._taken)))
 
     async def begin(self, nonce: str, row: int, now: int) -> None:
-        """Notes the last row of the chat before a part is sent, and the time."""
+        """Stores the last row of the chat before a part is sent, and the time."""
         begun = await self._begun()
         begun.pop(nonce, None)
         begun[nonce] = (row, now)
@@ -65,7 +65,7 @@ class Journal:
         await self._cursor.write(_BEGUN, msgspec.json.encode(newest).decode())
 
     async def begun(self, nonce: str) -> tuple[int, int] | None:
-        """Returns the last row before a part was sent, and the time; None where none is known."""
+        """Returns the last row before a part was sent, and the time; None for an unknown part."""
         return (await self._begun()).get(nonce)
 
     async def _begun(self) -> dict[str, tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Parts as they are sent to a chat, and as they are found there."""
+"""Parts as they are sent to a chat, and as they appear there."""
 
 import hashlib
 from pathlib import Path
@@ -11,7 +11,7 @@ from skerry.sdk.channels import OutboundMedia, OutboundPart, PeerKind, Receipt, 
 
 
 def chat_of(to: ReplyTo) -> str:
-    """Returns the id of the chat; that of a chat with one person may be given by the address."""
+    """Returns the id of the chat; a chat with one person may be named by the address."""
     name = to.peer.id
     if to.peer.kind is PeerKind.DIRECT and ";" not in name:
         return f"iMessage{wire.DIRECT}{name}"
@@ -25,7 +25,7 @@ def temp_guid(part: OutboundPart) -> str:
 
 
 def plain(text: str) -> str:
-    """Returns a text without marks; as it is where nothing else is left."""
+    """Returns a text without marks; unchanged when it consists of marks only."""
     return PLAIN_TEXT.render(text) or text
 
 
@@ -35,7 +35,7 @@ def file_name(media: OutboundMedia) -> str:
 
 
 def is_sent(part: OutboundPart, mine: list[wire.Message]) -> bool:
-    """Returns whether rows of ours have the part: its file and its text."""
+    """Returns whether the account's own rows have the part: its file and its text."""
     media, words = part.more.media, plain(part.text).strip()
     has_file = media is None or any(file_name(media) in message.names for message in mine)
     return has_file and (not words or any(message.words == words for message in mine))

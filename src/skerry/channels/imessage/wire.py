@@ -1,4 +1,4 @@
-"""Messages of BlueBubbles, and what they mean to us."""
+"""Messages of BlueBubbles, and their conversion to messages of the gateway."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -19,13 +19,13 @@ from skerry.sdk.channels import (
 
 CHANNEL: Final = ChannelId("imessage")
 TEXTED: Final = "sms:"
-"""Begin of the id of a sender whose message did not come by iMessage: anybody can send a text
+"""Prefix of the id of a sender whose message did not arrive by iMessage: anybody can send a text
 message under any number."""
 _SERVICE: Final = "imessage"
 _ANY: Final = "any"
 """Begin of the ids of chats, since macOS 26, that do not name their service."""
 DIRECT: Final = ";-;"
-"""Part of the id of a chat with one person; what is behind it is the address."""
+"""Part of the id of a chat with one person, before the address."""
 _GROUP_STYLE: Final = 43
 _OBJECT: Final = "\ufffc"
 """Character that stands for a file in a text."""
@@ -82,7 +82,7 @@ class Message(Struct, frozen=True, rename="camel"):
 
     @property
     def words(self) -> str:
-        """Returns the text without the places of files."""
+        """Returns the text without the marks of files."""
         return (self.text or "").replace(_OBJECT, "").strip()
 
     @property
@@ -120,7 +120,7 @@ class Contact(Struct, frozen=True, rename="camel"):
 
 
 class WebhookEvent(Struct, frozen=True):
-    """The body of a webhook; what it says is read again from the server."""
+    """The body of a webhook; its message is read again from the server."""
 
     type: str = ""
     data: msgspec.Raw = msgspec.field(default_factory=lambda: msgspec.Raw(b"{}"))
@@ -136,7 +136,7 @@ event = msgspec.json.Decoder(WebhookEvent)
 def inbound(
     row: Message, account: AccountId, now: int, *, edited: bool = False
 ) -> InboundMessage | None:
-    """Returns the message of a row; None where it is nothing that a person wrote to us."""
+    """Returns the message of a row; None when no person wrote it to the account."""
     sender = row.handle.address if row.handle else ""
     chat = next(iter(row.chats or ()), None)
     if row.is_from_me or not sender or chat is None or not chat.guid or not row.guid:

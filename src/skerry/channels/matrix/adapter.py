@@ -92,13 +92,13 @@ class MatrixAdapter(Account):
         self._sender = RoomSender(api, self._rooms, self._crypto, self._is_connected)
         self._undecrypted = UndecryptedEvents(host.account, host.vault, self._crypto, host.clock)
         self._taken: dict[str, None] = {}
-        """Events that were taken since the place that is noted, oldest first."""
+        """Events that were accepted since the stored position, oldest first."""
 
     def _is_connected(self) -> bool:
         return self.state.state is ConnectionState.CONNECTED
 
     async def run(self, inbox: Inbox) -> None:
-        """Receives until cancelled; the place is noted after `inbox` has taken what is before it.
+        """Receives until cancelled; stores the position after `inbox` has accepted the messages.
 
         Messages from before the first connection are not answered.
         """
@@ -125,7 +125,7 @@ class MatrixAdapter(Account):
                 await cursor.write(_TAKEN_KEY, " ".join(list(self._taken)[-_MOST_TAKEN:]))
 
     def _connected(self, name: str) -> AccountState:
-        """Returns the state of an account that receives, with what ails its encryption."""
+        """Returns the state of an account that receives, with the problem of its encryption."""
         message, remedy = self._crypto.notice
         if not message:
             message, remedy = self._undecrypted.notice
@@ -142,7 +142,7 @@ class MatrixAdapter(Account):
                 self._my_id = me.user_id
 
     async def _sync(self, since: str) -> wire.Synced:
-        # After a failure the first request does not wait, so that the state is soon true.
+        # After a failure the first request does not wait, so that the state is correct soon.
         is_back = self.state.state is not ConnectionState.CONNECTED
         wait = 0 if is_back or not since else self._settings.poll_seconds
         sync_filter = _FILTERS[bool(self._crypto.about)]
@@ -174,13 +174,13 @@ class MatrixAdapter(Account):
 
     @contextmanager
     def _passing_over(self, room_id: str) -> Iterator[None]:
-        """Goes on where the server closes a room to us, which must not hold back all others."""
+        """Logs the error of a room that the server denies; it must not block the other rooms."""
         try:
             yield
         except PlatformError as error:
             if error.status not in FOR_GOOD:
                 raise
-            logger.warning("matrix/%s: %s is not read: %s", self.account, room_id, error)
+            logger.warning("matrix/%s: cannot read the room %s: %s", self.account, room_id, error)
 
     async def _hand_in(self, room_id: str, event: wire.RoomEvent, inbox: Inbox) -> None:
         if event.event_id in self._taken or event.sender == self._my_id:
@@ -205,17 +205,19 @@ class MatrixAdapter(Account):
             await inbox(message)
 
     async def _notify(self, room_id: str, text: str, about: str) -> None:
-        """Writes to the person of a direct chat; a group is not told what one of it wrote."""
+        """Sends a notice to a direct chat; a group gets none about a message of one member."""
         try:
             if (await self._rooms.get(room_id)).peer.kind is PeerKind.DIRECT:
                 await self._sender.notify(room_id, text, about)
         except (PlatformError, DeliveryDelayedError, DeliveryRefusedError) as error:
-            logger.warning("matrix/%s: %s is not told: %s", self.account, room_id, error)
+            logger.warning(
+                "matrix/%s: cannot send a notice to %s: %s", self.account, room_id, error
+            )
 
     async def _answer_invitation(self, room_id: str, invited: wire.InvitedRoom) -> None:
         policy = self._settings.auto_join
         if policy == "off" or (policy == "direct" and not self._is_direct(invited)):
-            logger.info("matrix/%s: the invitation to %s is left", self.account, room_id)
+            logger.info("matrix/%s: the invitation to %s is ignored", self.account, room_id)
             return
         try:
             await self.api.post(f"{CLIENT}/join/{path(room_id)}", {})
@@ -235,7 +237,7 @@ class MatrixAdapter(Account):
         return False
 
     def failed(self, error: Exception) -> float:
-        """Notes why the server gave nothing, and asks who the account is with another token."""
+        """Records the failure; after a refused token the account's identity is requested again."""
         if isinstance(error, PlatformError) and error.is_login:
             self._my_id = ""
         return super().failed(error)
@@ -252,14 +254,14 @@ class MatrixAdapter(Account):
             raise DeliveryDelayedError(str(error), error.retry_after) from error
 
     async def typing(self, to: ReplyTo) -> None:
-        """Shows for twelve seconds that an answer is being written."""
+        """Shows the typing indicator for twelve seconds."""
         await self._sender.typing(to, self._my_id)
 
     async def settle(self, part: OutboundPart) -> Settlement:
         """Looks for the part among the last events of its room.
 
-        A part that is further back than these is sent again under its transaction, of which the
-        server makes no second event.
+        An earlier part is sent again under the same transaction id, for which the server makes no
+        second event.
         """
         receipt = await self.locate(part)
         return Settlement.ABSENT if receipt is None else Settlement.DELIVERED
@@ -275,11 +277,11 @@ class MatrixAdapter(Account):
         await self._sender.edit(to, platform_id, text)
 
     async def react(self, to: ReplyTo, emoji: str) -> None:
-        """Sets a reaction of the account; one that was set stays, whatever follows."""
+        """Sets a reaction of the account, which is never removed."""
         await self._sender.react(to, emoji)
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
-        """Returns the bytes of a file that a person sent."""
+        """Returns the bytes of an attachment."""
         most = byte_limit(attachment, limit, self._settings.media_max_mb)
         encrypted = encrypted_files.of_handle(attachment.handle)
         address = urlsplit(encrypted.url if encrypted else attachment.handle)
@@ -293,7 +295,7 @@ class MatrixAdapter(Account):
             raise MediaError(f"{attachment.name} cannot be decrypted: {error}.") from None
 
     async def probe(self) -> AccountState:
-        """Returns the state after asking the server who the account is."""
+        """Returns the state after requesting the account's identity from the server."""
         try:
             answer = await self.api.get(f"{CLIENT}/account/whoami")
         except PlatformError as error:

@@ -1,4 +1,4 @@
-"""Encryption as the adapter uses it, and what takes its place where it is not installed."""
+"""The encryption port of the adapter, and its replacement when the extra is not installed."""
 
 from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
@@ -13,11 +13,11 @@ REMEDY: Final = "Install the extra: pip install 'skerry[matrix]', then start the
 
 
 class EncryptionError(Exception):
-    """An event cannot be decrypted, or a room cannot be written to, whatever arrives."""
+    """An event can never be decrypted, or a message cannot be encrypted."""
 
 
 class MissingRoomKeyError(EncryptionError):
-    """The key of an event is missing, and may arrive."""
+    """The key of an event is missing, and may still arrive."""
 
     def __init__(self, reason: str, session_id: str) -> None:
         self.session_id = session_id
@@ -28,7 +28,7 @@ class Crypto(Protocol):
     """Encryption of one account."""
 
     problem: str
-    """Reason why encrypted rooms are neither read nor written; empty where they are."""
+    """Reason why encrypted rooms are neither read nor written; empty when they are."""
     remedy: str
 
     @property
@@ -42,17 +42,17 @@ class Crypto(Protocol):
         ...
 
     async def open(self, user: str, device: str) -> None:
-        """Makes the keys of the device usable; notes a problem where that cannot be."""
+        """Loads or makes the keys of the device; sets `problem` when that fails."""
         ...
 
     async def take(self, synced: wire.Synced) -> frozenset[str]:
-        """Takes messages between devices, durably; returns the sessions whose keys arrived."""
+        """Stores messages between devices; returns the sessions whose keys arrived."""
         ...
 
     async def decrypt(
         self, room_id: str, event: wire.RoomEvent, *, note: bool = True
     ) -> wire.RoomEvent:
-        """Returns the event that an encrypted one has inside; with `note` it is the only such."""
+        """Returns the decrypted event; with `note` its index in the session is stored for it."""
         ...
 
     async def encrypt(
@@ -63,12 +63,12 @@ class Crypto(Protocol):
         kind: str,
         content: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """Returns the content of the encrypted event, whose key the members' devices have."""
+        """Returns the content of the encrypted event; shares its key with the members' devices."""
         ...
 
 
 class NoCrypto:
-    """Implements `Crypto` where nothing can be encrypted."""
+    """Implements `Crypto` without encryption."""
 
     problem = "Encrypted rooms are neither read nor written: the extra matrix is not installed."
     remedy = REMEDY
@@ -79,14 +79,14 @@ class NoCrypto:
 
     @property
     def notice(self) -> tuple[str, str]:
-        """Returns the problem once an encrypted room was met."""
+        """Returns the problem after the first encrypted event."""
         return (self.problem, self.remedy) if self._is_met else ("", "")
 
     async def open(self, user: str, device: str) -> None:
         """Does nothing."""
 
     async def take(self, synced: wire.Synced) -> frozenset[str]:
-        """Returns that no key arrived."""
+        """Returns no session: no key arrived."""
         del synced
         return frozenset()
 
@@ -121,10 +121,10 @@ class NoCrypto:
 
 
 def open_crypto(vault: Vault, api: MatrixApi, clock: Clock) -> Crypto:
-    """Returns encryption where its library is installed."""
+    """Returns the encryption, or its replacement when its library is not installed."""
     if find_spec("vodozemac") is None:
         return NoCrypto()
-    # Imported here: an account without the extra does not pay for it.
+    # Imported here, because an account without the extra does not need it.
     from skerry.channels.matrix.encryption.machine import CryptoMachine  # noqa: PLC0415 - at first use
 
     return CryptoMachine(vault, api, clock)

@@ -1,4 +1,4 @@
-"""Sends parts, edits and reactions to rooms, encrypted where the room is, and finds them again."""
+"""Sends parts, edits and reactions to rooms, encrypted in encrypted rooms, and locates parts."""
 
 import hashlib
 from collections.abc import Callable
@@ -71,7 +71,7 @@ class RoomSender:
         encryption = None if kind in _UNENCRYPTED else await self._rooms.encryption(room_id)
         if encryption is not None:
             if not self._is_connected():
-                self._rooms.forget(room_id)  # somebody may have left whom nobody told us of
+                self._rooms.forget(room_id)  # members may have left since the last sync
             room = await self._rooms.get(room_id)
             members = room.members.joined
             try:
@@ -150,7 +150,7 @@ class RoomSender:
         await self._put_once(to.peer.id, wire.MESSAGE, replaced, platform_id, text)
 
     async def react(self, to: ReplyTo, emoji: str) -> None:
-        """Sets a reaction of the account; one that was set stays, whatever follows."""
+        """Sets a reaction of the account, which is never removed."""
         if not emoji or not to.message_id:
             return
         message_id = to.message_id.rpartition(":$")[0] or to.message_id
@@ -160,7 +160,7 @@ class RoomSender:
         )
 
     async def notify(self, room_id: str, text: str, about: str) -> None:
-        """Writes once to a room about something, as a notice, which no program answers."""
+        """Sends one notice about an event to a room; programs do not answer notices."""
         await self._put_once(room_id, wire.MESSAGE, _worded("m.notice", text), about)
 
     async def _put_once(

@@ -1,4 +1,4 @@
-"""Encrypted messages that cannot be read: keeps them until their key arrives, and says so."""
+"""Stores encrypted messages until their key arrives, and reports those that stay unreadable."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -17,11 +17,11 @@ from skerry.sdk.channels import AccountId
 logger = logging.getLogger(__name__)
 
 GRACE_MS: Final = 15_000
-"""Time that a key may take longer than its message before the person is told."""
+"""Time after a message within which its key may arrive without a notice to the person."""
 QUIET_MS: Final = 600_000
-"""Time within which a room is told once: anybody can send what nobody decrypts."""
+"""Least time between two notices to a room: anybody can send undecryptable messages."""
 KEPT_MS: Final = 604_800_000
-"""Time after which a message whose key has not arrived is given up."""
+"""Time after which a message without its key is dropped."""
 _MOST: Final = 500
 _KIND: Final = "unread"
 _MOST_NAMED: Final = 1_000
@@ -56,15 +56,15 @@ class UndecryptedEvents:
         self._waiting: dict[str, _Waiting] | None = None
         """Messages by event; None until they were read from the vault."""
         self._named: set[str] = set()
-        """Rooms of which the log has said that they cannot be read."""
+        """Rooms that were logged as unreadable."""
         self._told: dict[str, int] = {}
-        """Times at which rooms were told."""
+        """Times of the last notice to each room."""
         self._refused = 0
         self._last = ""
 
     @property
     def notice(self) -> tuple[str, str]:
-        """Returns how many messages could not be read, with a remedy; empty for none."""
+        """Returns the number of unreadable messages, with a remedy; empty for none."""
         late = [waiting for waiting in (self._waiting or {}).values() if waiting.told]
         count = len(late) + self._refused
         if not count:
@@ -73,7 +73,7 @@ class UndecryptedEvents:
         return f"{count} encrypted messages could not be read, the last {last}.", _REMEDY
 
     async def read(self, room_id: str, event: wire.RoomEvent) -> wire.RoomEvent | None:
-        """Returns the event that is inside; None for one that cannot be read now."""
+        """Returns the decrypted event; None for one that cannot be decrypted now."""
         try:
             return await self._crypto.decrypt(room_id, event)
         except MissingRoomKeyError as error:
@@ -121,7 +121,7 @@ class UndecryptedEvents:
         )
 
     async def arrived(self, sessions: frozenset[str]) -> list[tuple[str, wire.RoomEvent]]:
-        """Returns the decrypted messages whose keys arrived; of a new process all that it can."""
+        """Returns the decrypted messages whose keys arrived; a new process tries all messages."""
         is_first = self._waiting is None
         decrypted: list[tuple[str, wire.RoomEvent]] = []
         for event_id, waiting in list((await self._all()).items()):
@@ -145,7 +145,7 @@ class UndecryptedEvents:
             await self._vault.write([Kept(_KIND, event_id, b"")])
 
     async def tell(self, notify: Notify) -> None:
-        """Tells the rooms of messages whose keys are late, once in a while."""
+        """Sends notices to the rooms of messages whose keys are late."""
         now = self._clock.now_ms()
         for event_id, waiting in list((await self._all()).items()):
             if now - waiting.at > KEPT_MS:

@@ -66,23 +66,23 @@ class MsTeamsAdapter(PostedAccount):
         self._keys = IssuerKeys(api.http, str(settings.metadata_url), host.clock, is_metadata=True)
         self._rules = RequiredClaims(settings.app_id)
         self._services = Recent[str, str](_MOST_SERVICES)
-        """Addresses of the connector by conversation, as far as this process knows them."""
+        """Addresses of the connector by conversation, as used in this process."""
         self._limit = RateLimit("Teams", self.failed)
 
     async def own_name(self) -> str:
-        """Returns the id of the bot, once there is a token for it."""
+        """Returns the id of the bot after requesting a token for it."""
         await self._api.access.get()
         return self._settings.app_id
 
     async def posted(self, post: Post) -> PostAnswer:
-        """Answers a request of Microsoft, or of whoever found the address."""
+        """Answers an HTTP request, which must prove that it is of Microsoft."""
         token = await self._proven(post)
         if isinstance(token, PostAnswer):
             return token
         try:
             event = wire.activity.decode(post.body)
         except msgspec.DecodeError as error:
-            # It would be sent again, and be no more readable.
+            # A repetition by Microsoft would be unreadable too.
             logger.warning("msteams/%s: an activity is unreadable: %s", self.account, error)
             return PostAnswer()
         if why := self._refusal(event, token):
@@ -97,7 +97,7 @@ class MsTeamsAdapter(PostedAccount):
         return PostAnswer(200, b"{}", "application/json")
 
     async def refuses(self, post: Post) -> PostAnswer | None:
-        """Returns the answer to a request without a token of Microsoft."""
+        """Returns the answer to a request without a token of Microsoft; None for a proven one."""
         token = await self._proven(post)
         return token if isinstance(token, PostAnswer) else None
 
@@ -112,7 +112,7 @@ class MsTeamsAdapter(PostedAccount):
             return PostAnswer(401, b"the token is refused")
 
     def _refusal(self, event: wire.Activity, token: Token) -> str:
-        """Returns why an activity is not what its token vouches for; empty if it is."""
+        """Returns why an activity does not match its token; empty when it does."""
         claims = token.claims
         claimed = claims.get("serviceurl", claims.get("serviceUrl"))
         if not isinstance(claimed, str) or claimed.rstrip("/") != event.service_url.rstrip("/"):
@@ -126,7 +126,7 @@ class MsTeamsAdapter(PostedAccount):
         return ""
 
     async def _note_service(self, event: wire.Activity) -> None:
-        """Keeps the address for answers, which an answer after a restart needs too."""
+        """Stores the address for answers, also for those after a restart."""
         chat_id, url = wire.peer(event)[0].id, event.service_url
         if chat_id and self._services.get(chat_id) != url:
             if await self._service(chat_id) != url:
@@ -157,13 +157,13 @@ class MsTeamsAdapter(PostedAccount):
             if event.name == file_consent.INVOKE:
                 await self._consented(event)
         except (DeliveryRefusedError, DeliveryDelayedError) as error:
-            # The person sees that it failed, and may press again.
+            # The person sees the failure, and may press again.
             logger.warning("msteams/%s: %s", self.account, error)
             return PostAnswer(400, b"the file is not uploaded")
         return PostAnswer(200, b"{}", "application/json")
 
     async def _consented(self, event: wire.Activity) -> None:
-        """Uploads a file that a person agreed to, and shows it; a repeated answer does nothing."""
+        """Uploads a file after the consent of a person, and shows it; a repetition does nothing."""
         try:
             consent = msgspec.convert(event.value, file_consent.Consent)
         except msgspec.ValidationError as error:
@@ -214,7 +214,7 @@ class MsTeamsAdapter(PostedAccount):
             return await self._api.call(method, service, [conversation, "activities", *more], body)
 
     async def typing(self, to: ReplyTo) -> None:
-        """Shows for some seconds that an answer is being written."""
+        """Shows the typing indicator for some seconds."""
         if not self._limit.is_reached:
             body = self._activity(to, "") | {"type": "typing"}
             del body["text"], body["textFormat"]
@@ -232,7 +232,7 @@ class MsTeamsAdapter(PostedAccount):
         await self._send_activity("PUT", to, [platform_id], body)
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
-        """Returns the bytes of a file that a person sent."""
+        """Returns the bytes of an attachment."""
         most = byte_limit(attachment, limit, self._settings.media_max_mb)
         try:
             fetched = await self._api.download(attachment.handle, most)
@@ -243,7 +243,7 @@ class MsTeamsAdapter(PostedAccount):
         return fetched_file(attachment, fetched)
 
     async def probe(self) -> AccountState:
-        """Returns the state after asking for a token."""
+        """Returns the state after requesting a token."""
         self._api.access.drop()
         return await super().probe()
 

@@ -36,7 +36,7 @@ class OfferedFile(Struct, frozen=True):
 
 
 class UploadInfo(Struct, frozen=True, rename="camel"):
-    """The place to which a file goes."""
+    """The address to which a file is uploaded."""
 
     upload_url: str = ""
     content_url: str = ""
@@ -91,14 +91,14 @@ async def attached(part: OutboundPart, media: OutboundMedia, cursor: Cursor) -> 
 
 
 async def read_offer(consent: Consent, chat: str, cursor: Cursor) -> OfferedFile | None:
-    """Returns the file that a person agreed to; None for one that was not offered in that chat."""
+    """Returns the offered file of a consent; None for a file that was not offered in the chat."""
     text = await cursor.read(f"{_OFFERED}:{consent.part}") if consent.part else ""
     offered = _offered.decode(text) if text else None
     return offered if offered is not None and offered.chat == chat else None
 
 
 async def forget_offer(consent: Consent, cursor: Cursor) -> None:
-    """Notes that a file needs no consent any more."""
+    """Deletes the offer of a file."""
     await cursor.write(f"{_OFFERED}:{consent.part}", "")
 
 

@@ -1,4 +1,4 @@
-"""Activities of the Bot Framework, and what they mean as messages."""
+"""Activities of the Bot Framework, and their conversion to messages."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -131,7 +131,7 @@ def conversation_id(chat_id: str, thread: str | None) -> str:
 
 
 def inbound(event: Activity, account: AccountId, now: int) -> InboundMessage | None:
-    """Returns the message of an activity; None where it is nothing that a person wrote to us."""
+    """Returns the message of an activity; None when no person wrote it to the bot."""
     data = event.channel_data or ChannelData()
     edited = event.type == "messageUpdate" and data.event_type == "editMessage"
     if event.type == "messageDelete" and event.id:
@@ -182,7 +182,7 @@ def _mentions(event: Activity) -> Iterator[tuple[str, Person]]:
 
 
 def _command(value: Any) -> str:
-    """Returns the command of a button that was pressed; a person could as well write it."""
+    """Returns the command of the pressed button, which a person could write too."""
     command = value.get(COMMAND) if isinstance(value, dict) else None
     return command if isinstance(command, str) else ""
 

@@ -38,9 +38,9 @@ MOST_TEXT: Final = 2000
 MOST_FILE: Final = 14_000_000
 """Bytes of a file: signal-cli reads no longer text than 20,000,000 characters."""
 KEEP_SECONDS: Final = 3.0
-"""Seconds in which the events on their way are read and kept, when the account is closed."""
+"""Seconds in which pending events are read and stored when the account is closed."""
 _MOST_HELD: Final = 60_000
-"""Characters of events that are kept over a stop."""
+"""Characters of events that are stored over a stop."""
 _HELD_KEY: Final = "held"
 _MOST_QUOTED: Final = 500
 _MOST_QUOTE: Final = 1000
@@ -52,8 +52,8 @@ _USUAL_REACTION: Final = "👀"
 class SignalAdapter(Account):
     """Implements `ports.channel.ChannelAdapter`, `Fetches`, `Reacts` and `Probes`.
 
-    signal-cli forgets an event as it sends it. What could not be handed in is therefore tried again
-    here, and kept over a stop of the gateway; only a kill loses what is on its way.
+    signal-cli drops an event when it sends it. Events that the inbox did not accept are therefore
+    stored over a stop of the gateway and tried again; only a kill loses pending events.
     """
 
     channel = wire.CHANNEL
@@ -73,12 +73,12 @@ class SignalAdapter(Account):
             " `skerry channels status --probe` asks at once."
         )
         self._texts = Recent[str, str](_MOST_QUOTED)
-        """Begins of the last messages by id, oldest first: a quote repeats its text."""
+        """Beginnings of the last messages by id, oldest first: a quote repeats the text."""
         self._reactions = Recent[str, str](_MOST_QUOTED)
         """Reactions that may be removed, by the id of the message."""
 
     async def run(self, inbox: Inbox) -> None:
-        """Receives until cancelled; what was received and not taken is kept for the next time."""
+        """Receives until cancelled; stores received events that were not accepted."""
         events = (await self.host.cursor.read(_HELD_KEY)).splitlines()
         if events:
             await self._take_held(events, inbox)
@@ -111,7 +111,7 @@ class SignalAdapter(Account):
         await self.host.cursor.write(_HELD_KEY, "")
 
     async def _take(self, text: str, events: Events, inbox: Inbox) -> None:
-        """Hands one event in; it is kept with those behind it where that fails."""
+        """Passes one event to the inbox; on failure stores it and the events after it."""
         try:
             await self._hand_in(text, inbox)
         except BaseException:
@@ -131,7 +131,7 @@ class SignalAdapter(Account):
         try:
             event = wire.event.decode(text.encode())
         except msgspec.DecodeError as error:
-            # An event that signal-cli changed must not hold back all others.
+            # An event in an unknown format must not block the others.
             logger.warning("signal/%s: an event is unreadable: %s", self.account, error)
             return None
         if event.account not in {None, own}:
@@ -142,13 +142,15 @@ class SignalAdapter(Account):
         self._texts[message.message_id] = message.text[:_MOST_QUOTE]
 
     async def _keep(self, events: list[str]) -> None:
-        """Notes events for the next start of the account."""
+        """Stores events for the next start of the account."""
         lines = [line for text in events if (line := " ".join(text.splitlines()))]
         stored = list[str]()
         while lines and sum(map(len, stored)) + len(stored) + len(lines[0]) <= _MOST_HELD:
             stored.append(lines.pop(0))
         if lines:
-            logger.error("signal/%s: %d messages could not be kept", self.account, len(lines))
+            logger.error(
+                "signal/%s: %d messages could not be stored and are lost", self.account, len(lines)
+            )
         await self.host.cursor.write(_HELD_KEY, "\n".join(stored))
 
     async def send(self, part: OutboundPart) -> Receipt:
@@ -170,12 +172,12 @@ class SignalAdapter(Account):
         return SignalQuote(*target, self._texts.get(to.quote or "", "")) if target else None
 
     async def typing(self, to: ReplyTo) -> None:
-        """Shows for 15 seconds that an answer is being written."""
+        """Shows the typing indicator for 15 seconds."""
         if not self._limit.is_reached:
             await self._bridge.typing(to.peer)
 
     async def settle(self, part: OutboundPart) -> Settlement:
-        """Returns UNKNOWN: signal-cli keeps no messages that it sent."""
+        """Returns UNKNOWN: signal-cli stores no sent messages."""
         del part
         return Settlement.UNKNOWN
 
@@ -193,7 +195,7 @@ class SignalAdapter(Account):
             await self._bridge.react(to.peer, target, emoji, remove=remove)
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
-        """Returns the bytes of a file that a person sent."""
+        """Returns the bytes of an attachment."""
         most = byte_limit(attachment, limit, self._settings.media_max_mb)
         name = attachment.name
         peer, file_id = wire.parsed_handle(attachment.handle)
@@ -206,7 +208,7 @@ class SignalAdapter(Account):
         return data
 
     async def probe(self) -> AccountState:
-        """Returns the state after asking the program whether it is there."""
+        """Returns the state after a check of the program."""
         try:
             await self._bridge.check()
         except (PlatformError, msgspec.DecodeError) as error:

@@ -1,4 +1,4 @@
-"""Requests to signal-cli or to the REST bridge, and their errors; the part that both share."""
+"""The port of signal-cli and of the REST bridge."""
 
 from typing import Final, Protocol
 
@@ -7,12 +7,12 @@ from msgspec import Struct
 from skerry.sdk.channels import OutboundPart, Peer
 
 SILENT_SECONDS: Final = 75.0
-"""Seconds without any sign, after which a stream counts as broken: the daemon gives one every 15,
+"""Seconds of silence after which a stream counts as broken: the daemon sends something every 15,
 the bridge every 54."""
 
 
 class SignalQuote(Struct, frozen=True):
-    """A message that is quoted: its time, its author, and its text as far as it is known."""
+    """A message that is quoted: its time, its author, and its text if stored."""
 
     timestamp: int
     author: str
@@ -40,7 +40,7 @@ class Events(Protocol):
         ...
 
     async def drain(self) -> list[str]:
-        """Returns the events that are on their way; use it before a stream is given up."""
+        """Returns the pending events; call it before closing a stream."""
         ...
 
     def close(self) -> None:
@@ -49,7 +49,7 @@ class Events(Protocol):
 
 
 class Bridge(Protocol):
-    """The program that has the account."""
+    """The program that holds the account."""
 
     async def check(self) -> str:
         """Returns the name and version of the program. Raises `PlatformError`."""
@@ -62,11 +62,11 @@ class Bridge(Protocol):
     async def send(
         self, part: OutboundPart, quoted: SignalQuote | None, file: SignalFile | None
     ) -> int:
-        """Sends a part; returns the time by which Signal knows it. Raises `PlatformError`."""
+        """Sends a part; returns its time, which is its id. Raises `PlatformError`."""
         ...
 
     async def typing(self, peer: Peer) -> None:
-        """Shows for some seconds that something is written. Raises `PlatformError`."""
+        """Shows the typing indicator for some seconds. Raises `PlatformError`."""
         ...
 
     async def react(self, peer: Peer, target: tuple[int, str], emoji: str, *, remove: bool) -> None:

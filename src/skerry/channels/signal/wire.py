@@ -1,4 +1,4 @@
-"""Events of signal-cli, and what they mean as messages."""
+"""Events of signal-cli, and their conversion to messages."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -21,7 +21,7 @@ CHANNEL: Final = ChannelId("signal")
 _MOST_NAME: Final = 256
 _MOST_CARDS: Final = 20
 _MOST_MENTIONS: Final = 100
-"""Mentions whose names are put into a text; to put in one takes as long as the text."""
+"""Mentions whose names are inserted into a text; each takes time in proportion to the text."""
 _GROUP, _PERSON = "g", "p"
 
 
@@ -84,7 +84,7 @@ class Card(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Returns it on one line."""
+        """Returns the contact on one line."""
         name = self.name or _Name()
         parts = [name.display] if name.display else [name.given, name.family]
         name_text = " ".join(part for part in parts if part)
@@ -148,7 +148,7 @@ event = msgspec.json.Decoder(SignalEvent)
 
 
 def inbound(received: SignalEvent, own: str, account: AccountId, now: int) -> InboundMessage | None:
-    """Returns the message of an event; None where it is nothing that a person wrote to us."""
+    """Returns the message of an event; None when no person wrote it to the account."""
     envelope = received.envelope
     sender = envelope.source_number or envelope.source_uuid or ""
     edit = envelope.edit_message
@@ -185,7 +185,7 @@ def inbound(received: SignalEvent, own: str, account: AccountId, now: int) -> In
 
 
 def message_id(timestamp: int, author: str) -> str:
-    """Returns the id of a message: Signal knows it by its time and its author."""
+    """Returns the id of a message, which is its time and its author."""
     return f"{timestamp}/{author}"
 
 
@@ -198,7 +198,7 @@ def parsed_id(name: str) -> tuple[int, str] | None:
 
 
 def handle(peer: Peer, file_id: str) -> str:
-    """Returns the handle of a file: signal-cli wants to be told where it was received."""
+    """Returns the handle of a file with its conversation, which signal-cli requires."""
     kind = _GROUP if peer.kind is PeerKind.GROUP else _PERSON
     return f"{kind} {peer.id} {file_id}"
 
@@ -214,7 +214,7 @@ def _named(mention: Mention) -> str:
 
 
 def _text(data: Data) -> str:
-    """Returns the text with the names of those whom it mentions; what is no text in brackets."""
+    """Returns the text with the names of mentioned people; other contents in brackets."""
     parts = [_with_mentions(data.message or "", data.mentions or ())]
     if data.sticker is not None:
         parts.append(f"[Sticker {data.sticker.emoji}]" if data.sticker.emoji else "[Sticker]")

@@ -39,7 +39,7 @@ SILENT_SECONDS: Final = 90.0
 MOST_TEXT: Final = 3000
 """Characters of a message: Slack cuts long ones, and takes 3,000 in a block."""
 PART: Final = "skerry_part"
-"""Type of the metadata by which a part is found again."""
+"""Type of the metadata by which a part is located."""
 _LOOKED_AT: Final = 50
 _MOST_PEOPLE: Final = 1000
 _MOST_NAME: Final = 256
@@ -143,7 +143,7 @@ class SlackAdapter(Account):
             self._me = wire.me.decode(await self._api.call("auth.test"))
 
     async def _take(self, envelope: wire.Envelope, inbox: Inbox) -> None:
-        """Hands in the message of an envelope, with the names of its sender."""
+        """Passes the message of an envelope to the inbox, with the names of its sender."""
         message = self._message(envelope)
         if message is not None and message.deletes:
             await inbox(message)
@@ -165,25 +165,25 @@ class SlackAdapter(Account):
                 slash_command = wire.slash.decode(envelope.payload)
                 return wire.commanded(slash_command, self.account, self.host.menu().names, now)
         except msgspec.DecodeError as error:
-            # An event that Slack changed must not hold back all others.
+            # An event in an unknown format must not block the others.
             logger.warning("slack/%s: an event is unreadable: %s", self.account, error)
         return None
 
     async def _person(self, user: str) -> wire.SlackUser:
-        """Returns the names of a person; events have only the id."""
+        """Returns the names of a person, as events have only the id."""
         profile = self._people.get(user)
         if profile is None:
             try:
                 answer = await self._api.call("users.info", {"user": user})
                 profile = wire.user_info.decode(answer).user
             except (PlatformError, msgspec.DecodeError) as error:
-                logger.info("slack/%s: the name of a sender is unknown: %s", self.account, error)
+                logger.info("slack/%s: cannot read the name of a sender: %s", self.account, error)
                 return wire.SlackUser()
             self._people[user] = profile
         return profile
 
     def failed(self, error: Exception) -> float:
-        """Notes why the server gave nothing, and asks who the app is with other tokens."""
+        """Records the failure; after refused tokens the app's identity is requested again."""
         if isinstance(error, PlatformError) and error.is_login:
             self._me = wire.Me()
         return super().failed(error)
@@ -221,7 +221,7 @@ class SlackAdapter(Account):
             return await self._api.call(method, params)
 
     async def typing(self, to: ReplyTo) -> None:
-        """Does nothing: an app cannot show that it writes."""
+        """Does nothing: Slack has no typing indicator for apps."""
 
     async def settle(self, part: OutboundPart) -> Settlement:
         """Looks for the part among the last messages of its conversation or thread."""
@@ -229,8 +229,8 @@ class SlackAdapter(Account):
         if _stamp_of(stored, part) is not None:
             return Settlement.DELIVERED
         if part.more.media is not None:
-            return Settlement.UNKNOWN  # Slack shares files some time after it was asked to
-        # With more messages behind it than were looked at it may be further back.
+            return Settlement.UNKNOWN  # Slack shares a file some time after the request
+        # In a full page the part may be older than all messages of the page.
         return Settlement.ABSENT if len(stored) < _LOOKED_AT else Settlement.UNKNOWN
 
     async def locate(self, part: OutboundPart) -> Receipt | None:
@@ -275,12 +275,12 @@ class SlackAdapter(Account):
                         raise
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
-        """Returns the bytes of a file that a person sent."""
+        """Returns the bytes of an attachment."""
         most = byte_limit(attachment, limit, self._settings.media_max_mb)
         return fetched_file(attachment, await self._api.download(attachment.handle, most))
 
     async def probe(self) -> AccountState:
-        """Returns the state after asking the server who the app is."""
+        """Returns the state after requesting the app's identity from the server."""
         try:
             mine = wire.me.decode(await self._api.call("auth.test"))
         except (PlatformError, msgspec.DecodeError) as error:
@@ -291,7 +291,7 @@ class SlackAdapter(Account):
 
 
 def _stamp_of(stored: tuple[_Stored, ...], part: OutboundPart) -> str | None:
-    """Returns the time stamp of the message that a part became; None where it is not there."""
+    """Returns the time stamp of the message of a part; None when it is missing."""
     media = part.more.media
     name = file_upload.file_name(part, media) if media is not None else ""
     for message in stored:

@@ -43,7 +43,7 @@ class SlackHttpAdapter(SlackAdapter):
         self._inbox: Inbox | None = None
 
     async def run(self, inbox: Inbox) -> None:
-        """Finds out who the app is, then takes requests until cancelled."""
+        """Requests the identity of the app, then accepts HTTP requests until cancelled."""
         self._inbox = inbox
         try:
             while not self._me.user_id:
@@ -57,7 +57,7 @@ class SlackHttpAdapter(SlackAdapter):
             self._inbox = None
 
     async def posted(self, post: Post) -> PostAnswer:
-        """Answers one request, after its message was taken; an unsigned one is refused."""
+        """Answers one request after its message was accepted; refuses an unsigned one."""
         if post.method != "POST":
             return PostAnswer(405, b"use POST")
         reason = self._refusal(post)
@@ -72,13 +72,13 @@ class SlackHttpAdapter(SlackAdapter):
             return PostAnswer(200, envelope.encode())
         inbox = self._inbox
         if inbox is None or not self._me.user_id:
-            # Whoever the app is must be known: else it would answer itself.
+            # Without its own identity the app would answer its own messages.
             return PostAnswer(503, b"the account is not connected yet")
         await self._take(envelope, inbox)
         return PostAnswer()
 
     def _refusal(self, post: Post) -> str:
-        """Returns why a request is none of Slack; empty where it is."""
+        """Returns why a request is not of Slack; empty when it is."""
         stamp = post.headers.get("x-slack-request-timestamp", "")
         if not self._secret or not stamp.isascii() or not stamp.isdigit():
             return "it has no time stamp"

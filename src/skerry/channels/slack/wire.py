@@ -1,4 +1,4 @@
-"""Events of Slack, and what they mean as messages."""
+"""Events of Slack, and their conversion to messages."""
 
 import re
 from collections.abc import Iterator
@@ -65,7 +65,7 @@ class SlackEvent(Struct, frozen=True):
 
 
 class EventCallback(Struct, frozen=True):
-    """The outer part of an event."""
+    """The body of an event."""
 
     event: SlackEvent = SlackEvent()
     team_id: str = ""
@@ -86,7 +86,7 @@ class Identified(Struct, frozen=True):
 
 
 class ButtonMessage(Struct, frozen=True):
-    """The message below which a button is."""
+    """The message that has a button."""
 
     ts: str = ""
     thread_ts: str = ""
@@ -147,7 +147,7 @@ user_info = msgspec.json.Decoder(UserInfo)
 
 
 def inbound(outer: EventCallback, account: AccountId, mine: Me, now: int) -> InboundMessage | None:
-    """Returns the message of an event; None where it is nothing that a person wrote to us.
+    """Returns the message of an event; None when no person wrote it, or it is empty.
 
     An `app_mention` repeats a `message` with the same time stamp, so the ledger takes one of them.
     """

@@ -81,7 +81,7 @@ class TelegramAdapter(Account):
 
     async def run(self, inbox: Inbox) -> None:
         """Receives until cancelled; an update is confirmed after `inbox` has taken it."""
-        self._offset = 0  # the server kept all that was not confirmed
+        self._offset = 0  # the server stores all unconfirmed updates
         try:
             while True:
                 try:
@@ -98,11 +98,11 @@ class TelegramAdapter(Account):
 
     async def _log_in(self) -> None:
         self._me = wire.user.decode(await self._api.call("getMe"))
-        # A bot with a webhook gets nothing by requests.
+        # A bot with a webhook gets no updates by `getUpdates`.
         await self._api.call("deleteWebhook", {"drop_pending_updates": False})
 
     async def _next_events(self) -> tuple[Raw, ...]:
-        # After a failure the first request does not wait, so that the state is soon true.
+        # After a failure the first request does not wait, so that the state is correct soon.
         is_back = self.state.state is not ConnectionState.CONNECTED
         wait = 0 if is_back else self._settings.poll_seconds
         if not is_back and self._menu != (current_menu := self.host.menu()):
@@ -114,7 +114,7 @@ class TelegramAdapter(Account):
         return wire.updates.decode(answer)
 
     def failed(self, error: Exception) -> float:
-        """Notes why the server gave nothing, and asks who the bot is with another token."""
+        """Records the failure; after a refused token the bot's identity is requested again."""
         if isinstance(error, PlatformError) and error.is_login:
             self._me = wire.User(0)
         return super().failed(error)
@@ -130,7 +130,7 @@ class TelegramAdapter(Account):
         try:
             event = wire.update.decode(raw)
         except msgspec.DecodeError as error:
-            # An update that a later version of the API changed must not hold back all others.
+            # An update in a newer format must not block the others.
             logger.warning("telegram/%s: update %d is unreadable: %s", self.account, number, error)
             self._offset = number + 1
             return
@@ -142,9 +142,9 @@ class TelegramAdapter(Account):
             await self._answer_press(event.callback_query)
 
     async def _answer_press(self, pressed: wire.Pressed) -> None:
-        """Ends the waiting sign of a button, and takes the buttons of a direct chat away.
+        """Ends the progress indicator of a button; removes the buttons in a direct chat.
 
-        In a group everybody can press them, also who may not answer.
+        In a group they stay, as anybody can press them, also people who may not answer.
         """
         try:
             await self._api.call("answerCallbackQuery", {"callback_query_id": pressed.id})
@@ -153,10 +153,10 @@ class TelegramAdapter(Account):
                 where = {"chat_id": below.chat.id, "message_id": below.message_id}
                 await self._api.call("editMessageReplyMarkup", where)
         except PlatformError as error:
-            logger.info("telegram/%s: a pressed button is not answered: %s", self.account, error)
+            logger.info("telegram/%s: cannot acknowledge a pressed button: %s", self.account, error)
 
     async def _confirm(self) -> None:
-        """Confirms what was taken; else the next start gets it again, which changes nothing."""
+        """Confirms the accepted updates, which the next start would get again without effect."""
         if self._offset and self.state.state is ConnectionState.CONNECTED:
             with anyio.move_on_after(2, shield=True):
                 try:
@@ -239,7 +239,7 @@ class TelegramAdapter(Account):
         return _receipt(answer)
 
     async def typing(self, to: ReplyTo) -> None:
-        """Shows for five seconds that an answer is being written."""
+        """Shows the typing indicator for five seconds."""
         if self._limit.is_reached:
             return
         params: dict[str, Any] = {"chat_id": _chat(to), "action": "typing"}
@@ -273,7 +273,7 @@ class TelegramAdapter(Account):
             await self._api.call("setMessageReaction", where | {"reaction": reaction})
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
-        """Returns the bytes of a file that a person sent."""
+        """Returns the bytes of an attachment."""
         most = byte_limit(attachment, limit, self._settings.media_max_mb)
         try:
             answer = await self._api.call("getFile", {"file_id": attachment.handle})
@@ -283,7 +283,7 @@ class TelegramAdapter(Account):
         return fetched_file(attachment, await self._api.download(str(path), most))
 
     async def probe(self) -> AccountState:
-        """Returns the state after asking the server who the bot is."""
+        """Returns the state after requesting the bot's identity from the server."""
         try:
             me = wire.user.decode(await self._api.call("getMe"))
         except (PlatformError, msgspec.DecodeError) as error:

@@ -19,7 +19,7 @@ _CURSOR: Final = "menu"
 
 
 async def show(api: BotApi, menu: Menu, cursor: Cursor) -> None:
-    """Sets the bot's commands, where they are not those of the last time; raises nothing.
+    """Sends the bot's commands when they differ from the stored ones; raises nothing.
 
     Everybody sees the commands that everybody may give, and the owner in the own chat all of them.
     """
@@ -55,7 +55,7 @@ def _scopes(menu: Menu) -> list[tuple[dict[str, Any], list[dict[str, str]]]]:
 
 
 def _commands(commands: tuple[MenuCommand, ...]) -> list[dict[str, str]]:
-    """Returns commands by names that Telegram takes, which have `_` for `-`."""
+    """Returns commands with names that Telegram accepts: `_` in place of `-`."""
     named = [
         {"command": name, "description": command.description[:_MOST_TEXT] or name}
         for command in commands
@@ -67,7 +67,7 @@ def _commands(commands: tuple[MenuCommand, ...]) -> list[dict[str, str]]:
 
 
 async def _call(api: BotApi, method: str, params: dict[str, Any]) -> bool:
-    """Returns whether Telegram did it: it refuses the scope of a chat that nobody has begun."""
+    """Calls a method; returns False when Telegram refuses, as for a chat that was never begun."""
     try:
         await api.call(method, params)
     except ApiError as error:

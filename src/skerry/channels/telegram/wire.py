@@ -1,4 +1,4 @@
-"""Updates of the Bot API, and what they mean as messages."""
+"""Updates of the Bot API, and their conversion to messages."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -146,7 +146,7 @@ sent_message = msgspec.json.Decoder(SentMessage)
 
 
 def inbound(event: Update, account: AccountId, me: User, now: int) -> InboundMessage | None:
-    """Returns the message of an update; None where it is nothing that a person wrote."""
+    """Returns the message of an update; None when no person wrote it."""
     if event.callback_query is not None:
         return _pressed(event.callback_query, account, now)
     message = event.message or event.edited_message or event.channel_post
@@ -210,7 +210,7 @@ def _pressed(pressed: Pressed, account: AccountId, now: int) -> InboundMessage |
 
 
 def _thread(message: Message) -> str | None:
-    """Returns the topic; replies outside of topics have such a number too, which is none."""
+    """Returns the topic; the thread number of a reply outside of topics does not count."""
     if message.message_thread_id is None or not message.is_topic_message:
         return None
     return str(message.message_thread_id)
@@ -249,7 +249,7 @@ def _mentions(message: Message) -> Iterator[str]:
 
 
 def _for_me(text: str, entities: Sequence[Entity], me: User) -> str | None:
-    """Returns the text without our name behind its command; None where it is another bot's."""
+    """Returns the text without the bot's name after its command; None for another bot's command."""
     command = next(
         (entity for entity in entities if entity.type == "bot_command" and not entity.offset), None
     )

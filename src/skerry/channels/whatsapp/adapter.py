@@ -36,9 +36,9 @@ from skerry.sdk.channels import (
 logger = logging.getLogger(__name__)
 
 SETTLE_SECONDS: Final = 8.0
-"""Seconds for which a report about a part is waited for."""
+"""Seconds to wait for the report about a part."""
 OLDEST_SECONDS: Final = 8 * 86_400
-"""Age of a message that is not taken any more: Meta repeats a request for up to seven days."""
+"""Age from which messages are dropped: Meta repeats a request for up to seven days."""
 _MOST_FATES: Final = 1000
 _MOST_CHALLENGE: Final = 256
 _UNKNOWN_NUMBER: Final = "100"
@@ -69,7 +69,7 @@ class WhatsAppAdapter(PostedAccount):
         self._api = api
         self._limit = RateLimit("WhatsApp", self.failed, _OF_ONE_PERSON)
         self._fates = Recent[str, bool](_MOST_FATES)
-        """Parts of which a status was reported, oldest first; False for one that failed."""
+        """Reported parts, oldest first; False for one that failed."""
         self._reported = anyio.Event()
 
     async def own_name(self) -> str:
@@ -82,7 +82,7 @@ class WhatsAppAdapter(PostedAccount):
         return " ".join(f"{mine.verified_name} {mine.display_phone_number}".split())
 
     async def posted(self, post: Post) -> PostAnswer:
-        """Answers a request of Meta, or of whoever found the address."""
+        """Answers an HTTP request, which must prove that it is of Meta."""
         if post.method == "GET":
             return self._verified(post)
         if not self._is_signed(post):
@@ -90,7 +90,7 @@ class WhatsAppAdapter(PostedAccount):
         try:
             values = [value for value in wire.values(post.body) if self._is_mine(value)]
         except msgspec.DecodeError as error:
-            # Meta would send it again for days, and it would be no more readable.
+            # Meta would repeat it for days, and it would stay unreadable.
             logger.warning("whatsapp/%s: a request is unreadable: %s", self.account, error)
             return PostAnswer()
         await self.intake.take([message for value in values for message in self._messages(value)])
@@ -98,7 +98,7 @@ class WhatsAppAdapter(PostedAccount):
         return PostAnswer() if all(settled) else PostAnswer(503, b"send it again")
 
     def _verified(self, post: Post) -> PostAnswer:
-        """Answers the question that Meta asks when the address is registered."""
+        """Answers the verification request that Meta sends when the address is registered."""
         expected = revealed(self._settings.verify_token)
         token, challenge = post.query.get("hub.verify_token", ""), post.query.get("hub.challenge")
         is_known = expected and hmac.compare_digest(token.encode(), expected.encode())
@@ -130,11 +130,11 @@ class WhatsAppAdapter(PostedAccount):
             try:
                 arrived = wire.message.decode(raw)
             except msgspec.DecodeError as error:
-                # A kind that Meta changed must not hold back all others.
+                # A message in an unknown format must not block the others.
                 logger.warning("whatsapp/%s: a message is unreadable: %s", self.account, error)
                 continue
             if wire.seconds(arrived) < now // 1000 - OLDEST_SECONDS:
-                logger.warning("whatsapp/%s: a message of long ago is not taken", self.account)
+                logger.warning("whatsapp/%s: a message is too old and is dropped", self.account)
                 continue
             message = wire.inbound(arrived, value, self.account, now)
             if message is not None:
@@ -142,7 +142,7 @@ class WhatsAppAdapter(PostedAccount):
         return messages
 
     async def _take_statuses(self, value: wire.Value) -> bool:
-        """Notes what became of parts; returns whether all could be noted."""
+        """Records the statuses of parts; returns False when one could not be stored."""
         noted = True
         for raw in value.statuses:
             try:
@@ -162,7 +162,7 @@ class WhatsAppAdapter(PostedAccount):
         return noted
 
     async def send(self, part: OutboundPart) -> Receipt:
-        """Sends one part, with its name, which comes back with what is reported about it."""
+        """Sends one part with its nonce, which the reports about it repeat."""
         self._limit.refuse()
         self._fates.pop(part.nonce, None)  # of an earlier attempt
         with self._limit.sending():
@@ -191,7 +191,7 @@ class WhatsAppAdapter(PostedAccount):
         return outbound.file(kind, uploaded, file.name, caption)
 
     async def typing(self, to: ReplyTo) -> None:
-        """Marks the message as read, and shows for up to 25 seconds that an answer is written."""
+        """Marks the message as read, and shows the typing indicator for up to 25 seconds."""
         message_id = outbound.plain_id(to.message_id)
         if self._limit.is_reached or not message_id:
             return
@@ -199,7 +199,7 @@ class WhatsAppAdapter(PostedAccount):
         await self._api.post({**read_status, "typing_indicator": {"type": "text"}})
 
     async def settle(self, part: OutboundPart) -> Settlement:
-        """Waits for a report about the part; the API has no way to ask for one."""
+        """Waits for a report about the part, as the API has no request for it."""
         with anyio.move_on_after(self.settle_seconds):
             while part.nonce not in self._fates:
                 await self._reported.wait()
@@ -222,7 +222,7 @@ class WhatsAppAdapter(PostedAccount):
             await self._api.post(body)
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
-        """Returns the bytes of a file that a person sent."""
+        """Returns the bytes of an attachment."""
         most = byte_limit(attachment, limit, self._settings.media_max_mb)
         name = attachment.name
         try:

@@ -58,7 +58,7 @@ class Card(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Returns it on one line."""
+        """Returns the contact on one line."""
         numbers = [phone.phone or phone.wa_id or "" for phone in self.phones]
         details = [*numbers, *(mail.email or "" for mail in self.emails)]
         details_text = ", ".join(detail for detail in details if detail)
@@ -122,7 +122,7 @@ class MessageContent(Struct, frozen=True):
         return choice.id if choice else ""
 
     def words(self) -> str:
-        """Returns the text; what is no text is described in brackets."""
+        """Returns the text; describes other contents in brackets."""
         file = self._file()
         match self.type:
             case "text":

@@ -39,7 +39,7 @@ def addressed(part: OutboundPart) -> dict[str, Any]:
 
 
 def recipient(to: ReplyTo) -> dict[str, Any]:
-    """Returns who gets a message: a number, a person who hides it, or a group."""
+    """Returns the recipient: a number, a person who hides it, or a group."""
     name = to.peer.id
     if to.peer.kind.value == "group":
         return {"recipient_type": "group", "to": name}
@@ -71,7 +71,7 @@ def worded(part: OutboundPart) -> dict[str, Any]:
 
 
 def shaped(text: str, most: int) -> str:
-    """Returns a text in WhatsApp's markup; as it is where the marks would make it too long."""
+    """Returns a text in WhatsApp's markup; unchanged when the marks would make it too long."""
     rendered = MARKUP.render(text)
     return rendered if rendered and len(rendered.encode("utf-16-le")) // 2 <= most else text
 
@@ -91,9 +91,9 @@ def _choices(buttons: list[Button]) -> dict[str, Any]:
 
 
 def sent_as(media: OutboundMedia, size: int, caption: str) -> str:
-    """Returns the kind as which a file is sent: what WhatsApp does not play is a document.
+    """Returns the kind under which a file is sent: a file that WhatsApp cannot play is a document.
 
-    So is a sound with words, since WhatsApp shows no caption below one.
+    So is audio with a text, since WhatsApp shows no caption below audio.
     """
     kind, mimes, most = _SENT_AS.get(media.kind, ("document", frozenset[str](), 0))
     plays = media.mime.partition(";")[0].strip() in mimes and size <= most

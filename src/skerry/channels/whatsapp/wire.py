@@ -1,4 +1,4 @@
-"""Events of the Cloud API, and what they mean as messages."""
+"""Events of the Cloud API, and their conversion to messages."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -58,7 +58,7 @@ class Message(MessageContent, frozen=True):
 
 
 class MessageStatus(Struct, frozen=True):
-    """Something that became of a message of ours."""
+    """A delivery status of a message of the business."""
 
     id: str = ""
     status: str = ""
@@ -150,7 +150,7 @@ def values(body: bytes) -> Iterator[Value]:
 def inbound(
     received: Message, around: Value, account: AccountId, now: int
 ) -> InboundMessage | None:
-    """Returns the message of an event; None where it is nothing that a person wrote to us."""
+    """Returns the message of an event; None when no person wrote it to the number."""
     content: MessageContent = received.edit.message if received.edit is not None else received
     sender = address(received.from_, received.from_user_id)
     text, files = content.words(), content.files()
@@ -182,7 +182,7 @@ def inbound(
 
 
 def seconds(received: Message) -> int:
-    """Returns the time at which a message was sent, in seconds since 1970; 0 where none is said."""
+    """Returns the time at which a message was sent, in seconds since 1970; 0 if unknown."""
     stamp = received.timestamp
     return int(stamp) if stamp.isdecimal() and len(stamp) <= 12 else 0  # noqa: PLR2004 - until the year 33658
 

@@ -332,7 +332,7 @@ async def test_too_much_to_keep_is_cut_between_events(caplog: pytest.LogCaptureF
         async with running(town.adapter) as messages:
             await taken(messages, 1)
         assert len(messages[0].text) == 30_000
-    assert "could not be kept" in caplog.text
+    assert "could not be stored" in caplog.text
 
 
 async def test_events_of_another_account_of_the_daemon_are_left_out() -> None:

@@ -1,8 +1,8 @@
-"""Records of encryption that outlive the process, and how they are kept.
+"""The stored state of encryption.
 
-Nothing is held in memory beside them: each is read, changed and written under one lock, and what
-was encrypted is sent after the COMMIT. So a kill at any moment leaves no state that is older than
-what others have received.
+None of it is cached in memory: each record is read, changed and written under one lock, and a
+message is sent after the COMMIT. So a kill at any moment leaves no state that is older than what
+others have received.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ INBOUND: Final = "inbound"
 OUTBOUND: Final = "outbound"
 RECEIVED: Final = "received"
 MOST: Final = {INBOUND: 1_000, OLM: 10_000, PEOPLE: 5_000, RECEIVED: 500, OUTBOUND: 2_000}
-"""Records of a kind that are kept, the newest; of `INBOUND` for each sender."""
+"""Number of the newest records that are stored by kind; of `INBOUND` for each sender."""
 R = TypeVar("R", bound=Struct)
 
 
@@ -72,7 +72,7 @@ class InboundSession(Struct, frozen=True):
     """User whose device gave us the key."""
     sender_key: str
     seen: dict[int, str] = field(default_factory=dict)
-    """Events by their place in the session: each place has one."""
+    """Events by their index in the session: each index has one."""
 
 
 class OutboundSession(Struct, frozen=True):
@@ -86,7 +86,7 @@ class OutboundSession(Struct, frozen=True):
 
 
 def inbound_of(sender: str) -> str:
-    """Returns the kind of a sender's sessions: nobody can push out those of another."""
+    """Returns the kind of a sender's sessions, so that no sender displaces those of another."""
     return f"{INBOUND} {sender}"
 
 
@@ -100,7 +100,7 @@ class CryptoStore:
         self.lock = anyio.Lock()
 
     async def read(self, kind: str, name: str, type_: type[R]) -> R | None:
-        """Returns a record; None where there is none, or it cannot be read."""
+        """Returns a record; None when it is missing or cannot be decoded."""
         raw = await self.vault.read(kind, name)
         try:
             return msgspec.json.decode(raw, type=type_) if raw else None

@@ -29,9 +29,9 @@ WEEK_MS: Final = 604_800_000
 _AT_ONCE: Final = 50
 """Devices to which a key is sent with one request."""
 _NO_KEY_MS: Final = 3_600_000
-"""Time after which a device that offered no key is asked again."""
+"""Time after which a one-time key is requested again from a device that offered none."""
 _MOST_SEEN: Final = 2_000
-"""Places of a session that are remembered; more than any client puts into one."""
+"""Indices of a session that are stored; more than any client uses in one session."""
 _MOST_ROOM_ID: Final = 255
 
 
@@ -67,11 +67,11 @@ class _RoomKey(Struct, frozen=True):
 
 
 class MissingKeyError(Exception):
-    """The key of an event has not arrived; it may come."""
+    """The key of an event has not arrived yet."""
 
 
 class UndecryptableError(Exception):
-    """An event cannot be decrypted, whatever arrives."""
+    """An event can never be decrypted."""
 
 
 class Megolm:
@@ -120,7 +120,7 @@ class Megolm:
     async def decrypt(
         self, room_id: str, sender: str, event_id: str, sealed: EncryptedRoomEvent, *, note: bool
     ) -> DecryptedEvent:
-        """Returns an event; with `note` its place in the session is kept for it alone.
+        """Returns a decrypted event; with `note` its index in the session is stored for it.
 
         Raises:
             MissingKeyError: its key is not here.
@@ -153,7 +153,7 @@ class Megolm:
     async def _check_position(
         self, name: str, inbound: InboundSession, index: int, event_id: str, *, note: bool
     ) -> None:
-        """Refuses an event at the place of another one."""
+        """Refuses an event with the index of another event, which it repeats."""
         first = inbound.seen.get(index)
         if first is not None and first != event_id:
             raise UndecryptableError(f"it repeats the event {first}")
@@ -219,7 +219,7 @@ class Megolm:
         return outbound.used >= most or not 0 <= now - outbound.made_at < age or not had <= present
 
     async def _new(self, room_id: str) -> tuple[OutboundSession, GroupSession]:
-        """Makes a session, and keeps the half by which our own messages are found and quoted."""
+        """Makes a session; stores its inbound half, which decrypts the account's own messages."""
         session = GroupSession()
         outbound = OutboundSession(session.pickle(self._store.key), self._clock.now_ms())
         ours = InboundGroupSession(session.session_key).pickle(self._store.key)
@@ -237,7 +237,7 @@ class Megolm:
     ) -> OutboundSession:
         """Sends the key to the devices that lack it; returns the session with those that have it.
 
-        It is kept after each request who has it: one that is sent twice does no harm.
+        The devices that have it are stored after each request; sending it twice does no harm.
         """
         now = self._clock.now_ms()
         missing = [
