@@ -9,14 +9,14 @@ import anyio
 
 from bench.measure import figure
 from skerry.features.exec import shfmt_reader, tree_reader
-from skerry.features.exec.check import Rules, check
+from skerry.features.exec.check import ExecRules, check
 
 COMMANDS = (
     "git status",
     "git diff HEAD~1 src/app.py | grep -i 'fix' | head -n 20",
     "(cat README.md; ls -la docs) 2>&1 >/dev/null && git status",
 )
-RULES = Rules(allowlist=("git status", "git diff *", "ls -la *", "cat *.md"))
+RULES = ExecRules(allowlist=("git status", "git diff *", "ls -la *", "cat *.md"))
 ROUNDS = 7
 REPEAT = 20
 

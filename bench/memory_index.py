@@ -28,8 +28,8 @@ import numpy as np
 from bench.measure import figure
 from skerry.features.memory.builtin import BuiltinMemory
 from skerry.features.memory.index import Index
-from skerry.features.memory.indexer import Settings
-from skerry.features.memory.settings import Places
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.indexer import IndexSettings
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryMode, MemoryQuestion
@@ -140,7 +140,9 @@ async def measure(files: int, *, vectors: bool) -> None:
     home = Path(tempfile.mkdtemp())
     (home / "workspace" / "memory").mkdir(parents=True)
     words = write(home / "workspace" / "memory", files, rng)
-    index = Timed(home / "main.sqlite", Settings(Places(home / "workspace")), SystemClock())
+    index = Timed(
+        home / "main.sqlite", IndexSettings(MemoryPaths(home / "workspace")), SystemClock()
+    )
     memory = BuiltinMemory(AgentId("main"), index, SystemClock(), embedder=lambda: model)
     try:
         await indexing(memory, index, files)

@@ -18,7 +18,7 @@ import numpy as np
 
 from bench.measure import figure
 from skerry_recall.collection import Collection
-from skerry_recall.fuse import BEST, Options, rank
+from skerry_recall.fuse import BEST, RankOptions, rank
 from skerry_recall.numbers import Floats
 from skerry_recall.passage import Passage
 from skerry_recall.terms import Words
@@ -144,7 +144,7 @@ def search(size: int, folder: Path) -> None:
     begin = time.process_time()
     collection = Collection(folder / "index")
     terms = [dict.fromkeys(words.content(one), 1.0) for one in asked]
-    rank(collection.scores(terms[0], wanted[0]), BEST, 10, Options())
+    rank(collection.scores(terms[0], wanted[0]), BEST, 10, RankOptions())
     figure(
         f"first question, {size} passages, CPU ms",
         "",
@@ -158,7 +158,7 @@ def search(size: int, folder: Path) -> None:
             collection.scores(dict.fromkeys(words.content(asked[at]), 1.0), wanted[at]),
             BEST,
             10,
-            Options(),
+            RankOptions(),
         )
     )
     database = sqlite3.connect(folder / "fts.sqlite")
@@ -188,7 +188,7 @@ def memory(size: int, folder: Path) -> None:
     collection = Collection(folder / "index")
     for question, wanted in asked:
         terms = dict.fromkeys(words.content(question), 1.0)
-        rank(collection.scores(terms, wanted), BEST, 10, Options())
+        rank(collection.scores(terms, wanted), BEST, 10, RankOptions())
     after = resident("VmRSS")
     figure(
         f"memory that {size} passages add, MB",

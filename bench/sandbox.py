@@ -19,7 +19,7 @@ from bench.measure import figure
 from skerry.config.check import check
 from skerry.config.root import Config
 from skerry.features.sandbox.bubblewrap import _arguments, found_program
-from skerry.features.sandbox.command import Command
+from skerry.features.sandbox.command import SandboxCommand
 from skerry.features.sandbox.stage import Mount
 from skerry.model.ids import MAIN_AGENT
 from skerry.ports.sandbox import Limits, Sandbox, SandboxSpec
@@ -94,7 +94,9 @@ def bare(state: Path) -> Run:
     assert bwrap is not None
     path, settings = str(bwrap.path), configuration(state).sandbox(MAIN_AGENT)
     workspace = Mount(-1, "/workspace", is_writable=True)
-    command = Command(["true"], [workspace], {}, Limits(), PurePosixPath("/"), settings, "bench")
+    command = SandboxCommand(
+        ["true"], [workspace], {}, Limits(), PurePosixPath("/"), settings, "bench"
+    )
     source = [("", str(state / "workspace"))]
 
     async def run() -> None:

@@ -6,7 +6,7 @@ import time
 import anyio
 
 from bench.measure import Driver, Gateway, Model, driver, figure, settled, stubbed_gateway
-from skerry.features.memory.keeping import SHARE
+from skerry.features.memory.index_keeper import SHARE
 
 ROUNDS = 5
 TURNS = 300

@@ -21,10 +21,10 @@ import anyio
 
 from scripts.recall_settings import kept
 from skerry.features.memory.bench.figures import figure
-from skerry.features.memory.bench.run import MODEL, Vectors
-from skerry.features.memory.bench.sets import Query, Scope, Trial, trials
+from skerry.features.memory.bench.measure import MODEL, BenchVectors
+from skerry.features.memory.bench.sets import BenchQuery, BenchScope, BenchTrial, trials
 from skerry_recall.collection import Collection
-from skerry_recall.fuse import BEST, Options, rank
+from skerry_recall.fuse import BEST, RankOptions, rank
 from skerry_recall.models import SCALES
 from skerry_recall.numbers import Longs
 from skerry_recall.question import read
@@ -41,9 +41,9 @@ _SEED: Final = 7
 class Asked:
     """A memory, what it is asked, and what it is asked that it cannot know."""
 
-    scope: Scope
-    fitting: Sequence[Query]
-    foreign: Sequence[Query]
+    scope: BenchScope
+    fitting: Sequence[BenchQuery]
+    foreign: Sequence[BenchQuery]
 
 
 def main() -> None:
@@ -52,21 +52,21 @@ def main() -> None:
     every = [*trials(data), *trials(Path("tests/data/recall"))]
     used = [one for one in every if one.kind in ("session", "language", "chunking", "notes")]
     used = [one for one in used if one.kind != "notes" or one.name.endswith(".all")]
-    vectors: dict[str, Vectors] = {}
+    vectors: dict[str, BenchVectors] = {}
     if cache is not None:
         for one in used:
             vectors[one.name] = anyio.run(kept, one, cache)
     print("memory, kept / finds anything, %", *LEAST, sep=" | ")
     for trial in used:
         for name, memories in rows(trial, used):
-            both = Vectors(
+            both = BenchVectors(
                 {text: row for one in vectors.values() for text, row in one.passages.items()},
                 {text: row for one in vectors.values() for text, row in one.queries.items()},
             )
             print(name, *map(cell, measured(memories, both)), sep=" | ", flush=True)
 
 
-def rows(trial: Trial, every: Sequence[Trial]) -> Iterator[tuple[str, Sequence[Asked]]]:
+def rows(trial: BenchTrial, every: Sequence[BenchTrial]) -> Iterator[tuple[str, Sequence[Asked]]]:
     """Yields each row by its name: memories with foreign questions of other sets.
 
     Conversations have a second one: what was asked of the other conversations.
@@ -98,12 +98,12 @@ def rows(trial: Trial, every: Sequence[Trial]) -> Iterator[tuple[str, Sequence[A
         )
 
 
-def some(chance: random.Random, queries: Sequence[Query]) -> Sequence[Query]:
+def some(chance: random.Random, queries: Sequence[BenchQuery]) -> Sequence[BenchQuery]:
     """Returns as many questions as are asked."""
     return chance.sample(list(queries), min(MOST, len(queries)))
 
 
-def measured(memories: Sequence[Asked], vectors: Vectors) -> Iterator[tuple[float, float]]:
+def measured(memories: Sequence[Asked], vectors: BenchVectors) -> Iterator[tuple[float, float]]:
     """Yields for each least score the shares of both kinds of questions, in per cent."""
     kept_of, finds = [0.0] * len(LEAST), [0.0] * len(LEAST)
     for one in memories:
@@ -120,7 +120,7 @@ def measured(memories: Sequence[Asked], vectors: Vectors) -> Iterator[tuple[floa
         yield 100 * here / kept_of[0], 100 * any_of / foreign
 
 
-def answers(found: Sequence[int], query: Query, scope: Scope) -> bool:
+def answers(found: Sequence[int], query: BenchQuery, scope: BenchScope) -> bool:
     """Returns whether a passage of those has what answers, or a part of it."""
     if not query.spans:
         return any(scope.units[row] in query.gold for row in found)
@@ -130,18 +130,20 @@ def answers(found: Sequence[int], query: Query, scope: Scope) -> bool:
 class Search:
     """Asks one memory as the product does."""
 
-    def __init__(self, scope: Scope, vectors: Vectors, folder: Path) -> None:
+    def __init__(self, scope: BenchScope, vectors: BenchVectors, folder: Path) -> None:
         self._scope, self._vectors = scope, vectors
         self._collection, self._words = Collection(folder), Words()
         held = {one.id: vectors.passages[one.text] for one in scope.passages if vectors.passages}
         self._collection.refresh(added=scope.passages, vectors=held)
 
-    def find(self, query: Query) -> Iterator[list[int]]:
+    def find(self, query: BenchQuery) -> Iterator[list[int]]:
         """Yields for each least score the rows of what is found."""
         asked = read(query.text, self._words, query.now)
         scores = self._collection.scores(asked.terms, self._vectors.queries.get(query.text))
         texts = partial(self._texts, scores.id)
-        found = rank(scores, BEST, SHOWN, Options(asked=asked, texts=texts, scale=SCALES[MODEL]))
+        found = rank(
+            scores, BEST, SHOWN, RankOptions(asked=asked, texts=texts, scale=SCALES[MODEL])
+        )
         rows = [int(scores.id[hit.row]) - 1 for hit in found]
         for least in LEAST:
             yield rows if any(hit.score >= least and hit.score > 0 for hit in found) else []

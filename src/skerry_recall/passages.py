@@ -21,7 +21,7 @@ EASY: Final = "memory"
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
+class EmbeddedPassages:
     """Result of a model for passages; a place in none of the two was not answered."""
 
     vectors: Mapping[int, Floats] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Embedded:
     """Error after which the model was not called again."""
 
 
-async def passages(embedder: Embedder, texts: Sequence[str]) -> Embedded:
+async def passages(embedder: Embedder, texts: Sequence[str]) -> EmbeddedPassages:
     """Returns the vectors that there are of the texts, which of them have none, and why."""
     asking = _Asking(embedder, texts)
     error = None
@@ -40,7 +40,7 @@ async def passages(embedder: Embedder, texts: Sequence[str]) -> Embedded:
         await asking.ask(range(len(texts)))
     except EmbeddingError as failed:
         error = failed
-    return Embedded(asking.rows, asking.refused, error)
+    return EmbeddedPassages(asking.rows, asking.refused, error)
 
 
 class _Asking:

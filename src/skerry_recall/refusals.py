@@ -24,7 +24,7 @@ _ADDRESS: Final = "Look at provider, model and remote.baseUrl in agents.defaults
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedResponse:
     """A response with a failing status."""
 
     who: str
@@ -34,7 +34,7 @@ class Failure:
     """Its body, without secrets."""
 
 
-def failure(response: Failure) -> EmbeddingError:
+def failure(response: FailedResponse) -> EmbeddingError:
     """Returns the error that it means."""
     reason = _said(response.text)
     words = f"{response.who} answered {response.status}" + (f": {reason}" if reason else "")

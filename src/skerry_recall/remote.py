@@ -18,9 +18,9 @@ from skerry_recall.embed import (
     Kind,
     checked,
 )
-from skerry_recall.lengths import Piece, answered, joined, of_size, pieces, requests
+from skerry_recall.lengths import ModelText, answered, joined, of_size, pieces, requests
 from skerry_recall.numbers import Floats, np
-from skerry_recall.refusals import Failure, failure
+from skerry_recall.refusals import FailedResponse, failure
 from skerry_recall.wires import Wire
 
 QUERY_SECONDS: Final = 60.0
@@ -119,7 +119,7 @@ class Asking:
         for secret in (key, *self._named):
             if len(secret) >= 8:  # noqa: PLR2004 - a shorter one is found in words
                 text = text.replace(secret, "***")
-        raise failure(Failure(who, response.status_code, response.headers, text))
+        raise failure(FailedResponse(who, response.status_code, response.headers, text))
 
 
 class RemoteEmbedder:
@@ -157,7 +157,7 @@ class RemoteEmbedder:
         rows: list[Floats | None] = []
         failed: list[EmbeddingError] = []
 
-        async def one(batch: list[Piece], begin: int) -> None:
+        async def one(batch: list[ModelText], begin: int) -> None:
             async with self._slots:
                 if failed:
                     return  # what is on its way is paid, and waited for; nothing more is sent

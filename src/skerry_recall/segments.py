@@ -9,7 +9,7 @@ import numpy as np
 from skerry_recall.arrays import Arrays
 from skerry_recall.numbers import Floats, Longs, Mask
 from skerry_recall.postings import Postings, merge, without
-from skerry_recall.vectors import MAX_DIMENSIONS, SMALL, Vectors, pack, some_of
+from skerry_recall.vectors import MAX_DIMENSIONS, SMALL, VectorStore, pack, some_of
 
 RECENT: Final = 2000
 """Passages or vectors that came since the large part was written, before it is written anew, or"""
@@ -28,7 +28,7 @@ class Removed:
         return {"id": self.id}
 
 
-def _no_vectors() -> Vectors:
+def _no_vectors() -> VectorStore:
     return pack(np.empty(0, np.int64), np.empty((0, 0), np.float32))
 
 
@@ -37,7 +37,7 @@ def _no_words() -> Postings:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class SegmentParts:
     """A large part that seldom changes, a small one with what came since, and what left.
 
     Where both have a passage, the one of the small part counts.
@@ -46,13 +46,13 @@ class Parts:
     words: Postings = field(default_factory=_no_words)
     recent_words: Postings = field(default_factory=_no_words)
     removed: Removed = field(default_factory=lambda: Removed(np.empty(0, np.int64)))
-    vectors: Vectors = field(default_factory=_no_vectors)
-    recent_vectors: Vectors = field(default_factory=_no_vectors)
+    vectors: VectorStore = field(default_factory=_no_vectors)
+    recent_vectors: VectorStore = field(default_factory=_no_vectors)
     model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SegmentChange:
     """Passages added and removed."""
 
     added: Postings
@@ -62,7 +62,7 @@ class Change:
     """Model of the vectors; None is the present one."""
 
 
-def changed(parts: Parts, change: Change) -> Parts:
+def changed(parts: SegmentParts, change: SegmentChange) -> SegmentParts:
     """Returns the parts after the change; those that do not differ are the same objects.
 
     Raises:
@@ -85,12 +85,12 @@ def changed(parts: Parts, change: Change) -> Parts:
     return _settled(parts)
 
 
-def compacted(parts: Parts) -> Parts:
+def compacted(parts: SegmentParts) -> SegmentParts:
     """Returns the same with all in the large part, and nothing else in any."""
     return _with_large_vectors(_with_large_words(parts))
 
 
-def purged(parts: Parts) -> Parts:
+def purged(parts: SegmentParts) -> SegmentParts:
     """Returns the same with nothing in the large part of what is no more held, or held anew."""
     words, vectors = parts.words, parts.vectors
     keep = _without(words.id, np.union1d(parts.removed.id, parts.recent_words.id))
@@ -103,7 +103,7 @@ def purged(parts: Parts) -> Parts:
     return replace(parts, words=words, removed=removed, vectors=vectors)
 
 
-def _settled(parts: Parts) -> Parts:
+def _settled(parts: SegmentParts) -> SegmentParts:
     """Returns the same with a small part that is small."""
     recent = max(len(parts.recent_words), len(parts.removed.id))
     if recent > max(RECENT, len(parts.words) // SHARE):
@@ -113,7 +113,7 @@ def _settled(parts: Parts) -> Parts:
     return parts
 
 
-def _with_large_words(parts: Parts) -> Parts:
+def _with_large_words(parts: SegmentParts) -> SegmentParts:
     words, recent = parts.words, parts.recent_words
     replaced = np.union1d(parts.removed.id, recent.id)
     merged = merge([(words, _without(words.id, replaced)), (recent, None)])
@@ -122,7 +122,7 @@ def _with_large_words(parts: Parts) -> Parts:
     )
 
 
-def _with_large_vectors(parts: Parts) -> Parts:
+def _with_large_vectors(parts: SegmentParts) -> SegmentParts:
     """Returns the same with all vectors of held passages in the large part, ordered as these."""
     old, recent = parts.vectors, parts.recent_vectors
     ids = np.concatenate([old.id, recent.id])
@@ -143,7 +143,7 @@ def _with_large_vectors(parts: Parts) -> Parts:
     return replace(parts, vectors=pack(ids[order], exact), recent_vectors=_no_vectors())
 
 
-def _with_vectors(parts: Parts, change: Change) -> Vectors:
+def _with_vectors(parts: SegmentParts, change: SegmentChange) -> VectorStore:
     """Returns the small part of the vectors after the change."""
     old = parts.recent_vectors
     passages = np.fromiter(change.vectors, np.int64, len(change.vectors))
@@ -180,7 +180,7 @@ def _unit(vectors: Iterable[Floats], size: int) -> Floats:
     return normal
 
 
-def _held(parts: Parts) -> Longs:
+def _held(parts: SegmentParts) -> Longs:
     """Returns the ids of the passages, ordered by document and place."""
     words, recent = parts.words, parts.recent_words
     replaced = np.union1d(parts.removed.id, recent.id)

@@ -11,8 +11,8 @@ from skerry_recall.arrays import Array
 from skerry_recall.numbers import Floats, Ints, Longs, Mask
 from skerry_recall.postings import Postings, add, idf, norms
 from skerry_recall.scores import Scores
-from skerry_recall.segments import Parts
-from skerry_recall.vectors import SizeError, Vectors
+from skerry_recall.segments import SegmentParts
+from skerry_recall.vectors import SizeError, VectorStore
 
 MAX_TERMS: Final = 32
 """Limit on the terms of one question that are weighed, the rarest first: a long text has a
@@ -42,7 +42,7 @@ class Snapshot:
     postings: tuple[Postings, Postings]
     alive: tuple[Mask | None, Mask | None]
     """Rows of each part that are still present; None means all."""
-    vectors: tuple[Vectors, ...]
+    vectors: tuple[VectorStore, ...]
     norm: tuple[Floats, Floats]
     order: Longs | None
     """Position of each row in the parts end to end; None if the order is the same."""
@@ -175,7 +175,7 @@ def _fair(cosines: Floats | None, text: Floats, possible: float) -> Floats | Non
     return cosines
 
 
-def snapshot(parts: Parts) -> Snapshot:
+def snapshot(parts: SegmentParts) -> Snapshot:
     """Returns how the parts are searched. About 20 ms at 100,000 passages, less without changes."""
     base, delta = parts.words, parts.recent_words
     replaced = np.isin(base.id, np.concatenate([parts.removed.id, delta.id]))
@@ -213,7 +213,7 @@ def _ordered(base: Postings, delta: Postings, name: str, order: Longs | None) ->
     return values if order is None else np.concatenate([values, getattr(delta, name)])[order]
 
 
-def _rows(vectors: tuple[Vectors, ...], held: Longs) -> tuple[Longs | None, ...]:
+def _rows(vectors: tuple[VectorStore, ...], held: Longs) -> tuple[Longs | None, ...]:
     """Returns for each part of the vectors in which row of the collection each is."""
     sorting = np.argsort(held, kind="stable")
     ordered = held[sorting]

@@ -32,7 +32,7 @@ class SizeError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Vectors:
+class VectorStore:
     """The vectors of passages, each of length 1."""
 
     id: Longs
@@ -51,7 +51,7 @@ class Vectors:
         return len(self.id)
 
     def arrays(self) -> Arrays:
-        """Returns its fields by name, as `Vectors(**arrays)` takes them."""
+        """Returns its fields by name, as `VectorStore(**arrays)` takes them."""
         return {name: getattr(self, name) for name in self.__slots__} | {"exact": self.whole()}
 
     def whole(self) -> Floats:
@@ -87,7 +87,7 @@ class Vectors:
         return products
 
 
-def pack(id_: Longs, exact: Floats) -> Vectors:
+def pack(id_: Longs, exact: Floats) -> VectorStore:
     """Returns the vectors, which are of length 1, in all forms."""
     mean = exact.mean(0) if len(exact) else np.zeros(exact.shape[1], np.float32)
     count, size = exact.shape if len(exact) > SMALL else (0, exact.shape[1])
@@ -99,10 +99,10 @@ def pack(id_: Longs, exact: Floats) -> Vectors:
         scale[some] = np.maximum(np.abs(rows).max(1), np.float32(1e-9)) / np.float32(127)
         coarse[some] = np.round(rows / scale[some, None])
         bits[some] = np.packbits(rows > mean, axis=1)
-    return Vectors(id_, exact, mean, bits, coarse, scale)
+    return VectorStore(id_, exact, mean, bits, coarse, scale)
 
 
-def some_of(vectors: Vectors, keep: Mask) -> Vectors:
+def some_of(vectors: VectorStore, keep: Mask) -> VectorStore:
     """Returns the rows that are kept, in all forms."""
     exact = np.empty((int(keep.sum()), vectors.mean.size), np.float32)
     at = 0
@@ -112,7 +112,7 @@ def some_of(vectors: Vectors, keep: Mask) -> Vectors:
         at += len(rows)
     if len(exact) <= SMALL or not len(vectors.bits):
         return pack(vectors.id[keep], exact)
-    return Vectors(
+    return VectorStore(
         vectors.id[keep],
         exact,
         vectors.mean,

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 
 from skerry_recall.embed import EmbeddingAnswerError, Kind
-from skerry_recall.lengths import Limits
+from skerry_recall.lengths import ModelLimits
 from skerry_recall.numbers import Doubles, np
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ class Wire(Protocol):
     """One of the APIs."""
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> ModelLimits:
         """Returns the limits of one request."""
         ...
 
@@ -72,7 +72,7 @@ class OpenAiAnswer(msgspec.Struct):
 class OpenAiWire:
     """`POST /embeddings`, as OpenAI and those who are compatible with it speak it."""
 
-    limits = Limits(text_tokens=8000)
+    limits = ModelLimits(text_tokens=8000)
 
     def path(self, model: str) -> str:  # noqa: ARG002 - it stands in the body
         """Returns the path after the base address."""
@@ -125,7 +125,7 @@ class _GeminiAnswer(msgspec.Struct, rename="camel"):
 class GeminiWire:
     """`POST /models/<model>:batchEmbedContents`: several texts in one synchronous request."""
 
-    limits = Limits(text_tokens=2048)
+    limits = ModelLimits(text_tokens=2048)
     _DIMS: Final = 768
     """Number of dimensions of text-embedding-004; the newer models accept it."""
 

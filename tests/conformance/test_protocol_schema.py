@@ -146,7 +146,7 @@ _OURS = {"idempotencyKey", "instructions"}
         (system_events.WakeParams, "WakeParams"),
         (listing.CronListParams, "CronListParams"),
         (listing.CronRunsParams, "CronRunsParams"),
-        (channel_methods.StatusParams, "ChannelsStatusParams"),
+        (channel_methods.ChannelsStatusParams, "ChannelsStatusParams"),
         (skills.SkillsStatusParams, "SkillsStatusParams"),
         (sessions.SessionsDescribeParams, "SessionsDescribeParams"),
         (sessions.SessionsPreviewParams, "SessionsPreviewParams"),

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from skerry.features.memory.builtin import BuiltinMemory
 from skerry.features.memory.index import Index
-from skerry.features.memory.indexer import Settings
-from skerry.features.memory.settings import Places
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.indexer import IndexSettings
 from skerry.features.memory.slot import FallbackMemoryManager
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId
@@ -58,8 +58,8 @@ def notes(home: Path) -> Path:
 def builtin(kind: type[BuiltinMemory] = BuiltinMemory) -> Row:
     @asynccontextmanager
     async def make(home: Path) -> AsyncIterator[Stage]:
-        places = Places(notes(home))
-        index = Index(home / "index" / "main.sqlite", Settings(places), SystemClock())
+        places = MemoryPaths(notes(home))
+        index = Index(home / "index" / "main.sqlite", IndexSettings(places), SystemClock())
         memory = kind(AgentId("main"), index, SystemClock())
         yield Stage(memory, "memory/2026-01-03.md")
         memory.close()

@@ -27,7 +27,7 @@ OURS = (
     "skerry.gateway.handshake",
     "skerry.gateway.methods.chat",
     "skerry.features.sessions.methods",
-    "skerry.features.memory.recalling",
+    "skerry.features.memory.recall_hook",
     "skerry.features.memory.tools",
     "skerry.features.memory.chat_commands",
     "skerry.features.memory.checks",

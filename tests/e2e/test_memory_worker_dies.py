@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from skerry.config.memory_qmd import QmdLimits
 from skerry.features.memory.builtin import BuiltinMemory
 from skerry.features.memory.index import Index
-from skerry.features.memory.indexer import Settings
-from skerry.features.memory.service import Service
-from skerry.features.memory.settings import Places
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.indexer import IndexSettings
+from skerry.features.memory.service import MemorySearchService
 from skerry.features.memory.tools import MemorySearch
-from skerry.features.memory.waiting import QUERY
+from skerry.features.memory.wait_times import QUERY
 from skerry.infra.clock import SystemClock
 from skerry.infra.process import starter
 from skerry.model.ids import AgentId
@@ -88,9 +88,9 @@ async def remembering(home: Path, embedder: Embedder) -> AsyncIterator[tuple[Pla
     here.put("memory/2024-02-03.md", NOTE)
     here.put("memory/2024-02-04.md", "Nothing happened.\n")
     clock = SystemClock()
-    index = Index(home / "main.sqlite", Settings(Places(here.workspace)), clock)
+    index = Index(home / "main.sqlite", IndexSettings(MemoryPaths(here.workspace)), clock)
     memory = BuiltinMemory(AgentId("main"), index, clock, embedder=lambda: embedder)
-    here.service = Service(FakeMemories(memory), here.service.config, clock)  # type: ignore[arg-type]
+    here.service = MemorySearchService(FakeMemories(memory), here.service.config, clock)  # type: ignore[arg-type]
     async with AsyncExitStack() as stack:
         stack.callback(memory.close)
         await memory.sync()

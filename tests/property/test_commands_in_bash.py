@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from skerry.features.exec import shfmt_reader, tree_reader
 from skerry.features.exec.analysis import read
-from skerry.features.exec.words import Reading, RefusedError
+from skerry.features.exec.words import Reading, RefusedCommandError
 from tests.support.shown import examples
 
 STUB = '#!/bin/sh\nprintf "%s\\0" $# "${{0##*/}}" "$@" >>"$LOG"\nexit {code}\n'
@@ -138,7 +138,7 @@ def read_or_none(line: str) -> Reading | None:
 
     try:
         return anyio.run(reading)
-    except RefusedError:
+    except RefusedCommandError:
         return None
 
 
@@ -199,6 +199,6 @@ def test_where_both_parsers_read_a_line_they_mostly_agree_and_else_it_is_refused
 
     try:
         pair = tree_reader.read(line), anyio.run(second)
-    except RefusedError:
+    except RefusedCommandError:
         return
     assert (read_or_none(line) is None) == (pair[0] != pair[1] or "\t" in line or "\\\n" in line)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from skerry.features.memory.index import Index
-from skerry.features.memory.indexer import Settings
-from skerry.features.memory.settings import Places
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.indexer import IndexSettings
 from skerry.infra.clock import SystemClock
 from tests.support.shown import examples
 
@@ -74,8 +74,8 @@ class Files(RuleBasedStateMachine):
         shutil.rmtree(self.home)
 
     def start(self, name: str) -> Index:
-        places = Places(self.workspace, (Path("notes"),))
-        made = Settings(places, size=16, overlap=4)
+        places = MemoryPaths(self.workspace, (Path("notes"),))
+        made = IndexSettings(places, size=16, overlap=4)
         return Index(self.home / f"{name}.sqlite", made, SystemClock(), self.reach)
 
     def reach(self, point: str) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry.config.root import Config
-from skerry.features.tools.explain import _VERBS, Question, decided
+from skerry.features.tools.explain import _VERBS, ToolQuestion, decided
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.ids import AccountId, ChannelId, RunId
 from skerry.model.inbound import InboundMessage, Peer, PeerKind, ReplyTo
@@ -193,7 +193,7 @@ def test_the_explanation_and_a_run_for_a_message_decide_alike(
     context = ToolContext(Beneath(HOME), caller=caller, taint=words)
     named = NamedTool(tool)
     run = decide(call_of(named, arguments, context, layers))
-    question = Question(
+    question = ToolQuestion(
         tool,
         session=str(request.key),
         provider="openai/m",

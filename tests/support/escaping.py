@@ -26,7 +26,7 @@ from skerry.config.check import check
 from skerry.config.sandbox import SandboxConfig
 from skerry.features.sandbox.bubblewrap import Bubblewrap, Bwrap, found_program
 from skerry.features.sandbox.canaries import processes
-from skerry.features.sandbox.command import Command
+from skerry.features.sandbox.command import SandboxCommand
 from skerry.features.sandbox.holder import Backend, Granted, Sandboxes
 from skerry.features.sandbox.stage import Mount
 from skerry.infra.process import Child
@@ -71,7 +71,7 @@ class Extended:
         return await self._backend.lacks(settings)
 
     @asynccontextmanager
-    async def running(self, prepare: Callable[[], Command]) -> AsyncGenerator[Child]:
+    async def running(self, prepare: Callable[[], SandboxCommand]) -> AsyncGenerator[Child]:
         flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
         sources = {"/opt/probes": str(self._probes)}
         if not interpreter().startswith("/usr/"):
@@ -83,7 +83,7 @@ class Extended:
                 stack.callback(os.close, descriptor)
                 mounts.append(Mount(descriptor, target))
 
-            def prepared() -> Command:
+            def prepared() -> SandboxCommand:
                 command = prepare()
                 return replace(command, mounts=[*command.mounts, *mounts])
 

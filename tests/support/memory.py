@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from skerry.config.root import Config
-from skerry.features.memory.holder import add_recall, make_commands, make_tools
-from skerry.features.memory.service import Service
+from skerry.features.memory.assembly import add_recall, make_commands, make_tools
+from skerry.features.memory.service import MemorySearchService
 from skerry.hooks.hooks import Hooks
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.caller import Caller
@@ -34,7 +34,7 @@ GROUP = Caller(
 class Place:
     """A workspace with a memory."""
 
-    service: Service
+    service: MemorySearchService
     backend: FakeBackend
     workspace: Path
     clock: FakeClock
@@ -62,7 +62,7 @@ class Place:
 
 def held(backend: FakeBackend, config: Callable[[], Config], hooks: Hooks) -> MemoryHolder:
     """Returns what our memory adds to a gateway, over a fake backend."""
-    service = Service(FakeMemories(backend), config, FakeClock())
+    service = MemorySearchService(FakeMemories(backend), config, FakeClock())
     add_recall(service, hooks)
     return MemoryHolder(service, None, lambda: make_tools(service), lambda: make_commands(service))
 
@@ -75,5 +75,5 @@ def place(home: Path, backend: FakeBackend | None = None, **tree: Any) -> Place:
     workspace = config.workspace(config.agents.default_id)
     workspace.mkdir(parents=True, exist_ok=True)
     backend, clock = backend or FakeBackend(), FakeClock()
-    service = Service(FakeMemories(backend), lambda: config, clock)
+    service = MemorySearchService(FakeMemories(backend), lambda: config, clock)
     return Place(service, backend, workspace, clock)

@@ -41,7 +41,7 @@ OTHERS: Final = MappingProxyType(
     {
         "infra/sqlite.py": "opens and migrates files",
         "features/memory/database.py": "the index of the memory, which can be made again",
-        "features/memory/schema.py": "the same",
+        "features/memory/index_schema.py": "the same",
         "features/memory/index_tables.py": "the same",
         "features/memory/vector_rows.py": "the same",
         "features/memory/bench/baseline.py": "what the memory is measured beside",

@@ -10,7 +10,7 @@ import anyio
 
 from skerry.app.build import Application
 from skerry.features.subagents import tables
-from skerry.features.subagents.tables import Status, Subagent
+from skerry.features.subagents.tables import Subagent, SubagentOutcome
 from skerry.hooks.hooks import Hooks
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.caller import Caller
@@ -80,7 +80,7 @@ async def ended(application: Application, run_id: str) -> Subagent:
     with anyio.fail_after(60):
         while True:
             subagent = await store.read(lambda reader: tables.get(reader, run_id))
-            if subagent is not None and subagent.status is not Status.NONE:
+            if subagent is not None and subagent.status is not SubagentOutcome.NONE:
                 return subagent
             await anyio.lowlevel.checkpoint()
 
@@ -106,6 +106,6 @@ async def archived(application: Application, row: Subagent) -> None:
     with anyio.fail_after(60):
         while True:
             now = await store.read(lambda reader: tables.get(reader, row.run_id))
-            if now is not None and now.state is tables.State.ARCHIVED:
+            if now is not None and now.state is tables.SubagentState.ARCHIVED:
                 return
             await anyio.lowlevel.checkpoint()

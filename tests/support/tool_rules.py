@@ -5,7 +5,7 @@ from typing import Any
 
 from skerry.config.check import check
 from skerry.config.root import Config
-from skerry.features.tools.explain import Question, decided
+from skerry.features.tools.explain import ToolQuestion, decided
 from skerry.policy.decide import Decision
 
 HOME = Path("/nonexistent/skerry")
@@ -17,8 +17,8 @@ def config(tree: dict[str, Any]) -> Config:
 
 
 def answer(tree: dict[str, Any], tool: str, **facts: Any) -> Decision:
-    """Returns the decision on a tool; `facts` are fields of `Question`."""
-    return decided(config(tree), Question(tool, **facts))
+    """Returns the decision on a tool; `facts` are fields of `ToolQuestion`."""
+    return decided(config(tree), ToolQuestion(tool, **facts))
 
 
 def effect(tree: dict[str, Any], tool: str, **facts: Any) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from skerry.store.search_candidates import Candidates, IndexedEntry, rarity
-from skerry_recall.fuse import BEST, Options, rank
+from skerry_recall.fuse import BEST, RankOptions, rank
 from skerry_recall.language import guess
 from skerry_recall.postings import MAX_COUNT, MAX_TEXT, add, norms
 from skerry_recall.question import read
@@ -70,7 +70,7 @@ def ranked(gathered: "Candidates", question: str, most: int) -> list[RankedEntry
         length=length,
         possible=possible,
     )
-    options = Options(asked=parsed, texts=lambda rows: [entries[row].text for row in rows])
+    options = RankOptions(asked=parsed, texts=lambda rows: [entries[row].text for row in rows])
     hits = [
         RankedEntry(hit.row, hit.score)
         for hit in rank(scores, _PROFILE, most, options)

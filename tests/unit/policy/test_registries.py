@@ -16,8 +16,8 @@ from skerry.app.build import Application
 from skerry.app.extensions import OwnTools
 from skerry.commands import directives
 from skerry.config.root import Config
-from skerry.features.memory.holder import make_tools
-from skerry.features.memory.service import Service
+from skerry.features.memory.assembly import make_tools
+from skerry.features.memory.service import MemorySearchService
 from skerry.gateway.dispatch import MethodTable
 from skerry.gateway.method import Method
 from skerry.hooks.hooks import Hooks
@@ -173,7 +173,7 @@ def own_tools(home: Path) -> OwnTools:
 
 
 def memory_tools() -> list[Tool]:
-    return list(make_tools(Service(pytest.fail, pytest.fail, FakeClock(), pytest.fail)))  # type: ignore[arg-type]  # not asked
+    return list(make_tools(MemorySearchService(pytest.fail, pytest.fail, FakeClock(), pytest.fail)))  # type: ignore[arg-type]  # not asked
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

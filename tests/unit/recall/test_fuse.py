@@ -18,9 +18,9 @@ from skerry_recall.fuse import (
     SHORT,
     Decay,
     Near,
-    Options,
     Profile,
     Ranked,
+    RankOptions,
     decayed,
     rank,
     smoothed,
@@ -60,7 +60,7 @@ def scores(
 
 def order(given: Scores, profile: Profile, limit: int = 10, **options: object) -> list[int]:
     """The rows that are found, the best first."""
-    return [hit.row for hit in rank(given, profile, limit, Options(**options))]  # type: ignore[arg-type]  # reason: by name
+    return [hit.row for hit in rank(given, profile, limit, RankOptions(**options))]  # type: ignore[arg-type]  # reason: by name
 
 
 def texts_of(*texts: str) -> Callable[[Sequence[int]], list[str]]:
@@ -79,7 +79,7 @@ def test_the_profiles_weigh_as_the_seeds_and_the_ruling_say() -> None:
 @pytest.mark.requirement("search-hybrid-formula")
 @pytest.mark.requirement("search-bm25-rank-score")
 def test_the_score_is_the_weighted_sum_of_the_cosine_and_the_rank_of_the_words() -> None:
-    hits = rank(scores([9.0, 4.0, 0.0], [0.5, 0.9, 0.8]), OPENCLAW, 3, Options())
+    hits = rank(scores([9.0, 4.0, 0.0], [0.5, 0.9, 0.8]), OPENCLAW, 3, RankOptions())
     assert {hit.row: round(hit.score, 5) for hit in hits} == {
         0: round(0.7 * 0.5 + 0.3 * 1.0, 5),
         1: round(0.7 * 0.9 + 0.3 * 0.5, 5),
@@ -98,8 +98,8 @@ def test_the_best_k_by_the_final_score_come_back() -> None:
 @pytest.mark.requirement("search-weights-normalise")
 def test_weights_count_by_their_ratio() -> None:
     given = scores([3.0, 1.0, 0.0], [0.1, 0.9, 0.4])
-    small = rank(given, Profile("small", 0.7, 0.3), 3, Options())
-    large = rank(given, Profile("large", 7, 3), 3, Options())
+    small = rank(given, Profile("small", 0.7, 0.3), 3, RankOptions())
+    large = rank(given, Profile("large", 7, 3), 3, RankOptions())
     assert [(hit.row, hit.score) for hit in small] == [(hit.row, hit.score) for hit in large]
     assert max(hit.score for hit in large) <= 1
 
@@ -114,7 +114,7 @@ def test_what_one_side_alone_found_stays_in(profile: Profile) -> None:
 def test_only_the_candidates_of_each_side_are_weighed() -> None:
     text = [float(100 - row) for row in range(50)]
     vector = [0.5 + row / 1000 for row in range(50)]
-    hits = rank(scores(text, vector), OPENCLAW, 1, Options(explain=True))
+    hits = rank(scores(text, vector), OPENCLAW, 1, RankOptions(explain=True))
     (hit,) = hits
     assert hit.row == 49
     assert dict(hit.explanation)["vector.part"] == pytest.approx(0.7 * 0.549)
@@ -122,9 +122,9 @@ def test_only_the_candidates_of_each_side_are_weighed() -> None:
 
 
 def test_without_vectors_the_words_have_all_the_weight() -> None:
-    hits = rank(scores([2.0, 0.0, 4.0]), OPENCLAW, 5, Options())
+    hits = rank(scores([2.0, 0.0, 4.0]), OPENCLAW, 5, RankOptions())
     assert [(hit.row, hit.score) for hit in hits] == [(2, 1.0), (0, 0.5)]
-    hits = rank(scores([2.0, 0.0, 4.0]), PLAIN, 5, Options())
+    hits = rank(scores([2.0, 0.0, 4.0]), PLAIN, 5, RankOptions())
     assert [(hit.row, hit.score) for hit in hits] == [(2, 1.0), (0, 0.5)]
 
 
@@ -135,7 +135,7 @@ def test_nothing_is_found_where_no_word_is_shared_and_no_vector_is_there() -> No
 
 
 def test_a_lone_passage_is_found_with_the_full_score() -> None:
-    assert rank(scores([0.3], [0.8]), BEST, 5, Options())[0].score == pytest.approx(1)
+    assert rank(scores([0.3], [0.8]), BEST, 5, RankOptions())[0].score == pytest.approx(1)
 
 
 def test_a_neighbour_in_the_same_document_shares_its_score() -> None:
@@ -146,9 +146,9 @@ def test_a_neighbour_in_the_same_document_shares_its_score() -> None:
 
 def test_words_that_hardly_any_passage_has_weigh_less() -> None:
     known = scores([2.0, 0.0], [0.1, 0.9], possible=4.0)
-    assert rank(known, replace(BEST, hints=None), 2, Options())[0].score == pytest.approx(0.5)
+    assert rank(known, replace(BEST, hints=None), 2, RankOptions())[0].score == pytest.approx(0.5)
     strange = scores([2.0, 0.0], [0.1, 0.9], possible=50.0)
-    hits = rank(strange, BEST, 2, Options())
+    hits = rank(strange, BEST, 2, RankOptions())
     assert [hit.row for hit in hits] == [1, 0]
     assert hits[1].score == pytest.approx(0.5 * 2 / (0.4 * 50))
 
@@ -188,7 +188,7 @@ def test_what_is_masked_is_not_found_and_does_not_scale_the_others() -> None:
     given = scores([8.0, 2.0, 0.5], [0.9, 0.1, 0.2], mask=[False, True, True])
     for profile in PROFILES.values():
         assert set(order(given, profile)) == {1, 2}
-    assert rank(given, PLAIN, 1, Options())[0].score > 0.5
+    assert rank(given, PLAIN, 1, RankOptions())[0].score > 0.5
     assert order(scores([8.0], [0.9], mask=[False]), BEST) == []
 
 
@@ -206,7 +206,7 @@ def test_a_score_halves_with_each_half_life() -> None:
 def test_what_has_no_date_keeps_its_score() -> None:
     now = 1_000 * DAY_MS
     given = scores([4.0, 4.0], at=[now - 300 * DAY_MS, -1])
-    hits = rank(given, CLASSIC, 2, Options(decay=Decay(now)))
+    hits = rank(given, CLASSIC, 2, RankOptions(decay=Decay(now)))
     assert [hit.row for hit in hits] == [1, 0]
     assert hits[0].score == pytest.approx(0.5), "its rank is the second, whatever its age"
 
@@ -224,7 +224,7 @@ def test_decay_comes_before_mmr_and_both_are_optional() -> None:
     assert order(given, CLASSIC, texts=texts) == [0, 1, 2]
     assert order(given, CLASSIC, texts=texts, decay=Decay(now)) == [1, 2, 0]
     assert order(given, CLASSIC, texts=texts, decay=Decay(now), mmr=0.5) == [1, 0, 2]
-    options = Options(texts=texts, decay=Decay(now), mmr=0.5, explain=True)
+    options = RankOptions(texts=texts, decay=Decay(now), mmr=0.5, explain=True)
     names = [name for name, _ in rank(given, CLASSIC, 1, options)[0].explanation]
     assert names == ["text", "text.rank", "text.part", "decay", "mmr"]
     assert MEANINGS.keys() >= set(names)
@@ -247,12 +247,12 @@ def test_the_profile_best_drops_a_passage_that_repeats_a_better_one() -> None:
 
 def test_only_who_asks_for_it_gets_an_explanation() -> None:
     given = scores([4.0, 8.0], [0.5, 0.25])
-    assert [hit.explanation for hit in rank(given, BEST, 2, Options())] == [(), ()]
+    assert [hit.explanation for hit in rank(given, BEST, 2, RankOptions())] == [(), ()]
 
 
 def test_the_explanation_names_each_part_and_its_rank() -> None:
     given = scores([4.0, 8.0], [0.5, 0.25], document=[1, 1])
-    hit = next(hit for hit in rank(given, BEST, 2, Options(explain=True)) if hit.row == 0)
+    hit = next(hit for hit in rank(given, BEST, 2, RankOptions(explain=True)) if hit.row == 0)
     parts = dict(hit.explanation)
     assert parts["text"] == 4
     assert parts["text.rank"] == 2
@@ -278,7 +278,7 @@ def test_the_highest_scores_are_those_that_sorting_gives(
 def found(given: Scores, question: str, texts: Sequence[str], limit: int = 10) -> list[Ranked]:
     """The hits of a question, with all that the profile `best` looks at."""
     asked = read(question, Words(), NOON)
-    options = Options(asked=asked, texts=texts_of(*texts), scale=(0.8, 0.9))
+    options = RankOptions(asked=asked, texts=texts_of(*texts), scale=(0.8, 0.9))
     return rank(given, BEST, limit, options)
 
 

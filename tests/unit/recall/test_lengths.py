@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry_recall.embed import normalised
-from skerry_recall.lengths import Limits, Piece, joined, pieces, requests, tokens
+from skerry_recall.lengths import ModelLimits, ModelText, joined, pieces, requests, tokens
 
 TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=400), max_size=8)
 
@@ -27,7 +27,7 @@ def test_requests_hold_every_piece_in_order_and_keep_the_limits(
     texts: list[str], limit: int, most: int, count: int
 ) -> None:
     found = pieces(texts, limit)
-    limits = Limits(limit, most, count)
+    limits = ModelLimits(limit, most, count)
     asked = list(requests(found, limits))
     assert [one for request in asked for one in request] == found
     assert all(len(request) <= count for request in asked)
@@ -39,11 +39,11 @@ def test_a_text_is_cut_between_words() -> None:
 
 
 def test_what_no_model_can_read_is_replaced() -> None:
-    assert pieces(["a\0b\ud800"], 100) == [Piece("a b?", 0)]
+    assert pieces(["a\0b\ud800"], 100) == [ModelText("a b?", 0)]
 
 
 def test_a_text_in_pieces_gets_their_mean_by_length() -> None:
-    parts = [Piece("aaa", 0), Piece("b", 0), Piece("c", 1)]
+    parts = [ModelText("aaa", 0), ModelText("b", 0), ModelText("c", 1)]
     rows = np.array([[1, 0], [0, 1], [0, 1]], np.float32)
     assert joined(rows, parts, 2) == pytest.approx(normalised([[3, 1], [0, 1]]))
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from skerry_recall.collection import Collection
 from skerry_recall.numbers import Floats, Longs
 from skerry_recall.passage import Passage
-from skerry_recall.vectors import SMALL, Vectors, hamming, pack
+from skerry_recall.vectors import SMALL, VectorStore, hamming, pack
 
 MANY = 20_000
 
@@ -87,10 +87,10 @@ class _Rows:
         return np.take(self._rows, rows, axis=0)
 
 
-def _on_disk(found: Floats) -> Vectors:
+def _on_disk(found: Floats) -> VectorStore:
     """Returns the vectors as a large collection has them."""
     packed = pack(np.arange(len(found)), found)
-    return Vectors(**{**packed.arrays(), "exact": _Rows(found)})  # type: ignore[arg-type]  # as on disk
+    return VectorStore(**{**packed.arrays(), "exact": _Rows(found)})  # type: ignore[arg-type]  # as on disk
 
 
 def _clustered(count: int) -> tuple[Floats, Floats]:

@@ -32,7 +32,7 @@ class PatternParams(Params):
     pattern: _Pattern
 
 
-class SetParams(Params):
+class AllowlistSetParams(Params):
     """Parameters of `exec.approvals.set`: the whole file, and the hash of what was read."""
 
     file: ApprovalsFile
@@ -82,7 +82,7 @@ async def approvals_get(call: Call, _params: NoParams) -> Json:
     return _snapshot(call, rows)
 
 
-async def approvals_set(call: Call, params: SetParams) -> Json:
+async def approvals_set(call: Call, params: AllowlistSetParams) -> Json:
     """Replaces the allowlist, if it is as the caller read it."""
     file, by, now = params.file, wire.person(call), call.context.clock.now_ms()
     if modes := file.unsupported():
@@ -176,5 +176,5 @@ METHODS: Final = (
     Method("exec.allowlist.add", PatternParams, allowlist_add),
     Method("exec.allowlist.remove", PatternParams, allowlist_remove),
     Method("exec.approvals.get", NoParams, approvals_get),
-    Method("exec.approvals.set", SetParams, approvals_set),
+    Method("exec.approvals.set", AllowlistSetParams, approvals_set),
 )

@@ -59,7 +59,7 @@ class WaitParams(LoginIdParams):
     timeout_ms: Annotated[int, Field(ge=0, le=WAIT_MS)] = WAIT_MS
 
 
-class Attempt:
+class LoginAttempt:
     """One login: what a person pasted, and its outcome."""
 
     def __init__(self) -> None:
@@ -134,7 +134,7 @@ def _check(platform: Platform, params: StartParams) -> None:
         raise RefusedError(f"Unknown settings: {', '.join(strange)}.", f"It takes: {listed}.")
 
 
-def _added(logins: dict[str, PendingLogin]) -> tuple[str, Attempt]:
+def _added(logins: dict[str, PendingLogin]) -> tuple[str, LoginAttempt]:
     """Returns a new login; forgets outcomes that nobody asked for where there are too many."""
     for name in [name for name, login in logins.items() if login.is_over]:
         if len(logins) >= MOST:
@@ -144,13 +144,13 @@ def _added(logins: dict[str, PendingLogin]) -> tuple[str, Attempt]:
         remedy = "Finish or cancel one of them."
         raise RefusedError(message, remedy, code=ErrorCode.UNAVAILABLE, retryable=True)
     name = secrets.token_urlsafe(16)
-    attempt = Attempt()
+    attempt = LoginAttempt()
     logins[name] = attempt
     return name, attempt
 
 
 async def _result(
-    call: Call, platform: Platform, params: StartParams, name: str, attempt: Attempt
+    call: Call, platform: Platform, params: StartParams, name: str, attempt: LoginAttempt
 ) -> Json | ErrorShape:
     shown: dict[str, Json] = {"status": "accepted", "id": name, "kind": params.kind}
     account = params.account_id or DEFAULT
@@ -172,7 +172,7 @@ async def _result(
 
 
 async def _by_code(
-    call: Call, platform: Platform, params: StartParams, _: Attempt, shown: dict[str, Json]
+    call: Call, platform: Platform, params: StartParams, _: LoginAttempt, shown: dict[str, Json]
 ) -> Mapping[KeyPath, Any]:
     section = section_of(call, platform)
     settings = section.account(params.account_id or DEFAULT) if section else None
@@ -187,7 +187,11 @@ async def _by_code(
 
 
 async def _by_browser(
-    call: Call, platform: Platform, params: StartParams, attempt: Attempt, shown: dict[str, Json]
+    call: Call,
+    platform: Platform,
+    params: StartParams,
+    attempt: LoginAttempt,
+    shown: dict[str, Json],
 ) -> Mapping[KeyPath, Any]:
     account = params.account_id or DEFAULT
     section = section_of(call, platform)

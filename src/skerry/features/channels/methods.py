@@ -36,7 +36,7 @@ Key = Annotated[str, Field(min_length=1, max_length=256)]
 Option = Annotated[str, Field(min_length=1, max_length=100)]
 
 
-class StatusParams(Params):
+class ChannelsStatusParams(Params):
     """Parameters of `channels.status`."""
 
     probe: bool | None = None
@@ -99,7 +99,7 @@ class ReactParams(TargetParams):
     emoji: Annotated[str, Field(max_length=32)]
 
 
-async def channels_status(call: Call, params: StatusParams) -> Json:
+async def channels_status(call: Call, params: ChannelsStatusParams) -> Json:
     """Returns the platforms with an account, and the state of each account.
 
     With `probe` each platform is asked now.
@@ -312,7 +312,7 @@ def _target(call: Call, params: TargetParams) -> ReplyTo:
 
 
 METHODS: Final = (
-    Method("channels.status", StatusParams, channels_status),
+    Method("channels.status", ChannelsStatusParams, channels_status),
     Method("channels.restart", AccountParams, channels_restart),
     *ACCOUNT_METHODS,
     *LOGIN_METHODS,

@@ -12,12 +12,12 @@ from skerry.features.cron.jobs import (
     AgentTurn,
     At,
     Cron,
-    Delivery,
     Every,
     Job,
+    JobDelivery,
+    JobState,
     Payload,
     Schedule,
-    State,
     SystemEvent,
     Target,
 )
@@ -121,7 +121,7 @@ def patched(job: Job, patch: Mapping[str, Any], now: int) -> Job:
     changed = replace(job, updated_at_ms=now, **_changes(job, patch))
     if changed.session_target != job.session_target and "delivery" not in patch:
         isolated = changed.session_target == "isolated"
-        changed = replace(changed, delivery=Delivery("announce") if isolated else None)
+        changed = replace(changed, delivery=JobDelivery("announce") if isolated else None)
     if changed.enabled and not job.enabled:
         changed = replace(changed, state=_rested(changed.state))
     changed = _checked(changed)
@@ -173,7 +173,7 @@ def scheduled(job: Job, now: int) -> Job:
     return replace(job, state=replace(job.state, next_run_at_ms=following))
 
 
-def _rested(state: State) -> State:
+def _rested(state: JobState) -> JobState:
     return replace(state, consecutive_errors=0, retry_at_ms=None, off_reason=None)
 
 
@@ -181,7 +181,7 @@ def _target(payload: Payload) -> Target:
     return "main" if isinstance(payload, SystemEvent) else "isolated"
 
 
-def _merged(old: Payload | Delivery | None, new: Mapping[str, Any]) -> Mapping[str, Any]:
+def _merged(old: Payload | JobDelivery | None, new: Mapping[str, Any]) -> Mapping[str, Any]:
     """Returns the properties of `old` under those of `new`, where both are of one kind."""
     if old is None:
         return new
@@ -203,10 +203,10 @@ def _payload(value: Mapping[str, Any]) -> Payload:
     return payload
 
 
-def _delivery(value: Mapping[str, Any]) -> Delivery:
-    _refuse_unknown(value, Delivery, "delivery", frozenset())
+def _delivery(value: Mapping[str, Any]) -> JobDelivery:
+    _refuse_unknown(value, JobDelivery, "delivery", frozenset())
     try:
-        return msgspec.convert(value, Delivery)
+        return msgspec.convert(value, JobDelivery)
     except msgspec.ValidationError as error:
         raise JobError(
             f"delivery cannot be used: {error}.",
@@ -309,5 +309,5 @@ def _faults(job: Job) -> list[tuple[bool, str, str]]:
     ]
 
 
-def _is_named(delivery: Delivery) -> bool:
+def _is_named(delivery: JobDelivery) -> bool:
     return delivery.channel not in {None, "last"}

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from skerry.features.cron import records, tables
 from skerry.features.cron.errors import ScheduleError
-from skerry.features.cron.jobs import AgentTurn, At, Entry, Job, State, Status
+from skerry.features.cron.jobs import AgentTurn, At, Job, JobLogEntry, JobState, Status
 from skerry.features.cron.schedule import next_time
 from skerry.features.cron.wire import entry_event
 from skerry.gateway.context import GatewayContext
@@ -160,9 +160,9 @@ class Execution(Struct, frozen=True):
         status: Status,
         error: str | None,
         following: Job | None,
-    ) -> Entry:
+    ) -> JobLogEntry:
         result, now = ended.result, self.runs.now_ms()
-        entry = Entry(
+        entry = JobLogEntry(
             now,
             subject.job_id,
             status=status,
@@ -195,7 +195,9 @@ class Execution(Struct, frozen=True):
         now = self.runs.now_ms()
         text = str(error)[:ERROR_CHARS]
         logger.warning("the cron job %s (%s) could not be started: %s", job.id, job.name, text)
-        entry = Entry(now, job.id, status="error", error=text, due_at_ms=due_at, run_at_ms=now)
+        entry = JobLogEntry(
+            now, job.id, status="error", error=text, due_at_ms=due_at, run_at_ms=now
+        )
 
         def write(unit: Unit) -> None:
             claim(unit)
@@ -227,7 +229,7 @@ class Execution(Struct, frozen=True):
         return to, self.runs.delivery.parts(to, text) if to is not None else []
 
 
-def _end(unit: Unit, due_at: int, entry: Entry, result: RunResult | None) -> None:
+def _end(unit: Unit, due_at: int, entry: JobLogEntry, result: RunResult | None) -> None:
     """Writes the end of a run into the log and into its job, if that is not removed meanwhile."""
     run = tables.how(unit, entry.job_id, due_at)
     if run is not None:
@@ -274,7 +276,7 @@ def after_run(job: Job, now: int, status: Status, error: str | None) -> Job | No
     """Returns the job after a run; None where it removes itself."""
     once = isinstance(job.schedule, At)
     following = natural(job, now)
-    state = State(
+    state = JobState(
         next_run_at_ms=following,
         last_run_at_ms=job.state.running_at_ms or now,
         last_status=status,

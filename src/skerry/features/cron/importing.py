@@ -20,7 +20,7 @@ _LATEST_MS: Final = 253_402_300_000_000
 """End of the year 9999, the last that a time can be in."""
 
 
-class Importer:
+class JobImporter:
     """Jobs of another installation, for the agents of this one.
 
     A job arrives switched off, and its replies go to the owner's last chat or nowhere: whoever

@@ -68,7 +68,7 @@ class AgentTurn(
 Payload = SystemEvent | AgentTurn
 
 
-class Delivery(Struct, frozen=True, rename="camel", omit_defaults=True):
+class JobDelivery(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Destination of the reply of an isolated run."""
 
     mode: Literal["announce", "webhook", "none"]
@@ -80,7 +80,7 @@ class Delivery(Struct, frozen=True, rename="camel", omit_defaults=True):
     best_effort: bool = False
 
 
-class State(Struct, frozen=True, rename="camel", omit_defaults=True):
+class JobState(Struct, frozen=True, rename="camel", omit_defaults=True):
     """State of a job between its runs."""
 
     next_run_at_ms: int | None = None
@@ -115,8 +115,8 @@ class Job(Struct, frozen=True, rename="camel", omit_defaults=True):
     session_key: str | None = None
     """Conversation of a main job; None is the agent's main one."""
     delete_after_run: bool | None = None
-    delivery: Delivery | None = None
-    state: State = field(default_factory=State)
+    delivery: JobDelivery | None = None
+    state: JobState = field(default_factory=JobState)
 
     @property
     def deletes_itself(self) -> bool:
@@ -126,7 +126,7 @@ class Job(Struct, frozen=True, rename="camel", omit_defaults=True):
         return isinstance(self.schedule, At)
 
 
-class Entry(Struct, frozen=True, rename="camel", omit_defaults=True):
+class JobLogEntry(Struct, frozen=True, rename="camel", omit_defaults=True):
     """One finished run in the log of a job."""
 
     ts: int
@@ -153,4 +153,4 @@ class Entry(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 encode = msgspec.json.encode
 decode_job = msgspec.json.Decoder(Job).decode
-decode_entry = msgspec.json.Decoder(Entry).decode
+decode_entry = msgspec.json.Decoder(JobLogEntry).decode

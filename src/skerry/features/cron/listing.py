@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from skerry.features.cron import records, wire
-from skerry.features.cron.jobs import Entry, Job
+from skerry.features.cron.jobs import Job, JobLogEntry
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Name, Params
 from skerry.model.ids import AgentId, RunId
@@ -92,7 +92,7 @@ async def cron_runs(call: Call, params: CronRunsParams) -> Json:
     """Returns a page of ended runs, the latest first."""
     job_id = None if params.scope == "all" else params.id or params.job_id
 
-    def look(reader: Reader) -> list[Entry]:
+    def look(reader: Reader) -> list[JobLogEntry]:
         entries = records.entries(reader, job_id, _MOST_ENTRIES)
         chosen = [entry for entry in entries if _is_chosen(entry, params)]
         if params.sort_dir == "asc":
@@ -150,7 +150,7 @@ def _sort_key(job: Job, params: CronListParams) -> tuple[object, ...]:
             return (next_at is None, next_at or 0, job.id)
 
 
-def _is_chosen(entry: Entry, params: CronRunsParams) -> bool:
+def _is_chosen(entry: JobLogEntry, params: CronRunsParams) -> bool:
     statuses = set(params.statuses or ()) | ({params.status} - {None, "all"})
     deliveries = set(params.delivery_statuses or ()) | ({params.delivery_status} - {None, "all"})
     query = (params.query or "").lower()

@@ -5,14 +5,14 @@ from typing import Final
 from msgspec import Struct
 
 from skerry.features.cron import tables
-from skerry.features.cron.jobs import Entry, Job, decode_entry, decode_job, encode
+from skerry.features.cron.jobs import Job, JobLogEntry, decode_entry, decode_job, encode
 from skerry.store import Reader, Unit
 
 MOST_JOBS: Final = 10_000
 """Limit on the jobs of a gateway."""
 
 
-class Post(Struct, frozen=True):
+class JobPost(Struct, frozen=True):
     """A webhook that is to be told of a run."""
 
     job_id: str
@@ -20,7 +20,7 @@ class Post(Struct, frozen=True):
     address: str
     attempts: int
     retry_at: int
-    entry: Entry
+    entry: JobLogEntry
 
 
 def put(unit: Unit, job: Job) -> None:
@@ -45,16 +45,16 @@ def due(reader: Reader, now: int, limit: int) -> list[Job]:
     return [decode_job(body) for body in tables.due(reader, now, limit)]
 
 
-def end(unit: Unit, due_at: int, entry: Entry, post: str | None = None) -> None:
+def end(unit: Unit, due_at: int, entry: JobLogEntry, post: str | None = None) -> None:
     """Stores the end of a run; `post` is the address of a webhook that is to be told."""
     tables.end(unit, (entry.job_id, due_at), encode(entry), post, entry.ts)
 
 
-def entries(reader: Reader, job_id: str | None, limit: int) -> list[Entry]:
+def entries(reader: Reader, job_id: str | None, limit: int) -> list[JobLogEntry]:
     """Returns the ended runs of a job, or of all, the latest first."""
     return [decode_entry(body) for body in tables.entries(reader, job_id, limit)]
 
 
-def posts(reader: Reader) -> list[Post]:
+def posts(reader: Reader) -> list[JobPost]:
     """Returns the webhooks that are to be posted."""
-    return [Post(*row[:5], decode_entry(row[5])) for row in tables.posts(reader)]
+    return [JobPost(*row[:5], decode_entry(row[5])) for row in tables.posts(reader)]

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from skerry.features.cron import records, tables
 from skerry.features.cron.execution import POSTS
-from skerry.features.cron.jobs import Entry
-from skerry.features.cron.records import Post
+from skerry.features.cron.jobs import JobLogEntry
+from skerry.features.cron.records import JobPost
 from skerry.features.cron.wire import entry_event
 from skerry.gateway.context import GatewayContext
 from skerry.infra.backoff import Backoff
@@ -57,7 +57,7 @@ class Webhooks(Struct):
         due_at = min(post.retry_at for post in left)
         return max((due_at - self.context.clock.now_ms()) / 1000, 0.0)
 
-    async def _post(self, post: Post) -> None:
+    async def _post(self, post: JobPost) -> None:
         config = self.context.config()
         headers = {"content-type": "application/json", "idempotency-key": post.entry.run_id or ""}
         if config.cron.webhook_token is not None:
@@ -85,7 +85,7 @@ class Webhooks(Struct):
         if error:
             logger.warning("the webhook of cron job %s is given up: %s", post.job_id, error)
 
-    async def _put_off(self, post: Post, error: str) -> None:
+    async def _put_off(self, post: JobPost, error: str) -> None:
         pause = RETRIES.delay(post.attempts + 1)
         retry_at = self.context.clock.now_ms() + round(pause * 1000)
         logger.warning("the webhook of cron job %s is tried again: %s", post.job_id, error)
@@ -96,7 +96,7 @@ class Webhooks(Struct):
         await self.context.store.write(write)
 
 
-def _ended(unit: Unit, due_at: int, entry: Entry) -> None:
+def _ended(unit: Unit, due_at: int, entry: JobLogEntry) -> None:
     records.end(unit, due_at, entry)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from skerry.features.cron.jobs import Entry, Job
+from skerry.features.cron.jobs import Job, JobLogEntry
 
 
 def job(value: Job, route: str = "") -> dict[str, Any]:
@@ -42,14 +42,14 @@ def preview(value: Job, route: str) -> dict[str, str]:
     return {"label": "announce -> last", "detail": detail}
 
 
-def entry(value: Entry) -> dict[str, Any]:
+def entry(value: JobLogEntry) -> dict[str, Any]:
     """Returns an entry of the run log."""
     answer: dict[str, Any] = msgspec.to_builtins(value)
     answer["action"] = "finished"
     return answer
 
 
-def entry_event(value: Entry) -> dict[str, Any]:
+def entry_event(value: JobLogEntry) -> dict[str, Any]:
     """Returns the event about an ended run."""
     answer = entry(value)
     del answer["ts"]

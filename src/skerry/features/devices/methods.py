@@ -21,7 +21,7 @@ class RequestParams(Params):
     request_id: Name
 
 
-class DeviceParams(Params):
+class PairedDeviceParams(Params):
     """Device to act on."""
 
     device_id: Name
@@ -104,7 +104,7 @@ async def reject(call: Call, params: RequestParams) -> Json:
     return {"requestId": request.request_id, "deviceId": request.device_id}
 
 
-async def remove(call: Call, params: DeviceParams) -> Json:
+async def remove(call: Call, params: PairedDeviceParams) -> Json:
     """Forgets a device and closes its connections."""
     await _remove(call, params.device_id.lower())
     return {"deviceId": params.device_id.lower()}
@@ -214,7 +214,7 @@ METHODS: Final = (
     Method("device.pair.list", NoParams, pair_list),
     Method("device.pair.approve", RequestParams, approve),
     Method("device.pair.reject", RequestParams, reject),
-    Method("device.pair.remove", DeviceParams, remove),
+    Method("device.pair.remove", PairedDeviceParams, remove),
     Method("device.token.rotate", RotateParams, rotate),
     Method("device.token.revoke", RevokeParams, revoke),
     Method("node.pair.list", NoParams, node_pair_list),

@@ -9,7 +9,7 @@ from typing import Final
 
 from skerry.features.exec import shfmt_reader
 from skerry.features.exec.late import tree_reader
-from skerry.features.exec.words import Reading, RefusedError, check_characters
+from skerry.features.exec.words import Reading, RefusedCommandError, check_characters
 
 MAX_BYTES: Final = 64 * 1024
 """Length of a command line, in bytes of UTF-8, from which on it is not read."""
@@ -29,10 +29,10 @@ async def read(
         RefusedError: it has something else than simple commands with literal words.
     """
     if len(command) >= MAX_BYTES or len(command.encode(errors="replace")) >= MAX_BYTES:
-        raise RefusedError("size", f"it is longer than {MAX_BYTES // 1024} KiB")
+        raise RefusedCommandError("size", f"it is longer than {MAX_BYTES // 1024} KiB")
     check_characters(command)
     if not command.strip():
-        raise RefusedError("empty", "there is no command")
+        raise RefusedCommandError("empty", "there is no command")
     if len(command) > SMALL:
         authority = await second(command)
         opinion = tree_reader.read(command)
@@ -40,7 +40,7 @@ async def read(
         opinion = tree_reader.read(command)
         authority = await second(command)
     if sum(len(simple.argv) for simple in authority.commands) > MAX_WORDS:
-        raise RefusedError("size", f"it has more than {MAX_WORDS} words")
+        raise RefusedCommandError("size", f"it has more than {MAX_WORDS} words")
     if opinion != authority:
-        raise RefusedError("parsers-differ", "the two parsers read it differently")
+        raise RefusedCommandError("parsers-differ", "the two parsers read it differently")
     return authority

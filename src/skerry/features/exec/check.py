@@ -9,7 +9,7 @@ from msgspec import Struct
 from skerry.config.exec import Ask, Security
 from skerry.features.exec import analysis, git_config, patterns, safe_bins
 from skerry.features.exec.programs import SEARCH_PATH, Resolved, is_on_path, resolve
-from skerry.features.exec.words import RefusedError, Simple
+from skerry.features.exec.words import RefusedCommandError, Simple
 from skerry.policy.command_patterns import Pattern, PatternError, parse
 from skerry.policy.command_runners import PRIVILEGED, is_runner
 from skerry.policy.command_wrappers import Peeled, is_wrapper, peel
@@ -18,7 +18,7 @@ from skerry.policy.effect import ToolEffect
 _ALLOWED: Final = "allowlist"
 
 
-class Rules(Struct, frozen=True):
+class ExecRules(Struct, frozen=True):
     """Settings by which commands are decided."""
 
     security: Security = "allowlist"
@@ -33,7 +33,7 @@ class Rules(Struct, frozen=True):
     """Workspace of the agent."""
 
 
-class Segment(Struct, frozen=True):
+class SegmentDecision(Struct, frozen=True):
     """Decision on one simple command."""
 
     argv: tuple[str, ...]
@@ -63,7 +63,7 @@ class CommandDecision(Struct, frozen=True):
     decision: ToolEffect
     rule: str
     reason: str
-    segments: tuple[Segment, ...] = ()
+    segments: tuple[SegmentDecision, ...] = ()
     """Its simple commands; empty where it has more than those."""
 
     @property
@@ -88,7 +88,7 @@ class CommandDecision(Struct, frozen=True):
         }
 
 
-async def check(command: str, rules: Rules) -> CommandDecision:
+async def check(command: str, rules: ExecRules) -> CommandDecision:
     """Returns the decision on a command line that a host would run.
 
     Security `deny` refuses and `full` allows. Else it is allowed if each of its simple commands is
@@ -98,7 +98,7 @@ async def check(command: str, rules: Rules) -> CommandDecision:
     miss = ToolEffect.DENY if rules.security == "deny" or rules.ask == "off" else ToolEffect.ASK
     try:
         reading = await analysis.read(command)
-    except RefusedError as error:
+    except RefusedCommandError as error:
         return _settled(rules, CommandDecision(miss, error.rule, error.reason))
     judge = _Judge(rules, miss)
     distinct = {simple: judge.segment(simple) for simple in dict.fromkeys(reading.commands)}
@@ -111,7 +111,7 @@ async def check(command: str, rules: Rules) -> CommandDecision:
     return _settled(rules, CommandDecision(ToolEffect.ALLOW, " ".join(names), reason, segments))
 
 
-def _settled(rules: Rules, decision: CommandDecision) -> CommandDecision:
+def _settled(rules: ExecRules, decision: CommandDecision) -> CommandDecision:
     """Returns the decision after the modes."""
     if rules.security == "deny":
         return _all(decision, ToolEffect.DENY, "security-deny", "the security of commands is deny")
@@ -127,7 +127,7 @@ def _settled(rules: Rules, decision: CommandDecision) -> CommandDecision:
 
 def _all(decision: CommandDecision, effect: ToolEffect, rule: str, reason: str) -> CommandDecision:
     segments = tuple(
-        Segment(part.argv, part.program, effect, rule, reason) for part in decision.segments
+        SegmentDecision(part.argv, part.program, effect, rule, reason) for part in decision.segments
     )
     return CommandDecision(effect, rule, reason, segments)
 
@@ -135,30 +135,30 @@ def _all(decision: CommandDecision, effect: ToolEffect, rule: str, reason: str) 
 class _Judge:
     """Decides on simple commands."""
 
-    def __init__(self, rules: Rules, miss: ToolEffect) -> None:
+    def __init__(self, rules: ExecRules, miss: ToolEffect) -> None:
         self._rules = rules
         self._miss = miss
 
-    def segment(self, simple: Simple) -> Segment:
+    def segment(self, simple: Simple) -> SegmentDecision:
         """Returns the decision on one command."""
         peeled = peel(simple.argv)
         program = resolve(peeled.argv[0], self._rules.search_path)
         real = program.real if program else None
         unusable = self._unusable(peeled, program)
         if program is None or unusable:
-            return Segment(simple.argv, real, self._miss, *unusable)
+            return SegmentDecision(simple.argv, real, self._miss, *unusable)
         runs = not peeled.is_complete or is_runner(peeled.argv, program.name, _base(program.real))
         allowed = self._allowed(simple, peeled, program, runs=runs)
         if allowed is not None and program.name == "git" and (why := self._repository(peeled)):
-            return Segment(simple.argv, real, self._miss, "git-config", why)
+            return SegmentDecision(simple.argv, real, self._miss, "git-config", why)
         if allowed is not None:
-            return Segment(simple.argv, real, ToolEffect.ALLOW, *allowed)
+            return SegmentDecision(simple.argv, real, ToolEffect.ALLOW, *allowed)
         if runs:
             reason = f"{program.name} runs what its words or files say"
-            return Segment(simple.argv, real, self._miss, "runner", reason)
+            return SegmentDecision(simple.argv, real, self._miss, "runner", reason)
         reason = f"no pattern matches {program.name}"
         remembered = patterns.quoted(peeled.argv)
-        return Segment(
+        return SegmentDecision(
             simple.argv, real, self._miss, "allowlist-miss", reason, remembered=remembered
         )
 

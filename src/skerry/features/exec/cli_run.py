@@ -20,7 +20,7 @@ from skerry.cli.json_lines import decoded
 from skerry.cli.render import notice, one_line, show, show_json, table
 from skerry.config.load import load
 from skerry.config.root import Config
-from skerry.features.exec.check import CommandDecision, Rules, check
+from skerry.features.exec.check import CommandDecision, ExecRules, check
 from skerry.features.exec.modes import ASKS, SECURITIES
 from skerry.features.exec.settings import rules_of
 from skerry.infra import sqlite
@@ -150,7 +150,7 @@ async def _decision(agent: _Agent, request: Mapping[str, Any]) -> CommandDecisio
     return await check(command, rules if cwd is None else _within(rules, agent, cwd))
 
 
-def _within(rules: Rules, agent: _Agent, cwd: str) -> Rules:
+def _within(rules: ExecRules, agent: _Agent, cwd: str) -> ExecRules:
     """Returns the rules for a command that starts in a folder."""
     try:
         root = agent.config.workspace(agent.name).resolve()

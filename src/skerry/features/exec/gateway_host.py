@@ -26,7 +26,7 @@ _GIT: Final = (("core.fsmonitor", "false"), ("safe.bareRepository", "explicit"))
 changes, and a folder that is laid out as a repository is none."""
 
 
-class GatewayProcess:
+class HostProcess:
     """A command on the gateway's machine. Implements `ports.sandbox.SandboxProcess`."""
 
     def __init__(self, process: Child, terminal: PseudoTerminal | None) -> None:
@@ -74,7 +74,7 @@ class GatewayProcess:
 @asynccontextmanager
 async def on_gateway(
     program: Program, *, listens: bool, pty: bool = False
-) -> AsyncGenerator[GatewayProcess]:
+) -> AsyncGenerator[HostProcess]:
     """Runs a command for the block, whose end ends all that it started, whatever its sessions are.
 
     Raises:
@@ -83,7 +83,7 @@ async def on_gateway(
     program = _scoped(program, is_terminal=pty)
     if not pty:
         async with child(program, listens=listens) as process:
-            yield GatewayProcess(process, None)
+            yield HostProcess(process, None)
         return
     try:
         terminal = PseudoTerminal()
@@ -92,7 +92,7 @@ async def on_gateway(
     try:
         async with child(replace(program, terminal=terminal.program_end)) as process:
             terminal.hand_over()
-            yield GatewayProcess(process, terminal)
+            yield HostProcess(process, terminal)
     finally:
         with anyio.CancelScope(shield=True):
             await terminal.aclose()

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable
 
-from skerry.features.exec.check import Rules
+from skerry.features.exec.check import ExecRules
 from skerry.features.exec.session import ProcessSession
 from skerry.model.origin import Origin
 from skerry.policy.effect import ToolEffect
@@ -15,7 +15,7 @@ _WIDER = "the command began before this conversation had words that are not its 
 
 
 def input_gate(
-    session: ProcessSession, rules: Rules, data: bytes, taint: Iterable[Origin]
+    session: ProcessSession, rules: ExecRules, data: bytes, taint: Iterable[Origin]
 ) -> Assessment:
     """Returns the decision on input for a command.
 

@@ -25,7 +25,7 @@ _GONE: Final = ("node not connected", "changed while invocation was active")
 """Words of the errors after which the command may have run: the node was connected just before."""
 
 
-class Node(Struct, frozen=True):
+class ExecNode(Struct, frozen=True):
     """A connected node that runs commands."""
 
     id: str
@@ -46,7 +46,7 @@ class NodeCommand(Struct, frozen=True):
     """True where a person approved just this command for just this node."""
 
 
-async def find(call: Call, wanted: str | None) -> Node:
+async def find(call: Call, wanted: str | None) -> ExecNode:
     """Returns the connected node that runs commands.
 
     Args:
@@ -58,7 +58,7 @@ async def find(call: Call, wanted: str | None) -> Node:
     """
     listed = await call("node.list", {}, (READ,))
     nodes = [
-        Node(row["nodeId"], str(row.get("displayName") or row["nodeId"][:12]))
+        ExecNode(row["nodeId"], str(row.get("displayName") or row["nodeId"][:12]))
         for row in listed["nodes"]
         if row["connected"] and RUN in row["commands"]
     ]
@@ -73,7 +73,7 @@ async def find(call: Call, wanted: str | None) -> Node:
     raise ToolError(f"Several nodes are connected: {names}. tools.exec.node names none of them.")
 
 
-async def run_on(call: Call, node: Node, command: NodeCommand) -> ToolResult:
+async def run_on(call: Call, node: ExecNode, command: NodeCommand) -> ToolResult:
     """Returns the output of the command; an outcome that nobody knows is an error that says so.
 
     Raises:
@@ -115,7 +115,7 @@ async def run_on(call: Call, node: Node, command: NodeCommand) -> ToolResult:
     return _result(node, command, answer.get("payload"))
 
 
-def _result(node: Node, command: NodeCommand, payload: object) -> ToolResult:
+def _result(node: ExecNode, command: NodeCommand, payload: object) -> ToolResult:
     """Returns the result that a node's answer stands for; each part of it may be anything."""
     answer = payload if isinstance(payload, dict) else {}
     code, error = answer.get("exitCode"), answer.get("error")

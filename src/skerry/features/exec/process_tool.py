@@ -10,7 +10,7 @@ from skerry.config.root import Config
 from skerry.features.exec import keys
 from skerry.features.exec.input_gate import input_gate
 from skerry.features.exec.registry import Registry
-from skerry.features.exec.session import ProcessSession, Status
+from skerry.features.exec.session import CommandState, ProcessSession
 from skerry.features.exec.settings import rules_of
 from skerry.model.caller import Caller
 from skerry.model.errors import ToolError
@@ -77,7 +77,7 @@ _SCHEMA: Final[dict[str, Any]] = {
 """The parameters as a model gets them, shorter than pydantic writes them."""
 
 
-def told(session: ProcessSession) -> dict[str, Any]:
+def report(session: ProcessSession) -> dict[str, Any]:
     """Returns the details of a command for clients."""
     return {
         "status": str(session.status),
@@ -99,9 +99,9 @@ def outcome(session: ProcessSession) -> ToolResult:
     Raises:
         ToolError: the command could not be started.
     """
-    details = told(session)
+    details = report(session)
     warning = f"{session.warning}\n\n" if session.warning else ""
-    if session.status is Status.RUNNING:
+    if session.status is CommandState.RUNNING:
         text = (
             f"{warning}Command still running (session {session.id}, pid {session.pid or 'n/a'})."
             " Use process (list/poll/log/write/send-keys/kill/clear/remove) for follow-up."
@@ -110,13 +110,13 @@ def outcome(session: ProcessSession) -> ToolResult:
     if session.pid is None:
         raise ToolError(f"The command was not run: {session.reason}")
     text = warning + (session.output.brief(RESULT_CHARS).rstrip("\n") or "(no output)")
-    if session.status is not Status.COMPLETED:
+    if session.status is not CommandState.COMPLETED:
         return ToolResult(f"{text}\n\n({session.reason})", is_error=True, details=details)
     note = f"\n\n(Command exited with code {session.exit_code})" if session.exit_code else ""
     return ToolResult(f"{text}{note}", details=details)
 
 
-class Process:
+class ProcessTool:
     """Works with the commands of the conversation that were left in the background."""
 
     verb = Verb.USE
@@ -166,8 +166,8 @@ class Process:
         if session is None or not session.is_background:
             raise ToolError(f"No session found for {params.session_id}")
         text = await self._act(params, session)
-        session.is_told = session.status is not Status.RUNNING
-        return ToolResult(text, details=told(session))
+        session.is_told = session.status is not CommandState.RUNNING
+        return ToolResult(text, details=report(session))
 
     def _list(self, caller: Caller) -> ToolResult:
         sessions = self._registry.of(caller.key)
@@ -176,7 +176,7 @@ class Process:
             for one in sessions
         ]
         text = "\n".join(lines) or "No running or recent sessions."
-        return ToolResult(text, details={"sessions": [told(one) for one in sessions]})
+        return ToolResult(text, details={"sessions": [report(one) for one in sessions]})
 
     async def _act(self, params: ProcessParams, session: ProcessSession) -> str:
         match params.action:
@@ -192,7 +192,7 @@ class Process:
                 return await _write(params, session)
 
     async def _remove(self, session: ProcessSession, action: str) -> str:
-        if session.status is Status.RUNNING:
+        if session.status is CommandState.RUNNING:
             if action == "clear":
                 raise ToolError(f"No finished session found for {session.id}")
             await _kill(session)
@@ -201,7 +201,7 @@ class Process:
 
 
 def _status(session: ProcessSession) -> str:
-    if session.status is Status.COMPLETED and session.exit_code:
+    if session.status is CommandState.COMPLETED and session.exit_code:
         return "failed"
     return str(session.status)
 
@@ -217,7 +217,9 @@ async def _poll(session: ProcessSession, seconds: float) -> str:
 def _log(session: ProcessSession, offset: int | None, limit: int | None) -> str:
     lines = session.output.text.splitlines()
     if not lines:
-        return "(no output yet)" if session.status is Status.RUNNING else "(no output recorded)"
+        return (
+            "(no output yet)" if session.status is CommandState.RUNNING else "(no output recorded)"
+        )
     if offset is None and limit is None and len(lines) > LOG_LINES:
         note = f"[showing last {LOG_LINES} of {len(lines)} lines; pass offset/limit to page]"
         return "\n".join([*lines[-LOG_LINES:], "", note])[-RESULT_CHARS:]
@@ -226,7 +228,7 @@ def _log(session: ProcessSession, offset: int | None, limit: int | None) -> str:
 
 
 async def _kill(session: ProcessSession) -> str:
-    if session.status is not Status.RUNNING:
+    if session.status is not CommandState.RUNNING:
         raise ToolError(f"No active session found for {session.id}")
     session.kill()
     if await session.wait(KILL_SECONDS):

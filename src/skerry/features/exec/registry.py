@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
-from skerry.features.exec.session import Command, ProcessSession, Status
+from skerry.features.exec.session import CommandState, ExecCommand, ProcessSession
 from skerry.infra.clock import Clock
 from skerry.model.errors import ToolError
 from skerry.model.ids import SessionKey
@@ -45,13 +45,13 @@ class Registry:
         self._tell = tell
         self._sessions: dict[str, ProcessSession] = {}
 
-    def begin(self, command: Command, key: SessionKey) -> ProcessSession:
+    def begin(self, command: ExecCommand, key: SessionKey) -> ProcessSession:
         """Starts a command of the conversation.
 
         Raises:
             ToolError: too many run already.
         """
-        running = [one for one in self._sessions.values() if one.status is Status.RUNNING]
+        running = [one for one in self._sessions.values() if one.status is CommandState.RUNNING]
         own = sum(one.key == key for one in running)
         if len(running) >= MOST_RUNNING or own >= MOST_OF_SESSION:
             message = f"{own if own >= MOST_OF_SESSION else len(running)} commands run already."

@@ -27,7 +27,7 @@ WRITE_SECONDS: Final = 10.0
 NO_TERMINAL: Final = "Warning: no terminal can be given here; the command has a pipe instead."
 
 
-class Status(StrEnum):
+class CommandState(StrEnum):
     """State of a command."""
 
     RUNNING = "running"
@@ -37,7 +37,7 @@ class Status(StrEnum):
     """It could not be started, or was ended: by a signal, at a limit, or on request."""
 
 
-class Command(Struct, frozen=True):
+class ExecCommand(Struct, frozen=True):
     """A command to run."""
 
     text: str
@@ -64,7 +64,9 @@ class ProcessSession:
     words: Origin = Origin.TOOL
     """Origin of the words that its output may have."""
 
-    def __init__(self, session_id: str, command: Command, key: SessionKey, clock: Clock) -> None:
+    def __init__(
+        self, session_id: str, command: ExecCommand, key: SessionKey, clock: Clock
+    ) -> None:
         self.id = session_id
         self.command = command
         self.key = key
@@ -76,7 +78,7 @@ class ProcessSession:
         """Negative where a signal ended it; None while it runs, and where it was not started."""
         self.reason = ""
         """Reason of an end that was not its own; empty otherwise."""
-        self.status = Status.RUNNING
+        self.status = CommandState.RUNNING
         self.warning = ""
         """Note for the model about how it was started; empty otherwise."""
         self.has_terminal = False
@@ -103,7 +105,7 @@ class ProcessSession:
     @property
     def ending(self) -> str:
         """Returns how it ended, or that it runs, as a sentence."""
-        if self.status is Status.RUNNING:
+        if self.status is CommandState.RUNNING:
             return "Process still running."
         if self.reason:
             return f"Process ended: {self.reason}."
@@ -116,27 +118,30 @@ class ProcessSession:
 
     async def run(self) -> None:
         """Runs the command until it ends, is ended, or its time is over. Never raises."""
-        status, reason = Status.FAILED, "it was ended with the gateway"
+        status, reason = CommandState.FAILED, "it was ended with the gateway"
         try:
             with self._scope:
                 with anyio.move_on_after(self.command.seconds) as limit:
                     status, reason = await self._opened()
                 if limit.cancelled_caught:
-                    status = Status.FAILED
+                    status = CommandState.FAILED
                     reason = f"Command was ended after {self.command.seconds:g} s"
             if self._scope.cancelled_caught:
-                status, reason = Status.FAILED, "Command was ended on request"
+                status, reason = CommandState.FAILED, "Command was ended on request"
         except (NotStartedError, SkerryError) as error:
             remedy = f" {error.remedy}" if isinstance(error, SkerryError) and error.remedy else ""
-            status, reason = Status.FAILED, f"{error}{remedy}"
+            status, reason = CommandState.FAILED, f"{error}{remedy}"
         except Exception:
             # The other commands, and the gateway, must not end with this one.
             logger.exception("the command %s failed", self.id)
-            status, reason = Status.FAILED, "The command could not be run; the log has the reason"
+            status, reason = (
+                CommandState.FAILED,
+                "The command could not be run; the log has the reason",
+            )
         finally:
             self._end(status, reason)
 
-    async def _opened(self) -> tuple[Status, str]:
+    async def _opened(self) -> tuple[CommandState, str]:
         """Starts the command, with a terminal if it wants one and there can be one."""
         if self.command.pty:
             try:
@@ -147,7 +152,7 @@ class ProcessSession:
                 self.warning = NO_TERMINAL
         return await self._follow(terminal=False)
 
-    async def _follow(self, *, terminal: bool) -> tuple[Status, str]:
+    async def _follow(self, *, terminal: bool) -> tuple[CommandState, str]:
         """Reads what the command prints until it ends; returns how it ended."""
         async with self.command.open(terminal) as process:
             self._process, self.pid, self.has_terminal = process, process.pid, terminal
@@ -160,10 +165,10 @@ class ProcessSession:
             self.exit_code = code
         if self.output.size > FLOOD_BYTES:
             limit = FLOOD_BYTES // (1024 * 1024)
-            return Status.FAILED, f"Command was ended: it printed more than {limit} MB"
+            return CommandState.FAILED, f"Command was ended: it printed more than {limit} MB"
         if code < 0:
-            return Status.FAILED, f"Command aborted by signal {-code}"
-        return Status.COMPLETED, ""
+            return CommandState.FAILED, f"Command aborted by signal {-code}"
+        return CommandState.COMPLETED, ""
 
     async def _read(self, process: SandboxProcess) -> None:
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
@@ -180,7 +185,7 @@ class ProcessSession:
         if self.on_output is not None:
             self.on_output()
 
-    def _end(self, status: Status, reason: str) -> None:
+    def _end(self, status: CommandState, reason: str) -> None:
         self.output.end()
         self.status, self.reason = status, reason
         self.ended_at = self._clock.now_ms()

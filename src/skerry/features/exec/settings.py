@@ -3,7 +3,7 @@
 from skerry.config.exec import AgentExec, Ask, Security
 from skerry.config.root import Config
 from skerry.features.exec import safe_bins
-from skerry.features.exec.check import Rules
+from skerry.features.exec.check import ExecRules
 from skerry.features.exec.modes import most_cautious_ask, strictest_security
 from skerry.model.ids import AgentId
 
@@ -28,7 +28,7 @@ def rules_of(
     security: Security | None = None,
     ask: Ask | None = None,
     more: tuple[str, ...] = (),
-) -> Rules:
+) -> ExecRules:
     """Returns the rules for a command.
 
     Args:
@@ -45,7 +45,7 @@ def rules_of(
     unset: Security = "full" if host == "sandbox" else "allowlist"
     configured = strictest_security((common.security, own.security), unset)
     asked = most_cautious_ask((common.ask, own.ask))
-    return Rules(
+    return ExecRules(
         strictest_security((configured, security), configured),
         most_cautious_ask((asked, ask)),
         (*(allowlist or ()), *more),

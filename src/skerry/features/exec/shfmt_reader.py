@@ -11,7 +11,7 @@ import msgspec
 
 from skerry.features.exec.words import (
     Reading,
-    RefusedError,
+    RefusedCommandError,
     Simple,
     checked,
     double_quoted,
@@ -47,7 +47,7 @@ def program() -> str:
     for file in files:
         if file.stem == "shfmt" and file.parent.name in {"bin", "Scripts"}:
             return str(Path(str(file.locate())).resolve())
-    raise RefusedError("no-parser", "shfmt is not installed: install shfmt-py")
+    raise RefusedCommandError("no-parser", "shfmt is not installed: install shfmt-py")
 
 
 async def read(command: str) -> Reading:
@@ -61,15 +61,15 @@ async def read(command: str) -> Reading:
     try:
         finished = await run(filtered, seconds=SECONDS, stdin=command.encode(), most=MAX_OUTPUT)
     except ProcessError as error:
-        raise RefusedError("no-parser", str(error)) from error
+        raise RefusedCommandError("no-parser", str(error)) from error
     if finished.code:
         reason = finished.err.partition(": ")[2].strip()[:200] or "it cannot be read"
-        raise RefusedError("syntax", reason)
+        raise RefusedCommandError("syntax", reason)
     try:
         tree = _decode(finished.out)
         return _reading(tree)
     except (msgspec.DecodeError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise RefusedError("no-parser", "shfmt gave a tree of another form") from error
+        raise RefusedCommandError("no-parser", "shfmt gave a tree of another form") from error
 
 
 def _reading(tree: Node) -> Reading:
@@ -95,9 +95,9 @@ _RULES: Final = {
 }
 
 
-def _refused(what: str) -> RefusedError:
+def _refused(what: str) -> RefusedCommandError:
     rule, reason = _RULES.get(what, ("not-simple", f"it has more than simple commands: {what}"))
-    return RefusedError(rule, reason)
+    return RefusedCommandError(rule, reason)
 
 
 class _Walk:
@@ -117,7 +117,7 @@ class _Walk:
         _only(node, "Cmd", "Redirs")
         command = node.get("Cmd")
         if command is None:
-            raise RefusedError("not-simple", "a redirection has no command")
+            raise RefusedCommandError("not-simple", "a redirection has no command")
         match command["Type"]:
             case "CallExpr":
                 words = _only(command, "Args")["Args"]
@@ -161,17 +161,17 @@ def _part(node: Node, *, at_start: bool) -> str:
             _only(node, "Left", "Right", "Parts")
             return "".join(double_quoted(_lit(part)) for part in node.get("Parts", ()))
         case "ExtGlob":
-            raise RefusedError("glob", "it has a pattern of names of files")
+            raise RefusedCommandError("glob", "it has a pattern of names of files")
         case "CmdSubst" | "ProcSubst":
-            raise RefusedError("substitution", "it has a substitution of a command")
+            raise RefusedCommandError("substitution", "it has a substitution of a command")
         case kind:
-            raise RefusedError("expansion", f"it has an expansion: {kind}")
+            raise RefusedCommandError("expansion", f"it has an expansion: {kind}")
 
 
 def _lit(node: Node) -> str:
     if node["Type"] != "Lit":
         rule = "substitution" if node["Type"] == "CmdSubst" else "expansion"
-        raise RefusedError(rule, f"double quotes hold an expansion: {node['Type']}")
+        raise RefusedCommandError(rule, f"double quotes hold an expansion: {node['Type']}")
     _only(node, "ValuePos", "ValueEnd", "Value")
     return str(node["Value"])
 

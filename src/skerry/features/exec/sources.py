@@ -15,7 +15,7 @@ import anyio
 import anyio.to_thread
 
 from skerry.config.sandbox import SandboxConfig
-from skerry.features.exec.check import Segment
+from skerry.features.exec.check import SegmentDecision
 from skerry.model.origin import Origin
 from skerry.policy.gate import CLOCK_NS, FileGate
 from skerry.ports.sandbox import SandboxProcess
@@ -40,7 +40,7 @@ def is_local(sandbox: SandboxConfig) -> bool:
     return docker.network == "none" and access != "none" and not docker.binds
 
 
-def brings_no_words(segments: Sequence[Segment], root: Path, cwd: Path) -> bool:
+def brings_no_words(segments: Sequence[SegmentDecision], root: Path, cwd: Path) -> bool:
     """Returns whether a command on this machine has no words of others, but those in `root`.
 
     Args:
@@ -53,7 +53,7 @@ def brings_no_words(segments: Sequence[Segment], root: Path, cwd: Path) -> bool:
     return bool(segments) and all(_is_plain(segment, home, cwd) for segment in segments)
 
 
-def _is_plain(segment: Segment, root: Path, cwd: Path) -> bool:
+def _is_plain(segment: SegmentDecision, root: Path, cwd: Path) -> bool:
     name, program = segment.argv[0], segment.program or ""
     if not program.startswith(_SYSTEM):
         return False

@@ -16,11 +16,11 @@ from skerry.config.exec import Ask, Security
 from skerry.features.exec.binding import binding
 from skerry.features.exec.check import CommandDecision, check
 from skerry.features.exec.gateway_host import environment, on_gateway
-from skerry.features.exec.node_host import MOST_SECONDS, Node, NodeCommand, find, run_on
+from skerry.features.exec.node_host import MOST_SECONDS, ExecNode, NodeCommand, find, run_on
 from skerry.features.exec.notice import Notices
-from skerry.features.exec.process_tool import Process, outcome, told
+from skerry.features.exec.process_tool import ProcessTool, outcome, report
 from skerry.features.exec.registry import Registry
-from skerry.features.exec.session import Command, ProcessSession
+from skerry.features.exec.session import ExecCommand, ProcessSession
 from skerry.features.exec.settings import host_of, node_of, rules_of
 from skerry.features.exec.sources import brings_no_words, is_local, recorded
 from skerry.infra.process import Program
@@ -104,7 +104,7 @@ class Report:
 
     def _report(self) -> None:
         self._timer, self._at = None, asyncio.get_running_loop().time()
-        self._progress(ToolResult(self._session.output.brief(4000), details=told(self._session)))
+        self._progress(ToolResult(self._session.output.brief(4000), details=report(self._session)))
 
 
 class Exec:
@@ -228,7 +228,7 @@ class Exec:
         )
         return await run_on(self._host.call, node, command)
 
-    async def _node(self, caller: Caller) -> Node:
+    async def _node(self, caller: Caller) -> ExecNode:
         config = self._host.config()
         return await find(self._host.call, node_of(config, caller.key.agent))
 
@@ -251,7 +251,7 @@ class Exec:
             await self._note(params, context)
             opens = partial(self._outside, params, cwd)
         words = await self.source(arguments, context)
-        command = Command(
+        command = ExecCommand(
             params.command,
             host,
             str(cwd),
@@ -339,7 +339,7 @@ class Exec:
         params: ExecParams,
         context: ToolContext,
         caller: Caller,
-        terminal: bool,  # noqa: FBT001 - of `Command.open`
+        terminal: bool,  # noqa: FBT001 - of `ExecCommand.open`
     ) -> AbstractAsyncContextManager[SandboxProcess]:
         root = context.workspace.root
         cwd = WORKDIR / self._cwd(params, context).relative_to(
@@ -362,7 +362,7 @@ class Exec:
         self,
         params: ExecParams,
         cwd: Path,
-        terminal: bool,  # noqa: FBT001 - of `Command.open`
+        terminal: bool,  # noqa: FBT001 - of `ExecCommand.open`
     ) -> AbstractAsyncContextManager[SandboxProcess]:
         environ = environment(self._host.environ)
         if terminal:
@@ -371,7 +371,7 @@ class Exec:
         return on_gateway(program, listens=params.listens, pty=terminal)
 
 
-def at_node(decision: CommandDecision, node: Node) -> CommandDecision:
+def at_node(decision: CommandDecision, node: ExecNode) -> CommandDecision:
     """Returns the decision with the name of the node, which the person reads."""
     reason = f"{decision.reason}; it runs on the node {node.name}"
     return CommandDecision(decision.decision, decision.rule, reason, decision.segments)
@@ -392,4 +392,4 @@ def make(host: ToolHost) -> Sequence[Tool]:
     registry = Registry(
         host.start, host.clock, lambda: host.config().tools.exec.cleanup_ms, Notices(host)
     )
-    return (Exec(host, sandbox, registry), Process(registry, host.config))
+    return (Exec(host, sandbox, registry), ProcessTool(registry, host.config))

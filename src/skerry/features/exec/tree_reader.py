@@ -10,7 +10,7 @@ from tree_sitter import Language, Node, Parser
 
 from skerry.features.exec.words import (
     Reading,
-    RefusedError,
+    RefusedCommandError,
     Simple,
     checked,
     double_quoted,
@@ -54,17 +54,17 @@ def read(command: str) -> Reading:
     try:
         shape = tuple(walk.sequence(root.children))
     except RecursionError:
-        raise RefusedError("size", "it is nested too deep") from None
+        raise RefusedCommandError("size", "it is nested too deep") from None
     if root.has_error:
-        raise RefusedError("syntax", "it is not correct shell")
+        raise RefusedCommandError("syntax", "it is not correct shell")
     return Reading(tuple(walk.commands), shape)
 
 
-def _refused(node: Node) -> RefusedError:
+def _refused(node: Node) -> RefusedCommandError:
     if node.is_error or node.is_missing:
-        return RefusedError("syntax", "it is not correct shell")
+        return RefusedCommandError("syntax", "it is not correct shell")
     reason = f"it has more than simple commands: {node.type}"
-    return RefusedError(*_RULES.get(node.type, ("not-simple", reason)))
+    return RefusedCommandError(*_RULES.get(node.type, ("not-simple", reason)))
 
 
 def _text(node: Node) -> str:
@@ -120,7 +120,7 @@ class _Walk:
         if body.type == "command":
             yield from self._command(body, tuple(words))
         elif words:
-            raise RefusedError("syntax", "words follow a redirection of a group")
+            raise RefusedCommandError("syntax", "words follow a redirection of a group")
         else:
             yield from self._statement(body)
         yield from redirections
@@ -147,7 +147,7 @@ def _word(node: Node) -> str:
             parts = node.children
             pairs = pairwise(parts)
             if any(left.end_byte != right.start_byte for left, right in pairs):
-                raise RefusedError("syntax", "a word has a gap")
+                raise RefusedCommandError("syntax", "a word has a gap")
             return "".join(_part(part, at_start=number == 0) for number, part in enumerate(parts))
         case _:
             return _part(node, at_start=True)
@@ -179,7 +179,9 @@ def _redirection(node: Node, words: list[str]) -> str:
     if children and children[0].type == "file_descriptor":
         descriptor = _text(children.pop(0))
     if len(children) < 2:  # noqa: PLR2004 - an operator and its target
-        raise RefusedError("redirection", "a redirection closes a descriptor or has no target")
+        raise RefusedCommandError(
+            "redirection", "a redirection closes a descriptor or has no target"
+        )
     operator, target, *more = children
     words.extend(map(_word, more))
     return redirection(descriptor, operator.type, _word(target))

@@ -19,7 +19,7 @@ _LONE_DOLLAR: Final = re.compile(r"(?<!\\)\$(?=$|[ |)])")
 _ESCAPED_IN_QUOTES: Final = frozenset('$`"\\')
 
 
-class RefusedError(Exception):
+class RefusedCommandError(Exception):
     """A command line is not read as plain commands: `rule` names the reason."""
 
     def __init__(self, rule: str, reason: str) -> None:
@@ -56,9 +56,11 @@ def check_characters(text: str) -> None:
         for character in text:
             if character not in " \n" and _is_hidden(character):
                 name = f"U+{ord(character):04X}"
-                raise RefusedError("character", f"it has a control or invisible character, {name}")
+                raise RefusedCommandError(
+                    "character", f"it has a control or invisible character, {name}"
+                )
     if "\\\n" in text:
-        raise RefusedError("character", "it has a backslash at the end of a line")
+        raise RefusedCommandError("character", "it has a backslash at the end of a line")
 
 
 def _is_hidden(character: str) -> bool:
@@ -90,7 +92,7 @@ def _literals(text: str, *, at_start: bool) -> Iterator[str]:
         if character == "\\":
             escaped = next(characters, "")
             if not escaped or escaped == "\n":
-                raise RefusedError("syntax", "a backslash has nothing behind it")
+                raise RefusedCommandError("syntax", "a backslash has nothing behind it")
             yield escaped
             before = "x"
             continue
@@ -101,15 +103,15 @@ def _literals(text: str, *, at_start: bool) -> Iterator[str]:
 
 def _check_unquoted(character: str, before: str) -> None:
     if character in _GLOB:
-        raise RefusedError("glob", f"{character} outside quotes stands for names of files")
+        raise RefusedCommandError("glob", f"{character} outside quotes stands for names of files")
     if character in "{}":
-        raise RefusedError("brace", "braces outside quotes make several words")
+        raise RefusedCommandError("brace", "braces outside quotes make several words")
     if character in "$`":
-        raise RefusedError("expansion", f"{character} outside single quotes is an expansion")
+        raise RefusedCommandError("expansion", f"{character} outside single quotes is an expansion")
     if character == "~" and before in {"", "=", ":"}:
-        raise RefusedError("tilde", "~ outside quotes stands for a home directory")
+        raise RefusedCommandError("tilde", "~ outside quotes stands for a home directory")
     if character in " \n'\"|&;()<>":
-        raise RefusedError("parsers-differ", "a word has a character that ends words")
+        raise RefusedCommandError("parsers-differ", "a word has a character that ends words")
 
 
 def double_quoted(text: str) -> str:
@@ -122,7 +124,7 @@ def double_quoted(text: str) -> str:
     characters = iter(_LONE_DOLLAR.sub(r"\\$", text))
     for character in characters:
         if character in "$`":
-            raise RefusedError("expansion", f"{character} in double quotes is an expansion")
+            raise RefusedCommandError("expansion", f"{character} in double quotes is an expansion")
         if character == "\\":
             escaped = next(characters, "")
             out.append(escaped if escaped in _ESCAPED_IN_QUOTES else f"\\{escaped}")
@@ -138,7 +140,7 @@ def checked(text: str) -> str:
         RefusedError: it has a newline.
     """
     if "\n" in text:
-        raise RefusedError("character", "a word has a newline")
+        raise RefusedCommandError("character", "a word has a newline")
     return text
 
 
@@ -149,11 +151,13 @@ def redirection(descriptor: str, operator: str, target: str) -> str:
         RefusedError: it reads or writes something else.
     """
     if descriptor and not (descriptor.isascii() and descriptor.isdecimal()):
-        raise RefusedError("redirection", "a redirection names a descriptor by a variable")
+        raise RefusedCommandError("redirection", "a redirection names a descriptor by a variable")
     if len(descriptor) > 1:  # sh takes `20>` for an operand and a redirection, bash for one alone
-        raise RefusedError("redirection", "a redirection names a descriptor of several digits")
+        raise RefusedCommandError(
+            "redirection", "a redirection names a descriptor of several digits"
+        )
     if operator in {">", ">>", "<"} and target == NULL_DEVICE:
         return f"{descriptor}{operator}{target}"
     if operator in {">&", "<&"} and len(target) == 1 and target in "0123456789":
         return f"{descriptor}{operator}{target}"
-    raise RefusedError("redirection", f"a redirection, {operator}, goes to a file")
+    raise RefusedCommandError("redirection", f"a redirection, {operator}, goes to a file")

@@ -35,7 +35,7 @@ class ApplyPatchParams(BaseModel):
     )
 
 
-class Step(Struct, frozen=True):
+class PatchStep(Struct, frozen=True):
     """One file to write, or to delete."""
 
     path: str
@@ -86,13 +86,13 @@ def _apply(text: str, context: ToolContext, changer: Changer) -> ToolResult:
     return ToolResult(text, origin=Origin.LOCAL, details=details(diffs))
 
 
-def _steps(file: FilePatch, context: ToolContext) -> list[Step]:
+def _steps(file: FilePatch, context: ToolContext) -> list[PatchStep]:
     if file.kind == "add":
         text = "".join(line + "\n" for line in file.lines)
-        return [Step(file.path, None, encoded(text, file.path))]
+        return [PatchStep(file.path, None, encoded(text, file.path))]
     old = _content(file.path, context)
     if file.kind == "delete":
-        return [Step(file.path, old, None)]
+        return [PatchStep(file.path, old, None)]
     mark = codecs.BOM_UTF8 if old.startswith(codecs.BOM_UTF8) else b""
     try:
         text = old[len(mark) :].decode()
@@ -100,8 +100,8 @@ def _steps(file: FilePatch, context: ToolContext) -> list[Step]:
         raise PatchError(f"{file.path} is not UTF-8 text.") from error
     new = mark + encoded(applied(text, file), file.path)
     if not file.move_to:
-        return [Step(file.path, old, new)]
-    return [Step(file.move_to, None, new), Step(file.path, old, None)]
+        return [PatchStep(file.path, old, new)]
+    return [PatchStep(file.move_to, None, new), PatchStep(file.path, old, None)]
 
 
 def _content(path: str, context: ToolContext) -> bytes:
@@ -112,9 +112,9 @@ def _content(path: str, context: ToolContext) -> bytes:
     return data
 
 
-def _carried_out(steps: list[Step], changer: Changer) -> list[FileDiff]:
+def _carried_out(steps: list[PatchStep], changer: Changer) -> list[FileDiff]:
     """Carries all steps out; when one fails, those before it are taken back."""
-    done: list[tuple[Step, FileDiff]] = []
+    done: list[tuple[PatchStep, FileDiff]] = []
     try:
         for step in steps:
             made = _step(step, changer)
@@ -122,14 +122,14 @@ def _carried_out(steps: list[Step], changer: Changer) -> list[FileDiff]:
     except SkerryError as error:
         for step, _ in reversed(done):
             try:
-                _step(Step(step.path, step.new, step.old), changer)
+                _step(PatchStep(step.path, step.new, step.old), changer)
             except SkerryError as second:
                 raise ToolError(f"{error} Then {step.path} was left changed: {second}") from error
         raise
     return [made for _, made in done]
 
 
-def _step(step: Step, changer: Changer) -> FileDiff:
+def _step(step: PatchStep, changer: Changer) -> FileDiff:
     if step.new is None:
         return changer.remove(step.path, step.old or b"")
     return changer.replace(step.path, _only(step.path, step.old, step.new))

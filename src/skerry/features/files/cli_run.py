@@ -7,7 +7,14 @@ from skerry.cli.failure import FailedError
 from skerry.cli.render import local_time, notice, one_line, show, show_json, table
 from skerry.config.load import load
 from skerry.features.files.journal import Change
-from skerry.features.files.undoing import Selection, chosen, journal_of, last_turn, row, undone
+from skerry.features.files.undoing import (
+    ChangeSelection,
+    chosen,
+    journal_of,
+    last_turn,
+    row,
+    undone,
+)
 from skerry.infra.clock import SystemClock
 
 
@@ -15,7 +22,7 @@ def run(arguments: Namespace) -> int:
     """Runs `skerry undo`; returns the exit code: 1 where a file was refused."""
     config = load(os.environ, fetch=False).config
     journal = journal_of(config, SystemClock())
-    selection = Selection(arguments.agent, arguments.session, arguments.turn, arguments.file)
+    selection = ChangeSelection(arguments.agent, arguments.session, arguments.turn, arguments.file)
     changes = chosen(journal, selection)
     if arguments.list:
         _list(changes, as_json=arguments.json)

@@ -6,7 +6,14 @@ from typing import Annotated, Final
 import anyio.to_thread
 from pydantic import Field
 
-from skerry.features.files.undoing import Selection, chosen, journal_of, last_turn, row, undone
+from skerry.features.files.undoing import (
+    ChangeSelection,
+    chosen,
+    journal_of,
+    last_turn,
+    row,
+    undone,
+)
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Params
 
@@ -49,8 +56,8 @@ async def files_undo(call: Call, params: UndoParams) -> Json:
     return result
 
 
-def _selection(params: ChangesParams, ids: frozenset[str] = frozenset()) -> Selection:
-    return Selection(params.agent_id, params.session_key, params.turn, params.path, ids)
+def _selection(params: ChangesParams, ids: frozenset[str] = frozenset()) -> ChangeSelection:
+    return ChangeSelection(params.agent_id, params.session_key, params.turn, params.path, ids)
 
 
 METHODS: Final = (

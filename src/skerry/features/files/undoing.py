@@ -13,7 +13,7 @@ from skerry.infra.clock import Clock
 from skerry.infra.rooted_fs import Beneath
 
 
-class Selection(Struct, frozen=True):
+class ChangeSelection(Struct, frozen=True):
     """Changes to choose; an empty field chooses all."""
 
     agent: str = ""
@@ -38,7 +38,7 @@ def journal_of(config: Config, clock: Clock) -> Journal:
     return Journal(config.state_dir, clock.now_ms)
 
 
-def chosen(journal: Journal, selection: Selection) -> list[Change]:
+def chosen(journal: Journal, selection: ChangeSelection) -> list[Change]:
     """Returns the chosen changes, the newest first. Blocks."""
     return [change for change in journal.changes() if selection.takes(change)]
 

@@ -15,7 +15,7 @@ from skerry.features.heartbeat.rules import (
     ALL,
     PROMPT,
     REPEAT_MS,
-    State,
+    HeartbeatState,
     decoded,
     is_active,
     judged,
@@ -75,7 +75,9 @@ class Heartbeats(Struct):
             soonest = min(soonest, (due_at - now) / 1000)
         return max(soonest, 0.0)
 
-    async def check(self, agent: AgentId, config: HeartbeatConfig, state: State, now: int) -> None:
+    async def check(
+        self, agent: AgentId, config: HeartbeatConfig, state: HeartbeatState, now: int
+    ) -> None:
         """Starts the check of an agent, or notes why no model is asked."""
         key = SessionKey.main(agent)
         events = self.context.system_events.queued.get(key, ())
@@ -121,12 +123,18 @@ class Heartbeats(Struct):
             self.context.system_events.delivered(key, events)
         self.context.signals.set("cron")
 
-    async def _store(self, agent: AgentId, state: State, now: int) -> None:
+    async def _store(self, agent: AgentId, state: HeartbeatState, now: int) -> None:
         await self.context.store.write(lambda unit: _put(unit, agent, state, now))
         self.context.signals.set("cron")
 
     async def _obstacle(
-        self, agent: AgentId, config: HeartbeatConfig, state: State, now: int, *, has_events: bool
+        self,
+        agent: AgentId,
+        config: HeartbeatConfig,
+        state: HeartbeatState,
+        now: int,
+        *,
+        has_events: bool,
     ) -> str:
         """Returns why no model is asked now; empty where nothing prevents it."""
         whole = self.context.config()
@@ -227,7 +235,7 @@ class Heartbeats(Struct):
         )
 
 
-def _put(unit: Unit, agent: AgentId, state: State, now: int) -> None:
+def _put(unit: Unit, agent: AgentId, state: HeartbeatState, now: int) -> None:
     tables.put(unit, agent, msgspec.json.encode(state))
     tasks.note(unit, f"heartbeat.{agent}", now, "")
 
@@ -255,8 +263,8 @@ def _judged(result: RunResult | None, config: HeartbeatConfig) -> tuple[str, str
 
 
 def _after(
-    state: State, status: str, text: str, config: HeartbeatConfig, now: int
-) -> tuple[State, str]:
+    state: HeartbeatState, status: str, text: str, config: HeartbeatConfig, now: int
+) -> tuple[HeartbeatState, str]:
     """Returns the state after a check, and the text that is sent; empty for none."""
     if status == "failed":
         failures = state.failures + 1

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from skerry.features.heartbeat import tables
 from skerry.features.heartbeat.reasons import REASONS
-from skerry.features.heartbeat.rules import ALL, State, decoded, settings
+from skerry.features.heartbeat.rules import ALL, HeartbeatState, decoded, settings
 from skerry.gateway.frames import Json, raw
 from skerry.gateway.method import Call, Method, NoParams, Params
 from skerry.store import Unit
@@ -56,7 +56,7 @@ async def set_heartbeats(call: Call, params: SetHeartbeatsParams) -> Json:
         for agent, body in tables.all_bodies(unit).items():
             state = replace(decoded(body), failures=0, stopped=False)
             tables.put(unit, agent, msgspec.json.encode(state))
-        tables.put(unit, ALL, msgspec.json.encode(State(enabled=params.enabled)))
+        tables.put(unit, ALL, msgspec.json.encode(HeartbeatState(enabled=params.enabled)))
 
     await call.context.store.write(write)
     call.context.signals.set("heartbeat")

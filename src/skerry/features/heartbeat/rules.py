@@ -31,7 +31,7 @@ _MIDNIGHT: Final = 24 * 60
 Outcome = Literal["sent", "ok-empty", "ok-token", "duplicate"]
 
 
-class State(Struct, frozen=True, omit_defaults=True):
+class HeartbeatState(Struct, frozen=True, omit_defaults=True):
     """State of an agent's heartbeats. Times are milliseconds since 1970."""
 
     ticked_at: int = 0
@@ -48,9 +48,9 @@ class State(Struct, frozen=True, omit_defaults=True):
     """False in the row of all agents while heartbeats are switched off."""
 
 
-def decoded(body: bytes | None) -> State:
+def decoded(body: bytes | None) -> HeartbeatState:
     """Returns a stored state, or that of an agent without one."""
-    return State() if body is None else msgspec.json.decode(body, type=State)
+    return HeartbeatState() if body is None else msgspec.json.decode(body, type=HeartbeatState)
 
 
 def settings(config: Config) -> Mapping[AgentId, HeartbeatConfig]:

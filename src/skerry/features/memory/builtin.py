@@ -9,18 +9,18 @@ import anyio
 import anyio.to_thread
 from msgspec.structs import replace
 
-from skerry.features.memory.database import DamagedError
-from skerry.features.memory.embedding import Selection, embed, waits
+from skerry.features.memory.database import IndexDamagedError
 from skerry.features.memory.index import Conversations, Index
-from skerry.features.memory.indexer import Settings, StoppedError
-from skerry.features.memory.keeping import ORDER
-from skerry.features.memory.lacking import has_vectors, lacking
+from skerry.features.memory.index_keeper import ORDER
+from skerry.features.memory.index_search import SearchSettings, Weighing, by_words, search
+from skerry.features.memory.index_state import EACH_SECONDS, filled
+from skerry.features.memory.indexer import IndexSettings, StoppedError
 from skerry.features.memory.listing import listing
+from skerry.features.memory.missing_vectors import has_vectors, lacking
+from skerry.features.memory.passage_embedding import PassageSelection, embed, waits
 from skerry.features.memory.query_embedding import LoadingError, ask
-from skerry.features.memory.searching import SearchSettings, Weighing, by_words, search
-from skerry.features.memory.state import EACH_SECONDS, filled
-from skerry.features.memory.transcripts import SESSIONS, path_of
-from skerry.features.memory.waiting import for_files, for_vector
+from skerry.features.memory.transcript_markdown import SESSIONS, path_of
+from skerry.features.memory.wait_times import for_files, for_vector
 from skerry.infra.clock import Clock
 from skerry.model.ids import AgentId
 from skerry.model.memory import (
@@ -68,7 +68,7 @@ class BuiltinMemory:
         talks: Conversations | None = None,
         embedder: "Callable[[], Embedder | None]" = lambda: None,
         weighing: Callable[[], Weighing] = Weighing,
-        settings: Callable[[], Settings] | None = None,
+        settings: Callable[[], IndexSettings] | None = None,
     ) -> None:
         """Takes what it is given; `settings` says anew each time what the index is to hold."""
         self._agent = agent
@@ -194,7 +194,7 @@ class BuiltinMemory:
         async with self._embedding:
             try:
                 tell, begun = partial(self._tell, progress), anyio.current_time()
-                selection = Selection(sources, seconds, probes=force)
+                selection = PassageSelection(sources, seconds, probes=force)
                 done = await embed(self._index, embedder, tell, selection)
                 if done >= MEASURED:
                     self._each = (anyio.current_time() - begun) / done
@@ -202,7 +202,7 @@ class BuiltinMemory:
                 self._fallback = MemoryFallback(embedder.model.provider, str(error))
                 logger.warning("the memory is searched by words: %s", error)
                 return 0
-            except DamagedError as error:  # the next sync makes it anew
+            except IndexDamagedError as error:  # the next sync makes it anew
                 raise MemoryBackendError(f"The memory's index is damaged: {error}.") from error
             finally:
                 self._progress = None
@@ -312,11 +312,11 @@ class BuiltinMemory:
         """Runs the work in a thread; if the index is damaged, rebuilds it and runs it again."""
         try:
             return await _thread(work)
-        except DamagedError:
+        except IndexDamagedError:
             await self.read()
         try:
             return await _thread(work)
-        except DamagedError as error:
+        except IndexDamagedError as error:
             raise MemoryBackendError(f"The memory's index is damaged: {error}.") from error
 
     def _search(

@@ -4,14 +4,14 @@ from functools import partial
 
 from skerry.commands.table import Command, CommandCall, CommandError
 from skerry.features.memory.plugin import NEEDS
-from skerry.features.memory.service import Service
+from skerry.features.memory.service import MemorySearchService
 from skerry.model.errors import SkerryError
 from skerry.model.origin import Origin
 from skerry.model.redaction_report import Forgotten
 from skerry.policy.access import ADMIN
 
 
-def commands(service: Service, plugin: str) -> tuple[Command, ...]:
+def commands(service: MemorySearchService, plugin: str) -> tuple[Command, ...]:
     """Returns the commands, as brought by the `plugin` of this name."""
     return (
         Command(
@@ -33,7 +33,7 @@ def commands(service: Service, plugin: str) -> tuple[Command, ...]:
     )
 
 
-async def remember(service: Service, call: CommandCall) -> str:
+async def remember(service: MemorySearchService, call: CommandCall) -> str:
     """Writes the owner's words into the log of the day."""
     if not call.arguments:
         raise CommandError("Say what: `/remember The dentist is in Mill Road.`")
@@ -49,7 +49,7 @@ async def remember(service: Service, call: CommandCall) -> str:
     )
 
 
-async def forget(service: Service, call: CommandCall) -> str:
+async def forget(service: MemorySearchService, call: CommandCall) -> str:
     """Erases the sentences with the words, and returns a summary."""
     if not call.arguments:
         raise CommandError("Say which words: `/forget Mill Road`. Their sentences go.")

@@ -11,13 +11,13 @@ import anyio.to_thread
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.config.root import Config
-from skerry.features.memory.holder import CORE
+from skerry.features.memory.assembly import CORE
+from skerry.features.memory.index_settings import MemoryPaths
 from skerry.features.memory.inspection import Inspection, look
 from skerry.features.memory.late import embedding_models
 from skerry.features.memory.memories import FOLDER
 from skerry.features.memory.qmd_process import QmdError
 from skerry.features.memory.qmd_program import QmdHome, find_program
-from skerry.features.memory.settings import Places
 from skerry.infra.clock import SystemClock
 from skerry.infra.http import HttpClient
 from skerry.model.errors import ClientError, GatewayUnreachableError
@@ -27,7 +27,7 @@ from skerry.sdk.features import Installation
 from skerry_recall.embed import EmbeddingError, Kind
 
 NAME: Final = "memory qmd"
-SHOWN: Final = 3
+MAX_NAMED: Final = 3
 """Files that are named of those that are amiss."""
 LATE_MS: Final = 60_000
 """A running gateway has looked at a change by then: it does every 15 s at the latest."""
@@ -59,8 +59,8 @@ async def _look(config: Config, agent: AgentId, *, whole: bool) -> Inspection | 
     if not path.exists():
         return None
     extra = tuple(Path(extra_path) for extra_path in config.memory_search(agent).extra_paths)
-    places = Places(config.workspace(agent), extra)
-    return await anyio.to_thread.run_sync(partial(look, path, places, whole=whole))
+    paths = MemoryPaths(config.workspace(agent), extra)
+    return await anyio.to_thread.run_sync(partial(look, path, paths, whole=whole))
 
 
 def _index(inspection: Inspection | None, agent: AgentId) -> Iterator[Check]:
@@ -79,7 +79,7 @@ def _index(inspection: Inspection | None, agent: AgentId) -> Iterator[Check]:
     if inspection.encodings:
         yield Check(name, Level.OK, inspection.encodings)
     if inspection.failed:
-        named = "; ".join(f"{path}: {reason}" for path, reason in inspection.failed[:SHOWN])
+        named = "; ".join(f"{path}: {reason}" for path, reason in inspection.failed[:MAX_NAMED])
         message = f"{len(inspection.failed)} files cannot be indexed: {named}."
         yield Check(name, Level.WARNING, message, "Repair or remove them; the others are indexed.")
 
@@ -89,7 +89,7 @@ async def thorough(config: Config, environ: Mapping[str, str], agent: AgentId) -
     checks = await index(config, agent, whole=True)
     search = config.memory_search(agent)
     inspection = await _look(config, agent, whole=False) if search.enabled else None
-    answer = await _asked(environ, agent)
+    answer = await _request_state(environ, agent)
     if inspection is not None and not inspection.damage:
         checks += _fresh(inspection, is_kept=answer is not None)
         if search.provider != "none":
@@ -109,8 +109,10 @@ def _fresh(inspection: Inspection, *, is_kept: bool) -> Iterator[Check]:
         message = "a gateway looks after it" if is_kept else "as the files are; no gateway runs"
         yield Check("memory watcher", Level.OK, f"{message}.")
         return
-    more = " and others" if len(late) > SHOWN else ""
-    message = f"{len(late)} files changed since they were indexed: {', '.join(late[:SHOWN])}{more}."
+    more = " and others" if len(late) > MAX_NAMED else ""
+    message = (
+        f"{len(late)} files changed since they were indexed: {', '.join(late[:MAX_NAMED])}{more}."
+    )
     if not is_kept:
         yield Check("memory watcher", Level.OK, f"{message} The next search looks.", INDEX)
         return
@@ -123,7 +125,7 @@ def _vectors(inspection: Inspection) -> Iterator[Check]:
     refused = sum(count for _, count in inspection.refused)
     lacking = inspection.passages - inspection.vectors - refused
     if refused:
-        why = "; ".join(f"{count}: {reason}" for reason, count in inspection.refused[:SHOWN])
+        why = "; ".join(f"{count}: {reason}" for reason, count in inspection.refused[:MAX_NAMED])
         message = (
             f"{refused} of {inspection.passages} passages got none from {inspection.model} ({why})."
         )
@@ -134,7 +136,7 @@ def _vectors(inspection: Inspection) -> Iterator[Check]:
         yield Check("memory vectors", Level.WARNING, message, INDEX)
 
 
-async def _asked(environ: Mapping[str, str], agent: AgentId) -> dict[str, Any] | None:
+async def _request_state(environ: Mapping[str, str], agent: AgentId) -> dict[str, Any] | None:
     """Returns the memory's state in a running gateway, with a search; None without a gateway."""
     try:
         async with GatewayClient(find(environ), scopes=("operator.read",)) as client:

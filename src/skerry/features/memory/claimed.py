@@ -76,12 +76,12 @@ class ClaimedMemory:
         if MemorySource.MEMORY in question.sources and not (question.path or question.session):
 
             async def ask() -> list[MemoryHit]:
-                found = await memory.search(self._agent, question.text, question.limit)
-                return [self._hit(text) for text in found]
+                memories = await memory.search(self._agent, question.text, question.limit)
+                return [self._hit(text) for text in memories]
 
             least = max(question.min_score or 0.0, question.enough)
-            found = await self._limited("search", SEARCH_SECONDS, ask)
-            hits = [hit for hit in found if hit.score >= least and _fits(hit, question)]
+            all_hits = await self._limited("search", SEARCH_SECONDS, ask)
+            hits = [hit for hit in all_hits if hit.score >= least and _fits(hit, question)]
         return MemoryAnswer(hits[: question.limit], self.name, self.name, "", MemoryMode.HYBRID)
 
     async def sync(
@@ -138,10 +138,10 @@ class ClaimedMemory:
             MemoryBackendError: it cannot be done now.
         """
         behind: object = self._behind.of(self._agent)
-        held = await behind.forget(redaction) if isinstance(behind, MemoryForgets) else 0
+        documents = await behind.forget(redaction) if isinstance(behind, MemoryForgets) else 0
         memory = self._memory()
         self._texts.clear()
-        return held + await self._limited(
+        return documents + await self._limited(
             "forget", FORGET_SECONDS, lambda: memory.forget(self._agent, redaction.phrases)
         )
 
@@ -152,16 +152,16 @@ class ClaimedMemory:
             raise SlotEmptyError(self._plugin, reason)
         return memory
 
-    def _hit(self, found: Remembered) -> MemoryHit:
-        path = f"{FOLDER}{found.id}.md"
-        self._texts[path] = found.text
+    def _hit(self, remembered: Remembered) -> MemoryHit:
+        path = f"{FOLDER}{remembered.id}.md"
+        self._texts[path] = remembered.text
         while len(self._texts) > MOST_KEPT:
             self._texts.popitem(last=False)
-        lines = found.text.count("\n") + 1
-        score = min(max(found.score, 0.0), 1.0)
-        return MemoryHit(path, 1, lines, score, found.text, MemorySource.MEMORY, found.at)
+        lines = remembered.text.count("\n") + 1
+        score = min(max(remembered.score, 0.0), 1.0)
+        return MemoryHit(path, 1, lines, score, remembered.text, MemorySource.MEMORY, remembered.at)
 
-    async def _limited(self, what: str, seconds: float, call: Callable[[], Awaitable[T]]) -> T:
+    async def _limited(self, operation: str, seconds: float, call: Callable[[], Awaitable[T]]) -> T:
         """Returns the result of a call of the plugin.
 
         Raises:
@@ -178,10 +178,10 @@ class ClaimedMemory:
                 raise failed from error
             except Exception as error:
                 # A plugin may raise anything; the service answers all the same.
-                logger.exception("memory %s: %s failed", self.name, what)
-                message = f"{self.name}: {what} raised {type(error).__name__}."
+                logger.exception("memory %s: %s failed", self.name, operation)
+                message = f"{self.name}: {operation} raised {type(error).__name__}."
                 raise MemoryBackendError(message) from error
-        raise MemoryBackendError(f"{self.name}: {what} took more than {seconds:g} s.")
+        raise MemoryBackendError(f"{self.name}: {operation} took more than {seconds:g} s.")
 
 
 def _fits(hit: MemoryHit, question: MemoryQuestion) -> bool:

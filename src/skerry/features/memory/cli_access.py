@@ -89,24 +89,24 @@ async def memory(
             async with offline.open_memory(config, os.environ, ours=ours) as alone:
                 yield _Here(alone, agent), workspace
         except StateLockedError as error:
-            async with _asked(arguments, scopes, error) as remote:
+            async with _ask_gateway(arguments, scopes, error) as remote:
                 yield remote, workspace
     else:
-        async with _asked(arguments, scopes, None) as remote:
+        async with _ask_gateway(arguments, scopes, None) as remote:
             yield remote, ""
 
 
 @asynccontextmanager
-async def _asked(
-    arguments: Namespace, scopes: Sequence[str], held: StateLockedError | None
+async def _ask_gateway(
+    arguments: Namespace, scopes: Sequence[str], locked: StateLockedError | None
 ) -> AsyncGenerator[Memory]:
-    """Gives the memory of a gateway; `held` is said where none answers."""
+    """Gives the memory of a gateway; `locked` is said where none answers."""
     address = find(os.environ, url=arguments.url, token=arguments.token)
     try:
         async with GatewayClient(address, scopes=tuple(scopes)) as client:
             yield _There(client, agent_id(arguments.agent) if arguments.agent else None)
     except GatewayUnreachableError as error:
-        raise held or error from error
+        raise locked or error from error
 
 
 class _Here:
@@ -169,9 +169,9 @@ class _There:
         return await synced(self._client, self._agent | {"force": force}, progress)
 
     async def forget(self, params: dict[str, Any]) -> dict[str, Any]:
-        whole = self._agent | params
+        merged = self._agent | params
         reply: dict[str, Any] = await self._client.request(
-            "memory.forget", whole, timeout=FORGET_SECONDS
+            "memory.forget", merged, timeout=FORGET_SECONDS
         )
         return reply
 

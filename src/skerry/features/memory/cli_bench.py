@@ -16,10 +16,10 @@ import numpy as np
 
 from skerry.cli.render import notice, show, show_json, table
 from skerry.features.memory.bench.cache import VectorCache
+from skerry.features.memory.bench.measure import BenchVectors, Table, measure, texts
 from skerry.features.memory.bench.plot import curves
 from skerry.features.memory.bench.reply import KIND, evidence
-from skerry.features.memory.bench.run import Table, Vectors, measure, texts
-from skerry.features.memory.bench.sets import NoDataError, Trial, trials
+from skerry.features.memory.bench.sets import BenchTrial, NoDataError, trials
 from skerry.infra.process import starter
 from skerry_recall.embed import Embedder, EmbeddingError, Kind
 from skerry_recall.fuse import PROFILES, Profile
@@ -52,7 +52,7 @@ def run(arguments: Namespace) -> int:
 
 
 async def _run(
-    arguments: Namespace, chosen: Sequence[Trial], conversations: Sequence[Trial]
+    arguments: Namespace, chosen: Sequence[BenchTrial], conversations: Sequence[BenchTrial]
 ) -> int:
     profiles = [
         profile for name, profile in PROFILES.items() if name in (arguments.profile or PROFILES)
@@ -80,15 +80,15 @@ async def _run(
 
 async def _measured(
     arguments: Namespace,
-    chosen: Sequence[Trial],
-    conversations: Sequence[Trial],
+    chosen: Sequence[BenchTrial],
+    conversations: Sequence[BenchTrial],
     profiles: Sequence[Profile],
 ) -> Table:
     """Returns the figures of the rankings, and those of the replies."""
     bar, names = _Bar(), [profile.name for profile in profiles]
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="skerry-bench-")))
-        embed, vectors = None, Vectors()
+        embed, vectors = None, BenchVectors()
         if not arguments.text:
             count = min(os.cpu_count() or 1, WORKERS)
             start = starter(os.environ)
@@ -98,15 +98,15 @@ async def _measured(
             ]
             embed = _Kept(workers, Path(arguments.cache or folder / "vectors")).of
             passages, questions = texts(chosen)
-            vectors = Vectors(
+            vectors = BenchVectors(
                 await embed(Kind.PASSAGE, passages), await embed(Kind.QUERY, questions)
             )
             await embed(Kind.QUERY, texts(conversations)[1])
         rankings = await anyio.to_thread.run_sync(
             measure, chosen, profiles, vectors, folder / "rankings", bar.report
         )
-        shown = await evidence(conversations, names, folder / "replies", bar.report, embed)
-        return {name: {**figures, **shown.get(name, {})} for name, figures in rankings.items()}
+        replies = await evidence(conversations, names, folder / "replies", bar.report, embed)
+        return {name: {**figures, **replies.get(name, {})} for name, figures in rankings.items()}
 
 
 class _Kept:
@@ -142,7 +142,7 @@ async def shared(workers: Sequence[Embedder], kind: Kind, some: Sequence[str]) -
     rows: list[Floats | None] = [None] * len(some)
     errors: list[EmbeddingError] = []
 
-    async def one(at: int) -> None:
+    async def embed_part(at: int) -> None:
         try:
             made = await workers[at].embed(parts[at], kind)
         except EmbeddingError as error:
@@ -153,7 +153,7 @@ async def shared(workers: Sequence[Embedder], kind: Kind, some: Sequence[str]) -
     async with anyio.create_task_group() as tasks:
         for at in range(len(workers)):
             if parts[at]:
-                tasks.start_soon(one, at)
+                tasks.start_soon(embed_part, at)
     if errors:
         raise errors[0]
     return np.array(rows, np.float32)
@@ -166,14 +166,14 @@ class _Bar:
         self._begin = time.monotonic()
         self._live = sys.stderr.isatty()
 
-    def report(self, what: str, done: int, total: int) -> None:
+    def report(self, step: str, done: int, total: int) -> None:
         """Shows the progress of one step."""
         if done == 1:
             self._begin = time.monotonic()
         if not self._live or (done % 8 and done != total):
             return
         seconds_left = (time.monotonic() - self._begin) / done * (total - done)
-        line = f"{what}: {done:,} of {total:,}, {seconds_left:.0f} s left"
+        line = f"{step}: {done:,} of {total:,}, {seconds_left:.0f} s left"
         end = "\n" if done == total else ""
         print(f"\r\x1b[K{line}", end=end, file=sys.stderr, flush=True)
 
@@ -189,5 +189,5 @@ def _show(by_profile: Table) -> None:
     show(table(rows))
 
 
-def _kinds(available: Sequence[Trial]) -> set[str]:
+def _kinds(available: Sequence[BenchTrial]) -> set[str]:
     return {trial.kind for trial in available}

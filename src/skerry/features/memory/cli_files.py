@@ -43,8 +43,8 @@ async def _files(arguments: Namespace) -> int:
         return 0
     head = ("PATH", "SIZE", "STATE", "CHANGED")
     show(table([head, *(_row(file, reply.get("backend")) for file in reply["files"])]))
-    if rest := reply["total"] - len(reply["files"]):
-        notice(f"{rest} that changed earlier are left out: --limit shows more.")
+    if left_out := reply["total"] - len(reply["files"]):
+        notice(f"{left_out} that changed earlier are left out: --limit shows more.")
     return 0
 
 

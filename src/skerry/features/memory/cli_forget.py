@@ -10,7 +10,7 @@ from skerry.cli.render import local_time, notice, one_line, show, show_json, sty
 from skerry.features.memory.cli_access import memory
 from skerry.model.errors import ClientError
 
-_PLACES: Final = (
+_COUNTS: Final = (
     ("messages", "message", "messages"),
     ("summaries", "summary", "summaries"),
     ("runs", "run of the ledger", "runs of the ledger"),
@@ -32,12 +32,12 @@ async def _run(arguments: Namespace) -> int:
     if arguments.dry_run or not arguments.yes:
         preview = await _ask(arguments, dryRun=True)
         if arguments.dry_run:
-            return _told(preview, arguments, _would(preview))
+            return _report(preview, arguments, _would(preview))
         _show(_would(preview))
         if not _agrees():  # nobody has the state directory while a person thinks
             notice("Nothing was changed.")
             return 1
-    return _told(done := await _ask(arguments, extra=arguments.extra), arguments, _done(done))
+    return _report(done := await _ask(arguments, extra=arguments.extra), arguments, _done(done))
 
 
 async def _ask(arguments: Namespace, **more: bool) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def _agrees() -> bool:
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
-def _told(report: dict[str, Any], arguments: Namespace, lines: list[str]) -> int:
+def _report(report: dict[str, Any], arguments: Namespace, lines: list[str]) -> int:
     if arguments.json:
         show_json(report)
     else:
@@ -117,7 +117,7 @@ def _done(report: dict[str, Any]) -> list[str]:
 def _counts(report: dict[str, Any]) -> str:
     counts = [
         f"{report[name]} {single if report[name] == 1 else several}"
-        for name, single, several in _PLACES
+        for name, single, several in _COUNTS
         if report[name]
     ]
     if count := len(report["lines"]):

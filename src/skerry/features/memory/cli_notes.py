@@ -14,7 +14,7 @@ from skerry.features.memory.cli_progress import Bar
 READ: Final = ("operator.read",)
 WRITE: Final = ("operator.write",)
 _FRUITLESS: Final = "No hits. Try other words; `skerry memory status` shows the state of the index."
-_PLACE: Final = re.compile(r"(?P<path>.+?)#L(?P<first>\d+)(?:-L(?P<last>\d+))?")
+_LINE_RANGE: Final = re.compile(r"(?P<path>.+?)#L(?P<first>\d+)(?:-L(?P<last>\d+))?")
 
 
 def run(arguments: Namespace) -> int:
@@ -75,7 +75,7 @@ def request(arguments: Namespace) -> tuple[str, dict[str, Any]]:
             }
             params = {name: value for name, value in options.items() if value is not None}
         case "get":
-            params = _place(arguments)
+            params = _line_range(arguments)
         case "write":
             text = sys.stdin.read() if arguments.text == "-" else arguments.text
             params = {"text": text}
@@ -88,9 +88,9 @@ def request(arguments: Namespace) -> tuple[str, dict[str, Any]]:
     return f"memory.{arguments.action}", params
 
 
-def _place(arguments: Namespace) -> dict[str, Any]:
+def _line_range(arguments: Namespace) -> dict[str, Any]:
     """Parses the line range: `PATH#L3-L9` names it too."""
-    match = _PLACE.fullmatch(arguments.path)
+    match = _LINE_RANGE.fullmatch(arguments.path)
     if match is None:
         options = {"path": arguments.path, "from": arguments.start, "lines": arguments.lines}
         return {name: value for name, value in options.items() if value is not None}
@@ -120,9 +120,9 @@ def _hits(reply: dict[str, Any]) -> None:
         show(styled(f"{number}. {one_line(hit['path'])}{lines}  {hit['score']:.3f}", "bold"))
         show("\n".join(f"   {line}" for line in plain(hit["text"]).strip().splitlines()))
         for part in hit.get("explanation", ()):
-            places = 0 if part["name"].endswith(".rank") else 4
+            digits = 0 if part["name"].endswith(".rank") else 4
             name, means = one_line(part["name"]), one_line(part["means"])
-            show(styled(f"   {part['value']:>9.{places}f}  {name:<12} {means}".rstrip(), "dim"))
+            show(styled(f"   {part['value']:>9.{digits}f}  {name:<12} {means}".rstrip(), "dim"))
         show()
     for note in _notes(reply):
         notice(one_line(note))

@@ -46,5 +46,5 @@ def bar(now: MemoryProgress, done: int, seconds: float) -> str:
         return line
     rate = done / seconds
     remaining = round((now.total - now.done) / rate)
-    rest = f"{remaining // 3600}:{remaining // 60 % 60:02}:{remaining % 60:02}"
-    return f"{line}  {rate:.1f}/s  {rest} left"
+    time_left = f"{remaining // 3600}:{remaining // 60 % 60:02}:{remaining % 60:02}"
+    return f"{line}  {rate:.1f}/s  {time_left} left"

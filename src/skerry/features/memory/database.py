@@ -12,9 +12,9 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from skerry.features.memory.index_schema import STEPS
 from skerry.features.memory.index_tables import Tables
 from skerry.features.memory.residue import is_left
-from skerry.features.memory.schema import STEPS
 from skerry.infra.atomic import make_private
 from skerry.infra.sqlite import NewerSchemaError, connect, migrate, problems
 from skerry.model.memory import MemoryBackendError
@@ -26,7 +26,7 @@ SWAP_SECONDS: Final = 30.0
 _DAMAGE: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
 
 
-class DamagedError(Exception):
+class IndexDamagedError(Exception):
     """The index cannot be read; it has to be made anew."""
 
 
@@ -34,7 +34,7 @@ def nothing(_: str) -> None:
     """Goes on: the fault points of a program that is not under test."""
 
 
-class Database:
+class IndexDatabase:
     """The index at `path`. `open` it before use and `close` it after; usable from all threads."""
 
     def __init__(self, path: Path, reach: Callable[[str], None] = nothing) -> None:
@@ -66,7 +66,7 @@ class Database:
                 with self._noticed(OSError):
                     self._connect()
                     return None
-            except DamagedError as error:
+            except IndexDamagedError as error:
                 damage = str(error)
         self.discard()
         return damage
@@ -96,8 +96,8 @@ class Database:
         if not self.path.exists():
             return None
         with suppress(sqlite3.OperationalError):
-            found = problems(self.path, whole=whole)
-            return found[0] if found else None
+            damages = problems(self.path, whole=whole)
+            return damages[0] if damages else None
         return None
 
     @contextmanager
@@ -247,7 +247,7 @@ class Database:
             migrate(connection, self.path, STEPS, keep=False)
         except NewerSchemaError as error:
             connection.close()
-            raise DamagedError(f"it was written by a newer version: {error}") from error
+            raise IndexDamagedError(f"it was written by a newer version: {error}") from error
         except BaseException:
             connection.close()
             raise
@@ -262,7 +262,7 @@ class Database:
         except kinds as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code in _DAMAGE or "vtable constructor failed" in str(error):
-                raise DamagedError(str(error)) from error
+                raise IndexDamagedError(str(error)) from error
             raise refusal(error) from error
 
 

@@ -67,7 +67,7 @@ class Resume(Struct, frozen=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class DocumentPassage:
     """A passage as it stands in its document, before it has a number."""
 
     place: int
@@ -79,12 +79,12 @@ class Piece:
     at: int | None
 
 
-def pieces(document: Document, size: int = SIZE, overlap: int = OVERLAP) -> list[Piece]:
+def pieces(document: Document, size: int = SIZE, overlap: int = OVERLAP) -> list[DocumentPassage]:
     """Returns the passages of a document in order; `size` and `overlap` in tokens."""
     return pieces_of(document, chunks(document.text, size=size, overlap=overlap))
 
 
-def pieces_of(document: Document, cut: Sequence[Chunk]) -> list[Piece]:
+def pieces_of(document: Document, cut: Sequence[Chunk]) -> list[DocumentPassage]:
     """Returns the passages for what a document was cut into."""
     lines = [line for line, _ in document.times]
 
@@ -93,7 +93,7 @@ def pieces_of(document: Document, cut: Sequence[Chunk]) -> list[Piece]:
         return document.times[line_index - 1][1] if line_index else document.at
 
     return [
-        Piece(
+        DocumentPassage(
             number,
             chunk.text,
             chunk.start_line,

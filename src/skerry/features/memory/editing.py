@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from skerry.features.memory.documents import date_of
-from skerry.features.memory.files import scan
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.markdown_files import scan
 from skerry.features.memory.notes import notes
 from skerry.features.memory.reading import NotMemoryError, provenance_of
-from skerry.features.memory.settings import Places
 from skerry.infra.rooted_fs import Beneath, EscapeError, FileRules
 from skerry.model.memory import (
     MemoryBackendError,
@@ -28,7 +28,7 @@ from skerry.model.memory import (
 MAX_BYTES: Final = 1024 * 1024
 """Size limit of a file that is edited here; the same as for notes."""
 
-Place = tuple[Path, str]
+FileLocation = tuple[Path, str]
 """A folder, and the path beneath it, as `reading.place_of` gives it."""
 
 
@@ -52,9 +52,9 @@ def listed(
     Costs about 10 us a file.
     """
     by_path = {file.path: file for file in indexed}
-    present = scan(Places(workspace, tuple(Path(extra_path) for extra_path in extra)))
+    present = scan(MemoryPaths(workspace, tuple(Path(extra_path) for extra_path in extra)))
     made = [file for file in by_path.values() if file.source is MemorySource.SESSIONS]
-    for path, stamp in present.found.items():
+    for path, stamp in present.stamps.items():
         was = by_path.get(path)
         at = date_of(path)
         made.append(
@@ -76,7 +76,7 @@ def listed(
     return sorted([*made, *failed], key=lambda file: file.path)
 
 
-def read_whole(root_and_name: Place, path: str, rules: FileRules | None) -> MemoryWhole:
+def read_whole(root_and_name: FileLocation, path: str, rules: FileRules | None) -> MemoryWhole:
     """Returns all of a file; an empty one where there is none.
 
     Raises:
@@ -106,7 +106,7 @@ def read_whole(root_and_name: Place, path: str, rules: FileRules | None) -> Memo
 
 
 def save(
-    root_and_name: Place, path: str, text: str, base: str, rules: FileRules | None
+    root_and_name: FileLocation, path: str, text: str, base: str, rules: FileRules | None
 ) -> MemorySaved:
     """Replaces a file whose hash is still `base`, whole or not at all; empty, it is a new one.
 

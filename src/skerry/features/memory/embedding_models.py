@@ -169,10 +169,10 @@ def order(config: MemorySearchConfig, usable: Callable[[Provider], bool]) -> lis
             first = others[:1]
         case named:
             first = [named]
-    rest = (
+    fallbacks = (
         others if fallback == "auto" else [provider for provider in ORDER if provider == fallback]
     )
-    return list(dict.fromkeys([*first, *rest]))
+    return list(dict.fromkeys([*first, *fallbacks]))
 
 
 class Embedders:
@@ -213,16 +213,18 @@ class Embedders:
         """
         config = self._config()
         search = config.memory_search(agent)
-        places = {one: self._place(agent, one, search, config) for one in _HOSTED}
+        endpoints = {
+            provider: self._endpoint(agent, provider, search, config) for provider in _HOSTED
+        }
         made_of = (search.provider, search.model, search.fallback, search.local, search.remote)
         mine = self._of_plugin(search) if search.provider == "plugin" else None
-        key = (made_of, places, mine)
+        key = (made_of, endpoints, mine)
         cached = self._chains.get(agent)
         if cached is not None and cached[0] == key:
             return cached[1]
 
         def usable(provider: Provider) -> bool:
-            return installed(LOCAL_MODEL) if provider == "local" else places[provider].usable
+            return installed(LOCAL_MODEL) if provider == "local" else endpoints[provider].usable
 
         chain: list[Embedder] = [] if mine is None else [_plugin_model(*mine)]
         for provider in order(search, usable):
@@ -231,7 +233,9 @@ class Embedders:
                 minutes = search.local.idle_minutes
                 chain.append(self._local_model(named or LOCAL_MODEL, minutes * 60))
             else:
-                hosted = self._hosted(agent, provider, places[provider], named, search.remote.batch)
+                hosted = self._hosted(
+                    agent, provider, endpoints[provider], named, search.remote.batch
+                )
                 chain.append(hosted)
         made = Chain(chain)
         self._chains[agent] = key, made
@@ -242,7 +246,7 @@ class Embedders:
         plugin = search.model or min(self.plugins, default="")
         return plugin, self.plugins.get(plugin)
 
-    def _place(
+    def _endpoint(
         self, agent: AgentId, provider: Provider, search: MemorySearchConfig, config: Config
     ) -> HostedEndpoint:
         if config is not self._seen:
@@ -332,8 +336,8 @@ def local_model(named: str) -> tuple[str, str]:
 
 def booked(spent: Spent, cost: ModelCost, target: CallTarget) -> ModelCallEnded:
     """Returns the ledger's record of a request."""
-    whole = cost.input / 2 if spent.batch else cost.input  # a job for later costs half
-    used = replace(cost, input=whole).of(Usage(input=spent.tokens or 0))
+    input_cost = cost.input / 2 if spent.batch else cost.input  # a job for later costs half
+    used = replace(cost, input=input_cost).of(Usage(input=spent.tokens or 0))
     error = spent.error
     return ModelCallEnded(
         provider=spent.model.provider,

@@ -23,14 +23,14 @@ async def open_embedding(
     environ: Mapping[str, str],
     payer: Payer,
     *,
-    wanted: bool = True,
+    enabled: bool = True,
     plugins: Mapping[str, EmbeddingProvider] | None = None,
 ) -> AsyncGenerator[Callable[[AgentId], "Face | None"]]:
     """Gives the function that returns an agent's embedding model; None searches by words alone.
 
-    Without `wanted` no agent has one. Leaving the block ends the processes of local models.
+    Without `enabled` no agent has one. Leaving the block ends the processes of local models.
     """
-    if not wanted:
+    if not enabled:
         yield lambda _: None
         return
     made: list[embedding_models.Embedders] = []

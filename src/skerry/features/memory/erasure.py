@@ -19,14 +19,14 @@ from msgspec.structs import replace
 
 from skerry.config.protected import gate
 from skerry.config.root import Config
+from skerry.features.memory.index_settings import MemoryPaths
 from skerry.features.memory.late import (
-    forgetting,
+    file_eraser,
     holding_backups,
     media,
     orphan_mirrors,
     qmd_program,
 )
-from skerry.features.memory.settings import Places
 from skerry.infra.backoff import Backoff
 from skerry.infra.clock import Clock
 from skerry.lanes.running import ActiveRun
@@ -78,8 +78,8 @@ class Forgetter(Struct):
         redaction = Redaction(phrases)
         rows = await self.store.scan(lambda reader: count_matches(reader, agent, redaction))
         cleaning = await anyio.to_thread.run_sync(self._files(agent).find, redaction)
-        held = await anyio.to_thread.run_sync(self._media().holding, redaction)
-        report = replace(_counted(rows), lines=cleaning.lines, left=cleaning.left, media=len(held))
+        files = await anyio.to_thread.run_sync(self._media().holding, redaction)
+        report = replace(_counted(rows), lines=cleaning.lines, left=cleaning.left, media=len(files))
         return await self._with_backups(report, redaction)
 
     async def forget(
@@ -105,8 +105,10 @@ class Forgetter(Struct):
             report = await self._sweep(job, redaction)
             waits = len({run.request.run_id for run in (*during, *self._active(agent))})
             if not waits:
-                rest = await self.store.scan(lambda reader: count_matches(reader, agent, redaction))
-                done = not rest.rows and await self._finished(job)
+                remaining = await self.store.scan(
+                    lambda reader: count_matches(reader, agent, redaction)
+                )
+                done = not remaining.rows and await self._finished(job)
         finally:
             self._ending.discard(serial)
             if not done:
@@ -177,9 +179,9 @@ class Forgetter(Struct):
         """
         async with self._sweeping:
             media = self._media()
-            held = await anyio.to_thread.run_sync(media.clean, redaction)
+            deleted = await anyio.to_thread.run_sync(media.clean, redaction)
             rows = await redact(self.store, job.agent, redaction, media.discard)
-            rows += RedactionCounts(media=held)
+            rows += RedactionCounts(media=deleted)
             self.reach("forget.redacted")
             if self.live is not None:
                 self.live.histories.clear()
@@ -192,22 +194,22 @@ class Forgetter(Struct):
             await anyio.to_thread.run_sync(partial(self._strays, job.agent, sessions, redaction))
             self.reach("forget.cleaned")
             memory: object = self.memories.of(job.agent)
-            held = await memory.forget(redaction) if isinstance(memory, MemoryForgets) else 0
+            documents = await memory.forget(redaction) if isinstance(memory, MemoryForgets) else 0
             self.reach("forget.swept")
         report = replace(_counted(rows), lines=cleaning.lines, left=cleaning.left)
-        return replace(report, documents=held)
+        return replace(report, documents=documents)
 
     def _active(self, agent: AgentId) -> list[ActiveRun]:
         runs = self.live.running.of() if self.live is not None else []
         return [run for run in runs if run.request.key.agent == agent]
 
-    def _files(self, agent: AgentId, *, extra: bool = False) -> "forgetting.FileEraser":
+    def _files(self, agent: AgentId, *, extra: bool = False) -> "file_eraser.FileEraser":
         config = self.config()
         paths = list(config.memory_search(agent).extra_paths)
         if config.memory.backend == "qmd":
             paths += [path.path for path in config.memory.qmd.paths]
-        places = Places(config.workspace(agent), tuple(map(Path, paths)))
-        return forgetting.FileEraser(places, ORDER, gate(config), extra)
+        memory_paths = MemoryPaths(config.workspace(agent), tuple(map(Path, paths)))
+        return file_eraser.FileEraser(memory_paths, ORDER, gate(config), extra)
 
     def _media(self) -> "media.MediaCopies":
         return media.MediaCopies(self.config().state_dir)

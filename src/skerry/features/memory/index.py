@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec.structs import replace
 
-from skerry.features.memory.cutting import Cutter
-from skerry.features.memory.database import DamagedError, nothing
-from skerry.features.memory.derived import STATE
+from skerry.features.memory.cached_vectors import retake
+from skerry.features.memory.chunking import Cutter
+from skerry.features.memory.collection_sync import STATE
+from skerry.features.memory.database import IndexDamagedError, nothing
 from skerry.features.memory.documents import Document
-from skerry.features.memory.files import Scan, scan
-from skerry.features.memory.index_tables import SCANNED, Change, IndexedDocument, Tables
-from skerry.features.memory.indexer import Filling, Report, Settings, Write, joined
-from skerry.features.memory.kept import GENERATION, Kept, generation_of, stamped
-from skerry.features.memory.looking import Lookout
-from skerry.features.memory.retaking import retake
-from skerry.features.memory.taking import held as held_phrases
+from skerry.features.memory.erasure_matches import erasure_matches as held_phrases
+from skerry.features.memory.file_changes import Lookout
+from skerry.features.memory.index_tables import SCANNED, IndexChange, IndexedDocument, Tables
+from skerry.features.memory.indexer import Filling, IndexSettings, Report, Write, joined
+from skerry.features.memory.markdown_files import FileScan, scan
+from skerry.features.memory.open_index import GENERATION, OpenIndex, generation_of, stamped
 from skerry.infra.clock import DAY_MS, Clock
 from skerry.model.memory import (
     MemoryProgress,
@@ -60,7 +60,7 @@ def no_report(_: MemoryProgress) -> None:
     """Tells nobody how far it is."""
 
 
-class Index(Kept):
+class Index(OpenIndex):
     """The index at `path`; what is derived of it is in the folder beside it.
 
     Usable from all threads; one brings it up to date at a time, searches go on meanwhile.
@@ -69,7 +69,7 @@ class Index(Kept):
     def __init__(
         self,
         path: Path,
-        settings: Settings,
+        settings: IndexSettings,
         clock: Clock,
         reach: Callable[[str], None] = nothing,
     ) -> None:
@@ -118,7 +118,7 @@ class Index(Kept):
         """
         with self._job:
             self._open()
-            work = partial(self._sync, force=force, talks=talks, report=self._heard(report))
+            work = partial(self._sync, force=force, talks=talks, report=self._noting_length(report))
             try:
                 done = self._mended(work)
             finally:
@@ -164,7 +164,7 @@ class Index(Kept):
 
     def _look(self) -> None:
         """Brings in what changed; of a large tree only what a watch names is looked into."""
-        glance = self._looking.look(self.settings.places)
+        glance = self._looking.look(self.settings.paths)
         if glance is None:
             return
         if glance.only is None:
@@ -172,7 +172,7 @@ class Index(Kept):
         else:
             self._mended(partial(self._touch_up, glance.scan, glance.only))
 
-    def _touch_up(self, present: Scan, only: Sequence[str]) -> SyncReport:
+    def _touch_up(self, present: FileScan, only: Sequence[str]) -> SyncReport:
         """Brings in the files of these paths, and no others."""
         with self.database.reading() as tables:
             documents, made_with = tables.known_at(only), tables.meta(MADE_WITH)
@@ -217,14 +217,14 @@ class Index(Kept):
                 stamped(tables)
         self._deriving.keep_only(generation)
 
-    def _heard(self, report: Report) -> Report:
+    def _noting_length(self, report: Report) -> Report:
         """Returns a report that also notes whether a job takes so long that nobody waits for it."""
 
-        def heard(now: MemoryProgress) -> None:
+        def noted(now: MemoryProgress) -> None:
             self._busy = now.total - now.done > LONG
             report(now)
 
-        return heard
+        return noted
 
     def _note_damage(self, damage: str) -> None:
         self.notes = [f"The index was damaged ({damage}); it was made anew from the files."]
@@ -234,14 +234,14 @@ class Index(Kept):
         """Does the work; if the index proves damaged, deletes it and does the work again."""
         try:
             return work()
-        except DamagedError as error:
+        except IndexDamagedError as error:
             self._discard(str(error))
             return work()
 
     def _sync(self, *, force: bool, talks: "Conversations | None", report: Report) -> SyncReport:
         with self.database.reading() as tables:
             made_with = tables.meta(MADE_WITH)
-        present = scan(self.settings.places)
+        present = scan(self.settings.paths)
         if force or made_with not in {None, self.settings.made_with}:
             return self._rebuild(present, talks, report)
         filled = self._update(present, report)
@@ -255,15 +255,15 @@ class Index(Kept):
 
     def _forget(self, redaction: Redaction, talks: "Conversations | None") -> SyncReport:
         with self.database.reading() as tables:
-            held = held_phrases(tables, redaction)
-            removed = tables.known_as(held.documents)
-            pieces = None if tables.meta(PURGING) else held.pieces
+            matches = held_phrases(tables, redaction)
+            removed = tables.known_as(matches.documents)
+            pieces = None if tables.meta(PURGING) else matches.pieces
         self.era += 1
         if removed:
             self.write(partial(_taken_out, removed=removed))
         self._reach("forget.unindexed")
         self._looking.forget()
-        filled = self._update(scan(self.settings.places), no_report)
+        filled = self._update(scan(self.settings.paths), no_report)
         if talks is not None:
             with self.database.reading() as tables:
                 sessions = tables.known(MemorySource.SESSIONS)
@@ -279,7 +279,7 @@ class Index(Kept):
         self.write(_purged)
         return replace(filled, removed=len(removed))
 
-    def _update(self, present: Scan, report: Report) -> SyncReport:
+    def _update(self, present: FileScan, report: Report) -> SyncReport:
         """Brings the files in, as the others were: other settings wait for the index made anew."""
         digest = present.digest()
         with self.database.reading() as tables:
@@ -301,7 +301,7 @@ class Index(Kept):
             with self.database.reading() as tables:
                 documents = tables.known(MemorySource.MEMORY)
         stamps = (
-            present.found
+            present.stamps
             if same
             else {path: document.stamp for path, document in documents.items()}
         )
@@ -322,7 +322,9 @@ class Index(Kept):
         talks_since = talks.conversations(now - self.settings.retention_days * DAY_MS)
         filling.sessions(documents, talks_since, talks.document, report, None if every else now)
 
-    def _rebuild(self, present: Scan, talks: "Conversations | None", report: Report) -> SyncReport:
+    def _rebuild(
+        self, present: FileScan, talks: "Conversations | None", report: Report
+    ) -> SyncReport:
         reports: list[SyncReport] = []
         made: list[Collection] = []
         generation: list[str] = []
@@ -359,7 +361,7 @@ class Index(Kept):
         made_with: str,
         linked: Sequence[tuple[str, str]] | None = None,
         scanned: str | None = None,
-    ) -> Change:
+    ) -> IndexChange:
         if scanned is not None:
             tables.note(SCANNED, scanned)
         if linked is not None:
@@ -368,21 +370,21 @@ class Index(Kept):
         tables.note(INDEXED_AT, str(self.clock.now_ms()))
         if tables.meta(GENERATION) is None:
             tables.note(GENERATION, secrets.token_hex(8))
-        return Change()
+        return IndexChange()
 
 
-def _taken_out(tables: Tables, removed: Sequence[IndexedDocument]) -> Change:
+def _taken_out(tables: Tables, removed: Sequence[IndexedDocument]) -> IndexChange:
     tables.note(PURGING, "1")
     return tables.remove(removed)
 
 
-def _purged(tables: Tables) -> Change:
+def _purged(tables: Tables) -> IndexChange:
     tables.drop_note(PURGING)
-    return Change()
+    return IndexChange()
 
 
-def _swept(tables: Tables) -> Change:
+def _swept(tables: Tables) -> IndexChange:
     """Leaves neither a vector nor a word of what is not there."""
     tables.prune_cache(0)
     tables.merge_text()
-    return Change()
+    return IndexChange()

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from skerry.features.memory.documents import Document, Piece, Resume, Stamp
-from skerry.features.memory.rows import as_json, chunk, columns, passage
+from skerry.features.memory.document_rows import as_json, chunk, columns, passage
+from skerry.features.memory.documents import Document, DocumentPassage, Resume, Stamp
 from skerry.features.memory.vector_rows import VectorRows
 from skerry.model.memory import MemorySource
 from skerry_recall.passage import Passage
@@ -20,7 +20,7 @@ SCANNED: Final = "scanned"
 of a row of theirs."""
 ENCODINGS: Final = "encodings"
 """The note about files that are no UTF-8, each with its encoding."""
-_KNOWN: Final = (
+_SELECT_DOCUMENT: Final = (
     "SELECT id, path, hash, size, mtime, ctime, settled, chunk_count, at, error, session,"
     " block, block_place, block_line FROM files"
 )
@@ -45,17 +45,19 @@ class IndexedDocument(Struct, frozen=True, gc=False):
 
 
 @dataclass(slots=True)
-class Change:
+class IndexChange:
     """Passages added and removed by a write."""
 
     added: list[Passage] = field(default_factory=list)
     removed: list[int] = field(default_factory=list)
 
-    def join(self, other: "Change") -> None:
+    def join(self, other: "IndexChange") -> None:
         """Takes in what another write did after this one."""
-        gone = set(other.removed)
+        removed_ids = set(other.removed)
         self.removed += other.removed
-        self.added = [one for one in self.added if one.id not in gone] + other.added
+        self.added = [
+            document for document in self.added if document.id not in removed_ids
+        ] + other.added
 
     def __bool__(self) -> bool:
         """Returns whether anything changed."""
@@ -72,8 +74,8 @@ class Row:
     session: str | None
 
 
-def _known(rows: Iterable[tuple[Any, ...]]) -> dict[str, IndexedDocument]:
-    return {path: _document(key, path, *rest) for key, path, *rest in rows}
+def _documents(rows: Iterable[tuple[Any, ...]]) -> dict[str, IndexedDocument]:
+    return {path: _document(key, path, *columns) for key, path, *columns in rows}
 
 
 def _document(*row: Any) -> IndexedDocument:
@@ -118,31 +120,33 @@ class Tables(VectorRows):
 
     def encodings(self) -> dict[str, str]:
         """Returns the encodings of files that are no UTF-8, by path."""
-        found: dict[str, str] = json.loads(self.meta(ENCODINGS) or "{}")
-        return found
+        encodings: dict[str, str] = json.loads(self.meta(ENCODINGS) or "{}")
+        return encodings
 
     # files
 
     def known(self, source: MemorySource) -> dict[str, IndexedDocument]:
         """Returns the files of a source by path."""
-        return _known(self._db.execute(f"{_KNOWN} WHERE source = ?", (source.value,)))
+        return _documents(self._db.execute(f"{_SELECT_DOCUMENT} WHERE source = ?", (source.value,)))
 
     def known_at(self, paths: Iterable[str]) -> dict[str, IndexedDocument]:
         """Returns the files of these paths, those that are indexed."""
         where = "WHERE path IN (SELECT value FROM json_each(?)) AND source = ?"
         parameters = (json.dumps(list(paths)), MemorySource.MEMORY.value)
-        return _known(self._db.execute(f"{_KNOWN} {where}", parameters))
+        return _documents(self._db.execute(f"{_SELECT_DOCUMENT} {where}", parameters))
 
     def known_as(self, ids: Iterable[int]) -> list[IndexedDocument]:
         """Returns the files and conversations with these numbers."""
         where = "WHERE id IN (SELECT value FROM json_each(?))"
-        return list(_known(self._db.execute(f"{_KNOWN} {where}", (as_json(ids),))).values())
+        return list(
+            _documents(self._db.execute(f"{_SELECT_DOCUMENT} {where}", (as_json(ids),))).values()
+        )
 
-    def add(self, documents: Sequence[tuple[Document, Sequence[Piece]]]) -> Change:
+    def add(self, documents: Sequence[tuple[Document, Sequence[DocumentPassage]]]) -> IndexChange:
         """Writes documents whose paths are new."""
         first = self._next("files")
         number = self._next("chunks")
-        change = Change()
+        change = IndexChange()
         files: list[tuple[object, ...]] = []
         chunks: list[tuple[object, ...]] = []
         for key, (document, parts) in enumerate(documents, first):
@@ -160,8 +164,12 @@ class Tables(VectorRows):
         return change
 
     def update(
-        self, row: IndexedDocument, document: Document, parts: Sequence[Piece], first: int = 0
-    ) -> Change:
+        self,
+        row: IndexedDocument,
+        document: Document,
+        parts: Sequence[DocumentPassage],
+        first: int = 0,
+    ) -> IndexChange:
         """Writes a document anew from its passage number `first` on.
 
         Passages that stand where they stood keep their numbers.
@@ -178,7 +186,7 @@ class Tables(VectorRows):
             if old.pop((part.place, part.hash, part.start_line, part.end_line, part.at), None)
             is None
         ]
-        change = Change(removed=list(old.values()))
+        change = IndexChange(removed=list(old.values()))
         self._delete(change.removed)
         number = self._next("chunks")
         chunks = []
@@ -215,9 +223,9 @@ class Tables(VectorRows):
 
     def fail(
         self, path: str, source: MemorySource, stamp: Stamp, error: str, row: IndexedDocument | None
-    ) -> Change:
+    ) -> IndexChange:
         """Notes that a file cannot be read; what it said before is no longer found."""
-        change = self.remove([row]) if row is not None else Change()
+        change = self.remove([row]) if row is not None else IndexChange()
         self._db.execute(
             "INSERT INTO files (path, source, hash, size, mtime, ctime, settled, error)"
             " VALUES (?, ?, '', ?, ?, ?, ?, ?)",
@@ -225,9 +233,9 @@ class Tables(VectorRows):
         )
         return change
 
-    def remove(self, files: Iterable[IndexedDocument]) -> Change:
+    def remove(self, files: Iterable[IndexedDocument]) -> IndexChange:
         """Takes files out with their passages and vectors."""
-        change = Change()
+        change = IndexChange()
         keys = [(file.id,) for file in files]
         for key in keys:
             rows = self._db.execute("SELECT id FROM chunks WHERE file_id = ?", key)
@@ -358,7 +366,7 @@ class Tables(VectorRows):
         )
         self._db.executemany(
             "INSERT INTO chunks_fts (rowid, content) VALUES (?, ?)",
-            [(one[0], one[5]) for one in chunks],
+            [(chunk[0], chunk[5]) for chunk in chunks],
         )
 
     def _delete(self, ids: Sequence[int]) -> None:

@@ -9,17 +9,17 @@ from skerry.features.memory.documents import (
     OVERLAP,
     SIZE,
     Document,
-    Piece,
+    DocumentPassage,
     Resume,
     Stamp,
     date_of,
     digest,
 )
-from skerry.features.memory.files import Scan, UnreadableError, read
-from skerry.features.memory.index_tables import Change, IndexedDocument, Tables
-from skerry.features.memory.keeping import SHARE
-from skerry.features.memory.settings import Places
-from skerry.features.memory.transcripts import (
+from skerry.features.memory.index_keeper import SHARE
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.index_tables import IndexChange, IndexedDocument, Tables
+from skerry.features.memory.markdown_files import FileScan, UnreadableError, read
+from skerry.features.memory.transcript_markdown import (
     BLOCK,
     DELTA_BYTES,
     DELTA_ENTRIES,
@@ -37,10 +37,10 @@ BATCH_CHARS: Final = 1 << 20
 """Characters of one transaction: others write after it, and a crash loses at most this much
 work."""
 
-Write = Callable[[Callable[[Tables], Change]], object]
+Write = Callable[[Callable[[Tables], IndexChange]], object]
 """Runs a write in a transaction and takes what it changed."""
 Report = Callable[[MemoryProgress], None]
-Cut = Callable[[Document, int, int], list[Piece]]
+Cut = Callable[[Document, int, int], list[DocumentPassage]]
 """Cuts a document into passages of a size, with an overlap; raises `UnreadableError`."""
 
 
@@ -49,10 +49,10 @@ class StoppedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class IndexSettings:
     """Content and form of the index."""
 
-    places: Places
+    paths: MemoryPaths
     size: int = SIZE
     overlap: int = OVERLAP
     """Tokens of a passage, and those that it shares with the next."""
@@ -73,7 +73,7 @@ class Settings:
         """Returns the settings whose change rebuilds the index."""
         return " ".join(filter(None, (f"{self.size}/{self.overlap}", self.zone)))
 
-    def as_made(self, made_with: str | None) -> "Settings":
+    def as_made(self, made_with: str | None) -> "IndexSettings":
         """Returns them as an index has them that was made so, until it is made anew."""
         if made_with is None or made_with == self.made_with:
             return self
@@ -133,20 +133,20 @@ def joined(first: SyncReport, second: SyncReport) -> SyncReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class IndexPlan:
     """Work to be done."""
 
     look: Sequence[str]
     """Paths that are new or look changed, in order."""
-    gone: Sequence[IndexedDocument]
+    removed: Sequence[IndexedDocument]
     same: int
 
 
-def plan(documents: Mapping[str, IndexedDocument], stamps: Mapping[str, Stamp]) -> Plan:
+def plan(documents: Mapping[str, IndexedDocument], stamps: Mapping[str, Stamp]) -> IndexPlan:
     """Compares what is indexed with what there is (pure)."""
     look = [path for path, stamp in stamps.items() if not _is_same(documents.get(path), stamp)]
     removed = [document for path, document in documents.items() if path not in stamps]
-    return Plan(sorted(look), removed, len(stamps) - len(look))
+    return IndexPlan(sorted(look), removed, len(stamps) - len(look))
 
 
 def _is_same(document: IndexedDocument | None, stamp: Stamp) -> bool:
@@ -157,7 +157,7 @@ class Filling:
     """One pass over the files. Everything it does is blocking."""
 
     def __init__(
-        self, settings: Settings, write: Write, now_ns: Callable[[], int], pace: Pace, cut: Cut
+        self, settings: IndexSettings, write: Write, now_ns: Callable[[], int], pace: Pace, cut: Cut
     ) -> None:
         self.settings = settings
         self._write = write
@@ -167,47 +167,51 @@ class Filling:
         self.tally = Tally()
 
     def files(
-        self, documents: Mapping[str, IndexedDocument], present: Scan, report: Report
+        self, documents: Mapping[str, IndexedDocument], present: FileScan, report: Report
     ) -> bool:
         """Brings the files in that `there` has; returns whether anything was written for it.
 
         Raises:
             StoppedError: it was not wanted to the end.
         """
-        todo = plan(documents, present.found)
+        todo = plan(documents, present.stamps)
         self.tally.failed += [*present.failed, *present.linked]
         self.tally.unchanged += todo.same
         self.tally.failed += [
             (path, document.error)
             for path, document in documents.items()
-            if document.error is not None and path in present.found and path not in todo.look
+            if document.error is not None and path in present.stamps and path not in todo.look
         ]
-        by_hash = {document.hash: document for document in todo.gone if document.error is None}
+        by_hash = {document.hash: document for document in todo.removed if document.error is None}
         moved: set[int] = set()
         done = 0
-        for batch in self._batches(todo.look, present.found):
-            self._write(partial(self._put, batch=batch, known=documents, gone=by_hash, moved=moved))
+        for batch in self._batches(todo.look, present.stamps):
+            self._write(
+                partial(self._put, batch=batch, indexed=documents, removed=by_hash, moved=moved)
+            )
             done += len(batch)
             report(MemoryProgress("files", done, len(todo.look)))
             self._pace()
-        removed = [document for document in todo.gone if document.id not in moved]
-        if todo.gone:
+        removed = [document for document in todo.removed if document.id not in moved]
+        if todo.removed:
             self._write(
-                partial(_take_out, files=removed, gone=[document.path for document in todo.gone])
+                partial(
+                    _take_out, files=removed, paths=[document.path for document in todo.removed]
+                )
             )
             self.tally.removed += len(removed)
-        return bool(todo.look or todo.gone)
+        return bool(todo.look or todo.removed)
 
-    def nothing(self, present: Scan, failed: Sequence[tuple[str, str]]) -> None:
+    def nothing(self, present: FileScan, failed: Sequence[tuple[str, str]]) -> None:
         """Counts files of which all are as they were; `failed` are those that cannot be read."""
         self.tally.failed += [*present.failed, *present.linked, *failed]
-        self.tally.unchanged += len(present.found)
+        self.tally.unchanged += len(present.stamps)
 
     def sessions(
         self,
-        known: Mapping[str, IndexedDocument],
-        there: Sequence[TrackedConversation],
-        said: Callable[[TrackedConversation, int], Document],
+        indexed: Mapping[str, IndexedDocument],
+        conversations: Sequence[TrackedConversation],
+        read: Callable[[TrackedConversation, int], Document],
         report: Report,
         now: int | None,
     ) -> None:
@@ -216,11 +220,15 @@ class Filling:
         Raises:
             StoppedError: it was not wanted to the end.
         """
-        due = [one for one in there if self._is_wanted(known.get(path_of(one)), one, now)]
+        due = [
+            conversation
+            for conversation in conversations
+            if self._is_due(indexed.get(path_of(conversation)), conversation, now)
+        ]
         for done, conversation in enumerate(due, 1):
-            old = known.get(path_of(conversation))
+            old = indexed.get(path_of(conversation))
             from_ = resume_of(old, conversation)
-            document = said(conversation, from_.block * BLOCK if from_ else 0)
+            document = read(conversation, from_.block * BLOCK if from_ else 0)
             try:
                 parts, next_ = self._blocks(document, from_ or Resume(0))
             except UnreadableError as error:
@@ -231,27 +239,29 @@ class Filling:
                 self._write(partial(put, resume=next_))
             report(MemoryProgress("sessions", done, len(due)))
             self._pace()
-        self.tally.unchanged += len(there) - len(due)
-        paths = {path_of(one) for one in there}
-        removed = [one for path, one in known.items() if path not in paths]
+        self.tally.unchanged += len(conversations) - len(due)
+        paths = {path_of(conversation) for conversation in conversations}
+        removed = [document for path, document in indexed.items() if path not in paths]
         if removed:
             self._write(lambda tables: tables.remove(removed))
             self.tally.removed += len(removed)
 
-    def _is_wanted(
-        self, known: IndexedDocument | None, one: TrackedConversation, now: int | None
+    def _is_due(
+        self, indexed: IndexedDocument | None, conversation: TrackedConversation, now: int | None
     ) -> bool:
         if now is None:
-            return known is None or known.stamp != stamp_of(one)
-        return is_due(known, one, now, self.settings.delta_bytes, self.settings.delta_entries)
+            return indexed is None or indexed.stamp != stamp_of(conversation)
+        return is_due(
+            indexed, conversation, now, self.settings.delta_bytes, self.settings.delta_entries
+        )
 
-    def _blocks(self, document: Document, from_: Resume) -> tuple[list[Piece], Resume]:
+    def _blocks(self, document: Document, from_: Resume) -> tuple[list[DocumentPassage], Resume]:
         """Returns the passages of a conversation behind a place, and the place of its last block.
 
         Raises:
             UnreadableError: a block cannot be cut.
         """
-        parts: list[Piece] = []
+        parts: list[DocumentPassage] = []
         last = from_
         for number, lines, block in in_blocks(document):
             last = Resume(number, from_.place + len(parts), from_.line + lines)
@@ -269,13 +279,13 @@ class Filling:
     def _put_session(
         self,
         document: Document,
-        parts: Sequence[Piece],
+        parts: Sequence[DocumentPassage],
         tables: Tables,
         *,
         first: int,
         old: IndexedDocument | None,
         resume: Resume,
-    ) -> Change:
+    ) -> IndexChange:
         if old is None:
             change = tables.add([(document, parts)])
             self.tally.added += 1
@@ -302,7 +312,7 @@ class Filling:
 
     def _read(self, path: str, stamp: Stamp) -> "_Read":
         try:
-            text, stamp, encoding = read(self.settings.places, path, self._now_ns())
+            text, stamp, encoding = read(self.settings.paths, path, self._now_ns())
         except UnreadableError as error:
             return _Read(path, "", stamp, str(error))
         return _Read(path, text, stamp, encoding=encoding)
@@ -311,14 +321,14 @@ class Filling:
         self,
         tables: Tables,
         batch: Sequence["_Read"],
-        known: Mapping[str, IndexedDocument],
-        gone: dict[str, IndexedDocument],
+        indexed: Mapping[str, IndexedDocument],
+        removed: dict[str, IndexedDocument],
         moved: set[int],
-    ) -> Change:
-        change = Change()
-        new: list[tuple[Document, Sequence[Piece]]] = []
+    ) -> IndexChange:
+        change = IndexChange()
+        new: list[tuple[Document, Sequence[DocumentPassage]]] = []
         for file in batch:
-            old = known.get(file.path)
+            old = indexed.get(file.path)
             if file.error is not None:
                 change.join(
                     tables.fail(file.path, MemorySource.MEMORY, file.stamp, file.error, old)
@@ -329,7 +339,7 @@ class Filling:
             if old is not None and old.error is None and old.hash == file.hash:
                 tables.touch(old, file.stamp)
                 self.tally.unchanged += 1
-            elif (was := self._moved(file, old, gone)) is not None and was.at == document.at:
+            elif (was := self._moved(file, old, removed)) is not None and was.at == document.at:
                 tables.move(was, file.path, file.stamp)
                 moved.add(was.id)
                 self.tally.changed += 1
@@ -342,17 +352,17 @@ class Filling:
 
     @staticmethod
     def _moved(
-        one: "_Read", old: IndexedDocument | None, gone: dict[str, IndexedDocument]
+        file: "_Read", old: IndexedDocument | None, removed: dict[str, IndexedDocument]
     ) -> IndexedDocument | None:
-        return gone.pop(one.hash, None) if old is None else None
+        return removed.pop(file.hash, None) if old is None else None
 
     def _put_new(
         self,
         tables: Tables,
         document: Document,
         old: IndexedDocument | None,
-        new: list[tuple[Document, Sequence[Piece]]],
-    ) -> Change:
+        new: list[tuple[Document, Sequence[DocumentPassage]]],
+    ) -> IndexChange:
         """Writes a document that is there already; puts one that is new to the others."""
         try:
             parts = self._pieces(document)
@@ -362,7 +372,7 @@ class Filling:
         if old is None:
             new.append((document, parts))
             self.tally.added += 1
-            return Change()
+            return IndexChange()
         self.tally.changed += 1
         return tables.update(old, document, parts)
 
@@ -370,13 +380,15 @@ class Filling:
         at = date_of(file.path, self.settings.zone)
         return Document(file.path, MemorySource.MEMORY, file.text, file.stamp, at)
 
-    def _pieces(self, document: Document) -> list[Piece]:
+    def _pieces(self, document: Document) -> list[DocumentPassage]:
         return self._cut(document, self.settings.size, self.settings.overlap)
 
 
-def _take_out(tables: Tables, files: Sequence[IndexedDocument], gone: Sequence[str]) -> Change:
+def _take_out(
+    tables: Tables, files: Sequence[IndexedDocument], paths: Sequence[str]
+) -> IndexChange:
     """Removes files, and what is noted of those that are gone or has another name."""
-    tables.note_encodings(dict.fromkeys(gone, "UTF-8"))
+    tables.note_encodings(dict.fromkeys(paths, "UTF-8"))
     return tables.remove(files)
 
 

@@ -6,10 +6,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from skerry.features.memory.derived import EMBEDDED_WITH
-from skerry.features.memory.files import note_of, scan
+from skerry.features.memory.collection_sync import EMBEDDED_WITH
+from skerry.features.memory.index_settings import MemoryPaths
 from skerry.features.memory.index_tables import Tables
-from skerry.features.memory.settings import Places
+from skerry.features.memory.markdown_files import note_of, scan
 from skerry.infra.sqlite import connect, is_empty, problems
 from skerry.model.memory import MemorySource
 
@@ -38,7 +38,7 @@ class Inspection:
     they are gone."""
 
 
-def look(path: Path, places: Places, *, whole: bool) -> Inspection | None:
+def look(path: Path, paths: MemoryPaths, *, whole: bool) -> Inspection | None:
     """Inspects the index at `path`; None if there is none yet.
 
     `whole` reads all of it for damage: some seconds for a hundred thousand passages.
@@ -52,13 +52,13 @@ def look(path: Path, places: Places, *, whole: bool) -> Inspection | None:
         with closing(connect(path, read_only=True)) as connection:
             if is_empty(connection):
                 return None  # the disk was full before its tables were made
-            return _read(Tables(connection), places)
+            return _read(Tables(connection), paths)
     except sqlite3.Error as error:
         return Inspection(str(error))
 
 
-def _read(tables: Tables, places: Places) -> Inspection:
-    documents, present = tables.known(MemorySource.MEMORY), scan(places).found
+def _read(tables: Tables, paths: MemoryPaths) -> Inspection:
+    documents, present = tables.known(MemorySource.MEMORY), scan(paths).stamps
     stale = [
         (name, stamp.mtime // 1_000_000)
         for name, stamp in present.items()

@@ -9,14 +9,15 @@ if TYPE_CHECKING:
     from skerry.features.memory import builtin as builtin
     from skerry.features.memory import chat_commands as chat_commands
     from skerry.features.memory import claimed as claimed
+    from skerry.features.memory import context_filter as context_filter
     from skerry.features.memory import editing as editing
     from skerry.features.memory import embedding_models as embedding_models
-    from skerry.features.memory import files as files
-    from skerry.features.memory import forgetting as forgetting
-    from skerry.features.memory import heard as heard
+    from skerry.features.memory import file_changes as file_changes
+    from skerry.features.memory import file_eraser as file_eraser
     from skerry.features.memory import index as index
+    from skerry.features.memory import index_search as index_search
     from skerry.features.memory import indexer as indexer
-    from skerry.features.memory import looking as looking
+    from skerry.features.memory import markdown_files as markdown_files
     from skerry.features.memory import media as media
     from skerry.features.memory import methods as methods
     from skerry.features.memory import offline as offline
@@ -25,12 +26,11 @@ if TYPE_CHECKING:
     from skerry.features.memory import qmd_program as qmd_program
     from skerry.features.memory import qmd_sessions as qmd_sessions
     from skerry.features.memory import query_embedding as query_embedding
-    from skerry.features.memory import recalling as recalling
-    from skerry.features.memory import searching as searching
+    from skerry.features.memory import recall_hook as recall_hook
     from skerry.features.memory import slot as slot
     from skerry.features.memory import slot_fallback as slot_fallback
     from skerry.features.memory import tools as tools
-    from skerry.features.memory import transcripts as transcripts
+    from skerry.features.memory import transcript_markdown as transcript_markdown
     from skerry.store import holding_backups as holding_backups
     from skerry.store import orphan_mirrors as orphan_mirrors
     from skerry_recall import calibrated as calibrated

@@ -49,16 +49,16 @@ class LentEmbeddings:
             return Embedded(calibrated.space_of(model), ())
         try:
             with anyio.fail_after(SECONDS):
-                rows = calibrated.calibrated(model, await _asked(face, texts, is_query=is_query))
+                rows = calibrated.calibrated(model, await _embed(face, texts, is_query=is_query))
         except TimeoutError as error:
             raise PluginError(f"{model} gave no answer within {SECONDS:g} s.") from error
         except embed.EmbeddingError as error:
             raise PluginError(f"The texts are not embedded: {error}", error.remedy) from error
         return Embedded(calibrated.space_of(model), tuple(map(tuple, rows.tolist())))
 
-    def relevance(self, space: str, one: Sequence[float], other: Sequence[float]) -> float:
+    def relevance(self, space: str, vector: Sequence[float], other: Sequence[float]) -> float:
         """Returns the relevance of two vectors of a space."""
-        cosine = sum(map(mul, one, other))
+        cosine = sum(map(mul, vector, other))
         return max(-1.0, min(1.0, calibrated.relevance_of(calibrated.model_of(space), cosine)))
 
     def _chosen(self, agent: str, *, local_only: bool) -> "chain.Face":
@@ -76,7 +76,7 @@ class LentEmbeddings:
         return face
 
 
-async def _asked(face: "chain.Face", texts: Sequence[str], *, is_query: bool) -> Floats:
+async def _embed(face: "chain.Face", texts: Sequence[str], *, is_query: bool) -> Floats:
     """Returns the vectors of a model; a question waits for one that is being loaded.
 
     Raises:

@@ -30,10 +30,10 @@ class MediaCopies(Struct, frozen=True):
 
     def clean(self, redaction: Redaction) -> int:
         """Deletes the copies that have the words; returns how many. Blocks."""
-        held = self.holding(redaction)
-        for path in held:
+        paths = self.holding(redaction)
+        for path in paths:
             path.unlink(missing_ok=True)
-        return len(held)
+        return len(paths)
 
     async def discard(self, names: Collection[str]) -> int:
         """Deletes the copies with these names; returns how many there were."""

@@ -11,9 +11,15 @@ import anyio.to_thread
 from msgspec import Struct, field
 
 from skerry.config.root import Config
-from skerry.features.memory.keeping import Keeper, is_empty
-from skerry.features.memory.late import builtin, index, looking, transcripts
-from skerry.features.memory.settings import has_sessions, places, rhythm, settings, weighing
+from skerry.features.memory.index_keeper import IndexKeeper, is_empty
+from skerry.features.memory.index_settings import (
+    has_sessions,
+    memory_paths,
+    rhythm,
+    settings,
+    weighing,
+)
+from skerry.features.memory.late import builtin, file_changes, index, transcript_markdown
 from skerry.infra.clock import Clock
 from skerry.model.ids import AgentId
 from skerry.model.memory import TrackedConversation, Utterance
@@ -43,7 +49,7 @@ class BuiltinMemories(Struct):
     reach: Callable[[str], None] = nothing
     """Called at each named fault point."""
     _made: "dict[AgentId, builtin.BuiltinMemory]" = field(default_factory=dict)
-    _glances: "dict[AgentId, looking.Glance]" = field(default_factory=dict)
+    _glances: "dict[AgentId, file_changes.Glance]" = field(default_factory=dict)
 
     def of(self, agent: AgentId) -> "builtin.BuiltinMemory":
         """Returns the agent's memory."""
@@ -69,16 +75,16 @@ class BuiltinMemories(Struct):
                 for glance in self._glances.values():
                     glance.close()
 
-    def _keeper(self, agent: AgentId) -> Keeper:
+    def _keeper(self, agent: AgentId) -> IndexKeeper:
         def look() -> object:
             now = settings(self.config(), agent)
-            glance = self._glances.setdefault(agent, looking.Glance())
-            return glance.look(now.places), now, has_sessions(self.config(), agent)
+            glance = self._glances.setdefault(agent, file_changes.Glance())
+            return glance.look(now.paths), now, has_sessions(self.config(), agent)
 
-        return Keeper(
+        return IndexKeeper(
             lambda: self.of(agent),
             look,
-            lambda: is_empty(places(self.config(), agent)),
+            lambda: is_empty(memory_paths(self.config(), agent)),
             lambda: rhythm(self.config(), agent),
         )
 
@@ -129,4 +135,4 @@ class _Conversations(Struct, frozen=True):
     def document(self, conversation: TrackedConversation, after: int = 0) -> "Document":
         """Returns the transcript of a conversation behind entry `after` as a document."""
         utterances = anyio.from_thread.run(self.transcripts.said, conversation, after)
-        return transcripts.document(conversation, utterances, self.redact)
+        return transcript_markdown.document(conversation, utterances, self.redact)

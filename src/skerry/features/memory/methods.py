@@ -26,19 +26,19 @@ NoteId = Annotated[str, Field(max_length=10, pattern=r"^[0-9a-f]{10}$")]
 Phrase = Annotated[str, Field(min_length=1, max_length=MAX_CHARS)]
 
 
-class AgentParams(Params):
+class MemoryParams(Params):
     """Parameters of `memory.status` and `memory.unverified`: of this agent, else the default."""
 
     agent_id: Name | None = None
 
 
-class SyncParams(AgentParams):
+class SyncParams(MemoryParams):
     """Parameters of `memory.sync`: with `force` the index is made anew beside the old one."""
 
     force: bool = False
 
 
-class SearchParams(AgentParams):
+class SearchParams(MemoryParams):
     """Parameters of `memory.search`; times are ms since 1970."""
 
     query: Annotated[str, Field(min_length=1, max_length=2000)]
@@ -53,7 +53,7 @@ class SearchParams(AgentParams):
     explain: bool = False
 
 
-class GetParams(AgentParams):
+class GetParams(MemoryParams):
     """Parameters of `memory.get`."""
 
     path: Name
@@ -61,27 +61,27 @@ class GetParams(AgentParams):
     lines: Annotated[int, Field(ge=1, le=10_000)] | None = None
 
 
-class WriteParams(AgentParams):
+class WriteParams(MemoryParams):
     """Parameters of `memory.write`; without `section` it goes into the log of the day."""
 
     text: Annotated[str, Field(min_length=1, max_length=4000)]
     section: Annotated[str, Field(min_length=1, max_length=100)] | None = None
 
 
-class NoteParams(AgentParams):
+class NoteParams(MemoryParams):
     """Parameters of `memory.undo` and `memory.confirm`."""
 
     id: NoteId
 
 
-class FilesParams(AgentParams):
+class FilesParams(MemoryParams):
     """Parameters of `memory.files`."""
 
     source: MemorySource | None = Field(default=None, strict=False)
     limit: Annotated[int, Field(ge=1, le=10_000)] = 2000
 
 
-class FileParams(AgentParams):
+class FileParams(MemoryParams):
     """Parameters of `memory.file`."""
 
     path: Name
@@ -94,13 +94,13 @@ class SaveParams(FileParams):
     base_hash: Annotated[str, Field(max_length=64, pattern=r"^([0-9a-f]{64})?$")]
 
 
-class NotesParams(AgentParams):
+class NotesParams(MemoryParams):
     """Parameters of `memory.notes`."""
 
     limit: Annotated[int, Field(ge=1, le=1000)] = 200
 
 
-class ForgetParams(AgentParams):
+class ForgetParams(MemoryParams):
     """Parameters of `memory.forget`: exact words to erase, and how far to go.
 
     With `dry_run` nothing is changed; with `extra` the extra paths are cleaned too.
@@ -166,7 +166,7 @@ async def undo(service: MemoryService, agent: AgentId, params: NoteParams) -> di
 
 
 async def unverified(
-    service: MemoryService, agent: AgentId, _params: AgentParams
+    service: MemoryService, agent: AgentId, _params: MemoryParams
 ) -> dict[str, Json]:
     """Returns the notes that wait for the owner's confirmation."""
     return {"notes": [_note(note) for note in await service.unverified(agent)]}
@@ -191,11 +191,11 @@ async def files(service: MemoryService, agent: AgentId, params: FilesParams) -> 
     listed = await service.files(agent)
     if params.source is not None:
         listed = [file for file in listed if file.source is params.source]
-    shown = sorted(listed, key=lambda file: file.changed_at, reverse=True)[: params.limit]
-    shown.sort(key=lambda file: file.path)
+    listed_files = sorted(listed, key=lambda file: file.changed_at, reverse=True)[: params.limit]
+    listed_files.sort(key=lambda file: file.path)
     backend = service.of(agent)
     return {
-        "files": [file_row(file) for file in shown],
+        "files": [file_row(file) for file in listed_files],
         "total": len(listed),
         "backend": backend.name if backend is not None else None,
     }
@@ -203,12 +203,12 @@ async def files(service: MemoryService, agent: AgentId, params: FilesParams) -> 
 
 async def file(service: MemoryService, agent: AgentId, params: FileParams) -> dict[str, Json]:
     """Returns all of a Markdown file with the hash that `memory.save` asks for."""
-    whole = await service.whole(agent, params.path)
+    document = await service.whole(agent, params.path)
     return {
-        "path": whole.path,
-        "text": whole.text,
-        "hash": whole.hash,
-        "notes": [provenance(note) for note in whole.notes],
+        "path": document.path,
+        "text": document.text,
+        "hash": document.hash,
+        "notes": [provenance(note) for note in document.notes],
     }
 
 
@@ -232,7 +232,7 @@ async def forget(
 
 Answer = Callable[[MemoryService, AgentId, Any], Awaitable[dict[str, Json]]]
 
-ANSWERS: Final[Mapping[str, tuple[type[AgentParams], Answer]]] = MappingProxyType(
+ANSWERS: Final[Mapping[str, tuple[type[MemoryParams], Answer]]] = MappingProxyType(
     {
         "memory.confirm": (NoteParams, confirm),
         "memory.file": (FileParams, file),
@@ -241,15 +241,15 @@ ANSWERS: Final[Mapping[str, tuple[type[AgentParams], Answer]]] = MappingProxyTyp
         "memory.notes": (NotesParams, notes),
         "memory.search": (SearchParams, search),
         "memory.undo": (NoteParams, undo),
-        "memory.unverified": (AgentParams, unverified),
+        "memory.unverified": (MemoryParams, unverified),
         "memory.write": (WriteParams, write),
     }
 )
 """Methods that the service answers alone: their parameters, and the answer."""
 
 
-def _method(name: str, params: type[AgentParams], answer: Answer) -> Method[Any]:
-    async def handle(call: Call, params_given: AgentParams) -> Json:
+def _method(name: str, params: type[MemoryParams], answer: Answer) -> Method[Any]:
+    async def handle(call: Call, params_given: MemoryParams) -> Json:
         service, agent = _service_of(call, params_given.agent_id)
         return await answer(service, agent, params_given)
 
@@ -257,7 +257,7 @@ def _method(name: str, params: type[AgentParams], answer: Answer) -> Method[Any]
     return Method(name, params, handle)
 
 
-async def memory_status(call: Call, params: AgentParams) -> Json:
+async def memory_status(call: Call, params: MemoryParams) -> Json:
     """Returns the state of an agent's memory, and the progress of an index job that runs."""
     return status_of(await _backend(call, params).status())
 
@@ -291,7 +291,7 @@ async def memory_forget(call: Call, params: ForgetParams) -> Json:
     return await forget(forgets, call.context.memory, agent, params)
 
 
-def _backend(call: Call, params: AgentParams) -> MemoryBackend:
+def _backend(call: Call, params: MemoryParams) -> MemoryBackend:
     agent = call.agent(params.agent_id)
     service = call.context.memory
     backend = None if service is None else service.of(agent)
@@ -317,6 +317,6 @@ METHODS: Final = (
     *(_method(name, params, answer) for name, (params, answer) in ANSWERS.items()),
     Method("memory.forget", ForgetParams, memory_forget),
     Method("memory.save", SaveParams, memory_save),
-    Method("memory.status", AgentParams, memory_status),
+    Method("memory.status", MemoryParams, memory_status),
     Method("memory.sync", SyncParams, memory_sync),
 )

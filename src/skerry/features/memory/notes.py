@@ -46,7 +46,7 @@ def notes(content: str) -> list[Note]:
         while first > 0 and lines[first].startswith(INDENT):
             first -= 1
         body = [*lines[first:number], line[: mark.start()]]
-        text = "\n".join(one.strip() for one in body).removeprefix(BULLET)
+        text = "\n".join(part.strip() for part in body).removeprefix(BULLET)
         origin = _ORIGINS.get(mark["origin"], Origin.STRANGER)
         provenance = Provenance(origin, unquote(mark["where"]), mark["at"])
         notes_of_file.append(Note(mark["id"], text, provenance, first + 1, number + 1))

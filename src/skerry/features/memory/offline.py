@@ -10,7 +10,7 @@ from msgspec import Struct
 from skerry.app.build import open_state
 from skerry.config.root import Config
 from skerry.config.secrets import secrets
-from skerry.features.memory.holder import CORE, Parts, open_parts
+from skerry.features.memory.assembly import CORE, MemoryParts, open_parts
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import SystemClock
 from skerry.infra.log import Redactor
@@ -36,7 +36,7 @@ class MemoryAlone(Struct, frozen=True):
     An erasure of a command that dies is completed by the gateway's next start.
     """
 
-    parts: Parts
+    parts: MemoryParts
 
     def of(self, agent: AgentId) -> "BuiltinMemory":
         """Returns the agent's memory."""

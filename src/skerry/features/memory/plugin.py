@@ -25,6 +25,6 @@ NEEDS: Final = {
 def register(api: FeatureApi) -> None:
     """Registers what the feature consists of."""
     api.methods(NEEDS, "methods:METHODS")
-    api.open_slot("memory", "holder:open_memory")
+    api.open_slot("memory", "assembly:open_memory")
     api.check("checks:examine")
     api.call("memory.sync", "cli_access:sync_with_progress")

@@ -37,15 +37,15 @@ class PluginEmbedder:
             try:
                 answer = await self._provider.embed(some, is_query=kind is Kind.QUERY)
                 rectangle = answer if len({len(row) for row in answer}) == 1 else []
-                given = np.asarray(rectangle, np.float64)
-                vectors = checked(given, len(some), self.dims, str(self.model))
+                matrix = np.asarray(rectangle, np.float64)
+                vectors = checked(matrix, len(some), self.dims, str(self.model))
             except PluginError as error:
                 raise self._failed(EmbeddingError(str(error), error.remedy), rows) from error
             except EmbeddingError as error:
                 raise self._failed(error, rows) from error
             self.dims = int(vectors.shape[1])
             rows |= dict(enumerate(vectors, begin))
-        return np.stack([rows[place] for place in range(len(texts))])
+        return np.stack([rows[index] for index in range(len(texts))])
 
     def _failed(self, error: EmbeddingError, done: dict[int, Floats]) -> EmbeddingError:
         error.done = done

@@ -9,21 +9,21 @@ from typing import Final
 import anyio
 
 from skerry.config.memory_qmd import QmdConfig
-from skerry.features.memory.qmd_asking import ask_qmd
-from skerry.features.memory.qmd_collections import Collection, configured
+from skerry.features.memory.qmd_collections import QmdCollection, configured
 from skerry.features.memory.qmd_commands import QmdCommands, QmdUnknownError
 from skerry.features.memory.qmd_cycles import Cycle
 from skerry.features.memory.qmd_daemon import QmdDaemon
 from skerry.features.memory.qmd_filter import fits, wide
 from skerry.features.memory.qmd_process import QmdError, QmdFailedError
 from skerry.features.memory.qmd_program import QmdHome, find_program
-from skerry.features.memory.qmd_query import Query, query_of
+from skerry.features.memory.qmd_query import QmdQuery, query_of
 from skerry.features.memory.qmd_results import (
     Result,
+    file_text,
     hits,
     located,
-    whole,
 )
+from skerry.features.memory.qmd_search import ask_qmd
 from skerry.infra.clock import Clock
 from skerry.model.errors import SkerryError
 from skerry.model.ids import AgentId
@@ -108,7 +108,7 @@ class QmdMemory:
         self._begun, self._embeds = 0, False
         self._report = SyncReport()
         self._commands: QmdCommands | None = None
-        self._collections: dict[str, Collection] = {}
+        self._collections: dict[str, QmdCollection] = {}
         self._refused: Sequence[str] = ()
         self._sessions: Mapping[str, str] = {}
         self._bound = False
@@ -135,7 +135,7 @@ class QmdMemory:
             while True:
                 await self.work()
                 with anyio.move_on_after(
-                    self._cycle.rest(self._clock.now_ms(), self._config.update)
+                    self._cycle.seconds_until_due(self._clock.now_ms(), self._config.update)
                 ):
                     await self._changed.wait()
                 self._changed = anyio.Event()
@@ -184,10 +184,10 @@ class QmdMemory:
             rerank=self._config.rerank and self._home.has_model("rerank"),
         )
         notes = [*self._refused, *(() if models else (_NO_MODELS,))]
-        found: Sequence[MemoryHit] = ()
+        matches: Sequence[MemoryHit] = ()
         if ask is not None and collections:
             results = await self._ask(ask)
-            found = await anyio.to_thread.run_sync(
+            matches = await anyio.to_thread.run_sync(
                 lambda: [
                     hit
                     for hit in hits(results, collections, self._sessions)
@@ -196,7 +196,7 @@ class QmdMemory:
             )
         semantic = ask is not None and ask.semantic
         return MemoryAnswer(
-            list(found[:limit]),
+            list(matches[:limit]),
             backend=self.name,
             provider=self.name if semantic else "none",
             model="",
@@ -232,9 +232,9 @@ class QmdMemory:
             self._bound = False
             if self._daemon is not None:
                 await self._daemon.stop()
-            held = await anyio.to_thread.run_sync(self._home.forget, redaction)
+            exports = await anyio.to_thread.run_sync(self._home.forget, redaction)
         self.touch()
-        return held
+        return exports
 
     def touch(self) -> None:
         """Notes that files changed: they are indexed after a rest of 15 s, as configured."""
@@ -276,7 +276,7 @@ class QmdMemory:
         where = located(path, self._collections)
         if where is None:
             return None
-        text = await anyio.to_thread.run_sync(whole, where)
+        text = await anyio.to_thread.run_sync(file_text, where)
         source = where.collection.source
         key = self._sessions.get(where.relative) if source is MemorySource.SESSIONS else None
         return None if text is None else MemoryDocument(text, source, key)
@@ -300,7 +300,7 @@ class QmdMemory:
             self.touch()
         raise MemoryStartingError(_EMPTY)
 
-    async def _ask(self, ask: Query) -> list[Result]:
+    async def _ask(self, ask: QmdQuery) -> list[Result]:
         """Returns QMD's hits."""
         if self._commands is None:
             raise MemoryStartingError(_EMPTY)

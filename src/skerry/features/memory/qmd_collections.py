@@ -21,7 +21,7 @@ _LONGEST: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Collection:
+class QmdCollection:
     """A folder whose files of one pattern are searched under a name."""
 
     name: str
@@ -36,12 +36,12 @@ class Changes:
     """Changes after which QMD has exactly the wanted collections."""
 
     remove: Sequence[str]
-    add: Sequence[Collection]
+    add: Sequence[QmdCollection]
 
 
 def configured(
     config: QmdConfig, workspace: Path, sessions: Path | None
-) -> tuple[list[Collection], list[str]]:
+) -> tuple[list[QmdCollection], list[str]]:
     """Returns the collections of an agent, and why others that are configured were refused.
 
     A relative path leads into the workspace and must stay there, links followed. A folder that is
@@ -50,7 +50,7 @@ def configured(
     """
     root = workspace.resolve()
     collections = [
-        Collection(name, root, mask) for name, mask in DEFAULT if config.include_default_memory
+        QmdCollection(name, root, mask) for name, mask in DEFAULT if config.include_default_memory
     ]
     refused = []
     for number, path in enumerate(config.paths, 1):
@@ -62,23 +62,23 @@ def configured(
             refused.append(f"memory.qmd.paths: {path.path} is not searched: {error}.")
     if config.sessions.enabled and sessions is not None:
         name = unique(SESSIONS, {each.name for each in collections})
-        collections.append(Collection(name, sessions.resolve(), "*.md", MemorySource.SESSIONS))
+        collections.append(QmdCollection(name, sessions.resolve(), "*.md", MemorySource.SESSIONS))
     return collections, refused
 
 
 def changes(
-    wanted: Iterable[Collection], listed: Iterable[str], record: Mapping[str, Sequence[str]]
+    collections: Iterable[QmdCollection], listed: Iterable[str], record: Mapping[str, Sequence[str]]
 ) -> Changes:
     """Returns the changes to make.
 
     Whatever QMD lists and we did not register is left alone, but for a name that is wanted.
 
     Args:
-        wanted: The collections of the agent.
+        collections: The collections of the agent.
         listed: The names that QMD knows.
         record: With which folder and pattern we registered each.
     """
-    present, by_name = set(listed), {collection.name: collection for collection in wanted}
+    present, by_name = set(listed), {collection.name: collection for collection in collections}
     same = {
         name
         for name, collection in by_name.items()
@@ -108,16 +108,16 @@ def unique(name: str, taken: set[str]) -> str:
     return candidate
 
 
-def _custom(one: QmdPath, default: str, workspace: Path, taken: set[str]) -> Collection:
-    given = Path(one.path).expanduser()
-    path = (workspace / given).resolve()
-    if not given.is_absolute() and not path.is_relative_to(workspace):
+def _custom(entry: QmdPath, default: str, workspace: Path, taken: set[str]) -> QmdCollection:
+    configured = Path(entry.path).expanduser()
+    path = (workspace / configured).resolve()
+    if not configured.is_absolute() and not path.is_relative_to(workspace):
         raise ValueError("it leads out of the workspace")
-    name = unique(sanitised(one.name or "") or default, taken | {SESSIONS})
+    name = unique(sanitised(entry.name or "") or default, taken | {SESSIONS})
     if path.is_dir():
-        return Collection(name, path, one.pattern)
+        return QmdCollection(name, path, entry.pattern)
     if path.is_file() and path.suffix.lower() == ".md":
-        return Collection(name, path.parent, _literal(path.name))
+        return QmdCollection(name, path.parent, _literal(path.name))
     raise ValueError("it is neither a folder nor a Markdown file")
 
 

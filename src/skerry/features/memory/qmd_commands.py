@@ -10,7 +10,7 @@ from typing import Final
 import anyio.to_thread
 import msgspec
 
-from skerry.features.memory.qmd_collections import Collection, changes, listed
+from skerry.features.memory.qmd_collections import QmdCollection, changes, listed
 from skerry.features.memory.qmd_process import QmdError, checked, run
 from skerry.features.memory.qmd_program import QmdHome, QmdProgram
 from skerry.infra.atomic import write_atomic
@@ -54,7 +54,7 @@ class QmdCommands:
             raise QmdUnknownError(f"QMD lost its index: {done.err}")
         return checked(done, f"qmd {arguments[0]}")
 
-    async def bind(self, collections: Sequence[Collection]) -> None:
+    async def bind(self, collections: Sequence[QmdCollection]) -> None:
         """Has QMD know just these collections, each with its present folder and pattern.
 
         Raises:

@@ -49,7 +49,7 @@ class Cycle:
         earliest = self.updated + rules.debounce_ms if self.updated is not None else 0
         return min(regular, max(self.changed + _SETTLE_MS, earliest))
 
-    def rest(self, now: int, rules: QmdUpdate) -> float:
+    def seconds_until_due(self, now: int, rules: QmdUpdate) -> float:
         """Returns the seconds until something is due: at least a tenth, at most a minute.
 
         A clock that was set back delays nothing by more than that minute.

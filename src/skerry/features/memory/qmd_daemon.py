@@ -14,8 +14,8 @@ import anyio
 
 from skerry.features.memory.qmd_process import QmdError
 from skerry.features.memory.qmd_program import QmdProgram
-from skerry.features.memory.qmd_talk import Talk
-from skerry.features.memory.waiting import RESTS
+from skerry.features.memory.qmd_rpc import Talk
+from skerry.features.memory.wait_times import RESTS
 from skerry.infra.backoff import Rest
 from skerry.infra.clock import Clock
 from skerry.infra.process import Child, ProcessError, Program, child

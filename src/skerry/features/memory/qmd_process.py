@@ -13,7 +13,7 @@ from skerry.model.memory import MemoryBackendError
 MOST_CHARS: Final = 200_000
 """Limit on standard output, in bytes; a program that prints more is killed (openclaw-behaviour
 10.10)."""
-_TOLD: Final = 300
+_MAX_REASON: Final = 300
 """Characters of what a program said that an error repeats."""
 _REASON: Final = re.compile(r"(?:Uncaught )?(?:\w*Error|Error)(?: \[\w+\])?: (?P<why>\S.*)")
 _TRACE: Final = re.compile(
@@ -52,7 +52,7 @@ async def run(
     return Finished(done.code, done.out, reason(done.err))
 
 
-def checked(done: Finished, what: str) -> Finished:
+def checked(done: Finished, program: str) -> Finished:
     """Returns the result of a program that succeeded.
 
     Raises:
@@ -61,20 +61,21 @@ def checked(done: Finished, what: str) -> Finished:
     if done.code == 0:
         return done
     why = f": {done.err}" if done.err else "."
-    raise QmdFailedError(f"{what} {_how(done.code)}{why}")
+    raise QmdFailedError(f"{program} {_how(done.code)}{why}")
 
 
 def reason(output: str) -> str:
     """Returns why a program failed, of what it said: a sentence, no stack trace (pure)."""
     lines = output.splitlines()
     named = next((match for line in lines if (match := _REASON.match(line.strip()))), None)
-    rest = [line for line in lines if not _TRACE.fullmatch(line)]
-    text = " ".join((named[0] if named else " ".join(rest)).split())
-    if len(text) <= _TOLD:
+    messages = [line for line in lines if not _TRACE.fullmatch(line)]
+    text = " ".join((named[0] if named else " ".join(messages)).split())
+    if len(text) <= _MAX_REASON:
         return text
     if named:
-        return f"{text[:_TOLD].rpartition(' ')[0] or text[:_TOLD]} …"
-    return f"… {text[-_TOLD:].partition(' ')[2] or text[-_TOLD:]}"  # what was said last counts
+        return f"{text[:_MAX_REASON].rpartition(' ')[0] or text[:_MAX_REASON]} …"
+    end = text[-_MAX_REASON:]  # what was said last counts
+    return f"… {end.partition(' ')[2] or end}"
 
 
 def _how(code: int) -> str:

@@ -21,7 +21,7 @@ NODE_REMEDY: Final = (
 )
 INSTALL: Final = "Install it: npm install -g @tobilu/qmd. Or name it in memory.qmd.command."
 _NODE_SECONDS: Final = 30.0
-_KEPT: Final = re.compile(r"HOME|USER|LANG|LC_\w+|TMPDIR|TZ|QMD_\w+|GGML_\w+|HF_ENDPOINT")
+_PASSED: Final = re.compile(r"HOME|USER|LANG|LC_\w+|TMPDIR|TZ|QMD_\w+|GGML_\w+|HF_ENDPOINT")
 """Environment variables passed to QMD; keys and tokens are not."""
 _MODEL: Final = re.compile(r"^ +(embed|rerank): *\S*?([^/\s\"']+)[\"']?$", re.MULTILINE)
 """Model in QMD's `index.yml`: `hf:owner/repository/file.gguf`, or a path."""
@@ -80,16 +80,16 @@ class QmdHome:
         Raises:
             QmdError: they cannot be removed.
         """
-        held = 0
+        exports = 0
         try:
             for path in self.sessions.glob("*.md*"):
-                held += redaction.holds(path.read_text("utf-8", errors="replace"))
+                exports += redaction.holds(path.read_text("utf-8", errors="replace"))
                 path.unlink()
             for path in self.index.parent.glob(f"{self.index.name}*"):
                 path.unlink(missing_ok=True)
         except OSError as error:
             raise QmdError(f"QMD's index cannot be removed: {error}.") from error
-        return held
+        return exports
 
     def mend(self) -> str | None:
         """Removes QMD's index where it is damaged; returns what was wrong with it. Blocks.
@@ -157,7 +157,7 @@ async def find_program(command: str, environ: Mapping[str, str], home: QmdHome) 
     path = executable(command, environ)
     # Whoever has several Nodes finds beside QMD the one that QMD was installed with.
     search = f"{path.parent}:{environ.get('PATH', '')}"
-    own = {name: value for name, value in environ.items() if _KEPT.fullmatch(name)}
+    own = {name: value for name, value in environ.items() if _PASSED.fullmatch(name)}
     own |= {
         "PATH": search,
         "XDG_CONFIG_HOME": str(home.config),

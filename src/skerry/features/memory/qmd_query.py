@@ -16,7 +16,7 @@ _WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class QmdQuery:
     """One query: typed lines, which QMD ranks each by itself and then joins."""
 
     lines: Sequence[tuple[str, str]]
@@ -55,7 +55,7 @@ def query_of(
     mode: QmdSearchMode,
     models: bool,
     rerank: bool,
-) -> Query | None:
+) -> QmdQuery | None:
     """Returns the query for QMD; None if the question has no word.
 
     QMD wants every word of a line in a document, which long questions find nothing with: so each
@@ -80,4 +80,4 @@ def query_of(
         lines += [("lex", fromkey) for fromkey in dict.fromkeys((plain, *telling[:MOST_WORDS]))]
     if mode is not QmdSearchMode.SEARCH and models:
         lines.append(("vec", " ".join(_WORD.findall(text[:_LONGEST]))))
-    return Query(lines, collections, limit, rerank and models)
+    return QmdQuery(lines, collections, limit, rerank and models)

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from skerry.features.memory.qmd_collections import Collection
+from skerry.features.memory.qmd_collections import QmdCollection
 from skerry.features.memory.qmd_filter import dated
 from skerry.features.memory.qmd_process import QmdError
 from skerry.infra.rooted_fs import Beneath, EscapeError
@@ -19,7 +19,7 @@ from skerry.model.memory import MemoryHit, MemorySource
 PREFIX: Final = "qmd/"
 _HEADER: Final = re.compile(r"@@ -(\d{1,9}),(\d{1,9})")
 _FILE: Final = re.compile(r"qmd://([^/]+)/(.+)", re.DOTALL)
-_TOLD: Final = 300
+_MAX_REASON: Final = 300
 """Characters of what the server says that an error repeats."""
 _MOST_BYTES: Final = 4 * 1024 * 1024
 """Size limit of a file that a passage is read from; the same as for the built-in memory."""
@@ -55,7 +55,7 @@ class _Answer(msgspec.Struct, frozen=True, rename="camel"):
 class PassagePlace:
     """Collection and file of a hit."""
 
-    collection: Collection
+    collection: QmdCollection
     relative: str
     """The file, from the root of the collection."""
 
@@ -88,7 +88,7 @@ def answered(data: bytes) -> list[Result]:
     except UNREADABLE as error:
         raise _strict(error) from error
     if answer.is_error:
-        text = " ".join(part.text for part in answer.content)[:_TOLD]
+        text = " ".join(part.text for part in answer.content)[:_MAX_REASON]
         raise QmdError(f"QMD's server did not search: {text}")
     if answer.structured_content is None:
         raise _strict("no results")
@@ -96,14 +96,14 @@ def answered(data: bytes) -> list[Result]:
     return [replace(result, file=f"qmd://{result.file}") for result in results]
 
 
-def place_of(file: str, collections: Mapping[str, Collection]) -> PassagePlace | None:
+def place_of(file: str, collections: Mapping[str, QmdCollection]) -> PassagePlace | None:
     """Returns the path of `qmd://<collection>/<path>`; None for a collection of others."""
     match = _FILE.fullmatch(file)
     collection = collections.get(match[1]) if match else None
     return PassagePlace(collection, match[2]) if match and collection else None
 
 
-def located(path: str, collections: Mapping[str, Collection]) -> PassagePlace | None:
+def located(path: str, collections: Mapping[str, QmdCollection]) -> PassagePlace | None:
     """Returns where `qmd/<collection>/<path>` is; None where it is no such path."""
     if not path.startswith(PREFIX):
         return None
@@ -121,7 +121,7 @@ def lines(result: Result) -> tuple[int, int]:
 
 def hits(
     results: Iterable[Result],
-    collections: Mapping[str, Collection],
+    collections: Mapping[str, QmdCollection],
     sessions: Mapping[str, str] | None = None,
 ) -> Iterator[MemoryHit]:
     """Yields each hit once, with the text that its file has now. Blocks: it reads the files.
@@ -130,15 +130,15 @@ def hits(
     file that is gone, that is no plain Markdown file beneath its collection, or that a link leads
     to, gives nothing. `sessions` has the key of each conversation by the name of its file.
     """
-    shown = set()
+    seen = set()
     for result in results:
         where = place_of(result.file, collections)
         if where is None:
             continue
         real = where.collection.root / where.relative
-        if real in shown:
+        if real in seen:
             continue
-        shown.add(real)
+        seen.add(real)
         start, end = lines(result)
         start, text, at = passage(where, start, end)
         if text:
@@ -154,7 +154,7 @@ def hits(
             )
 
 
-def whole(where: PassagePlace) -> str | None:
+def file_text(where: PassagePlace) -> str | None:
     """Returns the text of a file, of a large one its first 4 MiB; None where it may not be read."""
     content = _read(where)
     return None if content is None else content[0]
@@ -169,10 +169,10 @@ def passage(where: PassagePlace, start: int, end: int) -> tuple[int, str, int]:
     if file is None:
         return start, "", 0
     text, changed = file
-    found = [line.rstrip("\r") for line in text.split("\n")[start - 1 : end]]
-    while found and not found[0].strip():
-        found, start = found[1:], start + 1
-    return start, "\n".join(found).rstrip(), dated(where.relative, changed)
+    text_lines = [line.rstrip("\r") for line in text.split("\n")[start - 1 : end]]
+    while text_lines and not text_lines[0].strip():
+        text_lines, start = text_lines[1:], start + 1
+    return start, "\n".join(text_lines).rstrip(), dated(where.relative, changed)
 
 
 def _read(where: PassagePlace) -> tuple[str, int] | None:

@@ -10,7 +10,7 @@ from typing import Final
 import anyio.to_thread
 
 from skerry.features.memory.documents import Stamp
-from skerry.features.memory.transcripts import document, stamp_of
+from skerry.features.memory.transcript_markdown import document, stamp_of
 from skerry.infra.atomic import write_atomic
 from skerry.infra.clock import DAY_MS, Clock
 from skerry.model.ids import AgentId
@@ -77,7 +77,7 @@ def _write(file: Path, text: str, at: int) -> None:
     os.utime(file, (at / 1000, at / 1000))
 
 
-def _prune(folder: Path, kept: frozenset[str]) -> None:
+def _prune(folder: Path, names: frozenset[str]) -> None:
     for file in folder.glob("*.md"):
-        if file.name not in kept:
+        if file.name not in names:
             file.unlink(missing_ok=True)

@@ -62,14 +62,14 @@ def place_of(path: str, workspace: Path, extra: Sequence[str]) -> tuple[Path, st
 
 
 def read_lines(
-    place: tuple[Path, str], path: str, start: int, lines: int | None, rules: FileRules | None
+    location: tuple[Path, str], path: str, start: int, lines: int | None, rules: FileRules | None
 ) -> MemoryText:
     """Returns lines of the file from `start` on; a missing file is empty, with a hint. Blocks.
 
     Raises:
         NotMemoryError: a link, or something else than a plain file, is in the way.
     """
-    root, name = place
+    root, name = location
     if root.is_symlink() and not is_memory(path):
         raise NotMemoryError(f"{path!r} is not read: it goes through a symbolic link.")
     try:
@@ -94,16 +94,16 @@ def provenance_of(note: Note, start: int = 1) -> MemoryProvenance:
 
 def window(path: str, lines: Iterator[str], start: int, count: int | None) -> MemoryText:
     """Returns the asked lines, as many as `MAX_CHARS` allow (pure)."""
-    shown: list[str] = []
+    texts: list[str] = []
     remaining = MAX_CHARS
     end = None if count is None else start - 1 + count
     for number, line in enumerate(islice(lines, start - 1, end), start):
         remaining -= len(line) + 1
         if remaining < 0:
-            return MemoryText(path, "\n".join(shown), start, next_line=number)
-        shown.append(line)
-    hint = "" if shown else f"Line {start} does not exist."
-    return MemoryText(path, "\n".join(shown), start, hint=hint)
+            return MemoryText(path, "\n".join(texts), start, next_line=number)
+        texts.append(line)
+    hint = "" if texts else f"Line {start} does not exist."
+    return MemoryText(path, "\n".join(texts), start, hint=hint)
 
 
 def _lines(file: BinaryIO) -> Iterator[str]:

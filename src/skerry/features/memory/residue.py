@@ -38,9 +38,9 @@ def gaps(path: Path) -> Iterator[bytes]:
         file.seek(size)  # the first page describes the tables
         while data := file.read(_AT_ONCE * size):
             blocks = [_gap(data[at : at + size]) for at in range(0, len(data), size)]
-            whole = b"\0".join(filter(None, blocks))
-            if whole:
-                yield whole.lower()
+            page_gaps = b"\0".join(filter(None, blocks))
+            if page_gaps:
+                yield page_gaps.lower()
 
 
 def _gap(page: bytes) -> bytes:

@@ -69,7 +69,7 @@ def clamped(
         each=limits.max_snippet_chars,
         most=min(limits.max_results, most or limits.max_results),
     )
-    shown: list[tuple[MemoryHit, str]] = []
+    snippets: list[tuple[MemoryHit, str]] = []
     for snippet in made:
         hit = replace(
             all_hits[snippet.sources[0]],
@@ -78,13 +78,13 @@ def clamped(
             text="\n".join(all_hits[at].text for at in snippet.sources),
         )
         source = citation(hit.path, hit.start_line, hit.end_line)
-        shown.append((hit, cited(snippet.text, source) if cites else snippet.text))
-    return shown
+        snippets.append((hit, cited(snippet.text, source) if cites else snippet.text))
+    return snippets
 
 
 def reply(
     answer: MemoryAnswer,
-    shown: Sequence[tuple[MemoryHit, str]],
+    snippets: Sequence[tuple[MemoryHit, str]],
     mode: Citations,
     *,
     cites: bool,
@@ -93,7 +93,7 @@ def reply(
     """Returns the result of `memory_search` with days of the zone; None: of this machine."""
     fallback = answer.fallback
     answer_json: dict[str, Any] = {
-        "results": [_result(hit, snippet, cites=cites, zone=zone) for hit, snippet in shown],
+        "results": [_result(hit, snippet, cites=cites, zone=zone) for hit, snippet in snippets],
         "provider": answer.provider,
         "model": answer.model,
         "backend": answer.backend,

@@ -29,7 +29,7 @@ LEAST_BYTES: Final = 600
 _KINDS: Final = {"dm": "direct"}
 
 
-class Scope(Struct, frozen=True):
+class CallerScope(Struct, frozen=True):
     """Answers, at each turn, where the memory is used; imports nothing that uses it."""
 
     config: Callable[[], Config]
@@ -101,6 +101,6 @@ def _fits(match: SendMatch, caller: Caller) -> bool:
         return False
     if not match.key_prefix and not match.raw_key_prefix:
         return True  # as most rules: asked several times a turn
-    whole, inner = str(caller.key), ":".join(caller.key.scope)
+    key, inner = str(caller.key), ":".join(caller.key.scope)
     prefix, raw = (match.key_prefix or "").lower(), (match.raw_key_prefix or "").lower()
-    return whole.startswith(raw) and (whole.startswith(prefix) or inner.startswith(prefix))
+    return key.startswith(raw) and (key.startswith(prefix) or inner.startswith(prefix))

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from skerry.config.memory_qmd import QmdLimits
 from skerry.config.protected import gate
 from skerry.config.root import Config
-from skerry.features.memory.late import editing, heard
+from skerry.features.memory.late import context_filter, editing
 from skerry.features.memory.notes import notes
 from skerry.features.memory.reading import (
     NotMemoryError,
@@ -25,7 +25,7 @@ from skerry.features.memory.reading import (
     read_lines,
     window,
 )
-from skerry.features.memory.scope import Scope, may_hear, may_read
+from skerry.features.memory.scope import CallerScope, may_hear, may_read
 from skerry.features.memory.writing import Notebook, NoteError
 from skerry.infra.clock import Clock, day
 from skerry.model.caller import Caller
@@ -68,7 +68,7 @@ MOST_WAITING: Final = 10_000
 """Notes that are looked through for those that nobody has confirmed."""
 _NEAR: Final = 3
 """Passages that are shown for each of the first so many phrases."""
-_ASKED: Final = 3
+_MAX_ASKED: Final = 3
 
 _OFF: Final = "This agent has no memory: it is switched off."
 _CLOSED: Final = "Memory is not used in this conversation."
@@ -90,7 +90,7 @@ class SilentError(MemoryBackendError):
         super().__init__("Conversations are not searched: that is switched off.")
 
 
-class Service(Struct, frozen=True):
+class MemorySearchService(Struct, frozen=True):
     """Serves tools, hooks and methods from the memories.
 
     Implements `ports.memory.MemoryService`, which has the errors of its methods.
@@ -117,9 +117,9 @@ class Service(Struct, frozen=True):
         return self.memories.of(agent) if self.config().memory_search(agent).enabled else None
 
     @property
-    def scope(self) -> Scope:
+    def scope(self) -> CallerScope:
         """Returns where the memory is used."""
-        return Scope(self.config)
+        return CallerScope(self.config)
 
     async def search(self, agent: AgentId, question: MemoryQuestion) -> MemoryAnswer:
         """Searches for a person at the gateway."""
@@ -139,7 +139,7 @@ class Service(Struct, frozen=True):
         answer = await self._ask(agent, allowed, self.limits(agent).timeout_ms / 1000)
         hits = [hit for hit in answer.hits if may_read(caller, hit)]  # once more: it fails closed
         if question.heard is not None:
-            hits = list(heard.unheard(hits, question.heard, question.text))
+            hits = list(context_filter.unheard(hits, question.heard, question.text))
         return replace(answer, hits=hits)
 
     async def get(
@@ -192,13 +192,13 @@ class Service(Struct, frozen=True):
 
     async def whole(self, agent: AgentId, path: str) -> MemoryWhole:
         """Returns all of a Markdown file, to be edited; an empty one where there is none yet."""
-        work = partial(editing.read_whole, self._place(agent, path), path, gate(self.config()))
+        work = partial(editing.read_whole, self._location(agent, path), path, gate(self.config()))
         return await anyio.to_thread.run_sync(work)
 
     async def save(self, agent: AgentId, path: str, text: str, base: str) -> MemorySaved:
         """Replaces a Markdown file whose `hash` is still `base`; empty, it is a new one."""
         work = partial(
-            editing.save, self._place(agent, path), path, text, base, gate(self.config())
+            editing.save, self._location(agent, path), path, text, base, gate(self.config())
         )
         saved = await anyio.to_thread.run_sync(work)
         self._touch(agent)
@@ -260,7 +260,7 @@ class Service(Struct, frozen=True):
         None where no memory answers: whoever asks has something else to say.
         """
         hits: dict[tuple[str, int], MemoryHit] = {}
-        for phrase in phrases[:_ASKED]:
+        for phrase in phrases[:_MAX_ASKED]:
             question = MemoryQuestion(phrase, _NEAR)
             with suppress(MemoryBackendError):
                 if caller is None:
@@ -270,7 +270,7 @@ class Service(Struct, frozen=True):
                 hits |= {(hit.path, hit.start_line): hit for hit in answer.hits}
         return list(hits.values())
 
-    def _place(self, agent: AgentId, path: str) -> tuple[Path, str]:
+    def _location(self, agent: AgentId, path: str) -> tuple[Path, str]:
         if self.of(agent) is None:
             raise ClosedError(_OFF)
         config = self.config()
@@ -305,12 +305,12 @@ class Service(Struct, frozen=True):
         backend = self.of(agent)
         if backend is None:
             raise ClosedError(_OFF)
-        asked_of_backend = self._wanted(agent, question)
+        asked_of_backend = self._within_settings(agent, question)
         with anyio.move_on_after(seconds):
             return await backend.search(asked_of_backend)
         raise MemoryBackendError(f"Memory did not answer within {seconds:g} s.")
 
-    def _wanted(self, agent: AgentId, question: MemoryQuestion) -> MemoryQuestion:
+    def _within_settings(self, agent: AgentId, question: MemoryQuestion) -> MemoryQuestion:
         """Returns the question without conversations where these are switched off.
 
         What is indexed of them goes with the next round over everything, and shows no more now. A

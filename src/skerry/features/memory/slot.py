@@ -9,7 +9,7 @@ from typing import Final
 import anyio
 from msgspec.structs import replace
 
-from skerry.features.memory.waiting import RESTS
+from skerry.features.memory.wait_times import RESTS
 from skerry.infra.backoff import Rest
 from skerry.infra.clock import Clock
 from skerry.model.errors import SkerryError
@@ -45,15 +45,15 @@ class _Entry:
     """One memory of the chain."""
 
     backend: MemoryBackend
-    rest: Rest = field(default_factory=partial(Rest, RESTS))
+    pause: Rest = field(default_factory=partial(Rest, RESTS))
     reason: str = ""
     """Reason of its last failure; empty if it answered."""
-    asked: bool = False
+    is_probed: bool = False
     """True while a query tests whether it answers again."""
 
     def usable(self, now: int) -> bool:
         """Returns whether a query goes to it; of those after a rest only one at a time does."""
-        return not self.rest.failures or (self.rest.over(now) and not self.asked)
+        return not self.pause.failures or (self.pause.over(now) and not self.is_probed)
 
 
 class FallbackMemoryManager:
@@ -125,10 +125,10 @@ class FallbackMemoryManager:
             try:
                 report = await first.backend.sync(force=True, progress=progress)
             except SkerryError as error:
-                self._failed(first, _told(error))
+                self._failed(first, _message(error))
                 fallback = self._fallback(serving)
             else:
-                first.rest, first.reason = Rest(RESTS), ""
+                first.pause, first.reason = Rest(RESTS), ""
                 return replace(report, backend=first.backend.name)
         report = await serving.backend.sync(force=force, progress=progress)
         return replace(report, backend=serving.backend.name, fallback=fallback)
@@ -139,12 +139,12 @@ class FallbackMemoryManager:
         Raises:
             MemoryBackendError: one of them cannot.
         """
-        held = [
+        counts = [
             await backend.forget(redaction)
             for backend in self.backends
             if isinstance(backend, MemoryForgets)
         ]
-        return max(held, default=0)
+        return max(counts, default=0)
 
     def touch(self) -> None:
         """Notes that files changed: each memory looks at them before it answers again."""
@@ -169,9 +169,9 @@ class FallbackMemoryManager:
         for backend in self.backends:
             if isinstance(backend, MemoryDocuments):
                 with anyio.fail_after(self._seconds()):
-                    found = await backend.document(path)
-                if found is not None:
-                    return found
+                    document = await backend.document(path)
+                if document is not None:
+                    return document
         return None
 
     async def listing(self) -> Sequence[MemoryFile]:
@@ -187,7 +187,7 @@ class FallbackMemoryManager:
         """Returns its answer; None, with the reason noted, where it gives none."""
         begun = anyio.current_time()
         seconds = self._limit(entry)
-        entry.asked = True
+        entry.is_probed = True
         try:
             with anyio.fail_after(seconds):
                 answer = await entry.backend.search(question)
@@ -198,7 +198,7 @@ class FallbackMemoryManager:
             self._failed(entry, f"it did not answer within {seconds:.3g} s")
             return None
         except SkerryError as error:
-            self._failed(entry, _told(error))
+            self._failed(entry, _message(error))
             return None
         except anyio.get_cancelled_exc_class():
             if anyio.current_time() - begun >= HANGS_SECONDS:
@@ -210,10 +210,10 @@ class FallbackMemoryManager:
             self._failed(entry, f"{type(error).__name__}: {error}")
             return None
         finally:
-            entry.asked = False
-        if entry.rest.failures:
+            entry.is_probed = False
+        if entry.pause.failures:
             logger.info("memory %s answers again", entry.backend.name)
-        entry.rest, entry.reason = Rest(RESTS), ""
+        entry.pause, entry.reason = Rest(RESTS), ""
         return answer
 
     def _limit(self, entry: _Entry) -> float:
@@ -225,7 +225,7 @@ class FallbackMemoryManager:
 
     def _failed(self, entry: _Entry, reason: str) -> None:
         entry.reason = reason
-        entry.rest = entry.rest.after_failure(self._clock.now_ms())
+        entry.pause = entry.pause.after_failure(self._clock.now_ms())
         logger.warning("memory %s does not answer: %s", entry.backend.name, reason)
 
     def _serving(self) -> _Entry:
@@ -245,7 +245,7 @@ class FallbackMemoryManager:
         )
 
 
-def _told(error: SkerryError) -> str:
+def _message(error: SkerryError) -> str:
     return " ".join(filter(None, (str(error), error.remedy)))
 
 

@@ -9,8 +9,15 @@ from msgspec import Struct, field
 
 from skerry.config.memory_qmd import QmdConfig
 from skerry.config.root import Config
-from skerry.features.memory.late import files, qmd, qmd_daemon, qmd_program, qmd_sessions, slot
-from skerry.features.memory.settings import Places
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.late import (
+    markdown_files,
+    qmd,
+    qmd_daemon,
+    qmd_program,
+    qmd_sessions,
+    slot,
+)
 from skerry.infra.clock import Clock
 from skerry.infra.supervise import beside
 from skerry.model.ids import AgentId
@@ -78,9 +85,9 @@ class SlotMemories(Struct):
         def look() -> object:
             """Gives what is to be indexed anew where it changed: the files, and what is wanted."""
             now = section()
-            stamps = files.scan(
-                Places(workspace, tuple(Path(path.path) for path in now.paths))
-            ).found
+            stamps = markdown_files.scan(
+                MemoryPaths(workspace, tuple(Path(path.path) for path in now.paths))
+            ).stamps
             return stamps, now.paths, now.include_default_memory, now.sessions
 
         def days() -> int:

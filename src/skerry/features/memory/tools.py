@@ -23,7 +23,7 @@ from skerry.features.memory.results import (
     reply,
     unmarked,
 )
-from skerry.features.memory.service import Service
+from skerry.features.memory.service import MemorySearchService
 from skerry.features.memory.writing import MAX_CHARS
 from skerry.model import redaction
 from skerry.model.caller import Caller
@@ -40,7 +40,7 @@ from skerry.ports.tool import ToolContext
 GO_ON: Final = "Say that memory could not be asked, and answer without it."
 _NOBODY: Final = "No person takes part here, so memory stays closed."
 _SHARED: Final = "Somebody else takes part in this conversation, and would read it."
-_SHOWN: Final = 500
+_MAX_SHOWN: Final = 500
 """Characters of a refused note that the owner is shown to send."""
 _PASSAGE: Final = 300
 """Characters of a passage that is near to erased text."""
@@ -75,7 +75,7 @@ class _MemoryTool:
     spec: ClassVar[ToolSpec]
     is_offered: Callable[[Caller], bool]
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: MemorySearchService) -> None:
         self._service = service
         self.is_offered = service.scope.is_open
 
@@ -115,14 +115,14 @@ class MemorySearch(_MemoryTool):
         config = self._service.config()
         mode, zone = config.memory.citations, config.agents.defaults.user_timezone
         cites = shows(mode, context.caller.chat)
-        shown = clamped(answer.hits, params.query, limits, cites=cites, most=most)
+        excerpts = clamped(answer.hits, params.query, limits, cites=cites, most=most)
         # What was said in a conversation may repeat what a page of the web said there.
         from_talk = any(
             hit.source is MemorySource.SESSIONS or is_foreign(hit.path, hit.text)
-            for hit, _ in shown
+            for hit, _ in excerpts
         )
         origin = Origin.TOOL if from_talk else Origin.MEMORY
-        return _json(reply(answer, shown, mode, cites=cites, zone=zone), origin)
+        return _json(reply(answer, excerpts, mode, cites=cites, zone=zone), origin)
 
 
 class MemoryGet(_MemoryTool):
@@ -217,7 +217,7 @@ class MemoryWrite(_MemoryTool):
 
 def _refusal(params: MemoryWriteParams, reason: str) -> str:
     """Returns why nothing was noted, and what the owner can send so that it is."""
-    words = " ".join(tidy(params.text).split())[:_SHOWN]
+    words = " ".join(tidy(params.text).split())[:_MAX_SHOWN]
     return (
         f"No note was written: {reason}. If it is to be remembered, your owner says so; show them"
         f" this line to send: /remember {words}"
@@ -244,7 +244,7 @@ class MemoryForget(_MemoryTool):
         MemoryForgetParams.model_json_schema(),
     )
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: MemorySearchService) -> None:
         super().__init__(service)
         self.is_offered = service.scope.is_open_alone
 

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 
-from skerry.features.memory.rows import as_json
+from skerry.features.memory.document_rows import as_json
 from skerry.model.memory import MemorySource
 
 

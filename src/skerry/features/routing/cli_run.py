@@ -5,13 +5,13 @@ from argparse import Namespace
 
 from skerry.cli.render import one_line, show, show_json, table
 from skerry.config.load import load
-from skerry.features.routing.explain import Question, explain
+from skerry.features.routing.explain import RoutingQuestion, explain
 from skerry.model.errors import ClientError
 
 
 def run(arguments: Namespace) -> int:
     """Runs `skerry routing explain`; returns the exit code."""
-    question = Question(
+    question = RoutingQuestion(
         arguments.channel,
         arguments.peer,
         arguments.account,

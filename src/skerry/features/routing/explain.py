@@ -14,7 +14,7 @@ from skerry.routing.routing import session_key
 KINDS = {"dm": PeerKind.DIRECT, **{kind.value: kind for kind in PeerKind}}
 
 
-class Question(Struct, frozen=True):
+class RoutingQuestion(Struct, frozen=True):
     """A message whose way is asked for; ids are the platform's own."""
 
     channel: str
@@ -45,7 +45,7 @@ def parsed_peer(text: str) -> Peer:
     return Peer(KINDS[kind.lower()], id_)
 
 
-def explain(question: Question, config: Config) -> dict[str, Any]:
+def explain(question: RoutingQuestion, config: Config) -> dict[str, Any]:
     """Returns agent, session key and the kind of binding; a broadcast names all its agents.
 
     Raises:

@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from skerry.features.routing.explain import Question, explain
+from skerry.features.routing.explain import RoutingQuestion, explain
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 
@@ -25,7 +25,7 @@ class ExplainParams(Params):
 
 async def routing_explain(call: Call, params: ExplainParams) -> Json:
     """Returns the agent that answers, the session key and the kind of binding that matched."""
-    question = Question(
+    question = RoutingQuestion(
         params.channel,
         params.peer,
         params.account_id or "default",

@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from skerry.config.sandbox import SandboxConfig
 from skerry.features.sandbox import seccomp, stage
-from skerry.features.sandbox.command import Command
-from skerry.features.sandbox.gate import Gate, opened_gate
+from skerry.features.sandbox.command import SandboxCommand
+from skerry.features.sandbox.gate import StartGate, opened_gate
 from skerry.features.sandbox.stage import NOBODY, Maps, Mount
 from skerry.infra.process import LIFELINE, Child, Program, child
 from skerry.model.errors import SandboxError
@@ -106,7 +106,7 @@ class Bubblewrap:
         return ""
 
     @asynccontextmanager
-    async def running(self, prepare: Callable[[], Command]) -> AsyncGenerator[Child]:
+    async def running(self, prepare: Callable[[], SandboxCommand]) -> AsyncGenerator[Child]:
         """Runs a command for a block, whose end ends everything inside."""
         bwrap = self._program()
         if bwrap is None:
@@ -154,8 +154,8 @@ def found_program(environ: Mapping[str, str]) -> Bwrap | None:
 
 
 def _prepared(
-    prepare: Callable[[], Command], bwrap: Bwrap, maps: Maps, stack: ExitStack
-) -> tuple[Command, Gate | None, Program]:
+    prepare: Callable[[], SandboxCommand], bwrap: Bwrap, maps: Maps, stack: ExitStack
+) -> tuple[SandboxCommand, StartGate | None, Program]:
     """Returns a command, its gate, and the program to start.
 
     What the program needs is open until the end of `stack`.
@@ -166,7 +166,7 @@ def _prepared(
 
 
 def _program(
-    command: Command, bwrap: Bwrap, maps: Maps, stack: ExitStack, gate: Gate | None
+    command: SandboxCommand, bwrap: Bwrap, maps: Maps, stack: ExitStack, gate: StartGate | None
 ) -> Program:
     """Returns the program to start; what it needs is open until the end of `stack`."""
     sources: list[tuple[str, str]] = []
@@ -214,7 +214,7 @@ def _program(
 
 
 def _arguments(
-    command: Command, sources: Sequence[tuple[str, str]], stack: ExitStack
+    command: SandboxCommand, sources: Sequence[tuple[str, str]], stack: ExitStack
 ) -> tuple[list[str], list[int]]:
     """Returns the arguments of bubblewrap, and the descriptors that they name."""
     limits = command.limits

@@ -32,7 +32,7 @@ SCRIPT: Final = Path(__file__).with_name("canaries.sh")
 """Prints a line for each check; waits for a line at its end, so that its processes can be seen."""
 
 
-class Seen(Struct, frozen=True):
+class ProcessView(Struct, frozen=True):
     """A process of the self-test as this machine has it."""
 
     pid: int
@@ -54,10 +54,10 @@ def placed() -> Iterator[tuple[Path, Path, Mapping[str, str]]]:
         yield workspace, outside, environ
 
 
-def processes(mark: str) -> list[Seen]:
+def processes(mark: str) -> list[ProcessView]:
     """Returns the processes with the word `mark` that are in another process namespace."""
     ours = Path("/proc/self/ns/pid").readlink()
-    listed: list[Seen] = []
+    listed: list[ProcessView] = []
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
             continue
@@ -66,7 +66,7 @@ def processes(mark: str) -> list[Seen]:
                 continue
             status = (folder / "status").read_text(encoding="ascii", errors="replace")
             user = next(line for line in status.splitlines() if line.startswith("Uid:"))
-            listed.append(Seen(int(folder.name), int(user.split()[1])))
+            listed.append(ProcessView(int(folder.name), int(user.split()[1])))
     return listed
 
 
@@ -78,7 +78,7 @@ def _is_in(folder: Path, namespace: Path) -> bool:
         return False
 
 
-def outside_checks(workspace: Path, outside: Path, inner: Sequence[Seen]) -> list[SelfCheck]:
+def outside_checks(workspace: Path, outside: Path, inner: Sequence[ProcessView]) -> list[SelfCheck]:
     """Returns the checks that look from outside, while the script runs."""
     made = workspace / "made-inside"
     owner = made.stat().st_uid if made.is_file() else None

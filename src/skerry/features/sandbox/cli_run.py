@@ -10,7 +10,7 @@ from skerry.cli.failure import FailedError
 from skerry.cli.render import notice, one_line, show, show_json, table
 from skerry.config.load import load
 from skerry.config.root import Config
-from skerry.features.sandbox.containers import Kept
+from skerry.features.sandbox.containers import StoredContainer
 from skerry.features.sandbox.holder import Sandboxes
 from skerry.features.sandbox.opening import open_sandbox
 from skerry.features.sandbox.view import closed_names
@@ -93,7 +93,7 @@ async def _recreate(sandboxes: Sandboxes, config: Config, arguments: Namespace) 
     return 0
 
 
-async def _kept(sandboxes: Sandboxes) -> list[Kept]:
+async def _kept(sandboxes: Sandboxes) -> list[StoredContainer]:
     """Returns the containers of those backends that answer."""
     return [row for backend in sandboxes.containers for row in await backend.kept()]
 

@@ -13,7 +13,7 @@ from skerry.infra.terminal import PseudoTerminal
 from skerry.ports.sandbox import Limits
 
 
-class Command(Struct, frozen=True):
+class SandboxCommand(Struct, frozen=True):
     """A command with all that it gets."""
 
     argv: Sequence[str]
@@ -39,7 +39,7 @@ class Command(Struct, frozen=True):
     """Session with which no other may share a network; empty where it may."""
 
 
-class Running:
+class RunningCommand:
     """A command that runs inside. Implements `ports.sandbox.SandboxProcess`."""
 
     def __init__(self, child: Child, terminal: PseudoTerminal | None) -> None:

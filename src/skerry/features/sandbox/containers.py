@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from skerry.config.sandbox import SandboxConfig
 from skerry.features.sandbox import apparmor, seccomp_profile, stage
-from skerry.features.sandbox.command import Command
+from skerry.features.sandbox.command import SandboxCommand
 from skerry.features.sandbox.stage import NOBODY, Maps
 from skerry.infra.atomic import make_private, write_atomic
 from skerry.infra.process import Child, Finished, ProcessError, Program, allowed, child, run
@@ -71,7 +71,7 @@ class Warm(Struct):
     """Commands that run in it."""
 
 
-class Kept(Struct, frozen=True):
+class StoredContainer(Struct, frozen=True):
     """A container as `skerry sandbox list` shows it."""
 
     id: str
@@ -117,7 +117,7 @@ class Containers:
         return ""
 
     @asynccontextmanager
-    async def running(self, prepare: Callable[[], Command]) -> AsyncGenerator[Child]:
+    async def running(self, prepare: Callable[[], SandboxCommand]) -> AsyncGenerator[Child]:
         """Runs a command for a block, whose end ends everything that it started."""
         command = await anyio.to_thread.run_sync(prepare)
         if command.terminal is not None:
@@ -139,7 +139,7 @@ class Containers:
             with anyio.CancelScope(shield=True):
                 await self._end(warm, mark)
 
-    async def kept(self) -> list[Kept]:
+    async def kept(self) -> list[StoredContainer]:
         """Returns the containers of this installation, of other processes too; none raises."""
         if shutil.which(self.name, path=self._environ.get("PATH", os.defpath)) is None:
             return []
@@ -149,7 +149,7 @@ class Containers:
         done = await self._call("ps", *chosen, "--format", "\t".join(columns))
         rows = [row.split("\t") for row in done.out.decode().splitlines()]
         return [
-            Kept(row[0], row[1], self.name, row[4], row[2], row[3], int(row[5]))
+            StoredContainer(row[0], row[1], self.name, row[4], row[2], row[3], int(row[5]))
             for row in rows
             if len(row) == len(columns) and row[-1].isdecimal()
         ]
@@ -159,7 +159,7 @@ class Containers:
         if names:
             await self._call("rm", "--force", *names)
 
-    async def _container(self, command: Command) -> Warm:
+    async def _container(self, command: SandboxCommand) -> Warm:
         """Returns a container for the command; prunes those that nobody used."""
         now = time.monotonic()
         for name, warm in list(self._warm.items()):
@@ -178,7 +178,7 @@ class Containers:
         self._warm[name].used = now
         return self._warm[name]
 
-    def _digest(self, command: Command, sources: Sequence[Path]) -> str:
+    def _digest(self, command: SandboxCommand, sources: Sequence[Path]) -> str:
         """Returns the digest of all that decides on the container of a command."""
         mounts = [
             (str(source), mount.target, mount.is_writable)
@@ -191,7 +191,7 @@ class Containers:
         data = msgspec.json.encode(parts) + self._state.encode()
         return sha256(data).hexdigest()[:16]
 
-    async def _start(self, name: str, command: Command, sources: Sequence[Path]) -> Warm:
+    async def _start(self, name: str, command: SandboxCommand, sources: Sequence[Path]) -> Warm:
         make_private(self._folder)
         if not self._warm:  # a process that was killed before its container read from it
             await self.remove([kept.id for kept in await self.kept() if not _lives(kept.process)])
@@ -246,7 +246,7 @@ class Containers:
             raise SandboxError(message, f"`skerry sandbox test --backend {self.name}` shows why.")
 
     def _options(
-        self, name: str, command: Command, mounts: Sequence[tuple[Path, stage.Mount]]
+        self, name: str, command: SandboxCommand, mounts: Sequence[tuple[Path, stage.Mount]]
     ) -> list[str]:
         limits = command.limits
         user = NOBODY if stage.is_needed() else os.getuid()
@@ -281,7 +281,7 @@ class Containers:
         return words
 
     def _exec(
-        self, warm: Warm, command: Command, more: Mapping[str, str], stack: ExitStack
+        self, warm: Warm, command: SandboxCommand, more: Mapping[str, str], stack: ExitStack
     ) -> Program:
         environ = {**command.environ, **more}
         wrong = next((name for name, value in environ.items() if "\n" in name + value), None)
@@ -343,7 +343,7 @@ def _image(settings: SandboxConfig) -> str:
     return settings.docker.image
 
 
-def _sources(command: Command) -> list[Path]:
+def _sources(command: SandboxCommand) -> list[Path]:
     return [Path(f"/proc/self/fd/{mount.descriptor}").readlink() for mount in command.mounts]
 
 
@@ -357,7 +357,7 @@ def _bind(source: Path, target: str, *, is_writable: bool) -> list[str]:
     return ["--mount", f"type=bind,source={source},target={target}{mode}"]
 
 
-def _apparmor(engine: str, command: Command) -> list[str]:
+def _apparmor(engine: str, command: SandboxCommand) -> list[str]:
     """Returns the options that name the profile of AppArmor."""
     name = apparmor.profile(engine, command.settings.docker.apparmor_profile)
     return [] if name is None else ["--security-opt", f"apparmor={name}"]

@@ -14,7 +14,7 @@ _SECONDS: Final = 20.0
 _INFO_BYTES: Final = 4096
 
 
-class Gate:
+class StartGate:
     """Two pipes: bubblewrap tells the process id of the command, and waits for a byte."""
 
     def __init__(self) -> None:
@@ -67,9 +67,9 @@ class Gate:
 
 
 @contextmanager
-def opened_gate() -> Iterator[Gate]:
+def opened_gate() -> Iterator[StartGate]:
     """Gives a gate for a block."""
-    gate = Gate()
+    gate = StartGate()
     try:
         yield gate
     finally:

@@ -23,7 +23,7 @@ from skerry.config.protected import protected
 from skerry.config.root import Config
 from skerry.config.sandbox import SandboxConfig, size
 from skerry.features.sandbox import binds, view
-from skerry.features.sandbox.command import Command, Running
+from skerry.features.sandbox.command import RunningCommand, SandboxCommand
 from skerry.features.sandbox.containers import Containers
 from skerry.features.sandbox.disk import watched
 from skerry.features.sandbox.network import PORT, Hosts, Join, proxied, variables
@@ -62,7 +62,7 @@ class Backend(Protocol):
         """Returns the missing part, with the remedy; empty where it can be tried."""
         ...
 
-    def running(self, prepare: Callable[[], Command]) -> AbstractAsyncContextManager[Child]:
+    def running(self, prepare: Callable[[], SandboxCommand]) -> AbstractAsyncContextManager[Child]:
         """Runs a command for a block, whose end ends everything inside.
 
         `prepare` opens its mounts and returns it. It blocks: it is called in a thread.
@@ -168,9 +168,9 @@ class Sandboxes:
                 proxies = {} if join is None or backend.shares_network else variables()
                 environ = {**_BASE, **proxies, **_checked(spec.env)}
 
-                def prepare() -> Command:
+                def prepare() -> SandboxCommand:
                     mounts, opened = self._mounts(granted, held, made)
-                    return Command(
+                    return SandboxCommand(
                         argv=spec.argv,
                         mounts=mounts,
                         environ=environ,
@@ -190,7 +190,7 @@ class Sandboxes:
                     backend.running(prepare) as child,
                     watched(child, _written(granted)),
                 ):
-                    yield Running(child, terminal)
+                    yield RunningCommand(child, terminal)
             except NotStartedError as error:
                 raise SandboxError(f"The sandbox cannot be started: {error}", REMEDY) from error
             finally:
@@ -263,7 +263,7 @@ class Sandboxes:
         if granted.access == "none":
             workspace = config.state_dir.resolve() / "sandboxes" / granted.scope
             make_private(workspace)
-            opened = view.opened(workspace, view.Names(()), None)
+            opened = view.opened(workspace, view.HiddenNames(()), None)
         else:
             workspace = spec.workspace.resolve()
             names = view.closed_names(is_tainted=spec.is_tainted)

@@ -68,7 +68,7 @@ async def _read(process: SandboxProcess) -> str:
 
 async def _ended(mark: str) -> SelfCheck:
     """Returns whether all processes are gone, those too that began a life of their own."""
-    left: list[canaries.Seen] = []
+    left: list[canaries.ProcessView] = []
     for _ in range(100):
         left = await anyio.to_thread.run_sync(canaries.processes, mark)
         if not left:

@@ -43,20 +43,20 @@ _PATH: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Names(Struct, frozen=True):
+class HiddenNames(Struct, frozen=True):
     """Names at the top of a workspace under which a command can make and change nothing."""
 
     folders: tuple[str, ...]
     files: tuple[str, ...] = ()
 
 
-def closed_names(*, is_tainted: bool) -> Names:
+def closed_names(*, is_tainted: bool) -> HiddenNames:
     """Returns the names that the gateway loads, and in a tainted run those that it reads."""
     folders = LOADED | CLOSED | {HOOK_FILE}
     if not is_tainted:
-        return Names(tuple(sorted(folders)))
+        return HiddenNames(tuple(sorted(folders)))
     prompts = {name.removesuffix(".md").upper() + ".md" for name in INSTRUCTIONS}
-    return Names(tuple(sorted(folders | {FOLDER})), tuple(sorted(prompts | LONG_TERM)))
+    return HiddenNames(tuple(sorted(folders | {FOLDER})), tuple(sorted(prompts | LONG_TERM)))
 
 
 class View(Struct, frozen=True):
@@ -89,7 +89,7 @@ class Placeholders:
         self._turn = Lock()
         self._pool = ThreadPoolExecutor(_AT_ONCE, "placeholders")
 
-    def hold(self, workspace: Path, names: Names) -> list[Path]:
+    def hold(self, workspace: Path, names: HiddenNames) -> list[Path]:
         """Makes those of the names that do not exist; `release` them.
 
         Raises:
@@ -122,7 +122,7 @@ class Placeholders:
 
 def opened(
     workspace: Path,
-    names: Names,
+    names: HiddenNames,
     guard: Protected | None,
     extra: tuple[Path, ...] = (),
     *,
@@ -164,7 +164,7 @@ def opened(
     return View(mounts, hidden, tuple(walk.covered))
 
 
-def _linked(root: int, names: Names) -> frozenset[tuple[int, int]]:
+def _linked(root: int, names: HiddenNames) -> frozenset[tuple[int, int]]:
     """Returns the closed files that have another name too, by device and inode."""
     linked: set[tuple[int, int]] = set()
     left = MOST_LINKED

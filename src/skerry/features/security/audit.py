@@ -26,7 +26,7 @@ WARN: Final = "warn"
 MOST_FILES: Final = 100_000
 
 
-class Finding(Struct, frozen=True):
+class AuditFinding(Struct, frozen=True):
     """One finding of the audit."""
 
     id: str
@@ -38,7 +38,7 @@ class Finding(Struct, frozen=True):
     """File whose mode is too open; empty for a setting."""
 
 
-def audit(config: Config, *, deep: bool = False) -> list[Finding]:
+def audit(config: Config, *, deep: bool = False) -> list[AuditFinding]:
     """Returns the findings, the critical ones first; `deep` looks at every file of the state."""
     findings = [
         *_gateway(config),
@@ -49,24 +49,24 @@ def audit(config: Config, *, deep: bool = False) -> list[Finding]:
     return sorted(findings, key=lambda finding: finding.severity != CRITICAL)
 
 
-def _gateway(config: Config) -> Iterator[Finding]:
+def _gateway(config: Config) -> Iterator[AuditFinding]:
     gateway = config.gateway
     if gateway.auth.mode is AuthMode.NONE:
-        yield Finding(
+        yield AuditFinding(
             "gateway.auth-none",
             CRITICAL,
             "gateway.auth.mode is none: every program on this machine can steer the agents",
             "skerry config set gateway.auth.mode token",
         )
     if str(gateway.bind) != "loopback":
-        yield Finding(
+        yield AuditFinding(
             "gateway.bind",
             WARN,
             f"gateway.bind is {gateway.bind}: other machines can reach the gateway",
             "skerry config set gateway.bind loopback",
         )
     if gateway.control_ui.dangerously_disable_device_auth:
-        yield Finding(
+        yield AuditFinding(
             "gateway.device-auth-off",
             CRITICAL,
             "the shared secret alone lets other machines in",
@@ -74,9 +74,9 @@ def _gateway(config: Config) -> Iterator[Finding]:
         )
 
 
-def _channels(config: Config) -> Iterator[Finding]:
+def _channels(config: Config) -> Iterator[AuditFinding]:
     if config.session.dm_scope is DmScope.MAIN:
-        yield Finding(
+        yield AuditFinding(
             "session.dm-scope-main",
             CRITICAL,
             "session.dmScope is main: everybody who may write shares the owner's conversation",
@@ -91,7 +91,7 @@ def _channels(config: Config) -> Iterator[Finding]:
             for key, token in _tokens(account):
                 first = secrets.setdefault(token, f"{path}.{key}")
                 if first != f"{path}.{key}":
-                    yield Finding(
+                    yield AuditFinding(
                         "channels.shared-token",
                         WARN,
                         f"{path}.{key} is the same as {first}: both accounts get each message once",
@@ -99,17 +99,17 @@ def _channels(config: Config) -> Iterator[Finding]:
                     )
 
 
-def _access(path: str, account: ChannelAccount, *, may_act: bool) -> Iterator[Finding]:
+def _access(path: str, account: ChannelAccount, *, may_act: bool) -> Iterator[AuditFinding]:
     severity = CRITICAL if may_act else WARN
     if account.dm_policy is DmPolicy.OPEN:
-        yield Finding(
+        yield AuditFinding(
             "channels.dm-open",
             severity,
             f"{path}.dmPolicy is open: everybody may write to the agent",
             f"skerry config set {path}.dmPolicy pairing",
         )
     if account.group_policy is GroupPolicy.OPEN:
-        yield Finding(
+        yield AuditFinding(
             "channels.groups-open",
             severity,
             f"{path}.groupPolicy is open: the agent reads every group that it is added to",
@@ -125,7 +125,7 @@ def _tokens(account: ChannelAccount) -> Iterator[tuple[str, str]]:
             yield to_camel(name), value.get_secret_value()
 
 
-def _tools(config: Config) -> Iterator[Finding]:
+def _tools(config: Config) -> Iterator[AuditFinding]:
     scopes: list[tuple[str, ElevatedConfig | None, AgentExec]] = [
         ("tools", config.tools.elevated, config.tools.exec)
     ]
@@ -135,7 +135,7 @@ def _tools(config: Config) -> Iterator[Finding]:
         if agent.tools is not None
     ]
     if config.agents.defaults.sandbox.mode == "off":
-        yield Finding(
+        yield AuditFinding(
             "sandbox.off",
             WARN,
             "agents.defaults.sandbox.mode is off: commands run on this machine",
@@ -144,7 +144,7 @@ def _tools(config: Config) -> Iterator[Finding]:
     for path, elevated, commands in scopes:
         for channel, senders in (elevated.allow_from if elevated else {}).items():
             if "*" in senders:
-                yield Finding(
+                yield AuditFinding(
                     "tools.elevated-everybody",
                     CRITICAL,
                     f"{path}.elevated.allowFrom.{channel} lists everybody",
@@ -152,7 +152,7 @@ def _tools(config: Config) -> Iterator[Finding]:
                 )
         if commands.host in {"gateway", "node"}:
             severity = CRITICAL if commands.security == "full" else WARN
-            yield Finding(
+            yield AuditFinding(
                 "tools.exec-host",
                 severity,
                 f"{path}.exec.host is {commands.host}: commands run outside the sandbox",
@@ -162,7 +162,7 @@ def _tools(config: Config) -> Iterator[Finding]:
         {"exec", "process", "write", "edit", "apply_patch"} & config.tools.guests.granted
     )
     if opened:
-        yield Finding(
+        yield AuditFinding(
             "tools.guests",
             CRITICAL if "exec" in opened else WARN,
             f"everybody who may write may use {', '.join(opened)}",
@@ -170,7 +170,7 @@ def _tools(config: Config) -> Iterator[Finding]:
         )
 
 
-def _files(config: Config, *, deep: bool) -> Iterator[Finding]:
+def _files(config: Config, *, deep: bool) -> Iterator[AuditFinding]:
     paths = [config.state_dir, config.path, *config.included]
     if deep:
         paths += _beneath(config.state_dir)
@@ -181,7 +181,7 @@ def _files(config: Config, *, deep: bool) -> Iterator[Finding]:
             continue
         if not path.is_symlink() and mode & 0o077:
             wanted = mode & 0o700
-            yield Finding(
+            yield AuditFinding(
                 "files.mode",
                 CRITICAL if path in {config.state_dir, config.path} else WARN,
                 f"others can reach {path} (mode {mode:04o})",
@@ -201,7 +201,7 @@ def _beneath(root: Path) -> list[Path]:
     return paths
 
 
-def fix(finding: Finding) -> bool:
+def fix(finding: AuditFinding) -> bool:
     """Corrects the mode of a file; returns whether something was corrected."""
     if not finding.path:
         return False

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from skerry.features.session_tools import tables
-from skerry.features.session_tools.tables import Exchange, Stage
+from skerry.features.session_tools.tables import AgentExchange, Stage
 from skerry.model.errors import BusyError, SkerryError, StateError
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.run import Purpose, RunRequest, RunResult
@@ -43,14 +43,16 @@ class Follower(Struct, frozen=True):
 
     dispatcher: Dispatch
 
-    async def follow(self, exchange: Exchange) -> None:
+    async def follow(self, exchange: AgentExchange) -> None:
         """Takes an exchange to its end."""
-        following: Exchange | None = exchange
+        following: AgentExchange | None = exchange
         while following is not None:
             result = await self.dispatcher.wait(following.run_id, None)
             following = await self._next(following, result)
 
-    async def _next(self, exchange: Exchange, result: RunResult | None) -> Exchange | None:
+    async def _next(
+        self, exchange: AgentExchange, result: RunResult | None
+    ) -> AgentExchange | None:
         """Begins the next step; returns the exchange with it, and None where it is over."""
         said = reply_of(result)
         if exchange.stage is Stage.ANNOUNCE or result is None or result.error is not None:
@@ -69,7 +71,7 @@ class Follower(Struct, frozen=True):
         )
         return await self._begin(step, said)
 
-    async def _begin(self, step: Exchange, said: str) -> Exchange | None:
+    async def _begin(self, step: AgentExchange, said: str) -> AgentExchange | None:
         route = None
         if step.stage is Stage.ANNOUNCE:
             key = SessionKey.parse(step.target)
@@ -92,7 +94,7 @@ class Follower(Struct, frozen=True):
         self.dispatcher.reach("exchange.step")
         return step
 
-    async def _end(self, exchange: Exchange) -> None:
+    async def _end(self, exchange: AgentExchange) -> None:
         def end(unit: Unit) -> None:
             tables.end(unit, exchange.id)
 
@@ -109,14 +111,14 @@ def is_skip(reply: str) -> bool:
     return reply.strip(_EDGE) in {SKIP, ""}
 
 
-def speaks(exchange: Exchange) -> tuple[str, str]:
+def speaks(exchange: AgentExchange) -> tuple[str, str]:
     """Returns the session whose turn it is, and the one that spoke before."""
     is_askers = exchange.stage is Stage.TURN and exchange.turn % 2 == 1
     pair = (exchange.asker, exchange.target)
     return pair if is_askers else (pair[1], pair[0])
 
 
-def request_of(step: Exchange, said: str) -> RunRequest:
+def request_of(step: AgentExchange, said: str) -> RunRequest:
     """Returns the request of a step: what the other conversation said, as data of a tool."""
     to, other = speaks(step)
     is_announce = step.stage is Stage.ANNOUNCE

@@ -87,7 +87,7 @@ class SessionStatus(HostTool):
         return reply({"sessionKey": str(key), **state}, Origin.MEMORY)
 
 
-class SessionsListParams(_Params):
+class SessionsListToolParams(_Params):
     """Parameters of `sessions_list`."""
 
     kinds: tuple[Kind, ...] = Field(default=(), max_length=6)
@@ -104,12 +104,12 @@ class SessionsList(HostTool):
     spec = ToolSpec(
         "sessions_list",
         "List sessions, latest first, with their last messages.",
-        SessionsListParams.model_json_schema(),
+        SessionsListToolParams.model_json_schema(),
     )
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Returns the rows as JSON."""
-        params = SessionsListParams.model_validate(named(arguments, ALIASES))
+        params = SessionsListToolParams.model_validate(named(arguments, ALIASES))
         caller, config = caller_of(context), self._host.config()
         wanted: dict[str, Any] = {"limit": 1000}
         if params.activeMinutes is not None:

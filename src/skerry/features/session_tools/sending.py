@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from skerry.features.session_tools import tables
 from skerry.features.session_tools.common import ALIASES, HostTool, caller_of, reply
 from skerry.features.session_tools.exchange import Follower
-from skerry.features.session_tools.tables import Exchange, Stage
+from skerry.features.session_tools.tables import AgentExchange, Stage
 from skerry.model.errors import ToolError
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.origin import Origin
@@ -77,7 +77,7 @@ class SessionsSend(HostTool):
             behalf=caller.askers,
             text_origin=Origin.TOOL,
         )
-        exchange = Exchange(
+        exchange = AgentExchange(
             run, str(caller.key), str(key), replace(request, text=""), 0, Stage.ASKED, run
         )
         await dispatcher.submit(request, lambda unit: tables.put(unit, exchange))

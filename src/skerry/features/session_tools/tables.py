@@ -42,7 +42,7 @@ class Stage(StrEnum):
     ANNOUNCE = "announce"
 
 
-class Exchange(Struct, frozen=True):
+class AgentExchange(Struct, frozen=True):
     """One exchange."""
 
     id: str
@@ -58,14 +58,14 @@ class Exchange(Struct, frozen=True):
     """The run that is waited for."""
 
 
-def _exchange(row: Row) -> Exchange:
+def _exchange(row: Row) -> AgentExchange:
     name, asker, target, request, turn, stage, run_id = row
-    return Exchange(
+    return AgentExchange(
         name, asker, target, _requests.decode(request), turn, Stage(stage), RunId(run_id)
     )
 
 
-def put(unit: Unit, exchange: Exchange) -> None:
+def put(unit: Unit, exchange: AgentExchange) -> None:
     """Adds an exchange, or writes its next step."""
     unit.execute(
         f"INSERT INTO session_tools_exchanges ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - a constant
@@ -88,13 +88,13 @@ def end(unit: Unit, name: str) -> None:
     unit.execute("DELETE FROM session_tools_exchanges WHERE id = ?", (name,))
 
 
-def of_run(reader: Reader, run_id: str) -> Exchange | None:
+def of_run(reader: Reader, run_id: str) -> AgentExchange | None:
     """Returns the exchange that waits for a run."""
     row = reader.one(f"SELECT {_COLUMNS} FROM session_tools_exchanges WHERE run_id = ?", (run_id,))  # noqa: S608 - a constant
     return None if row is None else _exchange(row)
 
 
-def left(reader: Reader) -> list[Exchange]:
+def left(reader: Reader) -> list[AgentExchange]:
     """Returns the exchanges that are not over."""
     rows = reader.all(f"SELECT {_COLUMNS} FROM session_tools_exchanges ORDER BY id", ())  # noqa: S608 - a constant
     return [_exchange(row) for row in rows]

@@ -3,7 +3,7 @@
 from skerry.app.command_dependencies import CommandDependencies
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.features.subagents.control import Control, Row, children
-from skerry.features.subagents.tables import State
+from skerry.features.subagents.tables import SubagentState
 from skerry.model.errors import RequestError
 
 _ACTIONS = ("list", "info", "log", "send", "kill")
@@ -70,7 +70,7 @@ def _listed(rows: list[Row]) -> str:
 
 def _line(row: Row) -> str:
     subagent = row.subagent
-    state = "running" if subagent.state is State.RUNNING else subagent.status
+    state = "running" if subagent.state is SubagentState.RUNNING else subagent.status
     return f"{_name(row)} ({state}): {row.task}"
 
 

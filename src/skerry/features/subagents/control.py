@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from skerry.features.subagents import tables
 from skerry.features.subagents.spawn import prompt
-from skerry.features.subagents.tables import State, Subagent
+from skerry.features.subagents.tables import Subagent, SubagentState
 from skerry.features.subagents.watch import KILLED
 from skerry.model.errors import RequestError
 from skerry.model.ids import RunId, SessionKey
@@ -118,8 +118,8 @@ class Control(Struct, frozen=True):
         folder = self.dispatcher.runtime.config().state_dir / "agents"
         runs = self.dispatcher.active(subagent.key)
         status = subagent.status
-        if subagent.state is State.RUNNING:
-            status = tables.Status.NONE
+        if subagent.state is SubagentState.RUNNING:
+            status = tables.SubagentOutcome.NONE
         shown: dict[str, Any] = {
             "runId": subagent.run_id,
             "key": subagent.session_key,

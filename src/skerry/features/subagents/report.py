@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from skerry.features.subagents.tables import Status, Subagent
+from skerry.features.subagents.tables import Subagent, SubagentOutcome
 from skerry.model.ids import RunId
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest, RunResult, StopReason
@@ -14,18 +14,18 @@ from skerry.policy.injection import Scan
 MOST_CHARS: Final = 20_000
 """Characters of a report in the announcement; the session has all of it."""
 _OUTCOMES: Final = {
-    StopReason.DONE: Status.SUCCESS,
-    StopReason.TIMEOUT: Status.TIMEOUT,
-    StopReason.ERROR: Status.ERROR,
-    StopReason.ABORTED: Status.STOPPED,
-    StopReason.INTERRUPTED: Status.UNKNOWN,
+    StopReason.DONE: SubagentOutcome.SUCCESS,
+    StopReason.TIMEOUT: SubagentOutcome.TIMEOUT,
+    StopReason.ERROR: SubagentOutcome.ERROR,
+    StopReason.ABORTED: SubagentOutcome.STOPPED,
+    StopReason.INTERRUPTED: SubagentOutcome.UNKNOWN,
 }
 _WORDS: Final = {
-    Status.SUCCESS: "success",
-    Status.ERROR: "error",
-    Status.TIMEOUT: "timeout: its time limit ended it",
-    Status.STOPPED: "stopped before it was done",
-    Status.UNKNOWN: "unknown: the gateway ended during its run, and it is not repeated",
+    SubagentOutcome.SUCCESS: "success",
+    SubagentOutcome.ERROR: "error",
+    SubagentOutcome.TIMEOUT: "timeout: its time limit ended it",
+    SubagentOutcome.STOPPED: "stopped before it was done",
+    SubagentOutcome.UNKNOWN: "unknown: the gateway ended during its run, and it is not repeated",
 }
 _NEXT: Final = (
     "Continue with it: say in your own words what matters of it to the person who asked. If nobody"
@@ -37,7 +37,7 @@ class Report(Struct, frozen=True):
     """End of a sub-agent, as its parent learns of it."""
 
     subagent: Subagent
-    status: Status
+    status: SubagentOutcome
     text: str
     """Its last words; empty where it said nothing."""
     result: RunResult | None
@@ -50,9 +50,9 @@ class Report(Struct, frozen=True):
     """Origin of the least trusted text that it has read; None where all was the owner's."""
 
 
-def status_of(result: RunResult | None) -> Status:
+def status_of(result: RunResult | None) -> SubagentOutcome:
     """Returns the outcome of a run; one of which nothing is known has an unknown outcome."""
-    return _OUTCOMES[result.stop_reason] if result is not None else Status.UNKNOWN
+    return _OUTCOMES[result.stop_reason] if result is not None else SubagentOutcome.UNKNOWN
 
 
 def announcement(report: Report) -> RunRequest:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from skerry.config.root import Config
 from skerry.features.subagents import tables
-from skerry.features.subagents.tables import State, Status, Subagent
+from skerry.features.subagents.tables import Subagent, SubagentOutcome, SubagentState
 from skerry.model.ids import AgentId, RunId, SessionKey, SessionKind, agent_id
 from skerry.model.run import ParentRun, Purpose, RunRequest
 from skerry.model.session import SessionSettings
@@ -166,8 +166,8 @@ async def _accept(
         replace(asked, text="", images=(), inline=None, extra_system_prompt="", opening=None),
         request.label,
         cleanup,
-        State.RUNNING,
-        Status.NONE,
+        SubagentState.RUNNING,
+        SubagentOutcome.NONE,
         now,
         0,
         0,

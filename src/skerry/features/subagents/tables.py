@@ -52,7 +52,7 @@ _COLUMNS: Final = (
 _requests: Final = msgspec.json.Decoder(RunRequest)
 
 
-class State(StrEnum):
+class SubagentState(StrEnum):
     """Progress of a sub-agent."""
 
     RUNNING = "running"
@@ -63,7 +63,7 @@ class State(StrEnum):
     """Its session is archived."""
 
 
-class Status(StrEnum):
+class SubagentOutcome(StrEnum):
     """Outcome of a sub-agent."""
 
     NONE = ""
@@ -89,8 +89,8 @@ class Subagent(Struct, frozen=True):
     label: str
     cleanup: str
     """`keep`, or `delete` to archive its session right after the announcement."""
-    state: State
-    status: Status
+    state: SubagentState
+    status: SubagentOutcome
     created_at: int
     ended_at: int
     archive_at: int
@@ -139,7 +139,7 @@ def kept(reader: Reader) -> list[Subagent]:
     rows = reader.all(
         f"SELECT {_COLUMNS} FROM subagents WHERE state = ? OR (state = ? AND archive_at > 0)"  # noqa: S608 - constant columns
         " ORDER BY created_at, run_id",
-        (State.RUNNING, State.ENDED),
+        (SubagentState.RUNNING, SubagentState.ENDED),
     )
     return [_subagent(row) for row in rows]
 
@@ -152,7 +152,7 @@ def listed(reader: Reader, parent: str | None, since: int, limit: int) -> list[S
     rows = reader.all(
         f"SELECT {_COLUMNS} FROM subagents WHERE (state = ? OR created_at >= ?)"  # noqa: S608 - constant columns
         " AND (? = '' OR parent_key = ?) ORDER BY created_at DESC, run_id LIMIT ?",
-        (State.RUNNING, since, parent or "", parent or "", limit),
+        (SubagentState.RUNNING, since, parent or "", parent or "", limit),
     )
     return [_subagent(row) for row in rows]
 
@@ -161,17 +161,17 @@ def running(reader: Reader, parent: str) -> int:
     """Returns the number of sub-agents of a conversation that have not ended."""
     row = reader.one(
         "SELECT count(*) FROM subagents WHERE parent_key = ? AND state = ?",
-        (parent, State.RUNNING),
+        (parent, SubagentState.RUNNING),
     )
     return int(row[0]) if row else 0
 
 
-def end(unit: Unit, run_id: str, status: Status, ended_at: int, archive_at: int) -> None:
+def end(unit: Unit, run_id: str, status: SubagentOutcome, ended_at: int, archive_at: int) -> None:
     """Notes the end of a sub-agent; `archive_at` is 0 where its session is kept."""
     unit.execute(
         "UPDATE subagents SET state = ?, status = ?, ended_at = ?, archive_at = ?"
         " WHERE run_id = ? AND state = ?",
-        (State.ENDED, status, ended_at, archive_at, run_id, State.RUNNING),
+        (SubagentState.ENDED, status, ended_at, archive_at, run_id, SubagentState.RUNNING),
     )
 
 
@@ -184,7 +184,7 @@ def archived(unit: Unit, run_id: str, now: int) -> None:
     """Notes that the session is archived."""
     unit.execute(
         "UPDATE subagents SET state = ?, archive_at = ? WHERE run_id = ?",
-        (State.ARCHIVED, now, run_id),
+        (SubagentState.ARCHIVED, now, run_id),
     )
 
 
@@ -193,7 +193,7 @@ def any_old(reader: Reader, before: int) -> bool:
     return (
         reader.one(
             "SELECT 1 FROM subagents WHERE state <> ? AND ended_at < ? LIMIT 1",
-            (State.RUNNING, before),
+            (SubagentState.RUNNING, before),
         )
         is not None
     )
@@ -202,7 +202,7 @@ def any_old(reader: Reader, before: int) -> bool:
 def prune(unit: Unit, before: int) -> int:
     """Deletes the rows of sub-agents that ended before a time; returns their number."""
     return unit.execute(
-        "DELETE FROM subagents WHERE state <> ? AND ended_at < ?", (State.RUNNING, before)
+        "DELETE FROM subagents WHERE state <> ? AND ended_at < ?", (SubagentState.RUNNING, before)
     )
 
 
@@ -217,8 +217,8 @@ def _subagent(row: Row) -> Subagent:
         _requests.decode(request),
         label,
         cleanup,
-        State(state),
-        Status(status),
+        SubagentState(state),
+        SubagentOutcome(status),
         created_at,
         ended_at,
         archive_at,

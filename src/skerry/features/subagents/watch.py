@@ -17,7 +17,7 @@ from msgspec import Struct
 from skerry.config.root import Config
 from skerry.features.subagents import tables
 from skerry.features.subagents.report import Report, announcement, status_of
-from skerry.features.subagents.tables import State, Status, Subagent
+from skerry.features.subagents.tables import Subagent, SubagentOutcome, SubagentState
 from skerry.infra.clock import Clock
 from skerry.model.errors import BusyError, SkerryError, StateError
 from skerry.model.message import AssistantMessage, Message
@@ -67,7 +67,7 @@ class Watch(Struct, frozen=True):
         subagent = await self.store.read(lambda reader: tables.get(reader, run_id))
         if subagent is None:
             return
-        if subagent.state is State.RUNNING:
+        if subagent.state is SubagentState.RUNNING:
             result = await self.dispatcher.wait(subagent.run_id, None)
             await self._descendants(subagent)
             await self._end(subagent, result)
@@ -109,7 +109,9 @@ class Watch(Struct, frozen=True):
             await self.store.write(end)
         self.dispatcher.reach("subagent.announced")
 
-    async def report(self, subagent: Subagent, result: RunResult | None, status: Status) -> Report:
+    async def report(
+        self, subagent: Subagent, result: RunResult | None, status: SubagentOutcome
+    ) -> Report:
         """Returns the parts of the announcement of a sub-agent that has ended."""
         said, path = await self.store.read(partial(_said, subagent, self.config()))
         texts = (
@@ -127,7 +129,11 @@ class Watch(Struct, frozen=True):
         """Archives the session when it is due; a session that was used again is kept longer."""
         while True:
             subagent = await self.store.read(lambda reader: tables.get(reader, run_id))
-            if subagent is None or subagent.state is not State.ENDED or not subagent.archive_at:
+            if (
+                subagent is None
+                or subagent.state is not SubagentState.ENDED
+                or not subagent.archive_at
+            ):
                 return
             left = (subagent.archive_at - self.clock.now_ms()) / 1000
             if left > 0:

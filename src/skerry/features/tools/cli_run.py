@@ -8,7 +8,7 @@ from skerry.cli.failure import FailedError
 from skerry.cli.render import notice, one_line, show, show_json, styled, table
 from skerry.config.load import load_good
 from skerry.features.tools.cli import FOREIGN
-from skerry.features.tools.explain import Question, explain, listed
+from skerry.features.tools.explain import ToolQuestion, explain, listed
 from skerry.model.origin import Origin
 from skerry.policy.tool_names import CORE, canonical
 from skerry.policy.tool_policy import warnings
@@ -19,7 +19,7 @@ _STYLES = {"allow": "green", "ask": "yellow", "deny": "red"}
 def run(arguments: Namespace) -> int:
     """Runs `skerry tools list` or `explain`; returns the exit code."""
     config = load_good(os.environ, fetch=False).config
-    question = Question(
+    question = ToolQuestion(
         getattr(arguments, "tool", ""),
         arguments.agent or "",
         arguments.session,

@@ -40,13 +40,13 @@ _FILES: Final = {
 }
 
 
-class UnknownAgentError(SkerryError):
+class NoSuchAgentError(SkerryError):
     """No such agent is configured."""
 
     code = "request.unknown_agent"
 
 
-class Question(Struct, frozen=True):
+class ToolQuestion(Struct, frozen=True):
     """A call that somebody asks about."""
 
     tool: str
@@ -64,7 +64,7 @@ class Question(Struct, frozen=True):
     path: str = ""
 
 
-def explain(config: Config, question: Question) -> dict[str, Any]:
+def explain(config: Config, question: ToolQuestion) -> dict[str, Any]:
     """Returns the decision on the call and its trail, as `skerry tools explain --json` prints it.
 
     Raises:
@@ -84,12 +84,12 @@ def explain(config: Config, question: Question) -> dict[str, Any]:
     }
 
 
-def decided(config: Config, question: Question) -> Decision:
+def decided(config: Config, question: ToolQuestion) -> Decision:
     """Returns the decision on the call; see `explain`."""
     key = SessionKey.parse(question.session, _agent(config, question))
     if key.agent not in config.agents.ids:
         known = ", ".join(config.agents.ids)
-        raise UnknownAgentError(f"There is no agent {key.agent!r}; there are: {known}.")
+        raise NoSuchAgentError(f"There is no agent {key.agent!r}; there are: {known}.")
     request = RunRequest(RunId(""), key, "", origin=question.origin)
     actor = Actor.of(caller_of(request), question.taint)
     if question.origin is not Origin.OWNER:
@@ -117,7 +117,7 @@ def decided(config: Config, question: Question) -> Decision:
     return _with_file(decide(replace(call, thing=thing)), call, thing)
 
 
-def outcome(config: Config, question: Question) -> Decision:
+def outcome(config: Config, question: ToolQuestion) -> Decision:
     """Returns the decision on the call, with the step of the tool itself: offered or not."""
     decision = decided(config, question)
     name = canonical(question.tool) or question.tool
@@ -141,7 +141,7 @@ def outcome(config: Config, question: Question) -> Decision:
     return replace(decision, allowed=False, asks=False, rule=rule, reason=reason, trail=trail)
 
 
-def _agent(config: Config, question: Question) -> AgentId:
+def _agent(config: Config, question: ToolQuestion) -> AgentId:
     return agent_id(question.agent) if question.agent else config.agents.default_id
 
 
@@ -176,7 +176,7 @@ def _with_file(decision: Decision, call: Request, thing: Thing | None) -> Decisi
     return replace(of_file, trail=trail, asks=of_file.effect is ToolEffect.ASK)
 
 
-def listed(config: Config, question: Question) -> list[dict[str, Any]]:
+def listed(config: Config, question: ToolQuestion) -> list[dict[str, Any]]:
     """Returns the decision on each known tool, as `skerry tools list --json` prints it."""
     rows: list[dict[str, Any]] = []
     for name in sorted(CORE):

@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from skerry.features.tools.explain import Question, outcome
+from skerry.features.tools.explain import ToolQuestion, outcome
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params
 from skerry.policy.tool_names import CORE, GROUPS
@@ -23,7 +23,9 @@ async def tools_list(call: Call, params: ListParams) -> Json:
     What other people may have done is said by `skerry tools list --origin`.
     """
     config = call.context.config()
-    question = Question("", agent=call.agent(params.agent_id), session=params.session_key or "main")
+    question = ToolQuestion(
+        "", agent=call.agent(params.agent_id), session=params.session_key or "main"
+    )
     rows: list[Json] = []
     for spec in sorted(call.context.tools(), key=lambda spec: spec.name):
         decision = outcome(config, replace(question, tool=spec.name))

@@ -61,7 +61,7 @@ async def webhooks_test(call: Call, params: TestParams) -> Json:
         raise RefusedError(str(error)) from error
     headers = {name.lower(): text for name, text in params.headers.items()}
     now = iso(call.context.clock.now_ms())
-    post = posts.Post(mapping.name, payload, headers, "test", now)
+    post = posts.WebhookPost(mapping.name, payload, headers, "test", now)
     order = posts.order_of(config, mapping)
     request = await anyio.to_thread.run_sync(posts.request, post, order)
     return {

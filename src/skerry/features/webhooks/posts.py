@@ -30,7 +30,7 @@ GITHUB: Final = MappingConfig.model_construct(
 _DEFAULT: Final = "Decide what your owner has to learn of this, and say only that."
 
 
-class Post(Struct, frozen=True):
+class WebhookPost(Struct, frozen=True):
     """A post that has proved itself."""
 
     name: str
@@ -87,7 +87,7 @@ def order_of(config: Config, mapping: MappingConfig) -> Order:
     )
 
 
-def request(post: Post, order: Order) -> RunRequest:
+def request(post: WebhookPost, order: Order) -> RunRequest:
     """Returns the run of a post: the owner's instruction, and the words of the post in a fence.
 
     The words are those of the network, so that the run is tainted; it acts for the owner, who set
@@ -117,7 +117,7 @@ def request(post: Post, order: Order) -> RunRequest:
     )
 
 
-def text(post: Post, order: Order) -> str:
+def text(post: WebhookPost, order: Order) -> str:
     """Returns the message for the model."""
     if order.text is not None:
         said = order.text

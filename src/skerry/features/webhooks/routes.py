@@ -160,7 +160,7 @@ class Webhooks:
         now_ms = self._context.clock.now_ms()
         try:
             payload, order = self._read(name, mapping, body)
-            post = posts.Post(name, payload, shown, _once(mapping, headers), iso(now_ms))
+            post = posts.WebhookPost(name, payload, shown, _once(mapping, headers), iso(now_ms))
             request = await anyio.to_thread.run_sync(posts.request, post, order)
         except ValidationError as error:
             raise RefusedPost(400, _faults(error)) from error

@@ -3,7 +3,7 @@
 import pytest
 
 from skerry.features.exec import safe_bins
-from skerry.features.exec.check import Rules, check
+from skerry.features.exec.check import ExecRules, check
 
 INTERPRETERS = (
     *("bash", "sh", "python3", "perl", "awk", "find", "xargs", "make", "env", "sed", "tar", "vim"),
@@ -15,7 +15,7 @@ INTERPRETERS = (
 @pytest.mark.parametrize("name", INTERPRETERS)
 async def test_always_is_never_offered_for_what_runs_other_commands(name: str) -> None:
     for command in (f"{name} -c x", f"{name} x", f"timeout 5 {name} x", f"git status && {name} x"):
-        assert (await check(command, Rules())).patterns == ()
+        assert (await check(command, ExecRules())).patterns == ()
 
 
 @pytest.mark.abuse(61)
@@ -30,7 +30,7 @@ async def test_always_is_never_offered_for_what_runs_other_commands(name: str) -
 async def test_a_wrapper_does_not_hide_what_it_runs(wrapped: str) -> None:
     names = ("env", "nice", "nohup", "stdbuf", "timeout", "time", "script", "busybox", "setsid")
     patterns = tuple(f"{name} *" for name in (*names, "command", "xargs", "sudo"))
-    assert (await check(wrapped, Rules(allowlist=("ls", *patterns)))).decision == "ask"
+    assert (await check(wrapped, ExecRules(allowlist=("ls", *patterns)))).decision == "ask"
 
 
 @pytest.mark.abuse(72)
@@ -38,7 +38,7 @@ async def test_a_wrapper_does_not_hide_what_it_runs(wrapped: str) -> None:
 async def test_a_pattern_with_a_star_does_not_cover_an_interpreter(name: str) -> None:
     allowlist = (f"{name} *", f"{name} x *", f"/usr/bin/{name}", "/usr/bin/*", "/bin/*", "/usr/**")
     for command in (f"{name} x y", f"{name} x", name):
-        assert (await check(command, Rules(allowlist=allowlist))).decision == "ask"
+        assert (await check(command, ExecRules(allowlist=allowlist))).decision == "ask"
 
 
 @pytest.mark.abuse(69)
@@ -47,7 +47,7 @@ async def test_a_pattern_with_a_star_does_not_cover_an_interpreter(name: str) ->
     ["\u200b", "\u202e", "\u3164", "\u2066", "\x1b", "\u00a0", "\u2800", "\ufe0f", "\U000e0041"],
 )
 async def test_a_character_that_nobody_sees_is_asked_about(character: str) -> None:
-    rules = Rules(allowlist=("git diff *",))
+    rules = ExecRules(allowlist=("git diff *",))
     assert (await check("git diff a", rules)).decision == "allow"
     decision = await check(f"git diff a{character}", rules)
     assert (decision.decision, decision.rule) == ("ask", "character")
@@ -59,7 +59,7 @@ async def test_a_character_that_nobody_sees_is_asked_about(character: str) -> No
     "command", ["LD_PRELOAD=x git status", "env PATH=x git status", "export A=b; git status"]
 )
 async def test_a_command_that_sets_a_variable_is_asked_about(command: str) -> None:
-    assert (await check(command, Rules(allowlist=("git status",)))).decision == "ask"
+    assert (await check(command, ExecRules(allowlist=("git status",)))).decision == "ask"
 
 
 @pytest.mark.requirement("tools-safe-bins")
@@ -86,7 +86,7 @@ async def test_a_command_that_sets_a_variable_is_asked_about(command: str) -> No
 )
 async def test_a_safe_bin_runs_unasked_only_as_a_filter(command: str, decision: str) -> None:
     bins = (*safe_bins.DEFAULT, "sort", "awk", "python3")
-    assert (await check(command, Rules(safe_bins=bins))).decision == decision
+    assert (await check(command, ExecRules(safe_bins=bins))).decision == decision
 
 
 @pytest.mark.parametrize("name", safe_bins.FILTERS)

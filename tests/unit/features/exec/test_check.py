@@ -2,7 +2,7 @@
 
 import pytest
 
-from skerry.features.exec.check import Rules, check
+from skerry.features.exec.check import ExecRules, check
 
 SEEDS = ("npm test", "git status", "git diff *", "ls -la *", "cat *.md")
 """The allowlist of the third seed."""
@@ -21,7 +21,7 @@ SEEDS = ("npm test", "git status", "git diff *", "ls -la *", "cat *.md")
     ],
 )
 async def test_what_patterns_and_safe_bins_cover_is_allowed(command: str) -> None:
-    decision = await check(command, Rules(allowlist=SEEDS))
+    decision = await check(command, ExecRules(allowlist=SEEDS))
     assert (decision.decision, decision.patterns) == ("allow", ())
 
 
@@ -61,7 +61,7 @@ async def test_what_patterns_and_safe_bins_cover_is_allowed(command: str) -> Non
 async def test_what_nothing_covers_is_asked_about_and_names_its_rule(
     command: str, rule: str
 ) -> None:
-    decision = await check(command, Rules(allowlist=SEEDS))
+    decision = await check(command, ExecRules(allowlist=SEEDS))
     assert (decision.decision, decision.rule) == ("ask", rule)
 
 
@@ -70,26 +70,26 @@ async def test_what_nothing_covers_is_asked_about_and_names_its_rule(
 @pytest.mark.parametrize(
     ("rules", "command", "decision", "rule"),
     [
-        (Rules(security="deny", allowlist=SEEDS), "git status", "deny", "security-deny"),
-        (Rules(security="full"), "rm -rf x", "allow", "security-full"),
-        (Rules(security="full", ask="always"), "rm -rf x", "ask", "ask-always"),
-        (Rules(ask="off"), "rm -rf x", "deny", "allowlist-miss"),
-        (Rules(ask="off"), "grep x", "allow", "safe-bin"),
-        (Rules(ask="always"), "grep x", "ask", "ask-always"),
-        (Rules(), "rm -rf x", "ask", "allowlist-miss"),
+        (ExecRules(security="deny", allowlist=SEEDS), "git status", "deny", "security-deny"),
+        (ExecRules(security="full"), "rm -rf x", "allow", "security-full"),
+        (ExecRules(security="full", ask="always"), "rm -rf x", "ask", "ask-always"),
+        (ExecRules(ask="off"), "rm -rf x", "deny", "allowlist-miss"),
+        (ExecRules(ask="off"), "grep x", "allow", "safe-bin"),
+        (ExecRules(ask="always"), "grep x", "ask", "ask-always"),
+        (ExecRules(), "rm -rf x", "ask", "allowlist-miss"),
     ],
 )
 async def test_security_comes_before_patterns_and_those_before_asking(
-    rules: Rules, command: str, decision: str, rule: str
+    rules: ExecRules, command: str, decision: str, rule: str
 ) -> None:
     answer = await check(command, rules)
     assert (answer.decision, answer.rule) == (decision, rule)
 
 
 async def test_always_is_offered_for_plain_programs_alone() -> None:
-    decision = await check("git status && timeout 5 git push 'a b' x", Rules())
+    decision = await check("git status && timeout 5 git push 'a b' x", ExecRules())
     assert decision.patterns == ("git status", "git push 'a b' x")
-    allowed = Rules(allowlist=decision.patterns)
+    allowed = ExecRules(allowlist=decision.patterns)
     assert (await check("git status && git push 'a b' x", allowed)).decision == "allow"
     for command in ("git status && bash x", "git status | sudo ls", "git status $x"):
-        assert (await check(command, Rules())).patterns == ()
+        assert (await check(command, ExecRules())).patterns == ()

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from skerry.features.exec import safe_bins
-from skerry.features.exec.check import Rules, check
+from skerry.features.exec.check import ExecRules, check
 from skerry.features.exec.modes import most_cautious_ask, strictest_security
 from skerry.features.exec.programs import resolve
 
@@ -125,15 +125,15 @@ python3 *
 $(id)
 """
 CONFIGS: Final = {
-    "seed": Rules(allowlist=SEED),
-    "off": Rules(ask="off", allowlist=SEED),
-    "full": Rules(security="full"),
-    "none": Rules(),
-    "wide": Rules(allowlist=tuple(WIDE.splitlines())),
-    "paths": Rules(allowlist=tuple(PATHS.splitlines())),
-    "second": Rules(allowlist=tuple(SECOND.splitlines())),
-    "bad": Rules(allowlist=tuple(BAD.splitlines())),
-    "bins": Rules(safe_bins=(*safe_bins.DEFAULT, "sort", *TRAPS.split())),
+    "seed": ExecRules(allowlist=SEED),
+    "off": ExecRules(ask="off", allowlist=SEED),
+    "full": ExecRules(security="full"),
+    "none": ExecRules(),
+    "wide": ExecRules(allowlist=tuple(WIDE.splitlines())),
+    "paths": ExecRules(allowlist=tuple(PATHS.splitlines())),
+    "second": ExecRules(allowlist=tuple(SECOND.splitlines())),
+    "bad": ExecRules(allowlist=tuple(BAD.splitlines())),
+    "bins": ExecRules(safe_bins=(*safe_bins.DEFAULT, "sort", *TRAPS.split())),
 }
 
 
@@ -148,9 +148,9 @@ async def test_each_labelled_command_is_decided_as_its_label_says(config: str) -
     assert not wrong
 
 
-def rules_for(row: dict[str, Any]) -> Rules:
+def rules_for(row: dict[str, Any]) -> ExecRules:
     rules = CONFIGS[row["config"]]
-    return Rules(
+    return ExecRules(
         strictest_security((rules.security, row.get("security")), "allowlist"),
         most_cautious_ask((rules.ask, row.get("ask"))),
         rules.allowlist,

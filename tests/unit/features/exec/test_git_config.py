@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry.features.exec.check import Rules, check
+from skerry.features.exec.check import ExecRules, check
 from skerry.features.exec.gateway_host import environment
 from skerry.features.exec.git_config import MAX_BYTES, problem
 from skerry.policy.effect import ToolEffect
@@ -186,7 +186,7 @@ def test_the_repository_of_the_workspace_is_its_owners(root: Path) -> None:
 async def test_a_pattern_does_not_cover_git_where_a_repository_names_a_program(
     root: Path, project: Path
 ) -> None:
-    rules = Rules(allowlist=("git status", "ls *"), cwd=project, root=root)
+    rules = ExecRules(allowlist=("git status", "ls *"), cwd=project, root=root)
     assert (await check("git status", rules)).decision is ToolEffect.ALLOW
     (root / "project" / ".git" / "config").write_text("[core]\nfsmonitor = touch x\n")
     for command in ("git status", "ls && git status", "nice git status"):
@@ -195,7 +195,7 @@ async def test_a_pattern_does_not_cover_git_where_a_repository_names_a_program(
         assert decision.patterns == ()
         assert "core.fsmonitor" in decision.reason
     assert (await check("ls", rules)).decision is ToolEffect.ALLOW
-    off = Rules(ask="off", allowlist=("git status",), cwd=project, root=root)
+    off = ExecRules(ask="off", allowlist=("git status",), cwd=project, root=root)
     assert (await check("git status", off)).decision is ToolEffect.DENY
 
 
@@ -226,7 +226,7 @@ async def test_a_pattern_does_not_cover_git_where_a_submodule_names_a_program(
     repository_with_submodule(folder, program)
     git(folder, "status")
     assert (root / "ran").exists(), "git does not look into submodules any more"
-    rules = Rules(allowlist=("git status",), cwd=folder, root=workspace)
+    rules = ExecRules(allowlist=("git status",), cwd=folder, root=workspace)
     decision = await check("git status", rules)
     assert (decision.decision, decision.rule) == (ToolEffect.ASK, "git-config")
     assert "submodules" in decision.reason
@@ -243,7 +243,7 @@ async def test_a_pattern_does_not_cover_a_push_into_a_folder_with_hooks(root: Pa
     git(
         project, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-mx"
     )
-    rules = Rules(allowlist=("git push", "git push * *"), cwd=project, root=root)
+    rules = ExecRules(allowlist=("git push", "git push * *"), cwd=project, root=root)
     assert (await check("git push", rules)).decision is ToolEffect.ALLOW
     assert (await check("git push origin main", rules)).decision is ToolEffect.ALLOW
     git(project, "remote", "add", "origin", "../other")

@@ -12,13 +12,13 @@ import pytest
 from msgspec import Struct, field
 
 from skerry.config.root import Config
-from skerry.features.exec.check import Rules
+from skerry.features.exec.check import ExecRules
 from skerry.features.exec.gateway_host import on_gateway
 from skerry.features.exec.input_gate import input_gate
 from skerry.features.exec.notice import Notices
-from skerry.features.exec.process_tool import Process, ProcessParams, outcome
+from skerry.features.exec.process_tool import ProcessParams, ProcessTool, outcome
 from skerry.features.exec.registry import MOST_OF_SESSION, Registry, tell_nobody
-from skerry.features.exec.session import Command, ProcessSession
+from skerry.features.exec.session import ExecCommand, ProcessSession
 from skerry.infra.process import Program
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.caller import Caller
@@ -61,7 +61,7 @@ class Rig:
             lambda: KEEP_MS,
             lambda session: self.told(session),  # noqa: PLW0108 - a test sets it later
         )
-        self.tool = Process(self.registry, settings)
+        self.tool = ProcessTool(self.registry, settings)
 
     def _start(self, work: Callable[[], Awaitable[None]], name: str) -> None:
         async def run() -> None:
@@ -72,7 +72,9 @@ class Rig:
     async def begin(self, text: str, **changes: Any) -> ProcessSession:
         """Begins a command, and leaves it in the background."""
         options: dict[str, Any] = {"open": self.opened(text), "seconds": 60.0, "listens": True}
-        command = Command(text=text, host="gateway", cwd=str(self.folder), **(options | changes))
+        command = ExecCommand(
+            text=text, host="gateway", cwd=str(self.folder), **(options | changes)
+        )
         session = self.registry.begin(command, KEY)
         session.is_background = True
         with anyio.fail_after(60):
@@ -129,8 +131,8 @@ def is_alive(pid: int) -> bool:
 
 def test_the_model_is_told_of_every_parameter() -> None:
     fields = {field.alias or name for name, field in ProcessParams.model_fields.items()}
-    assert fields == set(Process.spec.parameters["properties"])
-    actions = Process.spec.parameters["properties"]["action"]["enum"]
+    assert fields == set(ProcessTool.spec.parameters["properties"])
+    actions = ProcessTool.spec.parameters["properties"]["action"]["enum"]
     assert set(actions) == set(get_args(ProcessParams.model_fields["action"].annotation))
 
 
@@ -367,10 +369,10 @@ async def test_input_is_decided_on_as_a_command_that_nobody_can_read_beforehand(
 ) -> None:
     async with rig(tmp_path) as commands:
         session = await commands.begin("cat")
-        session.command = Command(
+        session.command = ExecCommand(
             "cat", place, "/", session.command.open, 60.0, is_tainted=began_tainted
         )
-        rules = Rules(*modes, (), ())
+        rules = ExecRules(*modes, (), ())
         answer = input_gate(session, rules, b"rm -rf x\n", taint)
         assert (answer.effect, answer.rule) == (effect, rule)
         other = input_gate(session, rules, b"ls\n", taint)

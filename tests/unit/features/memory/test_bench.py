@@ -10,10 +10,16 @@ import pytest
 
 from skerry.features.memory.bench.cache import VectorCache
 from skerry.features.memory.bench.figures import figure
+from skerry.features.memory.bench.measure import BenchVectors, measure
 from skerry.features.memory.bench.plot import curves
 from skerry.features.memory.bench.reply import evidence
-from skerry.features.memory.bench.run import Vectors, measure
-from skerry.features.memory.bench.sets import NoDataError, Query, Scope, Trial, trials
+from skerry.features.memory.bench.sets import (
+    BenchQuery,
+    BenchScope,
+    BenchTrial,
+    NoDataError,
+    trials,
+)
 from skerry_recall.embed import Kind
 from skerry_recall.fuse import PROFILES
 from skerry_recall.numbers import Floats
@@ -73,8 +79,8 @@ def folder(tmp_path: Path) -> Path:
     return data
 
 
-def by_words(found: list[Trial], folder: Path) -> dict[str, dict[str, float]]:
-    table = measure(found, list(PROFILES.values()), Vectors(), folder, lambda *_: None)
+def by_words(found: list[BenchTrial], folder: Path) -> dict[str, dict[str, float]]:
+    table = measure(found, list(PROFILES.values()), BenchVectors(), folder, lambda *_: None)
     return {who: dict(figures) for who, figures in table.items()}
 
 
@@ -132,8 +138,8 @@ def test_a_folder_without_data_sets_says_what_to_do(tmp_path: Path) -> None:
 
 def test_the_figures_are_the_usual_ones() -> None:
     passages = [Passage(n + 1, n, 0, "") for n in range(4)]
-    scope = Scope("", passages, ["a", "b", "a", "c"], ())
-    query = Query("", frozenset({"b", "c"}))
+    scope = BenchScope("", passages, ["a", "b", "a", "c"], ())
+    query = BenchQuery("", frozenset({"b", "c"}))
     found = [2, 0, 1, 3]
     assert figure("recall@2", found, query, scope) == 0.5
     assert figure("hit@1", found, query, scope) == 0
@@ -145,8 +151,8 @@ def test_the_figures_are_the_usual_ones() -> None:
 
 def test_characters_count_once_and_only_inside_the_budget() -> None:
     passages = [Passage(1, 0, 0, ""), Passage(2, 0, 1, "")]
-    scope = Scope("", passages, ["a", "a"], (), offsets=[(0, 100), (80, 200)])
-    query = Query("", spans=[("a", 90, 110)])
+    scope = BenchScope("", passages, ["a", "a"], (), offsets=[(0, 100), (80, 200)])
+    query = BenchQuery("", spans=[("a", 90, 110)])
     assert figure("recall@95", [0, 1], query, scope) == 0.25
     assert figure("recall@100", [0, 1], query, scope) == 0.5
     assert figure("recall@125", [0, 1], query, scope) == 0.75

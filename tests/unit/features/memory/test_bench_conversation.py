@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from skerry.cli.main import main
-from skerry.features.memory.bench.run import Vectors, measure
+from skerry.features.memory.bench.measure import BenchVectors, measure
 from skerry.features.memory.bench.sets import trials
 from skerry_recall.collection import Collection
 from skerry_recall.fuse import BEST, Near, Profile
@@ -40,7 +40,7 @@ def poor(found: Mapping[str, float], least: Mapping[str, float]) -> Mapping[str,
 
 def by_words(folder: Path, profile: Profile = BEST) -> Mapping[str, Mapping[str, float]]:
     turns = [one for one in trials(DATA, 1) if one.kind == "turn"]
-    table = measure(turns, [profile], Vectors(), folder, lambda *_: None)
+    table = measure(turns, [profile], BenchVectors(), folder, lambda *_: None)
     return {who: figures(one) for who, one in table.items()}
 
 

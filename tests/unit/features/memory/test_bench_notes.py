@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from skerry.features.memory.bench.run import Vectors, measure
+from skerry.features.memory.bench.measure import BenchVectors, measure
 from skerry.features.memory.bench.sets import trials
 from skerry_recall.fuse import BEST, Profile
 from skerry_recall.rerank import Hints
@@ -30,7 +30,7 @@ LEAST: Final = {
 
 def hits(folder: Path, profile: Profile = BEST) -> Mapping[str, Mapping[str, float]]:
     found = [one for one in trials(DATA) if one.name in LEAST]
-    table = measure(found, [profile], Vectors(), folder, lambda *_: None)
+    table = measure(found, [profile], BenchVectors(), folder, lambda *_: None)
     return {
         who: {name.removesuffix(".hit@1"): value for name, value in one.items() if "@1" in name}
         for who, one in table.items()

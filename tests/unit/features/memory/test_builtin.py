@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from skerry.features.memory.builtin import BuiltinMemory
-from skerry.features.memory.files import MAX_BYTES
-from skerry.features.memory.forgetting import FileEraser
+from skerry.features.memory.file_eraser import FileEraser
 from skerry.features.memory.index import Index
-from skerry.features.memory.indexer import Settings
-from skerry.features.memory.settings import Places
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.indexer import IndexSettings
+from skerry.features.memory.markdown_files import MAX_BYTES
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryMode, MemoryQuestion
@@ -27,7 +27,9 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def memory(tmp_path: Path, workspace: Path) -> Iterator[BuiltinMemory]:
-    index = Index(tmp_path / "memory" / "main.sqlite", Settings(Places(workspace)), SystemClock())
+    index = Index(
+        tmp_path / "memory" / "main.sqlite", IndexSettings(MemoryPaths(workspace)), SystemClock()
+    )
     made = BuiltinMemory(AgentId("main"), index, SystemClock())
     yield made
     made.close()
@@ -138,7 +140,7 @@ async def test_other_encodings_are_read_and_names_in_capitals(
     (workspace / "memory" / "GRUSS.MD").write_bytes("Grüße an Käthe.\n".encode(encoding))
     (hit,) = (await memory.search(MemoryQuestion("Grüße"))).hits
     assert (hit.path, hit.text) == ("memory/GRUSS.MD", "Grüße an Käthe.")
-    papers = FileEraser(Places(workspace), (), None)
+    papers = FileEraser(MemoryPaths(workspace), (), None)
     assert papers.clean(Redaction(["Käthe"])).left == []
     (workspace / "memory" / "GRUSS.MD").unlink()
     (workspace / "memory" / "two.md").write_bytes("Grüße. Hallo Käthe!\n".encode(encoding))

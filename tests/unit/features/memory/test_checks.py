@@ -8,8 +8,8 @@ import pytest
 from skerry.config.root import Config
 from skerry.features.memory.checks import index, qmd, thorough
 from skerry.features.memory.index import Index
-from skerry.features.memory.indexer import Settings
-from skerry.features.memory.settings import Places
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.indexer import IndexSettings
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryFallback
 from skerry.ports.checks import Level
@@ -78,7 +78,7 @@ def indexed(folder: Path) -> tuple[Config, Path]:
     (notes / "a.md").write_text("- The boat is blue.\n")
     (notes / "bad.md").write_bytes(b"a\0b")
     path = folder / "memory" / "main.sqlite"
-    made = Index(path, Settings(Places(config.workspace(MAIN))), FakeClock())
+    made = Index(path, IndexSettings(MemoryPaths(config.workspace(MAIN))), FakeClock())
     made.sync()
     made.close()
     return config, path
@@ -113,7 +113,7 @@ async def test_links_and_files_that_are_no_utf_8_are_named(tmp_path: Path) -> No
     (notes / "bad.md").unlink()
     (notes / "far.md").symlink_to(tmp_path / "elsewhere.md")
     (notes / "old.md").write_bytes("Grüße an Käthe.\n".encode("cp1252"))
-    again = Index(path, Settings(Places(config.workspace(MAIN))), FakeClock())
+    again = Index(path, IndexSettings(MemoryPaths(config.workspace(MAIN))), FakeClock())
     again.sync()
     again.close()
     _, read, linked = await index(config, MAIN)

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from skerry.features.memory.builtin import BuiltinMemory
 from skerry.features.memory.documents import Document
-from skerry.features.memory.embedding import PIECEMEAL, RIPE_MS
 from skerry.features.memory.index import Index
-from skerry.features.memory.indexer import Settings
-from skerry.features.memory.keeping import ORDER
-from skerry.features.memory.settings import Places
-from skerry.features.memory.transcripts import PAUSE_MS, document
+from skerry.features.memory.index_keeper import ORDER
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.indexer import IndexSettings
+from skerry.features.memory.passage_embedding import PIECEMEAL, RIPE_MS
+from skerry.features.memory.transcript_markdown import PAUSE_MS, document
 from skerry.infra.http import HttpClient
 from skerry.infra.log import Redactor
 from skerry.model.ids import AgentId
@@ -44,8 +44,8 @@ class Talking:
         (self.home / "w").mkdir()
         where = Remote(EmbeddingModel("openai@here", "m"), self.server.url, OpenAiWire())
         model = RemoteEmbedder(self.http, where)
-        places, clock = Places(self.home / "w"), self.clock
-        index = Index(self.home / "main.sqlite", Settings(places), clock)
+        places, clock = MemoryPaths(self.home / "w"), self.clock
+        index = Index(self.home / "main.sqlite", IndexSettings(places), clock)
         self.memory = BuiltinMemory(
             AgentId("main"), index, clock, talks=self, embedder=lambda: model
         )

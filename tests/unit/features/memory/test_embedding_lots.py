@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from skerry.features.memory import embedding
+from skerry.features.memory import passage_embedding
 from skerry.features.memory.index import Index
-from skerry.features.memory.indexer import Settings
-from skerry.features.memory.settings import Places
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.indexer import IndexSettings
 from skerry.infra.clock import SystemClock
 from skerry_recall.embed import EmbeddingError, EmbeddingModel, Kind, normalised
 
@@ -46,7 +46,9 @@ def index(tmp_path: Path) -> Index:
     notes.mkdir(parents=True)
     for number in range(20):
         (notes / f"{number}.md").write_text(f"Note {number} of the boat.\n")
-    made = Index(tmp_path / "main.sqlite", Settings(Places(tmp_path / "workspace")), SystemClock())
+    made = Index(
+        tmp_path / "main.sqlite", IndexSettings(MemoryPaths(tmp_path / "workspace")), SystemClock()
+    )
     made.sync()
     return made
 
@@ -58,10 +60,10 @@ def vectors(index: Index) -> tuple[int, int]:
 
 async def test_a_model_is_asked_as_much_at_once_as_it_likes(index: Index) -> None:
     small, large = Model(bulk=8), Model(bulk=50_000)
-    assert await embedding.embed(index, small, lambda _: None) == 20
+    assert await passage_embedding.embed(index, small, lambda _: None) == 20
     assert small.batches == [8, 8, 4]
     large.model = EmbeddingModel("fake", "two")
-    assert await embedding.embed(index, large, lambda _: None) == 20
+    assert await passage_embedding.embed(index, large, lambda _: None) == 20
     assert large.batches == [20]
     index.close()
 
@@ -77,14 +79,14 @@ async def test_passages_get_them_in_large_lots(
         give(label, rows)
 
     monkeypatch.setattr(index, "embed", counted)
-    await embedding.embed(index, Model(bulk=4), lambda _: None)
+    await passage_embedding.embed(index, Model(bulk=4), lambda _: None)
     assert lots == [20]
     index.close()
 
 
 async def test_progress_goes_from_nothing_to_all(index: Index) -> None:
     told: list[MemoryProgress] = []
-    await embedding.embed(index, Model(bulk=8), told.append)
+    await passage_embedding.embed(index, Model(bulk=8), told.append)
     assert [(one.done, one.total) for one in told] == [(8, 20), (16, 20), (20, 20)]
     index.close()
 
@@ -93,9 +95,9 @@ async def test_a_model_that_fails_leaves_what_it_did_and_the_next_run_goes_on(
     index: Index,
 ) -> None:
     with pytest.raises(EmbeddingError):
-        await embedding.embed(index, Model(fails_after=2), lambda _: None)
+        await passage_embedding.embed(index, Model(fails_after=2), lambda _: None)
     assert vectors(index) == (8, 20)
     again = Model()
-    assert await embedding.embed(index, again, lambda _: None) == 12
+    assert await passage_embedding.embed(index, again, lambda _: None) == 12
     assert vectors(index) == (20, 20)
     index.close()

@@ -12,9 +12,9 @@ import pytest
 from skerry.features.memory.builtin import BuiltinMemory
 from skerry.features.memory.database import nothing
 from skerry.features.memory.index import PURGING, Index
-from skerry.features.memory.index_tables import Change, Tables
-from skerry.features.memory.indexer import Settings
-from skerry.features.memory.settings import Places
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.index_tables import IndexChange, Tables
+from skerry.features.memory.indexer import IndexSettings
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryQuestion
@@ -37,7 +37,7 @@ def workspace(tmp_path: Path) -> Path:
 
 def opened(tmp_path: Path, workspace: Path, reach: Callable[[str], None] = nothing) -> Index:
     path = tmp_path / "index" / "main.sqlite"
-    return Index(path, Settings(Places(workspace)), SystemClock(), reach)
+    return Index(path, IndexSettings(MemoryPaths(workspace)), SystemClock(), reach)
 
 
 def cleaned(workspace: Path) -> None:
@@ -122,6 +122,6 @@ async def test_a_search_is_answered_while_the_files_are_purged(
     assert holding(tmp_path / "index") == []
 
 
-def _unfinished(tables: Tables) -> Change:
+def _unfinished(tables: Tables) -> IndexChange:
     tables.note(PURGING, "1")
-    return Change()
+    return IndexChange()

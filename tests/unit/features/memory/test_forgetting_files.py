@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.features.memory import forgetting
+from skerry.features.memory import file_eraser
 from skerry.features.memory.documents import Stamp
-from skerry.features.memory.files import read
-from skerry.features.memory.forgetting import FileEraser, _lines, without
+from skerry.features.memory.file_eraser import FileEraser, _lines, without
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.markdown_files import read
 from skerry.features.memory.notes import notes
-from skerry.features.memory.settings import Places
 from skerry.model.origin import Origin
 from skerry.model.provenance import Provenance, item
 from skerry.model.redaction import Redaction
@@ -70,7 +70,7 @@ def papers(tmp_path: Path, *, extra: bool = False) -> FileEraser:
     (workspace / "USER.md").write_text("Zebra 4711!\n")
     (workspace / "other.md").write_text("zebra 4711\n")
     (shared / "team.md").write_text("Zebra 4711\n")
-    return FileEraser(Places(workspace, (shared,)), ("USER.md",), None, extra)
+    return FileEraser(MemoryPaths(workspace, (shared,)), ("USER.md",), None, extra)
 
 
 def test_files_of_the_agent_are_cleaned_and_extra_paths_are_named(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_the_quick_look_passes_over_no_file_that_has_it(
     (folder / "a.md").write_bytes(f"Tea.\n{text}\n".encode(encoding))
     (folder / "b.md").write_text("Milk.\n")
     redaction = Redaction([phrase])
-    (found,) = FileEraser(Places(tmp_path), (), None).find(redaction).lines
+    (found,) = FileEraser(MemoryPaths(tmp_path), (), None).find(redaction).lines
     assert found.path == "memory/a.md"
 
 
@@ -140,11 +140,11 @@ def test_of_files_without_the_word_only_the_bytes_are_looked_at(
     (folder / "null.md").write_bytes(b"zebra\0 4711")
     looked: list[str] = []
 
-    def counted(places: Places, path: str, now: int) -> tuple[str, Stamp, str]:
+    def counted(places: MemoryPaths, path: str, now: int) -> tuple[str, Stamp, str]:
         looked.append(path)
         return read(places, path, now)
 
-    monkeypatch.setattr(forgetting, "read", counted)
-    done = FileEraser(Places(tmp_path), (), None).clean(REDACTION)
+    monkeypatch.setattr(file_eraser, "read", counted)
+    done = FileEraser(MemoryPaths(tmp_path), (), None).clean(REDACTION)
     assert sorted(looked) == ["memory/3.md", "memory/null.md"]
     assert [path for path, _ in done.left] == ["memory/null.md"], "what is no text is named"

@@ -14,9 +14,9 @@ from skerry.features.memory.builtin import BuiltinMemory
 from skerry.features.memory.database import nothing
 from skerry.features.memory.documents import Document
 from skerry.features.memory.index import Index
-from skerry.features.memory.indexer import Settings
-from skerry.features.memory.settings import Places
-from skerry.features.memory.transcripts import document
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.indexer import IndexSettings
+from skerry.features.memory.transcript_markdown import document
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryQuestion, TrackedConversation, Utterance
@@ -73,7 +73,7 @@ def workspace(tmp_path: Path) -> Path:
 
 def opened(tmp_path: Path, workspace: Path, reach: Callable[[str], None] = nothing) -> Index:
     path = tmp_path / "index" / "main.sqlite"
-    return Index(path, Settings(Places(workspace)), SystemClock(), reach)
+    return Index(path, IndexSettings(MemoryPaths(workspace)), SystemClock(), reach)
 
 
 def forgotten(workspace: Path, talk: Talk) -> None:

@@ -13,9 +13,9 @@ import pytest
 
 from skerry.features.memory.builtin import BuiltinMemory
 from skerry.features.memory.index import Index
-from skerry.features.memory.indexer import Settings
-from skerry.features.memory.keeping import Keeper
-from skerry.features.memory.settings import Places
+from skerry.features.memory.index_keeper import IndexKeeper
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.indexer import IndexSettings
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryBackendError, MemoryQuestion
@@ -25,9 +25,9 @@ import os, signal, sys
 from pathlib import Path
 from skerry.infra.clock import SystemClock
 from skerry.features.memory import indexer
-from skerry.features.memory.settings import Places
+from skerry.features.memory.index_settings import Places
 from skerry.features.memory.index import Index
-from skerry.features.memory.keeping import Keeper
+from skerry.features.memory.index_keeper import Keeper
 
 home, wanted, after = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 indexer.BATCH_FILES = 5
@@ -55,7 +55,9 @@ def home(tmp_path: Path) -> Path:
 
 
 def opened(home: Path) -> BuiltinMemory:
-    index = Index(home / "main.sqlite", Settings(Places(home / "workspace")), SystemClock())
+    index = Index(
+        home / "main.sqlite", IndexSettings(MemoryPaths(home / "workspace")), SystemClock()
+    )
     return BuiltinMemory(AgentId("main"), index, SystemClock())
 
 
@@ -165,7 +167,9 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 async def test_on_a_full_disk_what_is_indexed_is_found_and_the_rest_once_there_is_room(
     home: Path, disk: Path
 ) -> None:
-    index = Index(disk / "main.sqlite", Settings(Places(home / "workspace")), SystemClock())
+    index = Index(
+        disk / "main.sqlite", IndexSettings(MemoryPaths(home / "workspace")), SystemClock()
+    )
     memory = BuiltinMemory(AgentId("main"), index, SystemClock())
     await memory.sync()
     ballast = disk / "ballast"
@@ -189,7 +193,9 @@ async def test_on_a_full_disk_what_is_indexed_is_found_and_the_rest_once_there_i
 
 def test_what_is_left_of_a_copy_is_removed(home: Path) -> None:
     (home / "main.sqlite.new").write_bytes(b"half")
-    index = Index(home / "main.sqlite", Settings(Places(home / "workspace")), SystemClock())
+    index = Index(
+        home / "main.sqlite", IndexSettings(MemoryPaths(home / "workspace")), SystemClock()
+    )
     index.sync()
     assert not (home / "main.sqlite.new").exists()
     index.close()
@@ -200,11 +206,13 @@ async def test_a_place_that_cannot_be_written_is_told_and_kept_from_the_gateway(
     """As a disk that turned read-only does, before the index was first opened."""
     place = home / "place"
     place.write_text("a file where the folder would be")
-    index = Index(place / "main.sqlite", Settings(Places(home / "workspace")), SystemClock())
+    index = Index(
+        place / "main.sqlite", IndexSettings(MemoryPaths(home / "workspace")), SystemClock()
+    )
     memory = BuiltinMemory(AgentId("main"), index, SystemClock())
     with pytest.raises(MemoryBackendError, match="index cannot be used"):
         await memory.sync()
-    keeper = Keeper(lambda: memory, lambda: None, lambda: False)
+    keeper = IndexKeeper(lambda: memory, lambda: None, lambda: False)
     assert not await keeper._sync()
     place.unlink()
     assert await keeper._sync()

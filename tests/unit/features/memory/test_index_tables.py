@@ -11,8 +11,8 @@ import pytest
 
 from skerry.features.memory.documents import date_of
 from skerry.features.memory.index import Index
-from skerry.features.memory.indexer import Settings
-from skerry.features.memory.settings import Places
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.indexer import IndexSettings
 from skerry.infra.clock import SystemClock
 
 
@@ -27,7 +27,7 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def index(tmp_path: Path, workspace: Path) -> Iterator[Index]:
-    made = Index(tmp_path / "main.sqlite", Settings(Places(workspace)), SystemClock())
+    made = Index(tmp_path / "main.sqlite", IndexSettings(MemoryPaths(workspace)), SystemClock())
     yield made
     made.close()
 
@@ -134,7 +134,9 @@ def test_an_index_that_is_cut_otherwise_is_made_anew(
     index.sync()
     index.close()
     other = Index(
-        tmp_path / "main.sqlite", Settings(Places(workspace), size=64, overlap=8), SystemClock()
+        tmp_path / "main.sqlite",
+        IndexSettings(MemoryPaths(workspace), size=64, overlap=8),
+        SystemClock(),
     )
     assert other.sync().added == 6
     other.close()

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from skerry.features.memory.builtin import BuiltinMemory
 from skerry.features.memory.index import Index
-from skerry.features.memory.indexer import Settings
-from skerry.features.memory.settings import Places
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.indexer import IndexSettings
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryMode, MemoryQuestion
@@ -74,7 +74,9 @@ class Kept:
         (self.notes / "memory" / f"{name}.md").write_text(f"All about the {name}.\n")
 
     def open(self) -> None:
-        index = Index(self.home / "main.sqlite", Settings(Places(self.notes)), SystemClock())
+        index = Index(
+            self.home / "main.sqlite", IndexSettings(MemoryPaths(self.notes)), SystemClock()
+        )
         clock = SystemClock()
         self.memory = BuiltinMemory(AgentId("main"), index, clock, embedder=lambda: self.model)
 

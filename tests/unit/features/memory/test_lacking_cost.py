@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
-from skerry.features.memory.derived import EMBEDDED_WITH, SIZE
+from skerry.features.memory.collection_sync import EMBEDDED_WITH, SIZE
 from skerry.features.memory.index import Index
-from skerry.features.memory.indexer import Settings
-from skerry.features.memory.lacking import Lacking, lacking
-from skerry.features.memory.settings import Places
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.indexer import IndexSettings
+from skerry.features.memory.missing_vectors import Lacking, lacking
 from skerry.infra.clock import SystemClock
 
 MODEL = "test/count"
@@ -43,7 +43,9 @@ def test_what_conversations_lack_costs_a_search_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "workspace" / "memory"
     folder.mkdir(parents=True)
     (folder / "note.md").write_text("A note.")
-    index = Index(tmp_path / "main.sqlite", Settings(Places(folder.parent)), SystemClock())
+    index = Index(
+        tmp_path / "main.sqlite", IndexSettings(MemoryPaths(folder.parent)), SystemClock()
+    )
     index.sync()
     with index.tables() as tables:
         ((number, *_),) = tables.lacking("memory", "test", "count", 9, (0, 0))

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from skerry.features.memory.builtin import BuiltinMemory
-from skerry.features.memory.embedding import AGAIN_MS
 from skerry.features.memory.index import Index
-from skerry.features.memory.indexer import Settings
-from skerry.features.memory.settings import Places
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.indexer import IndexSettings
+from skerry.features.memory.passage_embedding import AGAIN_MS
 from skerry.infra.http import HttpClient
 from skerry.infra.sqlite import connect
 from skerry.model.ids import AgentId
@@ -65,8 +65,8 @@ class Kept:
         """Begins as after a start."""
         where = Remote(EmbeddingModel("openai@here", "m"), self.server.url, OpenAiWire())
         chain = Chain([RemoteEmbedder(self._http, where, sleep=_at_once)])
-        places = Places(self.home / "workspace")
-        index = Index(self.home / "main.sqlite", Settings(places), self.clock)
+        places = MemoryPaths(self.home / "workspace")
+        index = Index(self.home / "main.sqlite", IndexSettings(places), self.clock)
         self.memory = BuiltinMemory(AgentId("main"), index, self.clock, embedder=chain.face)
 
     def answer(self, asked: Asked) -> Reply:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from skerry.features.memory.builtin import LOADING, BuiltinMemory
 from skerry.features.memory.index import Index
-from skerry.features.memory.indexer import Settings
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.indexer import IndexSettings
 from skerry.features.memory.query_embedding import LoadingError, ask
-from skerry.features.memory.service import LOAD_SECONDS, Service
-from skerry.features.memory.settings import Places
+from skerry.features.memory.service import LOAD_SECONDS, MemorySearchService
 from skerry.features.memory.tools import MemorySearch
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId
@@ -81,9 +81,9 @@ def slow() -> Slow:
 @pytest.fixture
 def memory(here: Place, slow: Slow, tmp_path: Path) -> Iterator[BuiltinMemory]:
     clock = SystemClock()
-    index = Index(tmp_path / "main.sqlite", Settings(Places(here.workspace)), clock)
+    index = Index(tmp_path / "main.sqlite", IndexSettings(MemoryPaths(here.workspace)), clock)
     memory = BuiltinMemory(MAIN, index, clock, embedder=lambda: slow)
-    here.service = Service(FakeMemories(memory), here.service.config, clock)  # type: ignore[arg-type]
+    here.service = MemorySearchService(FakeMemories(memory), here.service.config, clock)  # type: ignore[arg-type]
     yield memory
     memory.close()
 
@@ -122,7 +122,7 @@ async def test_before_there_are_vectors_the_answer_says_how_many_are_missing(
 
 async def test_a_person_waits_longer_for_a_model_than_a_tool_may(here: Place) -> None:
     backend = FakeBackend()
-    service = Service(FakeMemories(backend), here.service.config, SystemClock())
+    service = MemorySearchService(FakeMemories(backend), here.service.config, SystemClock())
     await service.search(MAIN, MemoryQuestion("ferry"))
     assert backend.asked[0].patience == LOAD_SECONDS
 
@@ -143,7 +143,7 @@ async def test_of_the_little_time_that_another_memory_left_some_is_kept_for_the_
     here: Place, tmp_path: Path
 ) -> None:
     model, clock = Noting(), SystemClock()
-    index = Index(tmp_path / "main.sqlite", Settings(Places(here.workspace)), clock)
+    index = Index(tmp_path / "main.sqlite", IndexSettings(MemoryPaths(here.workspace)), clock)
     memory = BuiltinMemory(MAIN, index, clock, embedder=lambda: model)
     with anyio.fail_after(60):
         await memory.sync()

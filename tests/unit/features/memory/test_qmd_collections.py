@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from skerry.config.memory_qmd import QmdConfig
 from skerry.features.memory.qmd_collections import (
     Changes,
-    Collection,
+    QmdCollection,
     changes,
     configured,
     listed,
@@ -29,10 +29,10 @@ def test_the_memory_of_the_workspace_has_three_and_conversations_one(tmp_path: P
     found, refused = configured(QmdConfig(), tmp_path, sessions)
     assert refused == []
     assert found == [
-        Collection("memory-root", tmp_path, "MEMORY.md"),
-        Collection("memory-alt", tmp_path, "memory.md"),
-        Collection("memory-dir", tmp_path, "memory/**/*.md"),
-        Collection("sessions", sessions, "*.md", MemorySource.SESSIONS),
+        QmdCollection("memory-root", tmp_path, "MEMORY.md"),
+        QmdCollection("memory-alt", tmp_path, "memory.md"),
+        QmdCollection("memory-dir", tmp_path, "memory/**/*.md"),
+        QmdCollection("sessions", sessions, "*.md", MemorySource.SESSIONS),
     ]
     off = config(includeDefaultMemory=False, sessions={"enabled": False})
     assert configured(off, tmp_path, sessions) == ([], [])
@@ -97,7 +97,7 @@ def test_a_pattern_stays_in_its_folder(pattern: str) -> None:
 
 def test_only_what_differs_is_registered_anew() -> None:
     here = Path("/w")
-    one, two, three = (Collection(name, here, "*.md") for name in ("a", "b", "c"))
+    one, two, three = (QmdCollection(name, here, "*.md") for name in ("a", "b", "c"))
     record = {"a": ["/w", "*.md"], "b": ["/elsewhere", "*.md"], "old": ["/w", "*"]}
     assert changes([one, two, three], ["a", "b", "old", "foreign"], record) == Changes(
         ["b", "old"], [two, three]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry.features.memory.qmd_collections import Collection
+from skerry.features.memory.qmd_collections import QmdCollection
 from skerry.features.memory.qmd_filter import fits
 from skerry.features.memory.qmd_process import QmdError
 from skerry.features.memory.qmd_results import Result, answered, hits, lines, located, printed
@@ -22,16 +22,16 @@ SERVED = b"""{"content":[{"type":"text","text":"Found 1 result"}],"structuredCon
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> dict[str, Collection]:
+def folder(tmp_path: Path) -> dict[str, QmdCollection]:
     root = tmp_path / "workspace"
     (root / "memory").mkdir(parents=True)
     (root / "memory/My Notes (x).md").write_text("# Odd\n\nA lion.\nMore.\n", "utf-8")
-    return {"memory-dir": Collection("memory-dir", root, "memory/**/*.md")}
+    return {"memory-dir": QmdCollection("memory-dir", root, "memory/**/*.md")}
 
 
 @pytest.mark.requirement("qmd-result-fields")
 @pytest.mark.requirement("qmd-result-paths")
-def test_command_and_server_give_the_same_passage(folder: dict[str, Collection]) -> None:
+def test_command_and_server_give_the_same_passage(folder: dict[str, QmdCollection]) -> None:
     (hit,) = hits(printed(REAL), folder)
     assert (hit.path, hit.start_line, hit.end_line, hit.text) == (
         "qmd/memory-dir/memory/My Notes (x).md",
@@ -71,7 +71,7 @@ def test_lines_come_from_the_header_else_from_the_line() -> None:
     assert lines(Result("#1", 0, "f", "no header", line=4)) == (4, 4)
 
 
-def test_what_was_forgotten_since_does_not_come_back(folder: dict[str, Collection]) -> None:
+def test_what_was_forgotten_since_does_not_come_back(folder: dict[str, QmdCollection]) -> None:
     file = folder["memory-dir"].root / "memory/My Notes (x).md"
     file.write_text("# Odd\n", "utf-8")
     assert list(hits(printed(REAL), folder)) == []
@@ -80,7 +80,7 @@ def test_what_was_forgotten_since_does_not_come_back(folder: dict[str, Collectio
 
 
 @pytest.mark.requirement("qmd-no-symlink-escape")
-def test_links_and_ways_out_give_nothing(folder: dict[str, Collection], tmp_path: Path) -> None:
+def test_links_and_ways_out_give_nothing(folder: dict[str, QmdCollection], tmp_path: Path) -> None:
     secret = tmp_path / "secret.md"
     secret.write_text("secret", "utf-8")
     (folder["memory-dir"].root / "memory/link.md").symlink_to(secret)
@@ -90,21 +90,23 @@ def test_links_and_ways_out_give_nothing(folder: dict[str, Collection], tmp_path
 
 
 @pytest.mark.requirement("qmd-collections-per-agent")
-def test_a_hit_of_another_agent_is_passed_over(folder: dict[str, Collection]) -> None:
+def test_a_hit_of_another_agent_is_passed_over(folder: dict[str, QmdCollection]) -> None:
     results = [Result("#1", 1, "qmd://theirs/memory/My Notes (x).md"), Result("#1", 1, "/etc/x.md")]
     assert list(hits(results, folder)) == []
     assert located("qmd/theirs/x.md", folder) is None
     assert located("MEMORY.md", folder) is None
 
 
-def test_one_file_in_two_collections_is_one_hit(folder: dict[str, Collection]) -> None:
-    again = Collection("custom-1", folder["memory-dir"].root, "**/*.md")
+def test_one_file_in_two_collections_is_one_hit(folder: dict[str, QmdCollection]) -> None:
+    again = QmdCollection("custom-1", folder["memory-dir"].root, "**/*.md")
     file = "memory/My Notes (x).md"
     results = [Result("#1", 1, f"qmd://{name}/{file}") for name in ("memory-dir", "custom-1")]
     assert len(list(hits(results, folder | {"custom-1": again}))) == 1
 
 
-def test_a_hit_is_dated_by_its_name_else_by_its_last_change(folder: dict[str, Collection]) -> None:
+def test_a_hit_is_dated_by_its_name_else_by_its_last_change(
+    folder: dict[str, QmdCollection],
+) -> None:
     root = folder["memory-dir"].root
     for name in ("memory/2026-01-01.md", "memory/2026-99-01.md"):
         (root / name).write_text("text", "utf-8")
@@ -118,7 +120,7 @@ def test_a_hit_is_dated_by_its_name_else_by_its_last_change(folder: dict[str, Co
 
 def test_a_hit_in_a_conversation_says_in_which(tmp_path: Path) -> None:
     (tmp_path / "abc.md").write_text("User: hello", "utf-8")
-    folder = {"sessions": Collection("sessions", tmp_path, "*.md", MemorySource.SESSIONS)}
+    folder = {"sessions": QmdCollection("sessions", tmp_path, "*.md", MemorySource.SESSIONS)}
     results = [Result("#1", 1, "qmd://sessions/abc.md")]
     (hit,) = hits(results, folder, {"abc.md": "agent:main:main"})
     assert (hit.source, hit.session) == (MemorySource.SESSIONS, "agent:main:main")

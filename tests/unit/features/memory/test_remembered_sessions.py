@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from skerry.features.memory.builtin import BuiltinMemory
 from skerry.features.memory.documents import Document, Resume
 from skerry.features.memory.index import Index
+from skerry.features.memory.index_settings import MemoryPaths
 from skerry.features.memory.index_tables import IndexedDocument, Tables
-from skerry.features.memory.indexer import Settings
-from skerry.features.memory.settings import Places
-from skerry.features.memory.transcripts import (
+from skerry.features.memory.indexer import IndexSettings
+from skerry.features.memory.transcript_markdown import (
     BLOCK,
     DELTA_BYTES,
     DELTA_ENTRIES,
@@ -86,7 +86,9 @@ def test_a_conversation_is_due_when_enough_is_new(
 
 @pytest.mark.requirement("memory-session-delta")
 def test_a_conversation_that_goes_on_is_read_from_its_last_block_on(tmp_path: Path) -> None:
-    index = Index(tmp_path / "main.sqlite", Settings(Places(tmp_path / "none")), FakeClock(NOW))
+    index = Index(
+        tmp_path / "main.sqlite", IndexSettings(MemoryPaths(tmp_path / "none")), FakeClock(NOW)
+    )
     talks, texts = Said(), [f"Boat {n} lies behind the island. " * 3 for n in range(40 * BLOCK)]
     for count in range(DELTA_ENTRIES, len(texts), DELTA_ENTRIES):
         talks.say(replace(TALK, entries=count, size=count * 100), *texts[:count])
@@ -148,7 +150,7 @@ def test_secrets_and_what_the_memory_said_are_left_out() -> None:
 @pytest.mark.requirement("memory-session-retention")
 def test_a_conversation_leaves_the_index_thirty_days_after_its_last_word(tmp_path: Path) -> None:
     clock = FakeClock(NOW)
-    index = Index(tmp_path / "main.sqlite", Settings(Places(tmp_path / "none")), clock)
+    index = Index(tmp_path / "main.sqlite", IndexSettings(MemoryPaths(tmp_path / "none")), clock)
     talks = Said()
     talks.say(replace(TALK, updated_at=NOW - REST_MS), "The boat is in Faro.")
     assert index.sync(talks=talks).added == 1
@@ -161,7 +163,7 @@ def test_a_conversation_leaves_the_index_thirty_days_after_its_last_word(tmp_pat
 
 def test_what_grows_keeps_the_passages_that_it_had(tmp_path: Path) -> None:
     clock = FakeClock(NOW)
-    index = Index(tmp_path / "main.sqlite", Settings(Places(tmp_path / "none")), clock)
+    index = Index(tmp_path / "main.sqlite", IndexSettings(MemoryPaths(tmp_path / "none")), clock)
     talks = Said()
     texts = [f"Story number {n}: " + "word " * 150 for n in range(20)]
     talks.say(replace(TALK, updated_at=NOW - REST_MS), *texts[:19])
@@ -178,7 +180,9 @@ def test_what_grows_keeps_the_passages_that_it_had(tmp_path: Path) -> None:
 
 
 def test_a_rebuild_takes_in_what_is_not_due_yet(tmp_path: Path) -> None:
-    index = Index(tmp_path / "main.sqlite", Settings(Places(tmp_path / "none")), FakeClock(NOW))
+    index = Index(
+        tmp_path / "main.sqlite", IndexSettings(MemoryPaths(tmp_path / "none")), FakeClock(NOW)
+    )
     talks = Said()
     talks.say(TALK, "The boat is in Faro.")
     assert index.sync(talks=talks).added == 0
@@ -190,7 +194,9 @@ def test_a_rebuild_takes_in_what_is_not_due_yet(tmp_path: Path) -> None:
 async def test_one_question_finds_what_was_noted_and_what_was_said(tmp_path: Path) -> None:
     (tmp_path / "w").mkdir()
     (tmp_path / "w" / "MEMORY.md").write_text("The boat is blue.")
-    index = Index(tmp_path / "main.sqlite", Settings(Places(tmp_path / "w")), FakeClock(NOW))
+    index = Index(
+        tmp_path / "main.sqlite", IndexSettings(MemoryPaths(tmp_path / "w")), FakeClock(NOW)
+    )
     talks = Said()
     talks.say(replace(TALK, updated_at=NOW - REST_MS), "The boat is in Faro.")
     memory = BuiltinMemory(AgentId("main"), index, FakeClock(NOW), talks=talks)

@@ -10,8 +10,8 @@ import pytest
 
 from skerry.features.memory.builtin import BuiltinMemory
 from skerry.features.memory.index import Index
-from skerry.features.memory.indexer import Settings
-from skerry.features.memory.settings import Places
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.indexer import IndexSettings
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryMode, MemoryQuestion
@@ -45,7 +45,7 @@ async def test_a_score_is_the_place_on_the_scale_of_the_model(
 ) -> None:
     (tmp_path / "MEMORY.md").write_text("The boat is blue.\n")
     near = Near(EmbeddingModel("local", name), cosine)
-    index = Index(tmp_path / "main.sqlite", Settings(Places(tmp_path)), SystemClock())
+    index = Index(tmp_path / "main.sqlite", IndexSettings(MemoryPaths(tmp_path)), SystemClock())
     memory = BuiltinMemory(AgentId("main"), index, SystemClock(), embedder=lambda: near)
     try:
         await memory.sync()

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from skerry.features.memory.builtin import BuiltinMemory
 from skerry.features.memory.documents import Document
 from skerry.features.memory.index import Index
-from skerry.features.memory.indexer import Settings
+from skerry.features.memory.index_search import by_words
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.indexer import IndexSettings
 from skerry.features.memory.qmd_filter import fits, wide
-from skerry.features.memory.searching import by_words
-from skerry.features.memory.settings import Places
-from skerry.features.memory.transcripts import document
+from skerry.features.memory.transcript_markdown import document
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.memory import MemoryQuestion, MemorySource, TrackedConversation, Utterance
@@ -53,7 +53,9 @@ async def test_the_one_allowed_passage_is_found_behind_a_hundred_better_ones(
     tmp_path: Path,
 ) -> None:
     here = place(tmp_path)
-    index = Index(tmp_path / "main.sqlite", Settings(Places(here.workspace)), SystemClock())
+    index = Index(
+        tmp_path / "main.sqlite", IndexSettings(MemoryPaths(here.workspace)), SystemClock()
+    )
     memory = BuiltinMemory(AgentId("main"), index, SystemClock(), talks=Said())
     await memory.read()
     service = replace(here.service, memories=Only(memory))

@@ -7,7 +7,7 @@ import pytest
 
 from skerry.config.memory_qmd import QmdConfig
 from skerry.config.reload_rules import Effect, effect
-from skerry.features.memory.service import Service, SilentError
+from skerry.features.memory.service import MemorySearchService, SilentError
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryQuestion, MemorySource
@@ -34,7 +34,7 @@ async def test_conversations_that_are_switched_off_are_not_searched_from_then_on
         place(tmp_path).service.config(),
         place(tmp_path, memory={"qmd": {"sessions": {"enabled": False}}}).service.config(),
     ]
-    service = Service(FakeMemories(backend), lambda: configs[-1], SystemClock())
+    service = MemorySearchService(FakeMemories(backend), lambda: configs[-1], SystemClock())
     await service.search(MAIN, MemoryQuestion("tea"))
     assert backend.asked[-1].sources == {MemorySource.MEMORY}
     with pytest.raises(SilentError, match="switched off") as caught:

@@ -6,7 +6,7 @@ import pytest
 
 from skerry.config.protected import gate
 from skerry.features.files.read import Read
-from skerry.features.memory.recalling import recall
+from skerry.features.memory.recall_hook import recall
 from skerry.features.memory.tools import MemoryGet, MemorySearch
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.memory import is_unverified, unverified
@@ -15,7 +15,7 @@ from skerry.model.provenance import Provenance, items
 from skerry.ports.tool import ToolContext
 from skerry.testing.memory import FakeBackend, hit
 from tests.support.memory import OWNER, Place, place
-from tests.unit.features.memory.test_recalling import draft
+from tests.unit.features.memory.test_recall_hook import draft
 
 LOG = unverified("2026-07-14")
 NOTE = "\n".join(

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from skerry.features.subagents import tables
 from skerry.features.subagents.control import Control
-from skerry.features.subagents.tables import Status, Subagent
+from skerry.features.subagents.tables import Subagent, SubagentOutcome
 from skerry.features.subagents.watch import Watch
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.message import TextBlock, ToolResultMessage
@@ -33,7 +33,7 @@ async def test_its_own_time_limit_ends_a_sub_agent_and_the_report_says_so(tmp_pa
 
     async with gateway(tmp_path / "h", config(), ScriptedModel(reply)) as application:
         answer = await spawn(application, runTimeoutSeconds=0.05)
-        assert (await ended(application, answer["runId"])).status is Status.TIMEOUT
+        assert (await ended(application, answer["runId"])).status is SubagentOutcome.TIMEOUT
         texts = [message.text for message in await heard(application)]
         assert any("Status: timeout" in text for text in texts)
 

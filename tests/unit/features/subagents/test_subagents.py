@@ -10,7 +10,7 @@ import pytest
 from skerry.app.build import Application
 from skerry.features.subagents.control import Control
 from skerry.features.subagents.report import announcement
-from skerry.features.subagents.tables import Status
+from skerry.features.subagents.tables import SubagentOutcome
 from skerry.features.subagents.watch import Watch
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.caller import Caller
@@ -47,7 +47,7 @@ async def test_a_spawn_takes_every_parameter_and_names_its_session(tmp_path: Pat
         key = SessionKey.parse(answer["childSessionKey"])
         assert (key.agent, key.scope[0], len(key.scope)) == ("second", "subagent", 2)
         row = await ended(application, answer["runId"])
-        assert (row.label, row.cleanup, row.status) == ("boats", "delete", Status.SUCCESS)
+        assert (row.label, row.cleanup, row.status) == ("boats", "delete", SubagentOutcome.SUCCESS)
         store = application.dispatch.runtime.store
         session = await store.read(lambda reader: sessions.get(reader, row.session_id))
         assert session is not None
@@ -226,7 +226,7 @@ async def test_sub_agents_take_places_of_a_lane_of_their_own(tmp_path: Path) -> 
         assert lanes["main"].running == 0
         gate.open()
         for answer in answers:
-            assert (await ended(application, answer["runId"])).status is Status.SUCCESS
+            assert (await ended(application, answer["runId"])).status is SubagentOutcome.SUCCESS
     plain = config()
     async with gateway(tmp_path / "i", plain) as application:
         assert {use.name: use.limit for use in application.dispatch.queue().lanes}["subagent"] == 8

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import log
 from typing import Final
 
-from skerry.features.memory.bench.sets import Scope
+from skerry.features.memory.bench.sets import BenchScope
 from skerry_recall.common import COMMON, UNSPACED
 from skerry_recall.numbers import Floats
 
@@ -25,7 +25,7 @@ _UNSPACED: Final = re.compile(rf"[{UNSPACED}]+")
 class FullText:
     """The passages of a scope in a table of FTS5 in memory."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: BenchScope) -> None:
         self._db = sqlite3.connect(":memory:")
         self._db.execute("CREATE VIRTUAL TABLE t USING fts5(text, tokenize='porter unicode61')")
         rows = [(row, passage.text) for row, passage in enumerate(scope.passages)]
@@ -45,7 +45,7 @@ class FullText:
 class Fused:
     """BM25 (1.2, 0.75) without stems and common words, Han and kana in pairs; vectors beside it."""
 
-    def __init__(self, scope: Scope, vectors: "Mapping[str, Floats]") -> None:
+    def __init__(self, scope: BenchScope, vectors: "Mapping[str, Floats]") -> None:
         self._words = [Counter(_words(passage.text)) for passage in scope.passages]
         self._length = [sum(word.values()) for word in self._words]
         self._mean = sum(self._length) / max(1, len(self._length)) or 1.0
@@ -56,15 +56,15 @@ class Fused:
         """Returns the rows with the highest sums of `1 / (60 + rank)`."""
         words = {word for word in _words(question) if word not in COMMON}
         by_words = [
-            sum(self._weight(word, row) for word in words if word in one)
-            for row, one in enumerate(self._words)
+            sum(self._weight(word, row) for word in words if word in document)
+            for row, document in enumerate(self._words)
         ]
         ranked = [row for row in _ranked(by_words) if by_words[row] > 0]
         sums: defaultdict[int, float] = defaultdict(float)
         for rank, row in enumerate(ranked):
             sums[row] += 1 / (_RANKS + rank)
         if vector is not None and self._vectors:
-            cosines = [float(one @ vector) for one in self._vectors]
+            cosines = [float(stored @ vector) for stored in self._vectors]
             for rank, row in enumerate(_ranked(cosines)):
                 sums[row] += 1 / (_RANKS + rank)
         return sorted(sums, key=lambda row: -sums[row])[:limit]

@@ -3,15 +3,15 @@
 import math
 from collections.abc import Sequence
 
-from skerry.features.memory.bench.sets import Query, Scope
+from skerry.features.memory.bench.sets import BenchQuery, BenchScope
 
 
-def units(rows: Sequence[int], scope: Scope) -> list[str]:
+def units(rows: Sequence[int], scope: BenchScope) -> list[str]:
     """Returns the units of the passages found, each where its best passage stands."""
     return list(dict.fromkeys(scope.units[row] for row in rows))
 
 
-def figure(name: str, rows: Sequence[int], query: Query, scope: Scope) -> float:
+def figure(name: str, rows: Sequence[int], query: BenchQuery, scope: BenchScope) -> float:
     """Returns one figure of one ranking, 0 to 1.
 
     `recall@k`: share of the units that answer among the first k; of the characters that answer
@@ -42,18 +42,18 @@ def _discount(at: int) -> float:
     return 1 / math.log2(at + 2)
 
 
-def _characters(rows: Sequence[int], query: Query, scope: Scope, budget: int) -> float:
+def _characters(rows: Sequence[int], query: BenchQuery, scope: BenchScope, budget: int) -> float:
     """Returns the share of the characters asked for among the first `budget` that come back."""
-    held: dict[str, set[int]] = {}
+    missing: dict[str, set[int]] = {}
     for unit, start, end in query.spans:
-        held.setdefault(unit, set()).update(range(start, end))
-    total = sum(len(span) for span in held.values())
+        missing.setdefault(unit, set()).update(range(start, end))
+    total = sum(len(span) for span in missing.values())
     for row in rows:
         if budget <= 0:
             break
         start, end = scope.offsets[row]
         end = min(end, start + budget)
         budget -= end - start
-        if scope.units[row] in held:
-            held[scope.units[row]] -= set(range(start, end))
-    return 1 - sum(len(span) for span in held.values()) / total
+        if scope.units[row] in missing:
+            missing[scope.units[row]] -= set(range(start, end))
+    return 1 - sum(len(span) for span in missing.values()) / total

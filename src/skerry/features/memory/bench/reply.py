@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Final
 
 from skerry.config.root import Config
-from skerry.features.memory.bench.run import MODEL, Report, Table
-from skerry.features.memory.bench.sets import Scope, Trial
+from skerry.features.memory.bench.measure import MODEL, Report, Table
+from skerry.features.memory.bench.sets import BenchScope, BenchTrial
 from skerry.features.memory.builtin import BuiltinMemory
 from skerry.features.memory.documents import Document
 from skerry.features.memory.index import Index
-from skerry.features.memory.indexer import Settings
-from skerry.features.memory.searching import Weighing
-from skerry.features.memory.service import Service
-from skerry.features.memory.settings import Places
+from skerry.features.memory.index_search import Weighing
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.indexer import IndexSettings
+from skerry.features.memory.service import MemorySearchService
 from skerry.features.memory.tools import MemorySearch
-from skerry.features.memory.transcripts import document
+from skerry.features.memory.transcript_markdown import document
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.caller import Caller
 from skerry.model.ids import AgentId, SessionKey
@@ -50,7 +50,7 @@ Embed = Callable[[Kind, Sequence[str]], Awaitable[Mapping[str, Floats]]]
 
 
 async def evidence(
-    trials: Sequence[Trial],
+    trials: Sequence[BenchTrial],
     profiles: Sequence[str],
     folder: Path,
     report: Report,
@@ -85,7 +85,7 @@ class _Way:
 
 
 async def _measured(
-    trial: Trial, profiles: Sequence[str], way: _Way, report: Callable[[int, int], None]
+    trial: BenchTrial, profiles: Sequence[str], way: _Way, report: Callable[[int, int], None]
 ) -> Mapping[str, float]:
     """Returns the figure of each profile, in per cent."""
     total = max(1, sum(len(scope.queries) for scope in trial.scopes))
@@ -105,7 +105,7 @@ async def _measured(
 class _Asking:
     """A memory that holds one conversation, and the tool that asks it."""
 
-    def __init__(self, scope: Scope, way: _Way) -> None:
+    def __init__(self, scope: BenchScope, way: _Way) -> None:
         notes, folder = way.kind == KINDS[0], way.folder / scope.name
         self._units = dict(zip(scope.units, scope.passages, strict=True))
         self._profile = ""
@@ -117,7 +117,7 @@ class _Asking:
                 text = "\n".join(utterance.text for utterance in utterances)
                 (workspace / "memory" / f"{name}.md").write_text(text, "utf-8")
         clock = _Clock(max((passage.at or 0 for passage in scope.passages), default=0) + _DAY_MS)
-        settings = Settings(Places(workspace), zone="UTC", retention_days=_YEARS)
+        settings = IndexSettings(MemoryPaths(workspace), zone="UTC", retention_days=_YEARS)
         embedder = _Embedder(way.embed) if way.embed else None
         self._memory = BuiltinMemory(
             AgentId("main"),
@@ -128,7 +128,7 @@ class _Asking:
             weighing=lambda: Weighing(profile=self._profile),
         )
         config = Config.model_validate({"state_dir": folder, "path": folder / "skerry.json"})
-        self._tool = MemorySearch(Service(_One(self._memory), lambda: config, clock))
+        self._tool = MemorySearch(MemorySearchService(_One(self._memory), lambda: config, clock))
         self._context = ToolContext(Beneath(workspace), None, _OWNER)
 
     async def fill(self) -> None:
@@ -140,9 +140,9 @@ class _Asking:
         self._profile = profile
         result = await self._tool.run({"query": question}, self._context)
         reply = json.loads(result.text)
-        shown = _flat("\n".join(one["snippet"] for one in reply["results"]))
+        snippets = _flat("\n".join(hit["snippet"] for hit in reply["results"]))
         turns = [_flat(self._units[unit].text.partition(": ")[2]) for unit in gold]
-        return sum(turn in shown for turn in turns) / len(turns)
+        return sum(turn in snippets for turn in turns) / len(turns)
 
     async def aclose(self) -> None:
         """Lets go of the index."""
@@ -179,7 +179,7 @@ class _Conversations:
 
     def conversations(self, since: int) -> Sequence[TrackedConversation]:
         """Returns those since then."""
-        found = [
+        conversations = [
             TrackedConversation(
                 name,
                 str(_OWNER.key),
@@ -189,7 +189,7 @@ class _Conversations:
             )
             for name, utterances in self._said.items()
         ]
-        return [conversation for conversation in found if conversation.updated_at >= since]
+        return [conversation for conversation in conversations if conversation.updated_at >= since]
 
     def document(self, conversation: TrackedConversation, after: int = 0) -> Document:
         """Returns the transcript behind entry `after`: who speaks first is the user."""
@@ -221,7 +221,7 @@ class _Embedder:
         return rows
 
 
-def _sessions(scope: Scope) -> Iterator[tuple[str, Sequence[Passage]]]:
+def _sessions(scope: BenchScope) -> Iterator[tuple[str, Sequence[Passage]]]:
     """Yields the sessions of a conversation, each by the name of its file."""
     for number, passages in groupby(scope.passages, key=lambda passage: passage.document):
         turns = list(passages)

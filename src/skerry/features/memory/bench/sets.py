@@ -28,7 +28,7 @@ class NoDataError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class BenchQuery:
     """A question, and what answers it."""
 
     text: str
@@ -41,27 +41,27 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class BenchScope:
     """Passages that are searched together, and the queries on them."""
 
     name: str
     passages: Sequence[Passage]
     units: Sequence[str]
     """Unit of each passage, which counts as found with it."""
-    queries: Sequence[Query]
+    queries: Sequence[BenchQuery]
     offsets: Sequence[tuple[int, int]] = ()
     """Begin and end of each passage in its unit, where spans are scored."""
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class BenchTrial:
     """Measurement under one name."""
 
     name: str
     kind: str
     """`turn`, `session`, `language`, `cross`, `chunking`, `notes`."""
     figures: Sequence[str]
-    scopes: Sequence[Scope]
+    scopes: Sequence[BenchScope]
     limit: int = 10
     """Passages asked for."""
 
@@ -94,7 +94,7 @@ class _Builder:
         self.units.append(unit)
 
 
-def trials(folder: Path, scopes: int | None = None) -> list[Trial]:
+def trials(folder: Path, scopes: int | None = None) -> list[BenchTrial]:
     """Returns the measurements possible with the data sets in the folder, by name.
 
     `<name>.docs.jsonl` beside `<name>.queries.jsonl` is a set of conversations where its rows have
@@ -106,7 +106,7 @@ def trials(folder: Path, scopes: int | None = None) -> list[Trial]:
     Raises:
         NoDataError: there is none.
     """
-    trials_of_kinds: list[Trial] = []
+    trials_of_kinds: list[BenchTrial] = []
     for path in sorted(folder.glob("*.queries.jsonl")):
         name = path.name.removesuffix(".queries.jsonl")
         queries, documents = _rows(path), folder / f"{name}.docs.jsonl"
@@ -139,17 +139,17 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 def _conversations(
     name: str, rows: list[dict[str, Any]], queries: list[dict[str, Any]], first: int | None
-) -> Iterator[Trial]:
+) -> Iterator[BenchTrial]:
     """Yields the trials of turns and of sessions: a session is a document."""
     turns, sessions = [], []
     for scope, mine in list(_grouped(rows, "scope").items())[:first]:
         in_scope = [query for query in queries if query["scope"] == scope]
         by_turn, by_file = _Builder(), _Builder()
         session_of = {row["id"]: row["session"] for row in mine}
-        for session, said in _grouped(mine, "session").items():
-            lines = [f"{row['speaker']}: {row['text']}" for row in said]
+        for session, turn_rows in _grouped(mine, "session").items():
+            lines = [f"{row['speaker']}: {row['text']}" for row in turn_rows]
             by_turn.add_whole(
-                [(row["id"], line, _ms(row)) for row, line in zip(said, lines, strict=True)]
+                [(row["id"], line, _ms(row)) for row, line in zip(turn_rows, lines, strict=True)]
             )
             by_file.add(session, "\n".join(lines))
         answered = [(query, frozenset(query["evidence"]) & session_of.keys()) for query in in_scope]
@@ -159,54 +159,54 @@ def _conversations(
                 scope,
                 by_turn,
                 [
-                    Query(query["question"], gold)
+                    BenchQuery(query["question"], gold)
                     for query, gold in answered
                     if query.get("category") != _ADVERSARIAL
                 ],
             )
         )
         queries_with_gold = [
-            Query(query["question"], frozenset(session_of[turn] for turn in gold))
+            BenchQuery(query["question"], frozenset(session_of[turn] for turn in gold))
             for query, gold in answered
         ]
         sessions.append(_scope(scope, by_file, queries_with_gold))
-    yield Trial(f"{name}.turn", "turn", RANKED, turns)
-    yield Trial(f"{name}.session", "session", RANKED, sessions, SESSION_LIMIT)
+    yield BenchTrial(f"{name}.turn", "turn", RANKED, turns)
+    yield BenchTrial(f"{name}.session", "session", RANKED, sessions, SESSION_LIMIT)
 
 
 def _languages(
     name: str, rows: list[dict[str, Any]], queries: list[dict[str, Any]]
-) -> Iterator[Trial]:
+) -> Iterator[BenchTrial]:
     """Yields a trial for each language, and one of German questions about English text."""
-    scopes: dict[str, Scope] = {}
+    scopes: dict[str, BenchScope] = {}
     for lang, mine in _grouped(rows, "lang").items():
         builder = _Builder()
         for row in mine:
             builder.add(row["id"], row["text"])
         queries_of_set = [
-            Query(query["question"], frozenset(query["evidence"]))
+            BenchQuery(query["question"], frozenset(query["evidence"]))
             for query in queries
             if query["lang"] == lang
         ]
         scopes[lang] = _scope(lang, builder, queries_of_set)
-        yield Trial(f"{name}.{lang}", "language", FIRST, [scopes[lang]])
+        yield BenchTrial(f"{name}.{lang}", "language", FIRST, [scopes[lang]])
     if "de" in scopes and "en" in scopes:
         crossed = [
             replace(query, gold=frozenset("en:" + unit.partition(":")[2] for unit in query.gold))
             for query in scopes["de"].queries
         ]
         scope = replace(scopes["en"], name="cross", queries=crossed)
-        yield Trial(f"{name}.cross", "cross", FIRST, [scope])
+        yield BenchTrial(f"{name}.cross", "cross", FIRST, [scope])
 
 
-def _spans(corpora: Path, queries: list[dict[str, Any]]) -> Trial:
+def _spans(corpora: Path, queries: list[dict[str, Any]]) -> BenchTrial:
     """Returns the trial of the characters that answer: all files of the folder are searched."""
     builder = _Builder()
     for path in sorted(corpora.glob("*.md")):
         with path.open(encoding="utf-8", newline="") as file:
             builder.add(path.stem, file.read())
     queries_of_set = [
-        Query(
+        BenchQuery(
             query["question"],
             spans=[
                 (query["corpus"], at["start_index"], at["end_index"]) for at in query["references"]
@@ -215,21 +215,21 @@ def _spans(corpora: Path, queries: list[dict[str, Any]]) -> Trial:
         for query in queries
     ]
     figures = [f"recall@{budget}" for budget in BUDGETS]
-    return Trial(
+    return BenchTrial(
         "chunking", "chunking", figures, [_scope("all", builder, queries_of_set)], SPAN_LIMIT
     )
 
 
-def _notes(name: str, workspaces: list[dict[str, Any]]) -> Iterator[Trial]:
+def _notes(name: str, workspaces: list[dict[str, Any]]) -> Iterator[BenchTrial]:
     """Yields a trial for each workspace and one of all: a passage that has the words counts."""
-    scopes: list[Scope] = []
+    scopes: list[BenchScope] = []
     for workspace in workspaces:
         builder = _Builder()
         for path, text in workspace["files"].items():
             builder.add("", text, date_of(path, "UTC"))
         builder.units = [str(passage.id) for passage in builder.passages]
         queries_of_set = [
-            Query(
+            BenchQuery(
                 row["ask"],
                 frozenset(str(two.id) for two in builder.passages if row["has"] in two.text),
                 now=workspace["now"],
@@ -238,12 +238,12 @@ def _notes(name: str, workspaces: list[dict[str, Any]]) -> Iterator[Trial]:
         ]
         scopes.append(_scope(workspace["name"], builder, queries_of_set))
     for scope in scopes:
-        yield Trial(f"{name}.{scope.name}", "notes", FIRST, [scope])
-    yield Trial(f"{name}.all", "notes", FIRST, scopes)
+        yield BenchTrial(f"{name}.{scope.name}", "notes", FIRST, [scope])
+    yield BenchTrial(f"{name}.all", "notes", FIRST, scopes)
 
 
-def _scope(name: str, builder: _Builder, queries: Sequence[Query]) -> Scope:
-    return Scope(name, builder.passages, builder.units, queries, builder.offsets)
+def _scope(name: str, builder: _Builder, queries: Sequence[BenchQuery]) -> BenchScope:
+    return BenchScope(name, builder.passages, builder.units, queries, builder.offsets)
 
 
 def _grouped(rows: list[dict[str, Any]], by: str) -> Mapping[str, list[dict[str, Any]]]:

@@ -8,7 +8,7 @@ import anyio
 from skerry.features.memory.qmd_commands import QmdCommands
 from skerry.features.memory.qmd_daemon import QmdDaemon
 from skerry.features.memory.qmd_process import QmdError
-from skerry.features.memory.qmd_query import Query
+from skerry.features.memory.qmd_query import QmdQuery
 from skerry.features.memory.qmd_results import Result, answered, printed
 
 logger = logging.getLogger(__name__)
@@ -18,7 +18,7 @@ HANGS_SECONDS: Final = 1.0
 
 
 async def ask_qmd(
-    commands: QmdCommands, daemon: QmdDaemon | None, ask: Query, seconds: float
+    commands: QmdCommands, daemon: QmdDaemon | None, ask: QmdQuery, seconds: float
 ) -> list[Result]:
     """Returns QMD's hits; a server that does not run yet is started for the next question.
 
@@ -40,7 +40,7 @@ async def ask_qmd(
         raise QmdError(f"QMD did not answer within {seconds:g} s.") from None
 
 
-async def _served(daemon: QmdDaemon, ask: Query) -> bytes:
+async def _served(daemon: QmdDaemon, ask: QmdQuery) -> bytes:
     """Returns the answer of QMD's server, which is ended where it gives none."""
     begun = anyio.current_time()
     try:

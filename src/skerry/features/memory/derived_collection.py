@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from skerry.features.memory.derived import Difference, difference, equal, is_of
+from skerry.features.memory.collection_sync import Difference, difference, equal, is_of
 from skerry.features.memory.index_tables import Tables
 from skerry.features.memory.indexer import StoppedError
 from skerry_recall.collection import Collection
@@ -105,7 +105,7 @@ class Deriving:
             if lag.size <= SMALL:
                 self._is_equal()
                 return collection, False
-            self._serves = len(lag.lacking) <= lag.held
+            self._serves = len(lag.lacking) <= lag.shared
             return (collection if self._serves else None), True
 
     def _brought_in(
@@ -252,7 +252,7 @@ class Deriving:
         if is_of(collection, tables):
             return
         lag = difference(collection, tables)
-        self._serves = len(lag.lacking) <= lag.held
+        self._serves = len(lag.lacking) <= lag.shared
         equal(collection, tables, lag, self._paced)
 
     def _pace(self) -> None:

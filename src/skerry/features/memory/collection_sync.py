@@ -26,8 +26,8 @@ class Difference:
     """Rows that a collection lacks of the tables, and those it has in excess."""
 
     lacking: set[int]
-    gone: frozenset[int]
-    held: int
+    removed: frozenset[int]
+    shared: int
     """Passages that both have."""
     bare: set[int]
     """Passages whose vectors it lacks."""
@@ -35,15 +35,15 @@ class Difference:
     @property
     def size(self) -> int:
         """Returns how much there is to do."""
-        return len(self.lacking) + len(self.gone) + len(self.bare)
+        return len(self.lacking) + len(self.removed) + len(self.bare)
 
 
 def difference(collection: "Collection", tables: Tables) -> Difference:
     """Returns in what the collection differs from the tables."""
-    ids, held, embedded = tables.ids(), collection.ids(), tables.embedded()
+    ids, collected, embedded = tables.ids(), collection.ids(), tables.embedded()
     if collection.model == kind(tables.meta(EMBEDDED_WITH) or "", tables.meta(SIZE)):
         embedded -= collection.embedded()
-    return Difference(ids - held, held - ids, len(held & ids), embedded)
+    return Difference(ids - collected, collected - ids, len(collected & ids), embedded)
 
 
 def is_of(collection: "Collection", tables: Tables) -> bool:
@@ -62,9 +62,9 @@ def equal(
 
     At the end it has the stamp of the tables' state.
     """
-    if lag.lacking or lag.gone:
-        added = tables.passages(sorted(lag.lacking) if lag.held else None)
-        collection.refresh(added=paced(added), removed=lag.gone)
+    if lag.lacking or lag.removed:
+        added = tables.passages(sorted(lag.lacking) if lag.shared else None)
+        collection.refresh(added=paced(added), removed=lag.removed)
     label = kind(tables.meta(EMBEDDED_WITH) or "", tables.meta(SIZE))
     if collection.model != label:
         collection.refresh(model=label)

@@ -31,14 +31,16 @@ def unheard(hits: Iterable[MemoryHit], heard: KnownMessages, question: str) -> I
         if spoken is None:  # half a megabyte of text, for the few questions that need it
             spoken = flat(map(unrecalled, heard.texts()))
         lines = hit.text.split("\n")
-        rest = list(lines)
-        while rest and stands_in(rest[-1], spoken):
-            rest.pop()
-        if len(rest) == len(lines) or all(not line.strip() for line in lines[len(rest) :]):
+        kept_lines = list(lines)
+        while kept_lines and stands_in(kept_lines[-1], spoken):
+            kept_lines.pop()
+        if len(kept_lines) == len(lines) or all(
+            not line.strip() for line in lines[len(kept_lines) :]
+        ):
             yield hit
-        elif rest and _answers(question, rest, lines):
-            end = hit.start_line + len(rest) - 1
-            yield replace(hit, text="\n".join(rest), end_line=min(end, hit.end_line))
+        elif kept_lines and _answers(question, kept_lines, lines):
+            end = hit.start_line + len(kept_lines) - 1
+            yield replace(hit, text="\n".join(kept_lines), end_line=min(end, hit.end_line))
 
 
 def stands_in(line: str, spoken: str) -> bool:
@@ -57,11 +59,11 @@ def flat(texts: Iterable[str]) -> str:
     return _flat(clean(f" {_BETWEEN} ".join(texts)))
 
 
-def _answers(question: str, rest: list[str], lines: list[str]) -> bool:
+def _answers(question: str, kept_lines: list[str], lines: list[str]) -> bool:
     """Returns whether the rest has half of the question's words that the whole had, or more."""
     words = shared()
     terms = set(words.content(question))
-    had, has = (terms.intersection(words.content("\n".join(part))) for part in (lines, rest))
+    had, has = (terms.intersection(words.content("\n".join(part))) for part in (lines, kept_lines))
     return 2 * len(has) >= len(had)
 
 

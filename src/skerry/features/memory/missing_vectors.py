@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Final
 
-from skerry.features.memory.derived import EMBEDDED_WITH, SIZE
+from skerry.features.memory.collection_sync import EMBEDDED_WITH, SIZE
 from skerry.features.memory.index import Index
 from skerry.features.memory.index_tables import Tables
 from skerry.model.memory import MemoryFallback
 
-SHOWN: Final = 3
+MAX_REASONS: Final = 3
 """Reasons that are told."""
 REASON: Final = 200
 """Characters of a model's own words."""
@@ -60,7 +60,7 @@ def without(tables: Tables, label: str) -> MemoryFallback | None:
     provider, _, model = label.partition("/")
     reasons = tables.refused(provider, model)
     count = sum(number for _, number in reasons)
-    counted = "; ".join(f"{number}: {reason[:REASON]}" for reason, number in reasons[:SHOWN])
+    counted = "; ".join(f"{number}: {reason[:REASON]}" for reason, number in reasons[:MAX_REASONS])
     are = "passage has" if count == 1 else "passages have"
     message = f"{count} {are} no vector, so words alone find it ({counted})"
     return MemoryFallback(provider, message) if count else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from skerry.features.memory.index_tables import Row, Tables
 from skerry.infra.clock import named as zone_of
 from skerry.model.memory import MemoryHit, MemoryQuestion, MemorySource
-from skerry_recall.fuse import PROFILES, Decay, Options, rank
+from skerry_recall.fuse import PROFILES, Decay, RankOptions, rank
 from skerry_recall.models import SCALES
 from skerry_recall.numbers import Floats, Longs, np
 from skerry_recall.question import phrases, read
@@ -89,11 +89,11 @@ def search(
 
     def texts(rows: Sequence[int]) -> list[str]:
         keys = scores.id[rows].tolist()
-        found = tables.texts(keys)
-        return [found.get(key, "") for key in keys]
+        texts_by_id = tables.texts(keys)
+        return [texts_by_id.get(key, "") for key in keys]
 
     half_life = weighing.half_life
-    options = Options(
+    options = RankOptions(
         min_score=question.min_score or 0.0,
         decay=None if half_life is None else Decay(now, half_life, weighing.floor),
         mmr=weighing.mmr,
@@ -153,10 +153,10 @@ def _without_heard(
 
 
 def _lifted(
-    scores: "Scores", tables: Tables, wanted: Sequence[str]
+    scores: "Scores", tables: Tables, phrases: Sequence[str]
 ) -> tuple["Scores", AbstractSet[int]]:
     """Returns the scores with passages that have a phrase above all others, and those passages."""
-    quoted = {key for phrase in wanted for key in tables.matching(_phrase(phrase), QUOTED)}
+    quoted = {key for phrase in phrases for key in tables.matching(_phrase(phrase), QUOTED)}
     if not quoted:
         return scores, quoted
     has = np.isin(scores.id, list(quoted))

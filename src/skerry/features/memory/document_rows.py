@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 
-from skerry.features.memory.documents import Document, Piece
+from skerry.features.memory.documents import Document, DocumentPassage
 from skerry_recall.passage import Passage
 
 
@@ -23,7 +23,7 @@ def columns(document: Document) -> tuple[object, ...]:
     )
 
 
-def chunk(number: int, file: int, document: Document, part: Piece) -> tuple[object, ...]:
+def chunk(number: int, file: int, document: Document, part: DocumentPassage) -> tuple[object, ...]:
     """Returns the row of `chunks`."""
     return (
         number,
@@ -45,6 +45,6 @@ def as_json(ids: Iterable[int]) -> str:
     return json.dumps(list(ids))
 
 
-def passage(number: int, file: int, part: Piece) -> Passage:
+def passage(number: int, file: int, part: DocumentPassage) -> Passage:
     """Returns the passage as it is searched."""
     return Passage(number, file, part.place, part.content, part.start_line, part.end_line, part.at)

@@ -14,13 +14,13 @@ from skerry.features.memory.erasure import Forgetter
 from skerry.features.memory.late import (
     chat_commands,
     claimed,
-    recalling,
+    recall_hook,
     slot_fallback,
     tools,
 )
 from skerry.features.memory.lent_embedding import LentEmbeddings
 from skerry.features.memory.memories import BuiltinMemories, StoredTranscripts
-from skerry.features.memory.service import Service
+from skerry.features.memory.service import MemorySearchService
 from skerry.features.memory.slot_memories import SlotMemories
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import Handler
@@ -39,14 +39,14 @@ OURS: Final = frozenset({CORE, NONE})
 """Values of `plugins.slots.memory` that name no plugin."""
 
 
-class Parts(Struct, frozen=True):
+class MemoryParts(Struct, frozen=True):
     """The memory of one state directory."""
 
     host: MemoryHost
     builtin: BuiltinMemories
     chains: SlotMemories
     forgets: Forgetter
-    service: Service
+    service: MemorySearchService
     embeddings: LentEmbeddings
 
     @property
@@ -73,14 +73,14 @@ class Parts(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def open_parts(host: MemoryHost) -> AsyncGenerator[Parts]:
+async def open_parts(host: MemoryHost) -> AsyncGenerator[MemoryParts]:
     """Gives the parts for the block; its end also ends the processes of embedding models."""
     config, store, clock = host.config, host.store, host.clock
     async with open_embedding(
         config,
         host.environ,
         host.payer,
-        wanted=host.embeds,
+        enabled=host.embeds,
         plugins=host.claims.embeddings,
     ) as embedder:
         builtin = BuiltinMemories(config, store, clock, host.redact, embedder, host.reach)
@@ -93,12 +93,12 @@ async def open_parts(host: MemoryHost) -> AsyncGenerator[Parts]:
             if config().plugins.slots.memory_fallback:
                 memories = slot_fallback.FallbackMemories(config, plugin, chains, clock)
         forgets = Forgetter(config, store, host.mirror, memories, clock, host.reach, host.live)
-        yield Parts(
+        yield MemoryParts(
             host,
             builtin,
             chains,
             forgets,
-            Service(memories, config, clock, forgets),
+            MemorySearchService(memories, config, clock, forgets),
             LentEmbeddings(embedder),
         )
 
@@ -123,20 +123,20 @@ async def open_memory(host: MemoryHost) -> AsyncGenerator[MemoryHolder]:
         yield holder
 
 
-def add_recall(service: Service, hooks: Hooks) -> None:
+def add_recall(service: MemorySearchService, hooks: Hooks) -> None:
     """Lets the memory add passages to the prompts of conversations that were summarised."""
 
     async def recalled(draft: PromptDraft) -> PromptChange | None:
-        return await recalling.recall(service, draft)
+        return await recall_hook.recall(service, draft)
 
     handler: Handler[Any, Any] = Handler(CORE, recalled, 0, service.scope.is_recall_due)
     handler.after_compaction = True
     hooks.points["before_prompt_build"].add(handler)
 
 
-def make_tools(service: Service) -> tuple[Tool, ...]:
+def make_tools(service: MemorySearchService) -> tuple[Tool, ...]:
     """Returns the tools."""
-    kinds: list[Callable[[Service], Tool]] = [
+    kinds: list[Callable[[MemorySearchService], Tool]] = [
         tools.MemorySearch,
         tools.MemoryGet,
         tools.MemoryWrite,
@@ -146,6 +146,6 @@ def make_tools(service: Service) -> tuple[Tool, ...]:
     return tuple(kind(service) for kind in kinds)
 
 
-def make_commands(service: Service) -> tuple[Command, ...]:
+def make_commands(service: MemorySearchService) -> tuple[Command, ...]:
     """Returns `/remember` and `/forget`."""
     return chat_commands.commands(service, CORE)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from skerry.features.memory import looking as module
-from skerry.features.memory.files import scan
+from skerry.features.memory import file_changes as module
+from skerry.features.memory.folder_watch import Watch
 from skerry.features.memory.index import Index
-from skerry.features.memory.indexer import Settings
-from skerry.features.memory.settings import Places
-from skerry.features.memory.watch import Watch
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.indexer import IndexSettings
+from skerry.features.memory.markdown_files import scan
 from skerry.infra.clock import SystemClock
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify is of Linux")
@@ -71,7 +71,9 @@ def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
     notes.mkdir(parents=True)
     for number in range(5):
         (notes / f"{number}.md").write_text(f"Note {number}.")
-    made = Index(tmp_path / "main.sqlite", Settings(Places(tmp_path / "workspace")), SystemClock())
+    made = Index(
+        tmp_path / "main.sqlite", IndexSettings(MemoryPaths(tmp_path / "workspace")), SystemClock()
+    )
     assert made.freshen(1)
     yield made
     made.close()
@@ -109,7 +111,7 @@ def test_while_nothing_changes_nothing_is_looked_into(
 ) -> None:
     looks: list[object] = []
 
-    def counted(places: Places) -> object:
+    def counted(places: MemoryPaths) -> object:
         looks.append(places)
         return scan(places)
 

@@ -4,27 +4,27 @@ from pathlib import Path
 
 import pytest
 
-from skerry.features.memory import looking as of_looks
-from skerry.features.memory.files import Scan, scan
-from skerry.features.memory.looking import LINUX, WATCHED, Glance, Lookout
-from skerry.features.memory.settings import Places
+from skerry.features.memory import file_changes as of_looks
+from skerry.features.memory.file_changes import LINUX, WATCHED, Glance, Lookout
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.markdown_files import FileScan, scan
 
 
 def test_what_was_not_brought_in_is_looked_at_again(tmp_path: Path) -> None:
-    folder, looking, places = tmp_path / "memory", Lookout(), Places(tmp_path)
+    folder, looking, places = tmp_path / "memory", Lookout(), MemoryPaths(tmp_path)
     folder.mkdir()
     for number in range(WATCHED + 1):
         (folder / f"{number}.md").write_text("Tea.\n")
     found = looking.look(places)
     assert found is not None
-    looking.seen_all(dict(found.scan.found), [])
+    looking.seen_all(dict(found.scan.stamps), [])
     assert looking.look(places) is None
     (folder / "new").mkdir()
     (folder / "new" / "boat.md").write_text("The boat is blue.\n")
     for _ in range(2):  # the disk is full, say: nothing says that it was brought in
         found = looking.look(places)
         assert found is not None
-        assert "memory/new/boat.md" in found.scan.found
+        assert "memory/new/boat.md" in found.scan.stamps
     looking.close()
 
 
@@ -38,14 +38,14 @@ def test_a_glance_at_a_large_tree_at_rest_looks_at_no_file(
     extra.write_text("Tea.\n")
     for number in range(WATCHED + 1):
         (folder / f"{number}.md").write_text("Tea.\n")
-    looks: list[Places] = []
+    looks: list[MemoryPaths] = []
 
-    def counted(places: Places) -> Scan:
+    def counted(places: MemoryPaths) -> FileScan:
         looks.append(places)
         return scan(places)
 
     monkeypatch.setattr(of_looks, "scan", counted)
-    glance, places = Glance(), Places(tmp_path, (extra,))
+    glance, places = Glance(), MemoryPaths(tmp_path, (extra,))
     first = glance.look(places)
     looks.clear()
     assert glance.look(places) == first
@@ -56,7 +56,7 @@ def test_a_glance_at_a_large_tree_at_rest_looks_at_no_file(
         assert second != first
         assert glance.look(places) == second
         first = second
-    assert glance.look(Places(tmp_path)) != first, "another setting"
+    assert glance.look(MemoryPaths(tmp_path)) != first, "another setting"
     glance.close()
     assert glance.look(places) == first
     glance.close()

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
-from skerry.features.memory.derived import EMBEDDED_WITH, SIZE, is_sound, kind
+from skerry.features.memory.collection_sync import EMBEDDED_WITH, SIZE, is_sound, kind
 from skerry.features.memory.index_tables import Tables
 
 AT_ONCE: Final = 1000
 
 
-class Embedded(Protocol):
+class EmbeddedTexts(Protocol):
     """An index."""
 
     def tables(self) -> AbstractContextManager[Tables]:
@@ -22,7 +22,7 @@ class Embedded(Protocol):
         ...
 
 
-def retake(index: Embedded) -> None:
+def retake(index: EmbeddedTexts) -> None:
     """Gives back what a passage had before it was written anew; no model is asked."""
     with index.tables() as tables:
         label, size = tables.meta(EMBEDDED_WITH) or "", int(tables.meta(SIZE) or 0)

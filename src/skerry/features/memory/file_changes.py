@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from skerry.features.memory.documents import Stamp
-from skerry.features.memory.files import Scan, scan, scan_some
-from skerry.features.memory.settings import Places
-from skerry.features.memory.watch import Watch
+from skerry.features.memory.folder_watch import Watch
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.markdown_files import FileScan, scan, scan_some
 
 LINUX: Final = sys.platform == "linux"
 WATCHED: Final = 500
@@ -19,7 +19,7 @@ WATCHED: Final = 500
 class LookResult:
     """Files to index."""
 
-    scan: Scan
+    scan: FileScan
     only: Sequence[str] | None
     """The paths that were looked at; None is all."""
 
@@ -31,32 +31,32 @@ class Lookout:
         self._seen: dict[str, Stamp] = {}
         self._failed: list[tuple[str, str]] = []
         self._watch = Watch()
-        self._watched: Places | None = None
+        self._watched: MemoryPaths | None = None
         """Places whose files were all indexed, except for the changes that the watch reports."""
-        self._looked: Places | None = None
+        self._looked: MemoryPaths | None = None
         """Places of the last full check."""
         self._waiting: set[str] = set()
         """Paths that the watch named and that are not brought in yet."""
 
-    def look(self, places: Places) -> LookResult | None:
+    def look(self, paths: MemoryPaths) -> LookResult | None:
         """Returns the files to index; None if nothing changed."""
-        if self._seen and places == self._watched:
+        if self._seen and paths == self._watched:
             named = self._watch.changed()
             if named is not None:
                 self._waiting |= named
-                some = scan_some(places, self._waiting, self._seen)
+                some = scan_some(paths, self._waiting, self._seen)
                 if some is not None:
                     return LookResult(*some) if some[1] else None
         self._watched = None
         self._waiting = set()
-        present = scan(places)
-        if len(present.found) < WATCHED or present.failed:
+        present = scan(paths)
+        if len(present.stamps) < WATCHED or present.failed:
             self._watch.close()
         elif self._watch.cover(present.folders):
-            present = scan(places)  # what changed before it was watched
-        self._looked = places
-        if present.found == self._seen and present.failed == self._failed:
-            self._watched = places
+            present = scan(paths)  # what changed before it was watched
+        self._looked = paths
+        if present.stamps == self._seen and present.failed == self._failed:
+            self._watched = paths
             return None
         return LookResult(present, None)
 
@@ -90,22 +90,22 @@ class Glance:
 
     def __init__(self) -> None:
         self._watch = Watch()
-        self._places: Places | None = None
+        self._places: MemoryPaths | None = None
         self._seen: object = None
 
-    def look(self, places: Places) -> object:
+    def look(self, paths: MemoryPaths) -> object:
         """Returns the state of the files, equal where nothing changed.
 
         Costs 4 us a file, and hardly anything where a large tree is watched and at rest.
         """
-        if places == self._places and self._watch.is_quiet():
+        if paths == self._places and self._watch.is_quiet():
             return self._seen
-        present = scan(places)
-        if len(present.found) < WATCHED or present.failed:
+        present = scan(paths)
+        if len(present.stamps) < WATCHED or present.failed:
             self._watch.close()
         elif self._watch.cover(present.folders):
-            present = scan(places)  # what changed before it was watched
-        self._places, self._seen = places, (present.digest(), present.failed, present.linked)
+            present = scan(paths)  # what changed before it was watched
+        self._places, self._seen = paths, (present.digest(), present.failed, present.linked)
         return self._seen
 
     def close(self) -> None:

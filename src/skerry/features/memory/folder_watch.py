@@ -71,15 +71,15 @@ class Watch:
         if self._file is None:
             return None
         names: set[str] = set()
-        whole = True
+        complete = True
         with suppress(BlockingIOError):
             while data := os.read(self._file, _READ):
                 for number, mask, name in _events(data):
                     if not name or mask & _DIRECTORY:
-                        whole = False
+                        complete = False
                     elif name.lower().endswith(b".md"):
                         names.add(f"{self._names.get(number, '')}/{os.fsdecode(name)}")
-        return names if whole else None
+        return names if complete else None
 
     def is_quiet(self) -> bool:
         """Returns whether it watches, and no Markdown file or folder changed since it was asked."""

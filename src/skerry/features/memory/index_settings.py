@@ -6,36 +6,36 @@ from pathlib import Path
 from msgspec import Struct
 
 from skerry.config.root import Config
-from skerry.features.memory.keeping import Rhythm
-from skerry.features.memory.late import indexer, searching
+from skerry.features.memory.index_keeper import Rhythm
+from skerry.features.memory.late import index_search, indexer
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemorySource
 
 
-class Places(Struct, frozen=True):
+class MemoryPaths(Struct, frozen=True):
     """Places of an agent's files."""
 
     workspace: Path
     extra: Sequence[Path] = ()
     """Further Markdown files, or folders of them; relative ones are in the workspace."""
-    wanted: bool = True
+    enabled: bool = True
     """Enables the indexing of files."""
 
 
-def places(config: Config, agent: AgentId) -> Places:
+def memory_paths(config: Config, agent: AgentId) -> MemoryPaths:
     """Returns where the agent's files are."""
     search = config.memory_search(agent)
     extra = tuple(Path(extra_path) for extra_path in search.extra_paths)
-    return Places(config.workspace(agent), extra, MemorySource.MEMORY in search.sources)
+    return MemoryPaths(config.workspace(agent), extra, MemorySource.MEMORY in search.sources)
 
 
-def settings(config: Config, agent: AgentId) -> "indexer.Settings":
+def settings(config: Config, agent: AgentId) -> "indexer.IndexSettings":
     """Returns the settings of the index."""
     search = config.memory_search(agent)
     size, overlap = search.chunking.sizes
     sessions = search.sync.sessions
-    return indexer.Settings(
-        places(config, agent),
+    return indexer.IndexSettings(
+        memory_paths(config, agent),
         size,
         overlap,
         config.agents.defaults.user_timezone,
@@ -53,11 +53,11 @@ def has_sessions(config: Config, agent: AgentId) -> bool:
     return configured and config.memory.qmd.sessions.enabled
 
 
-def weighing(config: Config, agent: AgentId) -> "searching.Weighing":
+def weighing(config: Config, agent: AgentId) -> "index_search.Weighing":
     """Returns how words and meaning are weighed."""
     query = config.memory_search(agent).query
     hybrid, decay = query.hybrid, query.hybrid.temporal_decay
-    return searching.Weighing(
+    return index_search.Weighing(
         query.profile,
         hybrid.mmr.weight if hybrid.mmr.enabled else None,
         decay.half_life_days if decay.enabled else None,

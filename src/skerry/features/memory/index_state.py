@@ -5,10 +5,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from skerry.features.memory.files import note_of
 from skerry.features.memory.index import INDEXED_AT
 from skerry.features.memory.index_tables import Tables
-from skerry.features.memory.lacking import without
+from skerry.features.memory.markdown_files import note_of
+from skerry.features.memory.missing_vectors import without
 from skerry.model.memory import (
     MemoryBacklog,
     MemoryFallback,

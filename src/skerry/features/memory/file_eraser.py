@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from skerry.features.memory.files import (
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.markdown_files import (
     MAX_BYTES,
     UnreadableError,
     decoded,
@@ -17,7 +18,6 @@ from skerry.features.memory.files import (
     scan,
 )
 from skerry.features.memory.notes import Note, notes
-from skerry.features.memory.settings import Places
 from skerry.infra.rooted_fs import Beneath, EscapeError, FileRules
 from skerry.model.provenance import item, tidy
 from skerry.model.redaction import Redaction
@@ -25,7 +25,7 @@ from skerry.model.redaction_report import ForgottenLine
 
 _TRIES: Final = 3
 """Attempts when a person, or a run, writes into the same file."""
-_SHOWN: Final = 1000
+_MAX_SHOWN: Final = 1000
 """Characters of a statement that are shown."""
 _LINE_END: Final = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
@@ -43,7 +43,7 @@ class Cleaning:
 class FileEraser:
     """The files of one agent in which something may stand. Its methods block."""
 
-    places: Places
+    paths: MemoryPaths
     also: Collection[str]
     """Names at the top of the workspace that are no memory, and are read by each run."""
     rules: FileRules | None
@@ -75,19 +75,19 @@ class FileEraser:
         self, redaction: Redaction
     ) -> tuple[list[tuple[str, str]], list[tuple[str, str]], list[tuple[str, str]]]:
         """Returns the agent's files that hold it, those that are not its own, and what failed."""
-        present = scan(self.places)
-        own = set(scan(Places(self.places.workspace)).found)
+        present = scan(self.paths)
+        own = set(scan(MemoryPaths(self.paths.workspace)).stamps)
         unread = [*present.failed, *present.linked]
         texts: tuple[list[tuple[str, str]], list[tuple[str, str]]] = ([], [])
-        paths = [*present.found, *(one for one in self.also if one not in present.found)]
+        paths = [*present.stamps, *(path for path in self.also if path not in present.stamps)]
         without = set(self._without(paths, redaction))
         for path in paths:
             if path in without:
                 continue
             try:
-                text, _, _ = read(self.places, path, time.time_ns())
+                text, _, _ = read(self.paths, path, time.time_ns())
             except UnreadableError as error:
-                if path in present.found:
+                if path in present.stamps:
                     unread.append((path, str(error)))
                 continue
             if redaction.holds(text):
@@ -100,17 +100,17 @@ class FileEraser:
         if not all(needle.isascii() for needle in redaction.needles):
             return
         needles = [needle.encode() for needle in redaction.needles]
-        mine = (one for one in paths if not one.startswith("/"))
-        for path, data in Beneath(self.places.workspace).contents(mine, MAX_BYTES):
+        mine = (path for path in paths if not path.startswith("/"))
+        for path, data in Beneath(self.paths.workspace).contents(mine, MAX_BYTES):
             if data.isascii() and b"\0" not in data:
                 small = data.lower()
                 if not any(needle in small for needle in needles):
                     yield path
 
     def _rewrite(self, path: str, redaction: Redaction) -> None:
-        folder, name = self.places.workspace, path
+        folder, name = self.paths.workspace, path
         if path.startswith("/"):
-            folder, name = outside(self.places, path)
+            folder, name = outside(self.paths, path)
 
         def change(old: bytes | None) -> bytes:
             if old is None:
@@ -141,9 +141,9 @@ def without(content: str, redaction: Redaction) -> str:
     for note in reversed(notes(content)):
         if not redaction.holds(note.text):
             continue
-        rest = "" if _is_short(note) else tidy(redaction.document(note.text))
+        remaining = "" if _is_short(note) else tidy(redaction.document(note.text))
         end = "\r\n" if lines[note.last - 1].endswith("\r\n") else "\n"
-        made = [line + end for line in item(rest, note.provenance)] if rest else []
+        made = [line + end for line in item(remaining, note.provenance)] if remaining else []
         lines[note.first - 1 : note.last] = made
     return redaction.document("".join(lines))
 
@@ -163,12 +163,14 @@ def _lines(path: str, text: str, redaction: Redaction) -> Iterator[ForgottenLine
             numbered.append((note.first, note.text))
         else:
             inner = _statements(note.text, redaction)
-            numbered += [(note.first + number - 1, one) for number, one in inner]
+            numbered += [(note.first + number - 1, statement) for number, statement in inner]
         lines[note.first - 1 : note.last] = ["\n"] * (note.last - note.first + 1)
     numbered += _statements("".join(lines), redaction)
-    for number, one in sorted(numbered, key=lambda each: each[0]):
-        shown = " ".join(one.split())
-        yield ForgottenLine(path, number, shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…")
+    for number, statement in sorted(numbered, key=lambda each: each[0]):
+        excerpt = " ".join(statement.split())
+        yield ForgottenLine(
+            path, number, excerpt if len(excerpt) <= _MAX_SHOWN else f"{excerpt[:_MAX_SHOWN]}…"
+        )
 
 
 def _statements(text: str, redaction: Redaction) -> Iterator[tuple[int, str]]:

@@ -8,10 +8,16 @@ import pytest
 
 from skerry.config.check import check
 from skerry.config.root import Config
-from skerry.features.memory.keeping import Rhythm
+from skerry.features.memory.index_keeper import Rhythm
+from skerry.features.memory.index_search import Weighing
+from skerry.features.memory.index_settings import (
+    has_sessions,
+    memory_paths,
+    rhythm,
+    settings,
+    weighing,
+)
 from skerry.features.memory.memories import BuiltinMemories
-from skerry.features.memory.searching import Weighing
-from skerry.features.memory.settings import has_sessions, places, rhythm, settings, weighing
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import ConfigInvalidError
 from skerry.model.ids import AgentId
@@ -175,7 +181,7 @@ async def test_a_search_has_the_settings_of_now(home: Home) -> None:
     assert (await memory.search(MemoryQuestion("grey"))).hits
     home.change({"sources": ["sessions"]})
     assert not (await memory.search(MemoryQuestion("blue boat"))).hits
-    assert not places(home.config, MAIN).wanted
+    assert not memory_paths(home.config, MAIN).enabled
 
 
 async def test_daily_logs_begin_when_the_person_s_day_does(home: Home) -> None:

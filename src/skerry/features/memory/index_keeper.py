@@ -21,7 +21,7 @@ from skerry.store.store import TouchedSessions
 
 if TYPE_CHECKING:  # its modules come when there is something to index
     from skerry.features.memory.builtin import BuiltinMemory
-    from skerry.features.memory.settings import Places
+    from skerry.features.memory.index_settings import MemoryPaths
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class Rhythm(Struct, frozen=True):
     """Share of one core, on average, that the vectors of conversations may use."""
 
 
-class Keeper(Struct):
+class IndexKeeper(Struct):
     """Looks after one memory. `touched` follows the store; keep `run` going.
 
     Files come first, their vectors too. Of what was said the words are indexed in the next pause;
@@ -222,13 +222,13 @@ class Keeper(Struct):
             return False
 
 
-def is_empty(places: "Places") -> bool:
+def is_empty(paths: "MemoryPaths") -> bool:
     """Returns whether there is nothing to index, by three looks at the disk."""
-    roots = (places.workspace / "MEMORY.md", places.workspace / "memory.md")
-    if any(root.exists() for root in roots) or places.extra:
+    roots = (paths.workspace / "MEMORY.md", paths.workspace / "memory.md")
+    if any(root.exists() for root in roots) or paths.extra:
         return False
     try:
-        with os.scandir(places.workspace / "memory") as entries:
+        with os.scandir(paths.workspace / "memory") as entries:
             return next(entries, None) is None
     except OSError:
         return True

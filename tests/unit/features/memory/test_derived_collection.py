@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from skerry.features.memory import deriving, looking
+from skerry.features.memory import derived_collection, file_changes
 from skerry.features.memory.builtin import BuiltinMemory
-from skerry.features.memory.derived import STATE, Difference, difference
-from skerry.features.memory.files import scan
+from skerry.features.memory.collection_sync import STATE, Difference, difference
 from skerry.features.memory.index import Index, no_report
+from skerry.features.memory.index_settings import MemoryPaths
 from skerry.features.memory.index_tables import Tables
-from skerry.features.memory.indexer import Settings, StoppedError
-from skerry.features.memory.settings import Places
+from skerry.features.memory.indexer import IndexSettings, StoppedError
+from skerry.features.memory.markdown_files import scan
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryAnswer, MemoryQuestion, MemorySource
@@ -58,7 +58,7 @@ def workspace(tmp_path: Path) -> Path:
 
 def index(tmp_path: Path, reach: Callable[[str], None] = lambda _: None) -> Index:
     path = tmp_path / "index" / "main.sqlite"
-    return Index(path, Settings(Places(tmp_path / "workspace")), SystemClock(), reach)
+    return Index(path, IndexSettings(MemoryPaths(tmp_path / "workspace")), SystemClock(), reach)
 
 
 def memory(made: Index, embedder: Counted | None = None) -> BuiltinMemory:
@@ -113,7 +113,7 @@ async def test_another_sync_keeps_what_is_searched_as_it_is(
         compared.append(collection)
         return difference(collection, tables)
 
-    monkeypatch.setattr(deriving, "difference", counted)
+    monkeypatch.setattr(derived_collection, "difference", counted)
     await here.sync()
     assert len((await ask(here)).hits) == COUNT, workspace
     assert compared == []
@@ -127,7 +127,7 @@ async def test_much_that_was_lost_is_made_beside_the_searches_which_full_text_an
     await first.sync()
     first.close()
     shutil.rmtree(tmp_path / "index" / "main.derived")
-    monkeypatch.setattr(deriving, "SMALL", 3)
+    monkeypatch.setattr(derived_collection, "SMALL", 3)
     go_on, real = threading.Event(), Collection.refresh
 
     def refresh(self: Collection, **given: Any) -> None:
@@ -206,14 +206,14 @@ def test_a_stop_does_not_wait_for_all_that_is_made(
 ) -> None:
     made = index(tmp_path)
     made.sync()
-    monkeypatch.setattr(deriving, "PACE", 1)
+    monkeypatch.setattr(derived_collection, "PACE", 1)
     taken: list[int] = []
 
     def end() -> None:
         if len(taken) >= 3:
             raise StoppedError
 
-    other = deriving.Deriving(tmp_path / "other", end)
+    other = derived_collection.Deriving(tmp_path / "other", end)
 
     def reading(work: Callable[[Tables], None]) -> None:
         with made.tables() as tables:
@@ -236,18 +236,18 @@ def test_a_stop_does_not_wait_for_all_that_is_made(
     made.close()
 
 
-@pytest.mark.skipif(not looking.LINUX, reason="inotify is of Linux")
+@pytest.mark.skipif(not file_changes.LINUX, reason="inotify is of Linux")
 async def test_of_a_large_tree_only_what_the_watch_names_is_looked_at(
     tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looking, "WATCHED", 3)
+    monkeypatch.setattr(file_changes, "WATCHED", 3)
     here = memory(index(tmp_path))
     await here.sync()
     await ask(here)
     looks: list[str] = []
     known = Tables.known
 
-    def counted(places: Places) -> object:
+    def counted(places: MemoryPaths) -> object:
         looks.append("scan")
         return scan(places)
 
@@ -255,7 +255,7 @@ async def test_of_a_large_tree_only_what_the_watch_names_is_looked_at(
         looks.append("known")
         return known(self, source)
 
-    monkeypatch.setattr(looking, "scan", counted)
+    monkeypatch.setattr(file_changes, "scan", counted)
     monkeypatch.setattr(Tables, "known", read)
     notes = workspace / "memory"
     (notes / "3.md").write_text("A kayak.")
@@ -372,7 +372,9 @@ async def test_a_change_that_the_end_of_the_process_kept_from_the_search_is_made
 ) -> None:
     first = memory(index(tmp_path))
     await first.sync()
-    monkeypatch.setattr(deriving.Deriving, "apply", lambda *_: None)  # the process ends before it
+    monkeypatch.setattr(
+        derived_collection.Deriving, "apply", lambda *_: None
+    )  # the process ends before it
     (workspace / "memory" / "3.md").write_text("A kayak is red.")
     await first.read()
     monkeypatch.undo()

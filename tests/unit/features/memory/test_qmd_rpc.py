@@ -6,9 +6,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from skerry.features.memory import qmd_talk
+from skerry.features.memory import qmd_rpc
 from skerry.features.memory.qmd_process import QmdError
-from skerry.features.memory.qmd_talk import Talk
+from skerry.features.memory.qmd_rpc import Talk
 from skerry.infra.process import Program, child
 from skerry.infra.supervise import beside
 
@@ -27,7 +27,7 @@ async def test_an_answer_that_is_nested_too_deep_is_no_answer(tmp_path: Path) ->
 async def test_a_server_that_reads_nothing_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(qmd_talk, "_SEND_SECONDS", 0.01)
+    monkeypatch.setattr(qmd_rpc, "_SEND_SECONDS", 0.01)
     whole = {"text": "x" * 1_000_000}  # more than a pipe takes at once
     with anyio.fail_after(60):
         async with child(Program(["sleep", "300"], {}, tmp_path), listens=True) as process:

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from skerry.features.memory.database import DamagedError, Database
-from skerry.features.memory.derived import STATE, vectors
-from skerry.features.memory.deriving import Deriving
-from skerry.features.memory.index_tables import Change, Tables
+from skerry.features.memory.collection_sync import STATE, vectors
+from skerry.features.memory.database import IndexDamagedError, IndexDatabase
+from skerry.features.memory.derived_collection import Deriving
+from skerry.features.memory.index_tables import IndexChange, Tables
 from skerry.features.memory.indexer import StoppedError
 from skerry.model.memory import MemoryBackendError
 
@@ -31,11 +31,11 @@ RECALLED: Final = 32
 BEHIND: Final = "what is searched is being updated from the index; ask again in a moment"
 
 
-class Kept:
+class OpenIndex:
     """The part of `index.Index` that reads and writes. Usable from all threads."""
 
     def __init__(self, path: Path, reach: Callable[[str], None]) -> None:
-        self.database = Database(path, reach)
+        self.database = IndexDatabase(path, reach)
         self._deriving = Deriving(path.with_suffix(".derived"), self._pace)
         self._state = threading.RLock()
         """Whoever opens it; held for moments."""
@@ -99,7 +99,7 @@ class Kept:
 
         return recall
 
-    def write(self, write: Callable[[Tables], Change]) -> None:
+    def write(self, write: Callable[[Tables], IndexChange]) -> None:
         """Writes in one transaction, and takes what changed into what is searched.
 
         Raises:
@@ -136,7 +136,7 @@ class Kept:
             states,
         )
 
-    def renew(self, label: str, write: Callable[[Tables], Change]) -> None:
+    def renew(self, label: str, write: Callable[[Tables], IndexChange]) -> None:
         """Writes what takes all vectors out, since another model is used: `label` from now on."""
         with self.database.writing() as tables:
             write(tables)
@@ -184,7 +184,7 @@ class Kept:
             self.derive()
         except StoppedError:
             logger.debug("the search collection is updated later")
-        except (DamagedError, MemoryBackendError, OSError, ValueError) as error:
+        except (IndexDamagedError, MemoryBackendError, OSError, ValueError) as error:
             logger.warning("the search collection cannot be built from the index: %s", error)
 
     def _drop_old(self) -> None:

@@ -46,7 +46,7 @@ def stamp_of(conversation: TrackedConversation) -> Stamp:
 
 
 def is_due(
-    known: IndexedDocument | None,
+    indexed: IndexedDocument | None,
     conversation: TrackedConversation,
     now: int,
     most_bytes: int = DELTA_BYTES,
@@ -56,7 +56,7 @@ def is_due(
 
     `now` in ms since 1970.
     """
-    was = Stamp(0, 0, 0) if known is None else known.stamp
+    was = Stamp(0, 0, 0) if indexed is None else indexed.stamp
     stamp = stamp_of(conversation)
     if stamp == was:
         return False
@@ -87,17 +87,17 @@ def document(
             blocks.append((len(lines) + 1, block))
         lines += f"{'User' if utterance.by_user else 'Assistant'}: {text}".split("\n")
         lines.append("")
-    whole = "\n".join(lines)
-    if len(whole) > MOST_CHARS:
-        cut = whole.index("\n", len(whole) - MOST_CHARS) + 1
-        lines_before = whole.count("\n", 0, cut)
-        whole = whole[cut:]
+    markdown = "\n".join(lines)
+    if len(markdown) > MOST_CHARS:
+        cut = markdown.index("\n", len(markdown) - MOST_CHARS) + 1
+        lines_before = markdown.count("\n", 0, cut)
+        markdown = markdown[cut:]
         times = [(max(1, line - lines_before), at) for line, at in times]
         blocks = [(max(1, line - lines_before), block) for line, block in blocks]
     return Document(
         path_of(conversation),
         MemorySource.SESSIONS,
-        whole,
+        markdown,
         stamp_of(conversation),
         conversation.updated_at,
         conversation.key,
@@ -106,28 +106,30 @@ def document(
     )
 
 
-def resume_of(known: IndexedDocument | None, conversation: TrackedConversation) -> Resume | None:
+def resume_of(indexed: IndexedDocument | None, conversation: TrackedConversation) -> Resume | None:
     """Returns from where on it is to be read; None for all of it (pure).
 
     A conversation that lost something, or so long that its beginning is left out, is read whole.
     """
-    if known is None or known.error is not None or conversation.size > MOST_CHARS:
+    if indexed is None or indexed.error is not None or conversation.size > MOST_CHARS:
         return None
-    is_grown = known.stamp.ctime <= conversation.entries and known.stamp.size <= conversation.size
-    return known.resume if is_grown else None
+    is_grown = (
+        indexed.stamp.ctime <= conversation.entries and indexed.stamp.size <= conversation.size
+    )
+    return indexed.resume if is_grown else None
 
 
-def in_blocks(whole: Document) -> Iterator[tuple[int, int, Document]]:
+def in_blocks(document: Document) -> Iterator[tuple[int, int, Document]]:
     """Yields number, lines before it, and text with dates of each block, in order (pure)."""
-    lines = whole.text.split("\n")
-    dated = [line for line, _ in whole.times]
-    ends = [*(line for line, _ in whole.blocks[1:]), len(lines) + 1]
-    for (begin, number), end in zip(whole.blocks, ends, strict=True):
+    lines = document.text.split("\n")
+    dated = [line for line, _ in document.times]
+    ends = [*(line for line, _ in document.blocks[1:]), len(lines) + 1]
+    for (begin, number), end in zip(document.blocks, ends, strict=True):
         if begin < end:
-            of_it = whole.times[bisect_left(dated, begin) : bisect_left(dated, end)]
+            of_it = document.times[bisect_left(dated, begin) : bisect_left(dated, end)]
             times = [(line - begin + 1, at) for line, at in of_it]
             text = "\n".join(lines[begin - 1 : end - 1])
-            yield number, begin - 1, replace(whole, text=text, times=times, blocks=())
+            yield number, begin - 1, replace(document, text=text, times=times, blocks=())
 
 
 def sanitised(text: str, redact: Callable[[str], str]) -> str:

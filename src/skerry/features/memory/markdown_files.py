@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Final
 
 from skerry.features.memory.documents import Stamp
-from skerry.features.memory.settings import Places
+from skerry.features.memory.index_settings import MemoryPaths
 from skerry.infra.rooted_fs import Beneath, EscapeError
 
 MAX_BYTES: Final = 4 << 20
 """A file that is larger is no notes; it is named in the report."""
 _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 """No text of Latin-1 has them."""
-_SHOWN: Final = 5
+_MAX_NAMED: Final = 5
 """Files whose encoding is told; the list of files tells that of each."""
 MAX_FILES: Final = 250_000
 MAX_DEPTH: Final = 32
@@ -34,10 +34,10 @@ class UnreadableError(Exception):
 
 
 @dataclass(slots=True)
-class Scan:
+class FileScan:
     """Files present now."""
 
-    found: dict[str, Stamp] = field(default_factory=dict)
+    stamps: dict[str, Stamp] = field(default_factory=dict)
     """Stamps by path: relative to the workspace with `/`, or absolute outside it."""
     folders: list[str] = field(default_factory=list)
     """Directories that were looked into, as the system names them."""
@@ -49,50 +49,50 @@ class Scan:
     def digest(self) -> str:
         """Returns a name of this state of the files: SHA-256, 0.6 us a file."""
         made = hashlib.sha256()
-        for path, one in sorted(self.found.items()):
-            stamp = f"{path}\0{one.size} {one.mtime} {one.ctime} {one.settled}\n"
-            made.update(stamp.encode())
+        for path, stamp in sorted(self.stamps.items()):
+            line = f"{path}\0{stamp.size} {stamp.mtime} {stamp.ctime} {stamp.settled}\n"
+            made.update(line.encode())
         return made.hexdigest()
 
 
-def scan(places: Places) -> Scan:
+def scan(paths: MemoryPaths) -> FileScan:
     """Returns every file that is to be remembered. Costs about 4 us a file.
 
     Those are `MEMORY.md`, `memory.md`, `memory/**/*.md` and the extra paths. Symbolic links are
     not followed; links to folders and Markdown files are named in `linked`.
     """
-    made = Scan()
-    if not places.wanted:
+    made = FileScan()
+    if not paths.enabled:
         return made
-    root = os.path.abspath(places.workspace)  # noqa: PTH100 - Path.absolute keeps `..`
+    root = os.path.abspath(paths.workspace)  # noqa: PTH100 - Path.absolute keeps `..`
     for entry in _entries(made, root, ""):
         if entry.name in _TOP:
             _add(made, entry, entry.name)
     _walk(made, f"{root}/memory", "memory/")
-    for extra in places.extra:
-        _look(made, os.path.normpath(places.workspace.absolute() / extra.expanduser()), root)
+    for extra in paths.extra:
+        _look(made, os.path.normpath(paths.workspace.absolute() / extra.expanduser()), root)
     return made
 
 
 def scan_some(
-    places: Places, wholes: Iterable[str], stamps: Mapping[str, Stamp]
-) -> tuple[Scan, list[str]] | None:
+    places: MemoryPaths, wholes: Iterable[str], stamps: Mapping[str, Stamp]
+) -> tuple[FileScan, list[str]] | None:
     """Returns the state of single files that changed, and their paths; None means look at all.
 
     `wholes` are names of the system, in folders that `scan` looked into.
     """
-    made = Scan()
+    made = FileScan()
     paths: list[str] = []
     root = os.path.abspath(places.workspace)  # noqa: PTH100 - as above
-    for whole in wholes:
-        shown = name_of(whole, root)
-        if not (shown in stamps or shown in _TOP or shown.startswith("memory/")):
+    for full_path in wholes:
+        name = name_of(full_path, root)
+        if not (name in stamps or name in _TOP or name.startswith("memory/")):
             if places.extra:
                 return None  # it may be of an extra path
             continue  # another file at the top of the workspace
-        paths.append(shown)
+        paths.append(name)
         try:
-            mode = os.lstat(whole)
+            mode = os.lstat(full_path)
         except FileNotFoundError:
             continue
         except OSError:
@@ -100,22 +100,22 @@ def scan_some(
         if not stat.S_ISREG(mode.st_mode):
             return None
         try:
-            shown.encode()
+            name.encode()
         except UnicodeEncodeError:
             return None
-        made.found[shown] = _stamp(mode)
+        made.stamps[name] = _stamp(mode)
     return made, paths
 
 
-def read(places: Places, path: str, now_ns: int) -> tuple[str, Stamp, str]:
+def read(paths: MemoryPaths, path: str, now_ns: int) -> tuple[str, Stamp, str]:
     """Returns the text of a file of `scan`, its stamp from before it was read, and its encoding.
 
     Raises:
         UnreadableError: it is gone, a link, too large, or no text.
     """
-    folder, name = places.workspace, path
+    folder, name = paths.workspace, path
     if path.startswith("/"):
-        folder, name = outside(places, path)
+        folder, name = outside(paths, path)
     try:
         with Beneath(folder).open(name) as file:
             stamp = _stamp(os.fstat(file.fileno()), now_ns)
@@ -158,9 +158,9 @@ def note_of(encodings: Mapping[str, str]) -> str:
     if not encodings:
         return ""
     named = [f"{path} as {encoding}" for path, encoding in sorted(encodings.items())]
-    more = f" and {len(named) - _SHOWN} others" if len(named) > _SHOWN else ""
+    more = f" and {len(named) - _MAX_NAMED} others" if len(named) > _MAX_NAMED else ""
     return (
-        f"Not UTF-8: {', '.join(named[:_SHOWN])}{more}."
+        f"Not UTF-8: {', '.join(named[:_MAX_NAMED])}{more}."
         " Where letters look wrong, save the file as UTF-8."
     )
 
@@ -170,84 +170,84 @@ def encoded(text: str, encoding: str) -> bytes:
     return text.encode("utf-8" if encoding == "UTF-8" else encoding)
 
 
-def name_of(whole: str, root: str) -> str:
+def name_of(path: str, root: str) -> str:
     """Returns how a file is called in answers: relative to the workspace, else absolute."""
-    if whole == root:
+    if path == root:
         return ""
-    return whole[len(root) + 1 :] if whole.startswith(f"{root}/") else whole
+    return path[len(root) + 1 :] if path.startswith(f"{root}/") else path
 
 
-def outside(places: Places, path: str) -> tuple[Path, str]:
+def outside(paths: MemoryPaths, path: str) -> tuple[Path, str]:
     """Returns the extra path that a file outside the workspace belongs to, and its name beneath.
 
     Raises:
         UnreadableError: it belongs to none.
     """
-    for extra in places.extra:
-        whole = Path(os.path.normpath(places.workspace.absolute() / extra.expanduser()))
-        if path == str(whole):
-            return whole.parent, whole.name
-        if path.startswith(f"{whole}/"):
-            return whole, path[len(str(whole)) + 1 :]
+    for extra in paths.extra:
+        root = Path(os.path.normpath(paths.workspace.absolute() / extra.expanduser()))
+        if path == str(root):
+            return root.parent, root.name
+        if path.startswith(f"{root}/"):
+            return root, path[len(str(root)) + 1 :]
     raise UnreadableError("it is in none of the extra paths")
 
 
-def _look(made: Scan, whole: str, root: str) -> None:
+def _look(made: FileScan, path: str, root: str) -> None:
     """Adds an extra path: a file, or the files of a folder."""
-    shown = name_of(whole, root)
+    name = name_of(path, root)
     try:
-        mode = Path(whole).lstat()
+        mode = Path(path).lstat()
     except OSError as error:
-        made.failed.append((shown, error.strerror or str(error)))
+        made.failed.append((name, error.strerror or str(error)))
         return
     if stat.S_ISDIR(mode.st_mode):
-        _walk(made, whole, f"{shown}/" if shown else "")
-    elif stat.S_ISREG(mode.st_mode) and is_markdown(whole):
-        made.folders.append(os.path.dirname(whole))  # noqa: PTH120 - a text
-        made.found.setdefault(shown, _stamp(mode))
+        _walk(made, path, f"{name}/" if name else "")
+    elif stat.S_ISREG(mode.st_mode) and is_markdown(path):
+        made.folders.append(os.path.dirname(path))  # noqa: PTH120 - a text
+        made.stamps.setdefault(name, _stamp(mode))
     else:
-        made.failed.append((shown, "it is neither a folder nor a Markdown file"))
+        made.failed.append((name, "it is neither a folder nor a Markdown file"))
 
 
-def _walk(made: Scan, folder: str, prefix: str) -> None:
+def _walk(made: FileScan, folder: str, prefix: str) -> None:
     """Adds the Markdown files of a folder and of those in it; a link to one is left out."""
     if os.path.islink(folder):  # noqa: PTH114 - a text
         _name_link(made, folder, prefix.rstrip("/"))
         return
     waiting = [(folder, prefix, 0)]
     while waiting:
-        here, shown, depth = waiting.pop()
-        for entry in _entries(made, here, shown):
+        here, path_prefix, depth = waiting.pop()
+        for entry in _entries(made, here, path_prefix):
             if entry.is_symlink():
-                _name_link(made, entry.path, f"{shown}{entry.name}")
+                _name_link(made, entry.path, f"{path_prefix}{entry.name}")
             elif entry.is_dir(follow_symlinks=False):
                 if depth < MAX_DEPTH and not _is_ignored(entry.name):
-                    waiting.append((entry.path, f"{shown}{entry.name}/", depth + 1))
+                    waiting.append((entry.path, f"{path_prefix}{entry.name}/", depth + 1))
             else:
-                _add(made, entry, f"{shown}{entry.name}")
+                _add(made, entry, f"{path_prefix}{entry.name}")
 
 
-def _entries(made: Scan, folder: str, shown: str) -> list[os.DirEntry[str]]:
+def _entries(made: FileScan, folder: str, name: str) -> list[os.DirEntry[str]]:
     try:
-        with os.scandir(folder) as found:
-            entries = list(found)
+        with os.scandir(folder) as scanned:
+            entries = list(scanned)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        made.failed.append((shown or folder, error.strerror or str(error)))
+        made.failed.append((name or folder, error.strerror or str(error)))
         return []
     made.folders.append(folder)
     return entries
 
 
-def _name_link(made: Scan, whole: str, shown: str) -> None:
+def _name_link(made: FileScan, whole: str, name: str) -> None:
     """Names a link that leads to what would be remembered: a folder, or a Markdown file."""
     path = Path(whole)
     if _is_ignored(path.name) or not (path.is_dir() or is_markdown(path.name)):
         return
     target = os.fsencode(path.readlink()).decode("utf-8", "replace")
     why = f"it is a link to {target}, which is not followed; name that in memorySearch.extraPaths"
-    made.linked.append((shown.encode("utf-8", "replace").decode(), why))
+    made.linked.append((name.encode("utf-8", "replace").decode(), why))
 
 
 def is_markdown(name: str) -> bool:
@@ -255,24 +255,24 @@ def is_markdown(name: str) -> bool:
     return name.lower().endswith(".md")
 
 
-def _add(made: Scan, entry: os.DirEntry[str], shown: str) -> None:
+def _add(made: FileScan, entry: os.DirEntry[str], name: str) -> None:
     if not is_markdown(entry.name) or not entry.is_file(follow_symlinks=False):
         return
-    if shown in made.found:
+    if name in made.stamps:
         return  # an extra path that is in another
-    if len(made.found) >= MAX_FILES:
+    if len(made.stamps) >= MAX_FILES:
         if made.failed[-1:] != [_FULL]:
             made.failed.append(_FULL)
         return
     try:
-        shown.encode()
-        made.found[shown] = _stamp(entry.stat(follow_symlinks=False))
+        name.encode()
+        made.stamps[name] = _stamp(entry.stat(follow_symlinks=False))
     except FileNotFoundError:
         return  # it went meanwhile
     except OSError as error:
-        made.failed.append((shown, error.strerror or str(error)))
+        made.failed.append((name, error.strerror or str(error)))
     except UnicodeEncodeError:
-        made.failed.append((ascii(shown)[1:-1], "its name is not UTF-8"))
+        made.failed.append((ascii(name)[1:-1], "its name is not UTF-8"))
 
 
 _FULL: Final = ("memory/", f"there are more than {MAX_FILES} files; the others are left out")

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.config.context import Compaction, MemoryFlush
 from skerry.config.root import Config
-from skerry.features.memory.recalling import recall
+from skerry.features.memory.recall_hook import recall
 from skerry.hooks.events import RunContext
 from skerry.hooks.hooks import Hooks
 from skerry.model import message

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from skerry.features.memory.heard import unheard
+from skerry.features.memory.context_filter import unheard
 from skerry.model.memory import KnownMessages, MemoryHit, MemorySource
 from skerry.model.recalled import unrecalled
 

@@ -9,12 +9,10 @@ from typing import cast
 import anyio
 import pytest
 
-from skerry.features.memory import keeping
+from skerry.features.memory import index_keeper
 from skerry.features.memory.builtin import BuiltinMemory
-from skerry.features.memory.files import scan
 from skerry.features.memory.index import Index
-from skerry.features.memory.indexer import Settings
-from skerry.features.memory.keeping import (
+from skerry.features.memory.index_keeper import (
     COALESCE_SECONDS,
     EMBED_SECONDS,
     IDLE_SECONDS,
@@ -27,11 +25,13 @@ from skerry.features.memory.keeping import (
     SHARE,
     SYNC_SECONDS,
     TALK_SECONDS,
-    Keeper,
+    IndexKeeper,
     Rhythm,
     is_empty,
 )
-from skerry.features.memory.settings import Places
+from skerry.features.memory.index_settings import MemoryPaths
+from skerry.features.memory.indexer import IndexSettings
+from skerry.features.memory.markdown_files import scan
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryFallback, MemorySource
@@ -65,8 +65,8 @@ class Counted:
         self.touched += 1
 
 
-def keeper(memory: Counted, look: object = None) -> Keeper:
-    made = Keeper(lambda: cast("BuiltinMemory", memory), lambda: look, lambda: False)
+def keeper(memory: Counted, look: object = None) -> IndexKeeper:
+    made = IndexKeeper(lambda: cast("BuiltinMemory", memory), lambda: look, lambda: False)
     made._synced = made._embedded = 1000.0
     return made
 
@@ -145,7 +145,7 @@ async def test_what_was_said_is_indexed_in_the_next_pause_or_while_it_goes_on() 
     assert made.due(1000 + TALK_SECONDS)
 
 
-async def _hours(made: Keeper, hours: int) -> None:
+async def _hours(made: IndexKeeper, hours: int) -> None:
     for minute in range(60 * hours):
         made._synced = made._embedded = 1000.0 + 60 * minute
         await made._do_due(1000.0 + 60 * minute)
@@ -209,7 +209,9 @@ async def test_a_look_that_waits_for_the_disk_or_the_processor_puts_the_next_one
     None
 ):
     slow = 0.05
-    made = Keeper(lambda: cast("BuiltinMemory", Counted()), lambda: time.sleep(slow), lambda: False)
+    made = IndexKeeper(
+        lambda: cast("BuiltinMemory", Counted()), lambda: time.sleep(slow), lambda: False
+    )
     assert await made._look() < slow, "its CPU time counts, of which a thousandfold is waited"
     assert LATE_SECONDS <= 15, "a note is found by its meaning within seconds"
 
@@ -220,14 +222,14 @@ async def test_at_the_start_it_is_indexed_and_a_new_file_soon_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("BOOT_SECONDS", "LOOK_SECONDS", "QUIET_SECONDS"):
-        monkeypatch.setattr(keeping, name, 0.01)
-    places = Places(tmp_path)
+        monkeypatch.setattr(index_keeper, name, 0.01)
+    places = MemoryPaths(tmp_path)
     assert is_empty(places)
     (tmp_path / "MEMORY.md").write_text("The boat is blue.\n")
     assert not is_empty(places)
-    index = Index(tmp_path / "main.sqlite", Settings(places), SystemClock())
+    index = Index(tmp_path / "main.sqlite", IndexSettings(places), SystemClock())
     memory = BuiltinMemory(AgentId("main"), index, SystemClock())
-    made = Keeper(lambda: memory, lambda: scan(places).found, lambda: is_empty(places))
+    made = IndexKeeper(lambda: memory, lambda: scan(places).stamps, lambda: is_empty(places))
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(made.run)

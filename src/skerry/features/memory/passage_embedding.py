@@ -13,10 +13,10 @@ from typing import Final, TypeVar
 import anyio
 import anyio.to_thread
 
-from skerry.features.memory.derived import EMBEDDED_WITH, SIZE, is_sound, kind
+from skerry.features.memory.collection_sync import EMBEDDED_WITH, SIZE, is_sound, kind
 from skerry.features.memory.index import Index
-from skerry.features.memory.index_tables import Change, Tables
-from skerry.features.memory.keeping import ORDER
+from skerry.features.memory.index_keeper import ORDER
+from skerry.features.memory.index_tables import IndexChange, Tables
 from skerry.infra.clock import DAY_MS
 from skerry.model.memory import MemoryProgress, MemorySource
 from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingRefusedError, Kind
@@ -40,7 +40,7 @@ _FLOAT: Final = "<f4"
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class PassageSelection:
     """Work of one round."""
 
     sources: Sequence[MemorySource] = ORDER
@@ -54,7 +54,7 @@ async def embed(
     index: Index,
     embedder: Embedder,
     report: Callable[[MemoryProgress], None],
-    selection: Selection | None = None,
+    selection: PassageSelection | None = None,
 ) -> int:
     """Gives passages their vectors of this model, notes first; returns how many texts it was given.
 
@@ -67,7 +67,7 @@ async def embed(
         MemoryBackendError: the index cannot be written.
         DamagedError: it is damaged.
     """
-    selection = selection or Selection()
+    selection = selection or PassageSelection()
     job = _Job(index, embedder, report, selection)
     try:
         if selection.probes and not embedder.local:
@@ -103,7 +103,7 @@ class _Job:
         index: Index,
         embedder: Embedder,
         report: Callable[[MemoryProgress], None],
-        selection: Selection,
+        selection: PassageSelection,
     ) -> None:
         self._wanted = selection
         self._end = inf if selection.seconds is None else anyio.current_time() + selection.seconds
@@ -194,13 +194,13 @@ class _Job:
         index, provider, model = self._index, self._model.provider, self._model.model
         blobs = [(sha, row.astype(_FLOAT).tobytes()) for sha, row in vectors.items()]
 
-        def write(tables: Tables) -> Change:
+        def write(tables: Tables) -> IndexChange:
             if index.era == era:
                 tables.cache(provider, model, blobs)
                 tables.refuse(provider, model, reasons.items(), index.clock.now_ms())
                 if vectors and size_of(tables) is None:
                     tables.note(SIZE, str(len(next(iter(vectors.values())))))
-            return Change()
+            return IndexChange()
 
         index.write(write)
         return index.era == era
@@ -217,11 +217,11 @@ class _Job:
         return True
 
     def _renew(self, size: int | None) -> None:
-        def change(tables: Tables) -> Change:
+        def change(tables: Tables) -> IndexChange:
             tables.unembed()
             tables.note(EMBEDDED_WITH, str(self._model))
             tables.note(SIZE, str(size or ""))
-            return Change()
+            return IndexChange()
 
         self._index.renew(kind(str(self._model), size), change)
 
@@ -230,9 +230,9 @@ class _Job:
             self._index.write(lambda tables: _sized(tables, size))
 
 
-def _sized(tables: Tables, size: int) -> Change:
+def _sized(tables: Tables, size: int) -> IndexChange:
     tables.note(SIZE, str(size))
-    return Change()
+    return IndexChange()
 
 
 def label_of(tables: Tables) -> str:
@@ -261,17 +261,17 @@ def _adopt(
         index.embed(kind(str(model), size), sound)
 
 
-def _uncache(tables: Tables, model: EmbeddingModel, size: int, keys: Sequence[int]) -> Change:
+def _uncache(tables: Tables, model: EmbeddingModel, size: int, keys: Sequence[int]) -> IndexChange:
     tables.uncache(model.provider, model.model, size, keys)
-    return Change()
+    return IndexChange()
 
 
 def _tidy(index: Index) -> None:
-    def write(tables: Tables) -> Change:
+    def write(tables: Tables) -> IndexChange:
         _, total = tables.vector_counts()
         most = index.settings.cache
         tables.prune_cache(max(CACHE_MOST, 2 * total) if most is None else most)
-        return Change()
+        return IndexChange()
 
     index.write(write)
 

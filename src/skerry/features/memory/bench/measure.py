@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from skerry.features.memory.bench.baseline import BASELINES, FUSED, FullText, Fused
 from skerry.features.memory.bench.figures import figure
-from skerry.features.memory.bench.sets import Query, Scope, Trial
+from skerry.features.memory.bench.sets import BenchQuery, BenchScope, BenchTrial
 from skerry_recall.collection import Collection
-from skerry_recall.fuse import Options, Profile, rank
+from skerry_recall.fuse import Profile, RankOptions, rank
 from skerry_recall.models import SCALES
 from skerry_recall.numbers import Floats
 from skerry_recall.question import read
@@ -30,14 +30,14 @@ Table = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Vectors:
+class BenchVectors:
     """The vectors of texts, made before anything is measured; empty where no model is used."""
 
     passages: Mapping[str, Floats] = field(default_factory=dict)
     queries: Mapping[str, Floats] = field(default_factory=dict)
 
 
-def texts(trials: Sequence[Trial]) -> tuple[list[str], list[str]]:
+def texts(trials: Sequence[BenchTrial]) -> tuple[list[str], list[str]]:
     """Returns the passages and the questions that need vectors, each once."""
     scopes = [scope for trial in trials for scope in trial.scopes]
     passages = {passage.text for scope in scopes for passage in scope.passages}
@@ -46,9 +46,9 @@ def texts(trials: Sequence[Trial]) -> tuple[list[str], list[str]]:
 
 
 def measure(
-    trials: Sequence[Trial],
+    trials: Sequence[BenchTrial],
     profiles: Sequence[Profile],
-    vectors: Vectors,
+    vectors: BenchVectors,
     folder: Path,
     report: Report,
 ) -> Table:
@@ -66,7 +66,11 @@ def measure(
 
 
 def _measured(
-    trial: Trial, profiles: Sequence[Profile], vectors: Vectors, folder: Path, report: Report
+    trial: BenchTrial,
+    profiles: Sequence[Profile],
+    vectors: BenchVectors,
+    folder: Path,
+    report: Report,
 ) -> Mapping[tuple[str, str], float]:
     """Returns each figure of each way of searching, in per cent."""
     total = sum(len(scope.queries) for scope in trial.scopes)
@@ -83,22 +87,22 @@ def _measured(
 
 
 def _answers(
-    scope: Scope, profiles: Sequence[Profile], vectors: Vectors, folder: Path, limit: int
-) -> Iterator[tuple[Query, Mapping[str, Sequence[int]]]]:
+    scope: BenchScope, profiles: Sequence[Profile], vectors: BenchVectors, folder: Path, limit: int
+) -> Iterator[tuple[BenchQuery, Mapping[str, Sequence[int]]]]:
     """Yields each question with the rows that each way of searching finds."""
     folder.mkdir(parents=True)
     collection, words = Collection(folder), shared()
-    held = {
+    vectors_by_id = {
         passage.id: vectors.passages[passage.text] for passage in scope.passages if vectors.passages
     }
-    collection.refresh(added=scope.passages, vectors=held)
+    collection.refresh(added=scope.passages, vectors=vectors_by_id)
     plain, fused = FullText(scope), Fused(scope, vectors.passages)
     for query in scope.queries:
         question = read(query.text, words, query.now)
         scores = collection.scores(question.terms, vectors.queries.get(query.text))
 
         texts = partial(_texts, scope, scores)
-        options = Options(asked=question, texts=texts, scale=SCALES[MODEL])
+        options = RankOptions(asked=question, texts=texts, scale=SCALES[MODEL])
         rankings: dict[str, Sequence[int]] = {
             profile.name: [
                 int(scores.id[hit.row]) - 1 for hit in rank(scores, profile, limit, options)
@@ -113,5 +117,5 @@ def _answers(
     plain.close()
 
 
-def _texts(scope: Scope, scores: "Scores", rows: Sequence[int]) -> list[str]:
+def _texts(scope: BenchScope, scores: "Scores", rows: Sequence[int]) -> list[str]:
     return [scope.passages[int(scores.id[row]) - 1].text for row in rows]

@@ -10,7 +10,7 @@ from skerry.model.redaction import Redaction
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ErasureMatches:
     """Places of the phrases."""
 
     documents: set[int]
@@ -20,7 +20,7 @@ class Held:
     many only some, but more than are searched for."""
 
 
-def held(tables: Tables, redaction: Redaction) -> Held:
+def erasure_matches(tables: Tables, redaction: Redaction) -> ErasureMatches:
     """Returns the documents that contain the phrases."""
     texts: dict[int, str] = {}
     documents: set[int] = set()
@@ -28,8 +28,8 @@ def held(tables: Tables, redaction: Redaction) -> Held:
         if redaction.may_be_in(text):
             documents.add(document)
             texts[key] = text
-    pieces = chain(_words(redaction), _said(texts, redaction), _meant(tables, texts))
-    return Held(documents, list(islice(pieces, MOST + 1)))
+    pieces = chain(_words(redaction), _statements(texts, redaction), _meant(tables, texts))
+    return ErasureMatches(documents, list(islice(pieces, MOST + 1)))
 
 
 def _words(redaction: Redaction) -> Iterator[bytes]:
@@ -37,7 +37,7 @@ def _words(redaction: Redaction) -> Iterator[bytes]:
         yield from {form.encode() for form in (needle, needle.upper(), needle.title())}
 
 
-def _said(texts: dict[int, str], redaction: Redaction) -> Iterator[bytes]:
+def _statements(texts: dict[int, str], redaction: Redaction) -> Iterator[bytes]:
     for text in texts.values():
         for begin, end in redaction.spans(text):
             yield text[begin:end].encode("utf-8", "surrogatepass")

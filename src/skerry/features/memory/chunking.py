@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import Final
 
-from skerry.features.memory.documents import Document, Piece, pieces, pieces_of
-from skerry.features.memory.files import UnreadableError
+from skerry.features.memory.documents import Document, DocumentPassage, pieces, pieces_of
+from skerry.features.memory.markdown_files import UnreadableError
 from skerry.infra.expendable import Expendable, ExpendableError
 from skerry_recall.chunk import Chunk
 
 LONG: Final = 100_000
 """Characters from which on the process cuts: about 20 ms of CPU."""
-CUT: Final = "skerry.features.memory.cutting_child:cut"
+CUT: Final = "skerry.features.memory.chunking_child:cut"
 
 
 class Cutter:
@@ -19,7 +19,7 @@ class Cutter:
     def __init__(self) -> None:
         self._apart = Expendable(CUT)
 
-    def __call__(self, document: Document, size: int, overlap: int) -> list[Piece]:
+    def __call__(self, document: Document, size: int, overlap: int) -> list[DocumentPassage]:
         """Returns the passages of a document in order; `size` and `overlap` in tokens.
 
         Raises:
