@@ -9,7 +9,7 @@ import anyio
 
 from bench.measure import figure
 from skerry.features.exec import shfmt_reader, tree_reader
-from skerry.features.exec.check import ExecRules, check
+from skerry.features.exec.command_check import ExecRules, check
 
 COMMANDS = (
     "git status",

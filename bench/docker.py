@@ -14,7 +14,7 @@ import anyio
 
 from bench.measure import figure
 from skerry.config.check import check
-from skerry.features.sandbox.opening import open_sandbox
+from skerry.features.sandbox.open_sandbox import open_sandbox
 from skerry.infra.process import Program, run
 from skerry.model.ids import MAIN_AGENT
 from skerry.ports.sandbox import Sandbox, SandboxSpec

@@ -30,7 +30,7 @@ from skerry_recall.frames import (
     Loaded,
     Texts,
     Told,
-    Vectors,
+    VectorRows,
     checked_length,
     frame,
     matrix,
@@ -243,7 +243,7 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
                 self.dims, self._text_tokens = dims, text_tokens
             case Failed(message, remedy):
                 raise EmbeddingUnavailableError(message, remedy)
-            case Vectors():
+            case VectorRows():
                 raise _DiedError("answered before it was asked")
 
     async def _serve(self, pipe: "_Pipe") -> None:
@@ -262,7 +262,7 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
             job.fail(EmbeddingTimeoutError(f"{self.model} needed more than {job.seconds:g} s."))
             raise _DiedError("was ended") from error
         match answer:
-            case Vectors():
+            case VectorRows():
                 try:
                     rows = matrix(answer)
                     job.vectors = checked(rows, len(job.texts.texts), self.dims, str(self.model))

@@ -6,7 +6,7 @@ from typing import Any, get_args
 import pytest
 
 from skerry.features.channels import methods as channel_methods
-from skerry.features.cron import listing
+from skerry.features.cron import job_listing
 from skerry.features.logs import methods as logs
 from skerry.features.sessions import change_methods as changes
 from skerry.features.sessions import listing_methods as sessions
@@ -144,8 +144,8 @@ _OURS = {"idempotencyKey", "instructions"}
         (sessions.SessionsListParams, "SessionsListParams"),
         (logs.LogsTailParams, "LogsTailParams"),
         (system_events.WakeParams, "WakeParams"),
-        (listing.CronListParams, "CronListParams"),
-        (listing.CronRunsParams, "CronRunsParams"),
+        (job_listing.CronListParams, "CronListParams"),
+        (job_listing.CronRunsParams, "CronRunsParams"),
         (channel_methods.ChannelsStatusParams, "ChannelsStatusParams"),
         (skills.SkillsStatusParams, "SkillsStatusParams"),
         (sessions.SessionsDescribeParams, "SessionsDescribeParams"),

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from skerry.infra.http import HttpClient
 from skerry.infra.process import starter
-from skerry_recall.chain import Chain
 from skerry_recall.embed import Embedder, EmbeddingError, EmbeddingModel, Kind, has_direction
+from skerry_recall.embedder_chain import Chain
 from skerry_recall.local import LocalEmbedder
 from skerry_recall.remote import Remote, RemoteEmbedder
 from skerry_recall.wires import GeminiWire, OpenAiWire, VoyageWire, Wire

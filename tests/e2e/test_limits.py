@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from skerry.cli.gateway import attention
-from skerry.features.doctor.running import running
+from skerry.features.doctor.gateway_checks import running
 from skerry.model.message import ToolCall
 from skerry.ports.checks import Level
 from skerry.testing.gateway import GatewayProcess, running_gateway

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from skerry.features.exec import shfmt_reader, tree_reader
 from skerry.features.exec.analysis import read
-from skerry.features.exec.words import Reading, RefusedCommandError
+from skerry.features.exec.shell_words import Reading, RefusedCommandError
 from tests.support.shown import examples
 
 STUB = '#!/bin/sh\nprintf "%s\\0" $# "${{0##*/}}" "$@" >>"$LOG"\nexit {code}\n'

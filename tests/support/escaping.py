@@ -27,7 +27,7 @@ from skerry.config.sandbox import SandboxConfig
 from skerry.features.sandbox.bubblewrap import Bubblewrap, Bwrap, found_program
 from skerry.features.sandbox.canaries import processes
 from skerry.features.sandbox.command import SandboxCommand
-from skerry.features.sandbox.holder import Backend, Granted, Sandboxes
+from skerry.features.sandbox.sandbox_holder import Backend, Granted, Sandboxes
 from skerry.features.sandbox.stage import Mount
 from skerry.infra.process import Child
 from skerry.model.ids import MAIN_AGENT

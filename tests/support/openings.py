@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 
 from skerry.commands.table import CommandTable
-from skerry.features.sessions.opening import session_commands
+from skerry.features.sessions.session_opening import session_commands
 from skerry.model.ids import SessionKey
 from skerry.model.inbound import InboundMessage, Peer, PeerKind
 from skerry.model.message import Message, UserMessage

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from skerry.store.search_candidates import Candidates, IndexedEntry, rarity
+from skerry.store.search_candidates import IndexedEntry, SearchCandidates, rarity
 from skerry_recall.fuse import BEST, RankOptions, rank
 from skerry_recall.language import guess
 from skerry_recall.postings import MAX_COUNT, MAX_TEXT, add, norms
@@ -44,7 +44,7 @@ class RankedEntry:
     """0 to 1."""
 
 
-def ranked(gathered: "Candidates", question: str, most: int) -> list[RankedEntry]:
+def ranked(gathered: "SearchCandidates", question: str, most: int) -> list[RankedEntry]:
     """Returns up to `most` candidates, the best first; what has a phrase of the question leads."""
     entries = gathered.entries
     if not entries:
@@ -105,7 +105,7 @@ def _counted(
     return made, np.array(lengths, np.int32)
 
 
-def _lifted(text: "Floats", gathered: "Candidates") -> "Floats":
+def _lifted(text: "Floats", gathered: "SearchCandidates") -> "Floats":
     """Returns the scores, none of them 0 where the index found a word, the exact ones on top.
 
     The index stems otherwise than `skerry_recall`: what one of them does not see the other may.

@@ -66,7 +66,7 @@ class IndexedEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class SearchCandidates:
     """The candidates, and how rare the words are."""
 
     entries: Sequence[IndexedEntry]
@@ -106,7 +106,9 @@ def best(weighted: Sequence[tuple[float, "array[int]"]], most: int) -> dict[int,
     return dict(zip(keys[order].tolist(), sums[order].tolist(), strict=True))
 
 
-def gather(reader: Reader, question: str, scope: SearchScope, most: int = CANDIDATES) -> Candidates:
+def gather(
+    reader: Reader, question: str, scope: SearchScope, most: int = CANDIDATES
+) -> SearchCandidates:
     """Returns the candidates, of which `most` have words. Some 10 ms, however many there are."""
     query = search_terms(question)
     rows = {word: _matching(reader, phrase, scope) for word, phrase in query.words.items()}
@@ -121,7 +123,7 @@ def gather(reader: Reader, question: str, scope: SearchScope, most: int = CANDID
             break
         _read(reader, rowid, scope, reading)
     entries = [reading.entries[rowid] for rowid in sorted(reading.entries)]
-    return Candidates(entries, weights, exact, having, scope.total)
+    return SearchCandidates(entries, weights, exact, having, scope.total)
 
 
 def around(reader: Reader, rowid: int, scope: SearchScope, width: int) -> list[IndexedEntry]:

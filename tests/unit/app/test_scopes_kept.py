@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from skerry.commands.table import Command, CommandCall, CommandTable
 from skerry.features.models.commands import model_commands
-from skerry.features.sessions.opening import session_commands
+from skerry.features.sessions.session_opening import session_commands
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import RunId
 from skerry.model.inbound import Peer, PeerKind, ReplyTo

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry.features.service.unit import NAME
+from skerry.features.service.systemd_unit import NAME
 from skerry.infra.called import command, start_command
 
 

@@ -9,7 +9,7 @@ import anyio.to_thread
 import pytest
 
 from skerry.cli.main import main
-from skerry.features.doctor.running import plugins
+from skerry.features.doctor.gateway_checks import plugins
 from skerry.features.plugins.cli_new import create
 from skerry.model.errors import PluginError
 from skerry.plugins.packages import read_plugin

@@ -135,11 +135,11 @@ def _entered(
     """Returns the keys of the account to set: its credentials, and the further settings."""
     # Imported here: most accounts have a token.
     if arguments.link:
-        from skerry.features.channels.terminal import link  # noqa: PLC0415 - at first use
+        from skerry.features.channels.terminal_login import link  # noqa: PLC0415 - at first use
 
         return given | link(platform, settings, given)
     if arguments.oauth or getattr(settings, "oauth", None) is not None:
-        from skerry.features.channels.terminal import sign_in  # noqa: PLC0415 - at first use
+        from skerry.features.channels.terminal_login import sign_in  # noqa: PLC0415 - at first use
 
         others = {key: text for key, text in given.items() if not key.startswith("oauth.")}
         return others | sign_in(platform, settings, arguments.oauth, given)

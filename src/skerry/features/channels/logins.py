@@ -15,8 +15,8 @@ from pydantic import Field
 from skerry.config.channels import DEFAULT, AccountName
 from skerry.config.paths import MISSING, KeyPath
 from skerry.features.channels.accounts import Credential, entered, platform_named, section_of
+from skerry.features.channels.channel_signin import signed_in
 from skerry.features.channels.linking import linked
-from skerry.features.channels.signin import signed_in
 from skerry.gateway.context import PendingLogin
 from skerry.gateway.frames import ErrorCode, ErrorShape, Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError

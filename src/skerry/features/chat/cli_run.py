@@ -22,7 +22,7 @@ from skerry.cli.images import attachments
 from skerry.cli.render import model_line, notice, one_line, plain, show, styled
 from skerry.client.discover import find
 from skerry.features.chat.conversation import (
-    ConnectionState,
+    ChatConnection,
     Conversation,
     Ending,
     FirstScreen,
@@ -307,7 +307,7 @@ class Terminal:
                     self._at_end = True
                 case _Typed(str(line)):
                     self._typed.append(line.strip())
-                case ConnectionState() as update:
+                case ChatConnection() as update:
                     self._print(update)
 
     def _print(self, update: Update) -> None:
@@ -321,7 +321,7 @@ class Terminal:
                 sys.stdout.flush()
                 notice(styled(f"({why})", "dim", sys.stderr))
                 self._in_line = False
-            case ConnectionState(lost):
+            case ChatConnection(lost):
                 text = f"{lost}; reconnecting ..." if lost else "connected again."
                 notice(styled(text, "yellow", sys.stderr))
             case JoinedRun():

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from skerry.features.cron import records, tables
+from skerry.features.cron import job_records, tables
 from skerry.features.cron.errors import ScheduleError
 from skerry.features.cron.jobs import AgentTurn, At, Job, JobLogEntry, JobState, Status
 from skerry.features.cron.schedule import next_time
@@ -83,9 +83,9 @@ class Execution(Struct, frozen=True):
 
         def claim(unit: Unit) -> None:
             if tables.claim(unit, (job.id, job.agent_id), due_at, run_id, how, now):
-                running = records.get(unit, job.id)
+                running = job_records.get(unit, job.id)
                 if running is not None:
-                    records.put(unit, claimed(running, now))
+                    job_records.put(unit, claimed(running, now))
 
         try:
             await self.runs.start(_request(job, run_id, due_at, now, to), OWNER, subject, claim)
@@ -119,7 +119,7 @@ class Execution(Struct, frozen=True):
         """Returns the rows for the end of a run: its log entry, and the next state of the job."""
         subject = _subjects.decode(ended.subject)
         now, (status, error) = self.runs.now_ms(), outcome(ended.result)
-        job = await self.context.store.read(lambda reader: records.get(reader, subject.job_id))
+        job = await self.context.store.read(lambda reader: job_records.get(reader, subject.job_id))
         following = None if job is None else after_run(job, now, status, error)
         to, texts = await self._notice(job, following)
         if ended.result is not None and job is not None and job.session_target == "isolated":
@@ -201,11 +201,11 @@ class Execution(Struct, frozen=True):
 
         def write(unit: Unit) -> None:
             claim(unit)
-            records.end(unit, due_at, entry)
-            present = records.get(unit, job.id)
+            job_records.end(unit, due_at, entry)
+            present = job_records.get(unit, job.id)
             stored = after_run(present, now, "error", text) if present is not None else None
             if stored is not None:
-                records.put(unit, stored)
+                job_records.put(unit, stored)
 
         await self.context.store.write(write)
         self.context.broadcast.send("cron", entry_event(entry))
@@ -234,15 +234,15 @@ def _end(unit: Unit, due_at: int, entry: JobLogEntry, result: RunResult | None) 
     run = tables.how(unit, entry.job_id, due_at)
     if run is not None:
         entry = replace(entry, trigger=run[0], run_at_ms=entry.run_at_ms or run[1])
-    job = records.get(unit, entry.job_id)
-    records.end(unit, due_at, entry, _hook(job))
+    job = job_records.get(unit, entry.job_id)
+    job_records.end(unit, due_at, entry, _hook(job))
     if job is None or entry.status is None:
         return
     following = after_run(job, entry.ts, entry.status, entry.error)
     if following is None:
         tables.remove(unit, job.id)
     else:
-        records.put(unit, _with_duration(following, result))
+        job_records.put(unit, _with_duration(following, result))
 
 
 def outcome(result: RunResult | None) -> tuple[Status, str | None]:

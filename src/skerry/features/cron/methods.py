@@ -5,12 +5,12 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field, model_validator
 
-from skerry.features.cron import records, tables, wire
+from skerry.features.cron import job_records, tables, wire
 from skerry.features.cron.editing import made, patched
 from skerry.features.cron.errors import JobError, JobNotFoundError
 from skerry.features.cron.execution import OWNER, Execution
+from skerry.features.cron.job_listing import CronListParams, CronRunsParams, cron_list, cron_runs
 from skerry.features.cron.jobs import AgentTurn, Job
-from skerry.features.cron.listing import CronListParams, CronRunsParams, cron_list, cron_runs
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, NoParams, Params, RefusedError
 from skerry.gateway.methods.overrides import known_model
@@ -115,11 +115,11 @@ async def cron_add(call: Call, params: CronAddParams) -> Json:
     await _check_model(call, job)
 
     def write(unit: Unit) -> None:
-        if tables.count(unit) >= records.MOST_JOBS:
+        if tables.count(unit) >= job_records.MOST_JOBS:
             raise JobError(
-                f"There are {records.MOST_JOBS} cron jobs already.", "Remove some of them."
+                f"There are {job_records.MOST_JOBS} cron jobs already.", "Remove some of them."
             )
-        records.put(unit, job)
+        job_records.put(unit, job)
 
     await context.store.write(write)
     _tell(call, job, "added")
@@ -139,11 +139,11 @@ async def cron_update(call: Call, params: CronUpdateParams) -> Json:
     await _check_model(call, patched(before, patch, now))
 
     def write(unit: Unit) -> Job:
-        job = records.get(unit, params.job)
+        job = job_records.get(unit, params.job)
         if job is None:
             raise JobNotFoundError(params.job)
         changed = patched(job, patch, now)
-        records.put(unit, changed)
+        job_records.put(unit, changed)
         return changed
 
     job = await context.store.write(write)
@@ -191,7 +191,7 @@ def _obstacle(job: Job, mode: str, now: int) -> str:
 
 
 async def _job(call: Call, job_id: str) -> Job:
-    job = await call.context.store.read(lambda reader: records.get(reader, job_id))
+    job = await call.context.store.read(lambda reader: job_records.get(reader, job_id))
     if job is None:
         raise JobNotFoundError(job_id)
     return job

@@ -22,4 +22,4 @@ def register(api: FeatureApi) -> None:
     )
     api.tools("tool:make")
     api.service("service:run")
-    api.importer("importing:JobImporter")
+    api.importer("job_import:JobImporter")

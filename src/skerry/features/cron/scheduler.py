@@ -11,10 +11,10 @@ import anyio
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from skerry.features.cron import records, tables
+from skerry.features.cron import job_records, tables
 from skerry.features.cron.execution import LATE_MS, OWNER, Execution, natural
+from skerry.features.cron.job_webhooks import Webhooks
 from skerry.features.cron.jobs import At, Job
-from skerry.features.cron.webhooks import Webhooks
 from skerry.gateway.context import GatewayContext
 from skerry.model.errors import BusyError, StateError
 from skerry.model.ids import AgentId
@@ -70,7 +70,9 @@ class Scheduler(Struct):
             self._next_at = now + round(LONGEST_SLEEP * 1000)
             return
         execution, waits = self.execution, False
-        for job in await self.context.store.read(lambda reader: records.due(reader, now, BATCH)):
+        for job in await self.context.store.read(
+            lambda reader: job_records.due(reader, now, BATCH)
+        ):
             due_at = job.state.next_run_at_ms or now
             if await self._waits(job, due_at):
                 waits = True
@@ -113,15 +115,15 @@ class Scheduler(Struct):
         """
 
         def write(unit: Unit) -> None:
-            for job in records.jobs(unit):
+            for job in job_records.jobs(unit):
                 changed = recomputed(job, now)
                 while changed is not None and _is_claimed(unit, changed):
                     later = natural(changed, changed.state.next_run_at_ms or now)
                     changed = replace(changed, state=replace(changed.state, next_run_at_ms=later))
                 if changed is not None:
-                    records.put(unit, changed)
+                    job_records.put(unit, changed)
 
-        jobs = await self.context.store.read(records.jobs)
+        jobs = await self.context.store.read(job_records.jobs)
         if any(recomputed(job, now) is not None for job in jobs):
             await self.context.store.write(write)
 

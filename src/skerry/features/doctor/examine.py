@@ -12,7 +12,7 @@ from skerry.client.client import GatewayClient
 from skerry.client.discover import URL, find
 from skerry.config.gateway import LOCK, AuthMode
 from skerry.config.load import Loaded, load, load_good, locate
-from skerry.features.doctor import files, running, safety, state
+from skerry.features.doctor import gateway_checks, safety, state, state_files
 from skerry.infra.lock import owner
 from skerry.model.errors import (
     ConfigInvalidError,
@@ -36,27 +36,27 @@ async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Chec
     Nothing is changed, but with `fix` the permissions of files that others can read.
     """
     state_dir, path = locate(environ)
-    mended = files.mend(state_dir, path) if fix else []
+    mended = state_files.mend(state_dir, path) if fix else []
     checks = [*mended, _python(), _state_dir(state_dir), _space(state_dir)]
     config = None
     try:
         loaded = load(environ)
     except ConfigInvalidError as error:
         of_gateway = await _running(environ)
-        checks += files.broken(error, None if of_gateway else _good(environ))
+        checks += state_files.broken(error, None if of_gateway else _good(environ))
         checks += of_gateway
     else:
         config, environ = loaded.config, loaded.expanded.environ
         gateway = config.gateway
-        checks += [*files.configuration(loaded), _token(loaded)]
+        checks += [*state_files.configuration(loaded), _token(loaded)]
         checks += [*safety.secret(gateway), *safety.exposure(gateway)]
         checks.append(await _gateway(environ, loaded))
         checks += await _asked(environ, loaded)
         for agent in config.agents.ids:
             checks.append(safety.fences(config, agent))
         checks.append(safety.conversations(config))
-        checks.append(files.mirror(state_dir, loaded))
-    checks += [files.kept(path), *files.permissions(state_dir, path)]
+        checks.append(state_files.mirror(state_dir, loaded))
+    checks += [state_files.kept(path), *state_files.permissions(state_dir, path)]
     checks.append(safety.log(state_dir))
     checks += [state.database(state_dir), state.recovered(state_dir)]
     installation = Installation(state_dir, environ, config)
@@ -68,28 +68,28 @@ async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Chec
 async def _running(environ: Mapping[str, str]) -> list[Check]:
     """Checks a gateway that runs although the file cannot be used here."""
     try:
-        answer = await running.asked(environ)
+        answer = await gateway_checks.asked(environ)
     except ConfigInvalidError:
         return []
     if answer is None:
         return []
     status = answer.status
-    checks = [*state.running(status), *running.running(status)]
+    checks = [*state.running(status), *gateway_checks.running(status)]
     if status.get("configuration", {}).get("state") != "last-good":
         message = "one runs and can use the file: what is missing here is set there."
         checks.insert(0, Check("gateway", Level.OK, message))
-    return [*checks, *running.plugins(answer.plugins), *answer.found]
+    return [*checks, *gateway_checks.plugins(answer.plugins), *answer.found]
 
 
 async def _asked(environ: Mapping[str, str], loaded: Loaded) -> list[Check]:
     """Checks the running gateway; plugins also without one, as far as possible."""
-    answer = await running.asked(environ)
+    answer = await gateway_checks.asked(environ)
     if answer is None:
-        return list(running.plugin_files(loaded.config))
+        return list(gateway_checks.plugin_files(loaded.config))
     return [
         *state.running(answer.status),
-        *running.running(answer.status),
-        *running.plugins(answer.plugins),
+        *gateway_checks.running(answer.status),
+        *gateway_checks.plugins(answer.plugins),
         *answer.found,
     ]
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from skerry.features.exec import shfmt_reader
 from skerry.features.exec.late import tree_reader
-from skerry.features.exec.words import Reading, RefusedCommandError, check_characters
+from skerry.features.exec.shell_words import Reading, RefusedCommandError, check_characters
 
 MAX_BYTES: Final = 64 * 1024
 """Length of a command line, in bytes of UTF-8, from which on it is not read."""

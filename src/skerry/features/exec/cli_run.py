@@ -20,9 +20,9 @@ from skerry.cli.json_lines import decoded
 from skerry.cli.render import notice, one_line, show, show_json, table
 from skerry.config.load import load
 from skerry.config.root import Config
-from skerry.features.exec.check import CommandDecision, ExecRules, check
+from skerry.features.exec.command_check import CommandDecision, ExecRules, check
+from skerry.features.exec.exec_settings import rules_of
 from skerry.features.exec.modes import ASKS, SECURITIES
-from skerry.features.exec.settings import rules_of
 from skerry.infra import sqlite
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.ids import AgentId

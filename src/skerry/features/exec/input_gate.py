@@ -3,8 +3,8 @@
 import hashlib
 from collections.abc import Iterable
 
-from skerry.features.exec.check import ExecRules
-from skerry.features.exec.session import ProcessSession
+from skerry.features.exec.command_check import ExecRules
+from skerry.features.exec.process_session import ProcessSession
 from skerry.model.origin import Origin
 from skerry.policy.effect import ToolEffect
 from skerry.policy.taint import foreign, guarded_act, reason

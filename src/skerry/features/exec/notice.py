@@ -5,7 +5,7 @@ import logging
 import anyio.to_thread
 from msgspec import Struct
 
-from skerry.features.exec.session import ProcessSession
+from skerry.features.exec.process_session import ProcessSession
 from skerry.model.errors import SkerryError
 from skerry.model.ids import RunId
 from skerry.model.run import Purpose, RunRequest

@@ -7,11 +7,11 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.config.root import Config
-from skerry.features.exec import keys
+from skerry.features.exec import terminal_keys
+from skerry.features.exec.exec_settings import rules_of
 from skerry.features.exec.input_gate import input_gate
+from skerry.features.exec.process_session import CommandState, ProcessSession
 from skerry.features.exec.registry import Registry
-from skerry.features.exec.session import CommandState, ProcessSession
-from skerry.features.exec.settings import rules_of
 from skerry.model.caller import Caller
 from skerry.model.errors import ToolError
 from skerry.model.origin import Origin
@@ -116,7 +116,7 @@ def outcome(session: ProcessSession) -> ToolResult:
     return ToolResult(f"{text}{note}", details=details)
 
 
-class ProcessTool:
+class ProcessSessions:
     """Works with the commands of the conversation that were left in the background."""
 
     verb = Verb.USE
@@ -257,7 +257,9 @@ def _input(params: ProcessParams, session: ProcessSession) -> tuple[bytes, str]:
         if not params.text:
             raise ToolError("No paste text provided.")
         # The marks of a paste are for terminals alone.
-        data = keys.pasted(params.text, bracketed=params.bracketed and session.has_terminal)
+        data = terminal_keys.pasted(
+            params.text, bracketed=params.bracketed and session.has_terminal
+        )
         return data, f"Pasted {len(params.text)} chars to session {name}."
     if params.action == "write":
         data = params.data.encode("utf-8", "replace")
@@ -265,8 +267,8 @@ def _input(params: ProcessParams, session: ProcessSession) -> tuple[bytes, str]:
     try:
         data = (
             params.literal.encode("utf-8", "replace")
-            + keys.encoded(params.keys)
-            + keys.from_hex(params.hex)
+            + terminal_keys.encoded(params.keys)
+            + terminal_keys.from_hex(params.hex)
         )
     except ValueError as error:
         raise ToolError(f"Unknown key: {error}") from error

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
-from skerry.features.exec.session import CommandState, ExecCommand, ProcessSession
+from skerry.features.exec.process_session import CommandState, ExecCommand, ProcessSession
 from skerry.infra.clock import Clock
 from skerry.model.errors import ToolError
 from skerry.model.ids import SessionKey

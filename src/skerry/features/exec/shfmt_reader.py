@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from skerry.features.exec.words import (
+from skerry.features.exec.shell_words import (
     Reading,
     RefusedCommandError,
     Simple,

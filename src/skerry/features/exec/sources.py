@@ -15,7 +15,7 @@ import anyio
 import anyio.to_thread
 
 from skerry.config.sandbox import SandboxConfig
-from skerry.features.exec.check import SegmentDecision
+from skerry.features.exec.command_check import SegmentDecision
 from skerry.model.origin import Origin
 from skerry.policy.gate import CLOCK_NS, FileGate
 from skerry.ports.sandbox import SandboxProcess

@@ -14,14 +14,14 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from skerry.config.exec import Ask, Security
 from skerry.features.exec.binding import binding
-from skerry.features.exec.check import CommandDecision, check
+from skerry.features.exec.command_check import CommandDecision, check
+from skerry.features.exec.exec_settings import host_of, node_of, rules_of
 from skerry.features.exec.gateway_host import environment, on_gateway
 from skerry.features.exec.node_host import MOST_SECONDS, ExecNode, NodeCommand, find, run_on
 from skerry.features.exec.notice import Notices
-from skerry.features.exec.process_tool import ProcessTool, outcome, report
+from skerry.features.exec.process_session import ExecCommand, ProcessSession
+from skerry.features.exec.process_tool import ProcessSessions, outcome, report
 from skerry.features.exec.registry import Registry
-from skerry.features.exec.session import ExecCommand, ProcessSession
-from skerry.features.exec.settings import host_of, node_of, rules_of
 from skerry.features.exec.sources import brings_no_words, is_local, recorded
 from skerry.infra.process import Program
 from skerry.model.caller import Caller
@@ -392,4 +392,4 @@ def make(host: ToolHost) -> Sequence[Tool]:
     registry = Registry(
         host.start, host.clock, lambda: host.config().tools.exec.cleanup_ms, Notices(host)
     )
-    return (Exec(host, sandbox, registry), ProcessTool(registry, host.config))
+    return (Exec(host, sandbox, registry), ProcessSessions(registry, host.config))

@@ -8,7 +8,7 @@ from typing import Final
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
-from skerry.features.exec.words import (
+from skerry.features.exec.shell_words import (
     Reading,
     RefusedCommandError,
     Simple,

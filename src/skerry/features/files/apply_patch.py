@@ -9,7 +9,7 @@ import anyio.to_thread
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
 
-from skerry.features.files.changing import Changer
+from skerry.features.files.change_review import Changer
 from skerry.features.files.diffs import FileDiff, details
 from skerry.features.files.journal import Journal
 from skerry.features.files.parameters import MAX_BYTES, encoded, explained

@@ -5,7 +5,7 @@ from typing import Any
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from skerry.features.files.changing import Changer
+from skerry.features.files.change_review import Changer
 from skerry.features.files.diffs import details
 from skerry.features.files.journal import Journal
 from skerry.features.files.parameters import MAX_BYTES, PATH_ALIASES, FilePath, encoded

@@ -30,8 +30,8 @@ from skerry.ports.model_candidates import CallTarget, ModelCallEnded
 from skerry.providers.model_catalog import Facts
 from skerry.sdk.embedding import EmbeddingProvider
 from skerry_recall.batch import BatchEmbedder, BatchSettings
-from skerry_recall.chain import Chain
 from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingUnavailableError, Kind
+from skerry_recall.embedder_chain import Chain
 from skerry_recall.local import LocalEmbedder
 from skerry_recall.models import GGUF, installed
 from skerry_recall.numbers import Floats

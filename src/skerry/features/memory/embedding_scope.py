@@ -14,7 +14,7 @@ from skerry.sdk.embedding import EmbeddingProvider
 from skerry.sdk.slots import Payer
 
 if TYPE_CHECKING:
-    from skerry_recall.chain import Face
+    from skerry_recall.embedder_chain import Face
 
 
 @asynccontextmanager

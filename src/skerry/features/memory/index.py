@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec.structs import replace
 
 from skerry.features.memory.cached_vectors import retake
-from skerry.features.memory.chunking import Cutter
 from skerry.features.memory.collection_sync import STATE
 from skerry.features.memory.database import IndexDamagedError, nothing
+from skerry.features.memory.document_chunking import Cutter
 from skerry.features.memory.documents import Document
 from skerry.features.memory.erasure_matches import erasure_matches as held_phrases
 from skerry.features.memory.file_changes import Lookout

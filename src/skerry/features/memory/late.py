@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from skerry.store import holding_backups as holding_backups
     from skerry.store import orphan_mirrors as orphan_mirrors
     from skerry_recall import calibrated as calibrated
-    from skerry_recall import chain as chain
     from skerry_recall import embed as embed
+    from skerry_recall import embedder_chain as embedder_chain
 else:
     __getattr__ = late(
         __package__,
         calibrated="skerry_recall.calibrated",
-        chain="skerry_recall.chain",
+        embedder_chain="skerry_recall.embedder_chain",
         embed="skerry_recall.embed",
         holding_backups="skerry.store.holding_backups",
         orphan_mirrors="skerry.store.orphan_mirrors",

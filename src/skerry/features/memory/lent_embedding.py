@@ -6,7 +6,7 @@ from typing import Final
 
 import anyio
 
-from skerry.features.memory.late import calibrated, chain, embed, query_embedding
+from skerry.features.memory.late import calibrated, embed, embedder_chain, query_embedding
 from skerry.model.errors import PluginError
 from skerry.model.ids import AgentId
 from skerry.sdk.embedding import Embedded
@@ -23,7 +23,7 @@ LOAD_SECONDS: Final = 20.0
 class LentEmbeddings:
     """Embeds texts of plugins, calibrated as the memories are."""
 
-    def __init__(self, model: "Callable[[AgentId], chain.Face | None]") -> None:
+    def __init__(self, model: "Callable[[AgentId], embedder_chain.Face | None]") -> None:
         self._model = model
 
     async def embed(
@@ -61,7 +61,7 @@ class LentEmbeddings:
         cosine = sum(map(mul, vector, other))
         return max(-1.0, min(1.0, calibrated.relevance_of(calibrated.model_of(space), cosine)))
 
-    def _chosen(self, agent: str, *, local_only: bool) -> "chain.Face":
+    def _chosen(self, agent: str, *, local_only: bool) -> "embedder_chain.Face":
         face = self._model(AgentId(agent))
         if face is None:
             raise PluginError(
@@ -76,7 +76,7 @@ class LentEmbeddings:
         return face
 
 
-async def _embed(face: "chain.Face", texts: Sequence[str], *, is_query: bool) -> Floats:
+async def _embed(face: "embedder_chain.Face", texts: Sequence[str], *, is_query: bool) -> Floats:
     """Returns the vectors of a model; a question waits for one that is being loaded.
 
     Raises:
@@ -91,7 +91,7 @@ async def _embed(face: "chain.Face", texts: Sequence[str], *, is_query: bool) ->
     try:
         return np.stack(
             [
-                await query_embedding.ask(face, text, chain.SEARCH_SECONDS, LOAD_SECONDS)
+                await query_embedding.ask(face, text, embedder_chain.SEARCH_SECONDS, LOAD_SECONDS)
                 for text in some
             ]
         )

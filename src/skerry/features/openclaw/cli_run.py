@@ -23,9 +23,10 @@ from skerry.config.load import Loaded, checked, load, locate
 from skerry.config.paths import MISSING, KeyPath, lookup, replaced
 from skerry.config.root import Config
 from skerry.config.write import Author, rewrite
-from skerry.features.openclaw import files as openclaw_files
-from skerry.features.openclaw.allowlist import Patterns
+from skerry.features.openclaw import imported_files as openclaw_files
+from skerry.features.openclaw.allowlist_import import Patterns
 from skerry.features.openclaw.home import agents, inside, is_home, jobs, missed, name_the_rest
+from skerry.features.openclaw.imported_sessions import REPAIR, Arriving
 from skerry.features.openclaw.mapping import fitting, mapped, merged
 from skerry.features.openclaw.proposal import (
     KeyOutcome,
@@ -35,7 +36,6 @@ from skerry.features.openclaw.proposal import (
     taken,
 )
 from skerry.features.openclaw.report import Report, tell
-from skerry.features.openclaw.sessions import REPAIR, Arriving
 from skerry.infra.atomic import make_private
 from skerry.infra.clock import SystemClock
 from skerry.infra.lock import owner

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from skerry.config.load import STATE_DIR, locate
-from skerry.features.relayer.connect import connect
+from skerry.features.relayer.account import connect
 
 
 def run(arguments: Namespace) -> int:

@@ -19,8 +19,8 @@ from msgspec import Struct
 from skerry.config.sandbox import SandboxConfig
 from skerry.features.sandbox import seccomp, stage
 from skerry.features.sandbox.command import SandboxCommand
-from skerry.features.sandbox.gate import StartGate, opened_gate
 from skerry.features.sandbox.stage import NOBODY, Maps, Mount
+from skerry.features.sandbox.start_gate import StartGate, opened_gate
 from skerry.infra.process import LIFELINE, Child, Program, child
 from skerry.model.errors import SandboxError
 

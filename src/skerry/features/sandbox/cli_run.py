@@ -11,8 +11,8 @@ from skerry.cli.render import notice, one_line, show, show_json, table
 from skerry.config.load import load
 from skerry.config.root import Config
 from skerry.features.sandbox.containers import StoredContainer
-from skerry.features.sandbox.holder import Sandboxes
-from skerry.features.sandbox.opening import open_sandbox
+from skerry.features.sandbox.open_sandbox import open_sandbox
+from skerry.features.sandbox.sandbox_holder import Sandboxes
 from skerry.features.sandbox.view import closed_names
 from skerry.model.ids import AgentId, SessionKey
 from skerry.ports.sandbox import SandboxSpec, SelfTest

@@ -5,5 +5,5 @@ from skerry.sdk.features import FeatureApi
 
 def register(api: FeatureApi) -> None:
     """Registers what the feature consists of."""
-    api.open_slot("sandbox", "opening:open_sandbox")
+    api.open_slot("sandbox", "open_sandbox:open_sandbox")
     api.check("checks:usable")

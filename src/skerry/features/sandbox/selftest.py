@@ -8,7 +8,7 @@ import anyio
 from skerry.config.root import Config
 from skerry.config.sandbox import SandboxConfig, SandboxLimits
 from skerry.features.sandbox import canaries
-from skerry.features.sandbox.holder import Backend, Granted, Sandboxes
+from skerry.features.sandbox.sandbox_holder import Backend, Granted, Sandboxes
 from skerry.model.errors import SandboxError
 from skerry.model.ids import MAIN_AGENT
 from skerry.ports.sandbox import SandboxProcess, SandboxSpec, SelfCheck, SelfTest

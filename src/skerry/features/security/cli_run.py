@@ -5,7 +5,7 @@ from argparse import Namespace
 
 from skerry.cli.render import one_line, show, show_json, styled
 from skerry.config.load import load_good
-from skerry.features.security.audit import CRITICAL, audit, fix
+from skerry.features.security.safety_audit import CRITICAL, audit, fix
 
 
 def run(arguments: Namespace) -> int:

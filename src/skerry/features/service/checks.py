@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from skerry.config.root import Config
-from skerry.features.service import unit
+from skerry.features.service import systemd_unit
 from skerry.model.errors import StateError
 from skerry.ports.checks import Check, Level
 from skerry.sdk.features import Installation
@@ -17,7 +17,7 @@ async def unit_of_this(installation: Installation) -> list[Check]:
 
 
 def _unit(environ: Mapping[str, str], config: Config) -> Check:
-    file = unit.path(environ)
+    file = systemd_unit.path(environ)
     try:
         written = file.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -25,7 +25,7 @@ def _unit(environ: Mapping[str, str], config: Config) -> Check:
     except (OSError, ValueError) as error:
         return Check("service", Level.WARNING, f"{file}: {error}.", "skerry service install")
     try:
-        current = unit.current(config)
+        current = systemd_unit.current(config)
     except StateError as error:
         return Check("service", Level.WARNING, str(error), error.remedy)
     if written != current:

@@ -11,7 +11,7 @@ from skerry.cli.failure import complain
 from skerry.cli.render import notice, one_line, plain, show, show_json, styled
 from skerry.client.discover import configured
 from skerry.config.load import locate
-from skerry.features.service.unit import ENVIRONMENT, NAME, current, path
+from skerry.features.service.systemd_unit import ENVIRONMENT, NAME, current, path
 from skerry.infra.atomic import write_atomic
 from skerry.infra.process import LateError, Program, run_blocking
 from skerry.model.errors import ServiceError

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from skerry.features.session_tools.gateway_tool import GatewayTool
 from skerry.features.session_tools.message_tool import MessageTool
-from skerry.features.session_tools.reading import (
+from skerry.features.session_tools.session_read import (
     AgentsList,
     SessionsHistory,
     SessionsList,
     SessionStatus,
 )
-from skerry.features.session_tools.sending import SessionsSend
+from skerry.features.session_tools.session_send import SessionsSend
 from skerry.ports.tool import Tool
 from skerry.sdk.tool_host import ToolHost
 

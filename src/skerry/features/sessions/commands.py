@@ -3,8 +3,8 @@
 from skerry.app.command_dependencies import CommandDependencies
 from skerry.commands.table import Command
 from skerry.features.sessions.content import context_commands
-from skerry.features.sessions.opening import session_commands
-from skerry.features.sessions.retry import retry_command
+from skerry.features.sessions.retry_command import retry_command
+from skerry.features.sessions.session_opening import session_commands
 from skerry.features.sessions.taint_command import taint_command
 
 

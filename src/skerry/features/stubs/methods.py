@@ -49,13 +49,13 @@ def auth_status(call: Call, _params: AuthStatusParams) -> Json:
     return {"ts": call.context.clock.now_ms(), "providers": []}
 
 
-class AgentParams(Params):
+class StubAgentParams(Params):
     """Parameters of `skills.proposals.list`; they have no effect."""
 
     agent_id: Name | None = None
 
 
-def skill_proposals(call: Call, _params: AgentParams) -> Json:
+def skill_proposals(call: Call, _params: StubAgentParams) -> Json:
     """Returns the proposed skills: there are none."""
     at = datetime.fromtimestamp(call.context.clock.now_ms() / 1000, UTC)
     schema = "openclaw.skill-workshop.proposals-manifest.v1"
@@ -80,7 +80,7 @@ _NO_SPEECH: Final[dict[str, Json]] = {"ready": False, "providers": []}
 
 METHODS: Final[tuple[Method[Any], ...]] = (
     Method("models.authStatus", AuthStatusParams, auth_status),
-    Method("skills.proposals.list", AgentParams, skill_proposals),
+    Method("skills.proposals.list", StubAgentParams, skill_proposals),
     Method("migrations.memory.plan", MemoryPlanParams, memory_plan),
     _empty(
         "sessions.branches.list", "the branches of a conversation", {"branches": []}, **_SESSION

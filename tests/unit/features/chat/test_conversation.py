@@ -9,8 +9,8 @@ import pytest
 from skerry.client.discover import Address
 from skerry.features.chat.conversation import (
     CUT,
-    Answer,
-    ConnectionState,
+    ChatAnswer,
+    ChatConnection,
     Conversation,
     Ending,
     JoinedRun,
@@ -177,9 +177,9 @@ async def test_a_lost_connection_neither_loses_nor_doubles_the_answer(
         Text("two "),
         Text("three"),
     ]
-    assert [one for one in told if isinstance(one, ConnectionState)] == [
-        ConnectionState("connection lost"),
-        ConnectionState(),
+    assert [one for one in told if isinstance(one, ChatConnection)] == [
+        ChatConnection("connection lost"),
+        ChatConnection(),
     ]
     keys = [params["idempotencyKey"] for method, params in gateway.requests if "send" in method]
     assert keys == ["k", "k"]
@@ -215,7 +215,7 @@ async def test_an_answer_that_a_dead_gateway_cut_is_not_shown_as_two_halves(
 
     gateway.methods["chat.send"] = first
     assert await conversation.say("hi", "k") == Ending("final")
-    shown = [one for one in told if one != Text("") and not isinstance(one, ConnectionState)]
+    shown = [one for one in told if one != Text("") and not isinstance(one, ChatConnection)]
     assert shown == [Text("It was dar"), *told_after]
 
 
@@ -316,7 +316,7 @@ async def test_the_commands_of_the_gateway_can_be_completed(conversation: Conver
 
 
 def test_a_new_message_begins_a_paragraph_and_a_repeated_one_is_not_shown_again() -> None:
-    answer = Answer()
+    answer = ChatAnswer()
     grown = [answer.grow(text) for text in ("a", "ab", "c", "cd", "d")]
     assert grown == ["a", "b", "\n\nc", "d", ""]
 

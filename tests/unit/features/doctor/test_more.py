@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from skerry.config.load import load
-from skerry.features.doctor import running, safety
+from skerry.features.doctor import gateway_checks, safety
 from skerry.features.doctor.examine import examine
 from skerry.features.doctor.state import database
-from skerry.features.service import unit
+from skerry.features.service import systemd_unit
 from skerry.infra.log import KEEP_FILES, MOST_BYTES
 from skerry.ports.checks import Check, Level
 from skerry.store import DATABASE
@@ -103,7 +103,7 @@ async def test_without_a_gateway_plugin_files_are_checked_and_not_run(
         (state / f"{name}.py").write_text(text)
         (state / f"{name}.py").chmod(0o666 if name == "open" else 0o600)
     write(environ, {"plugins": {"load": {"paths": [f"{name}.py" for name in sources]}}})
-    checks = list(running.plugin_files(load(environ).config))
+    checks = list(gateway_checks.plugin_files(load(environ).config))
     assert [check.level for check in checks] == [Level.OK, Level.FAILURE, Level.FAILURE]
     assert "is not Python" in checks[1].message
     assert checks[2].remedy.startswith("Run: chmod go-w")
@@ -134,9 +134,9 @@ def test_a_long_secret_of_few_characters_is_named_but_not_shown(
 
 async def test_a_unit_of_another_installation_is_stale(environ: dict[str, str]) -> None:
     assert (await found(environ, "service"))[0].level is Level.OK
-    file = unit.path(environ)
+    file = systemd_unit.path(environ)
     file.parent.mkdir(parents=True)
-    file.write_text(unit.current(load(environ).config))
+    file.write_text(systemd_unit.current(load(environ).config))
     assert (await found(environ, "service"))[0] == Check("service", Level.OK, str(file))
     file.write_text("[Unit]\n")
     (check,) = await found(environ, "service")

@@ -3,7 +3,7 @@
 import pytest
 
 from skerry.features.exec import safe_bins
-from skerry.features.exec.check import ExecRules, check
+from skerry.features.exec.command_check import ExecRules, check
 
 INTERPRETERS = (
     *("bash", "sh", "python3", "perl", "awk", "find", "xargs", "make", "env", "sed", "tar", "vim"),

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from skerry.features.exec import safe_bins
-from skerry.features.exec.check import ExecRules, check
+from skerry.features.exec.command_check import ExecRules, check
 from skerry.features.exec.modes import most_cautious_ask, strictest_security
 from skerry.features.exec.programs import resolve
 

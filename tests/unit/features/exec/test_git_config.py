@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry.features.exec.check import ExecRules, check
+from skerry.features.exec.command_check import ExecRules, check
 from skerry.features.exec.gateway_host import environment
 from skerry.features.exec.git_config import MAX_BYTES, problem
 from skerry.policy.effect import ToolEffect

@@ -12,13 +12,13 @@ import pytest
 from msgspec import Struct, field
 
 from skerry.config.root import Config
-from skerry.features.exec.check import ExecRules
+from skerry.features.exec.command_check import ExecRules
 from skerry.features.exec.gateway_host import on_gateway
 from skerry.features.exec.input_gate import input_gate
 from skerry.features.exec.notice import Notices
-from skerry.features.exec.process_tool import ProcessParams, ProcessTool, outcome
+from skerry.features.exec.process_session import ExecCommand, ProcessSession
+from skerry.features.exec.process_tool import ProcessParams, ProcessSessions, outcome
 from skerry.features.exec.registry import MOST_OF_SESSION, Registry, tell_nobody
-from skerry.features.exec.session import ExecCommand, ProcessSession
 from skerry.infra.process import Program
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.caller import Caller
@@ -61,7 +61,7 @@ class Rig:
             lambda: KEEP_MS,
             lambda session: self.told(session),  # noqa: PLW0108 - a test sets it later
         )
-        self.tool = ProcessTool(self.registry, settings)
+        self.tool = ProcessSessions(self.registry, settings)
 
     def _start(self, work: Callable[[], Awaitable[None]], name: str) -> None:
         async def run() -> None:
@@ -131,8 +131,8 @@ def is_alive(pid: int) -> bool:
 
 def test_the_model_is_told_of_every_parameter() -> None:
     fields = {field.alias or name for name, field in ProcessParams.model_fields.items()}
-    assert fields == set(ProcessTool.spec.parameters["properties"])
-    actions = ProcessTool.spec.parameters["properties"]["action"]["enum"]
+    assert fields == set(ProcessSessions.spec.parameters["properties"])
+    actions = ProcessSessions.spec.parameters["properties"]["action"]["enum"]
     assert set(actions) == set(get_args(ProcessParams.model_fields["action"].annotation))
 
 

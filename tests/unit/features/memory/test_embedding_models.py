@@ -25,8 +25,8 @@ from skerry.model.ids import AgentId
 from skerry.model.run import Purpose
 from skerry.ports.model_candidates import CallTarget, ModelCallEnded
 from skerry.providers.model_catalog import Facts
-from skerry_recall.chain import Chain
 from skerry_recall.embed import EmbeddingError, EmbeddingModel, EmbeddingUnavailableError
+from skerry_recall.embedder_chain import Chain
 from skerry_recall.remote import Spent
 from tests.unit.recall.embedding_server import Reply, embedding_server
 

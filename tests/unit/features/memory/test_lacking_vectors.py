@@ -17,8 +17,8 @@ from skerry.infra.sqlite import connect
 from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryAnswer, MemoryMode, MemoryQuestion
 from skerry.testing.clock import FakeClock
-from skerry_recall.chain import Chain
 from skerry_recall.embed import EmbeddingModel
+from skerry_recall.embedder_chain import Chain
 from skerry_recall.remote import Remote, RemoteEmbedder
 from skerry_recall.wires import OpenAiWire
 from tests.unit.recall.embedding_server import Asked, EmbeddingServer, Reply, embedding_server

@@ -11,7 +11,7 @@ from skerry.config.check import check
 from skerry.config.root import Config
 from skerry.features.sandbox import apparmor
 from skerry.features.sandbox.containers import Containers
-from skerry.features.sandbox.opening import open_sandbox
+from skerry.features.sandbox.open_sandbox import open_sandbox
 from skerry.model.errors import ConfigError, SandboxError
 from skerry.model.ids import MAIN_AGENT
 from skerry.ports.sandbox import SandboxSpec

@@ -14,12 +14,12 @@ import pytest
 from skerry.config.check import check
 from skerry.features.sandbox import apparmor
 from skerry.features.sandbox.containers import Containers
-from skerry.features.sandbox.opening import open_sandbox
+from skerry.features.sandbox.open_sandbox import open_sandbox
 from skerry.model.ids import MAIN_AGENT
 from skerry.ports.sandbox import Sandbox, SandboxSpec
 from skerry.sdk.slots import SandboxHost
 from tests.support.escaping import Extended, Outside
-from tests.unit.features.sandbox.test_network import ASK, Server, config_of, server
+from tests.unit.features.sandbox.test_sandbox_network import ASK, Server, config_of, server
 
 __all__ = ["server"]  # a fixture
 

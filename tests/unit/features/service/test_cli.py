@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry.features.service.unit import unit
+from skerry.features.service.systemd_unit import unit
 from skerry.model.errors import StateError
 
 from .conftest import Command

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.config.root import Config
 from skerry.config.usage import Budget, Budgets, UsageConfig
-from skerry.features.doctor.running import running
+from skerry.features.doctor.gateway_checks import running
 from skerry.model.errors import ModelRateLimitError
 from skerry.model.ids import AgentId, RunId
 from skerry.model.message import AssistantMessage, ToolCall, is_note

@@ -3,7 +3,7 @@
 from skerry.config.exec import AgentExec, Ask, Security
 from skerry.config.root import Config
 from skerry.features.exec import safe_bins
-from skerry.features.exec.check import ExecRules
+from skerry.features.exec.command_check import ExecRules
 from skerry.features.exec.modes import most_cautious_ask, strictest_security
 from skerry.model.ids import AgentId
 

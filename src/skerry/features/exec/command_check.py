@@ -9,7 +9,7 @@ from msgspec import Struct
 from skerry.config.exec import Ask, Security
 from skerry.features.exec import analysis, git_config, patterns, safe_bins
 from skerry.features.exec.programs import SEARCH_PATH, Resolved, is_on_path, resolve
-from skerry.features.exec.words import RefusedCommandError, Simple
+from skerry.features.exec.shell_words import RefusedCommandError, Simple
 from skerry.policy.command_patterns import Pattern, PatternError, parse
 from skerry.policy.command_runners import PRIVILEGED, is_runner
 from skerry.policy.command_wrappers import Peeled, is_wrapper, peel

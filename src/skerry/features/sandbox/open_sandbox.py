@@ -3,7 +3,7 @@
 from skerry.config.sandbox import SandboxConfig
 from skerry.features.sandbox.bubblewrap import Bubblewrap
 from skerry.features.sandbox.containers import Containers
-from skerry.features.sandbox.holder import Backend, Sandboxes
+from skerry.features.sandbox.sandbox_holder import Backend, Sandboxes
 from skerry.features.sandbox.selftest import test
 from skerry.ports.sandbox import SelfTest
 from skerry.sdk.slots import SandboxHost

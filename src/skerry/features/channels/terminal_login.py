@@ -10,8 +10,8 @@ import segno
 
 from skerry.auth.signin import printed, typed
 from skerry.cli.render import notice
+from skerry.features.channels.channel_signin import signed_in
 from skerry.features.channels.linking import linked
-from skerry.features.channels.signin import signed_in
 from skerry.infra.channels import Platform
 from skerry.infra.clock import SystemClock
 

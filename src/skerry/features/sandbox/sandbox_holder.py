@@ -26,7 +26,7 @@ from skerry.features.sandbox import binds, view
 from skerry.features.sandbox.command import RunningCommand, SandboxCommand
 from skerry.features.sandbox.containers import Containers
 from skerry.features.sandbox.disk import watched
-from skerry.features.sandbox.network import PORT, Hosts, Join, proxied, variables
+from skerry.features.sandbox.sandbox_network import PORT, Hosts, Join, proxied, variables
 from skerry.features.sandbox.stage import Mount
 from skerry.infra.atomic import make_private
 from skerry.infra.process import Child, NotStartedError

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from skerry.features.cron import records, tables
+from skerry.features.cron import job_records, tables
 from skerry.features.cron.editing import made
 from skerry.features.cron.errors import JobError, ScheduleError
 from skerry.features.cron.jobs import Job, decode_job, encode
@@ -61,12 +61,13 @@ class JobImporter:
     def store(self, unit: Unit) -> None:
         """Stores the jobs that are not there yet."""
         new = [job for job in self.jobs if tables.get(unit, job.id) is None]
-        if tables.count(unit) + len(new) > records.MOST_JOBS:
+        if tables.count(unit) + len(new) > job_records.MOST_JOBS:
             raise JobError(
-                f"There would be more than {records.MOST_JOBS} cron jobs.", "Remove some of them."
+                f"There would be more than {job_records.MOST_JOBS} cron jobs.",
+                "Remove some of them.",
             )
         for job in new:
-            records.put(unit, job)
+            job_records.put(unit, job)
 
     def _job(self, entry: Mapping[str, Any], name: str) -> Job:
         agent = str(entry.get("agentId") or self._default)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from skerry.features.exec.check import ExecRules, check
+from skerry.features.exec.command_check import ExecRules, check
 
 SEEDS = ("npm test", "git status", "git diff *", "ls -la *", "cat *.md")
 """The allowlist of the third seed."""

@@ -10,7 +10,7 @@ from skerry_recall.chunk import Chunk
 
 LONG: Final = 100_000
 """Characters from which on the process cuts: about 20 ms of CPU."""
-CUT: Final = "skerry.features.memory.chunking_child:cut"
+CUT: Final = "skerry.features.memory.document_chunking_child:cut"
 
 
 class Cutter:

@@ -17,7 +17,7 @@ _FAILED = "Correct the file, or set plugins.entries.{id}.enabled to false."
 _HANDLER = "Correct the plugin, or set plugins.entries.{id}.enabled to false."
 
 
-class Answer(NamedTuple):
+class GatewayAnswer(NamedTuple):
     """Answer of a running gateway: its status, its plugins, the findings of their checks."""
 
     status: dict[str, Any]
@@ -25,7 +25,7 @@ class Answer(NamedTuple):
     found: list[Check]
 
 
-async def asked(environ: Mapping[str, str]) -> Answer | None:
+async def asked(environ: Mapping[str, str]) -> GatewayAnswer | None:
     """Returns the answer of the running gateway; None when it cannot be asked."""
     try:
         async with GatewayClient(find(environ), scopes=("operator.read",)) as client:
@@ -34,7 +34,9 @@ async def asked(environ: Mapping[str, str]) -> Answer | None:
             rows = (await client.request("plugins.check"))["checks"] if listed else []
     except (ClientError, TimeoutError):
         return None
-    return Answer(status, listed, [Check(**{**row, "level": Level(row["level"])}) for row in rows])
+    return GatewayAnswer(
+        status, listed, [Check(**{**row, "level": Level(row["level"])}) for row in rows]
+    )
 
 
 def running(status: Mapping[str, Any]) -> Iterator[Check]:

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from skerry.features.cron import records, wire
+from skerry.features.cron import job_records, wire
 from skerry.features.cron.jobs import Job, JobLogEntry
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Name, Params
@@ -66,7 +66,7 @@ async def cron_list(call: Call, params: CronListParams) -> Json:
     """Returns a page of the scheduled jobs."""
 
     def look(reader: Reader) -> tuple[list[Job], dict[str, str]]:
-        chosen = [job for job in records.jobs(reader) if _is_listed(job, params)]
+        chosen = [job for job in job_records.jobs(reader) if _is_listed(job, params)]
         chosen.sort(key=lambda job: _sort_key(job, params), reverse=params.sort_dir == "desc")
         chats = {}
         for agent in {job.agent_id for job in chosen}:
@@ -93,7 +93,7 @@ async def cron_runs(call: Call, params: CronRunsParams) -> Json:
     job_id = None if params.scope == "all" else params.id or params.job_id
 
     def look(reader: Reader) -> list[JobLogEntry]:
-        entries = records.entries(reader, job_id, _MOST_ENTRIES)
+        entries = job_records.entries(reader, job_id, _MOST_ENTRIES)
         chosen = [entry for entry in entries if _is_chosen(entry, params)]
         if params.sort_dir == "asc":
             chosen.reverse()

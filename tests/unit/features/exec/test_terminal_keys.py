@@ -2,7 +2,7 @@
 
 import pytest
 
-from skerry.features.exec import keys
+from skerry.features.exec import terminal_keys
 
 
 @pytest.mark.parametrize(
@@ -19,12 +19,12 @@ from skerry.features.exec import keys
     ],
 )
 def test_tokens_are_those_of_tmux(tokens: list[str], sent: bytes) -> None:
-    assert keys.encoded(tokens) == sent
+    assert terminal_keys.encoded(tokens) == sent
 
 
 def test_a_paste_cannot_end_itself() -> None:
     inner = "a\x1b[201~b\x1b[20\x1b[201~1~c"
-    data = keys.pasted(inner, bracketed=True)
+    data = terminal_keys.pasted(inner, bracketed=True)
     assert data.startswith(b"\x1b[200~")
     assert data.endswith(b"\x1b[201~")
     assert data.count(b"\x1b[201~") == 1

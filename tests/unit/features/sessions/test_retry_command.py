@@ -6,7 +6,7 @@ import anyio
 from msgspec.structs import replace
 
 from skerry.commands.table import CommandTable
-from skerry.features.sessions.retry import retry_command
+from skerry.features.sessions.retry_command import retry_command
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from skerry.cli.main import main
-from skerry.features.security.audit import audit
+from skerry.features.security.safety_audit import audit
 from tests.support.tool_rules import config
 
 

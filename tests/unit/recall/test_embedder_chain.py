@@ -7,7 +7,6 @@ import anyio
 import numpy as np
 import pytest
 
-from skerry_recall.chain import RESTS, Chain
 from skerry_recall.embed import (
     Embedder,
     EmbeddingError,
@@ -17,6 +16,7 @@ from skerry_recall.embed import (
     EmbeddingUnavailableError,
     Kind,
 )
+from skerry_recall.embedder_chain import RESTS, Chain
 from skerry_recall.passages import passages
 
 A, B = EmbeddingModel("near", "a"), EmbeddingModel("far", "b")

@@ -7,10 +7,10 @@ from typing import Final
 from msgspec import Struct, field, json
 from msgspec.structs import replace
 
-from skerry.features.cron import records, tables
+from skerry.features.cron import job_records, tables
 from skerry.features.cron.execution import POSTS
+from skerry.features.cron.job_records import JobPost
 from skerry.features.cron.jobs import JobLogEntry
-from skerry.features.cron.records import JobPost
 from skerry.features.cron.wire import entry_event
 from skerry.gateway.context import GatewayContext
 from skerry.infra.backoff import Backoff
@@ -47,11 +47,11 @@ class Webhooks(Struct):
 
     async def look(self) -> float | None:
         """Posts what is due; returns the seconds until the next one is, None without any."""
-        posts = await self.context.store.read(records.posts)
+        posts = await self.context.store.read(job_records.posts)
         for post in posts:
             if post.retry_at <= self.context.clock.now_ms():
                 await self._post(post)
-        left = await self.context.store.read(records.posts)
+        left = await self.context.store.read(job_records.posts)
         if not left:
             return None
         due_at = min(post.retry_at for post in left)
@@ -97,7 +97,7 @@ class Webhooks(Struct):
 
 
 def _ended(unit: Unit, due_at: int, entry: JobLogEntry) -> None:
-    records.end(unit, due_at, entry)
+    job_records.end(unit, due_at, entry)
 
 
 def _error(fetched: Fetched) -> str:
