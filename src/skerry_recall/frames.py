@@ -37,7 +37,7 @@ class Texts(msgspec.Struct, tag=True, frozen=True):
     texts: list[str]
 
 
-class VectorRows(msgspec.Struct, tag=True, frozen=True):
+class EmbeddedVectors(msgspec.Struct, tag=True, frozen=True):
     """Message from the worker: float32, little-endian, row after row."""
 
     rows: int
@@ -53,7 +53,7 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
 
 
 Asked = Load | Texts
-Told = Loaded | VectorRows | Failed
+Told = Loaded | EmbeddedVectors | Failed
 
 
 def frame(message: Asked | Told) -> bytes:
@@ -82,10 +82,10 @@ def asked(body: bytes) -> Asked:
 
 def told(body: bytes) -> Told:
     """Decodes a message of the worker. Raises `msgspec.DecodeError`."""
-    message: Told = msgspec.msgpack.decode(body, type=Loaded | VectorRows | Failed)
+    message: Told = msgspec.msgpack.decode(body, type=Loaded | EmbeddedVectors | Failed)
     return message
 
 
-def matrix(vectors: VectorRows) -> Floats:
+def matrix(vectors: EmbeddedVectors) -> Floats:
     """Returns the numbers; shape (rows, dims). Raises `ValueError` if they are not as many."""
     return np.frombuffer(vectors.data, np.dtype("<f4")).reshape(vectors.rows, vectors.dims)

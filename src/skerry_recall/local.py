@@ -25,12 +25,12 @@ from skerry_recall.embed import (
 from skerry_recall.frames import (
     HEAD,
     Asked,
+    EmbeddedVectors,
     Failed,
     Load,
     Loaded,
     Texts,
     Told,
-    VectorRows,
     checked_length,
     frame,
     matrix,
@@ -243,7 +243,7 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
                 self.dims, self._text_tokens = dims, text_tokens
             case Failed(message, remedy):
                 raise EmbeddingUnavailableError(message, remedy)
-            case VectorRows():
+            case EmbeddedVectors():
                 raise _DiedError("answered before it was asked")
 
     async def _serve(self, pipe: "_Pipe") -> None:
@@ -262,7 +262,7 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
             job.fail(EmbeddingTimeoutError(f"{self.model} needed more than {job.seconds:g} s."))
             raise _DiedError("was ended") from error
         match answer:
-            case VectorRows():
+            case EmbeddedVectors():
                 try:
                     rows = matrix(answer)
                     job.vectors = checked(rows, len(job.texts.texts), self.dims, str(self.model))

@@ -11,12 +11,12 @@ from typing import BinaryIO
 from skerry_recall.embed import EmbeddingUnavailableError, Kind
 from skerry_recall.frames import (
     HEAD,
+    EmbeddedVectors,
     Failed,
     Load,
     Loaded,
     Texts,
     Told,
-    VectorRows,
     asked,
     checked_length,
     frame,
@@ -49,7 +49,7 @@ def _answer(model: LocalModel, request: Texts) -> Told:
     try:
         rows = np.asarray(model.embed(request.texts, Kind(request.kind)), np.dtype("<f4"))
         count, dims = rows.shape
-        return VectorRows(count, dims, rows.tobytes())
+        return EmbeddedVectors(count, dims, rows.tobytes())
     except Exception as error:  # noqa: BLE001 - a text that it cannot take must not end it
         return Failed(f"{type(error).__name__}: {error}")
 

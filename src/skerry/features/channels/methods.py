@@ -13,8 +13,8 @@ from skerry.features.channels.accounts import (
     channels_of,
     unknown_account,
 )
-from skerry.features.channels.channel_files import copied
 from skerry.features.channels.logins import LOGIN_METHODS
+from skerry.features.channels.sent_files import copied
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.model.errors import DeliveryRefusedError
