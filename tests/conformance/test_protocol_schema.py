@@ -134,7 +134,7 @@ _OURS = {"idempotencyKey", "instructions"}
     ("ours", "theirs"),
     [
         (handshake.ConnectParams, "ConnectParams"),
-        (runs.AgentParams, "AgentParams"),
+        (runs.AgentRunParams, "AgentParams"),
         (runs.AgentWaitParams, "AgentWaitParams"),
         (runs.ChatSendParams, "ChatSendParams"),
         (runs.ChatAbortParams, "ChatAbortParams"),

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from skerry.client.discover import Address
+from skerry.client.discover import GatewayAddress
 from skerry.hooks.hooks import Hooks
 from tests.e2e.test_approvals import asking, begin, final, gateway
 from tests.e2e.test_approvals_cli import skerry
@@ -81,7 +81,7 @@ async def test_a_person_keeps_the_allowlist_and_reads_the_log(tmp_path: Path) ->
         await _log(home, address)
 
 
-async def _log(home: Path, address: Address) -> None:
+async def _log(home: Path, address: GatewayAddress) -> None:
     assert address.token
     environ = {"HOME": str(home), "SKERRY_STATE_DIR": str(home), "PATH": "/usr/bin:/bin"}
     shown = await run_command("audit", "--json", environ=environ)

@@ -7,7 +7,7 @@ from subprocess import CompletedProcess
 from typing import Any
 
 from skerry.app.build import Application
-from skerry.client.discover import Address
+from skerry.client.discover import GatewayAddress
 from skerry.hooks.hooks import Hooks
 from tests.e2e.test_approvals import asking, begin, final, ran
 from tests.support.asking_tool import AskingTool
@@ -17,7 +17,7 @@ from tests.support.wire import connected
 
 
 async def skerry(
-    application: Application, address: Address, *words: str
+    application: Application, address: GatewayAddress, *words: str
 ) -> CompletedProcess[bytes]:
     """Runs `skerry approvals` against the gateway."""
     home = str(application.settings.config.state_dir)

@@ -13,7 +13,7 @@ import anyio.lowlevel
 import pytest
 
 from skerry.client.client import GatewayClient
-from skerry.client.discover import Address
+from skerry.client.discover import GatewayAddress
 from skerry.model.errors import GatewayUnreachableError
 from skerry.runtime import call_approvals
 from skerry.testing.gateway import running_gateway
@@ -35,12 +35,12 @@ def config(folder: Path) -> dict[str, Any]:
     return {"plugins": {"load": {"paths": [str(plugin)]}}}
 
 
-async def ask(address: Address, method: str, **params: Any) -> Any:
+async def ask(address: GatewayAddress, method: str, **params: Any) -> Any:
     async with GatewayClient(address) as client:
         return await client.request(method, params)
 
 
-async def history(address: Address) -> str:
+async def history(address: GatewayAddress) -> str:
     return json.dumps(await ask(address, "chat.history", sessionKey="main"))
 
 
@@ -50,7 +50,7 @@ def ran(folder: Path) -> list[str]:
     return file.read_text().split() if file.exists() else []
 
 
-async def answered(wire: Wire, address: Address) -> None:
+async def answered(wire: Wire, address: GatewayAddress) -> None:
     """Asks for the call and allows it."""
     params = {"sessionKey": "main", "message": CALL, "idempotencyKey": "r1"}
     await wire.send({"type": "req", "id": "r1", "method": "chat.send", "params": params})

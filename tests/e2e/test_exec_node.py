@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.client.discover import Address
+from skerry.client.discover import GatewayAddress
 from skerry.hooks.hooks import Hooks
 from tests.e2e.test_approvals import begin, final
 from tests.e2e.test_exec import call
@@ -28,7 +28,7 @@ ABOUT: dict[str, Any] = {
 
 
 @asynccontextmanager
-async def gateway(home: Path, config: Any) -> AsyncIterator[tuple[Wire, Address]]:
+async def gateway(home: Path, config: Any) -> AsyncIterator[tuple[Wire, GatewayAddress]]:
     async with (
         whole_gateway(home, Hooks(), config=config) as (_, address),
         connected(address.url, auth={"token": address.token}) as wire,
@@ -37,7 +37,7 @@ async def gateway(home: Path, config: Any) -> AsyncIterator[tuple[Wire, Address]
 
 
 @asynccontextmanager
-async def node(address: Address, device: Device) -> AsyncIterator[Wire]:
+async def node(address: GatewayAddress, device: Device) -> AsyncIterator[Wire]:
     async with device.connected(address.url, auth={"token": address.token}, **ABOUT) as wire:
         yield wire
 

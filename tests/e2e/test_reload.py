@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 
 from skerry.client.client import GatewayClient
-from skerry.client.discover import Address
+from skerry.client.discover import GatewayAddress
 from skerry.infra.atomic import write_atomic
 from skerry.testing.gateway import model_config, running_gateway
 from skerry.testing.model_server import StubModelServer
@@ -40,7 +40,7 @@ async def told(client: GatewayClient) -> AsyncIterator[dict[str, Any]]:
                     return
 
 
-async def reply(address: Address, run_id: str) -> dict[str, Any]:
+async def reply(address: GatewayAddress, run_id: str) -> dict[str, Any]:
     """Returns the answer to a message."""
     params = {"message": "hello", "sessionKey": "main", "idempotencyKey": run_id}
     async with GatewayClient(address) as client:
@@ -135,7 +135,7 @@ async def test_the_gateway_starts_anew_in_its_own_process_when_a_change_needs_it
             environ = {**os.environ, "SKERRY_STATE_DIR": str(tmp_path), "HOME": str(tmp_path)}
             command = [sys.executable, "-m", "skerry", "gateway", "run"]
             async with await anyio.open_process(command, env=environ, stderr=None) as process:
-                address = Address(f"ws://127.0.0.1:{port}", token)
+                address = GatewayAddress(f"ws://127.0.0.1:{port}", token)
                 with anyio.fail_after(60):
                     before = await started(address)
                     gateway["tickIntervalMs"] = 20_000
@@ -149,7 +149,7 @@ async def test_the_gateway_starts_anew_in_its_own_process_when_a_change_needs_it
                     assert await process.wait() == 0
 
 
-async def started(address: Address) -> dict[str, Any]:
+async def started(address: GatewayAddress) -> dict[str, Any]:
     """Returns what a gateway says of itself once it answers."""
     while True:
         try:

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from skerry.client.client import GatewayClient
-from skerry.client.frames import Event
+from skerry.client.frames import GatewayEvent
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import Handler
 from tests.support.whole import CALL, whole_gateway
@@ -15,7 +15,7 @@ from tests.support.whole import CALL, whole_gateway
 AGENTS = {"agents": {"list": [{"id": "home", "default": True}, {"id": "work", "name": "Ann"}]}}
 
 
-def streamed(events: list[Event], run_id: str) -> list[tuple[str, Any]]:
+def streamed(events: list[GatewayEvent], run_id: str) -> list[tuple[str, Any]]:
     """Returns the stream and the phase, or the text, of each agent event of the run."""
     found = []
     for one in events:
@@ -28,9 +28,9 @@ def streamed(events: list[Event], run_id: str) -> list[tuple[str, Any]]:
 
 async def until_ended(
     client: GatewayClient, asked: dict[str, dict[str, Any]]
-) -> tuple[dict[str, Any], list[Event]]:
+) -> tuple[dict[str, Any], list[GatewayEvent]]:
     """Starts the runs, each with its parameters; returns the answers and the events meanwhile."""
-    events: list[Event] = []
+    events: list[GatewayEvent] = []
     answers: dict[str, Any] = {}
     with client.subscribe() as stream, anyio.fail_after(60):
         for run_id, params in asked.items():

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from skerry.client.client import GatewayClient
-from skerry.client.discover import Address
+from skerry.client.discover import GatewayAddress
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import ToolCall, ToolResultMessage, UserMessage
 from skerry.model.origin import Origin
@@ -41,7 +41,7 @@ def answers(request: ModelRequest) -> Sequence[Step]:
     return [f"did: {text}"]
 
 
-async def said(address: Address, key: str = MAIN) -> list[tuple[str, str]]:
+async def said(address: GatewayAddress, key: str = MAIN) -> list[tuple[str, str]]:
     """Returns role and text of the messages of a session."""
     async with GatewayClient(address) as client:
         history = await client.request("chat.history", {"sessionKey": key})

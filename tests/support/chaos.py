@@ -17,7 +17,7 @@ import anyio
 import msgspec
 
 from skerry.client.client import GatewayClient
-from skerry.client.discover import Address
+from skerry.client.discover import GatewayAddress
 from skerry.model import message
 from skerry.model.message import (
     AssistantMessage,
@@ -170,7 +170,7 @@ class Gateway(Protocol):
         ...
 
     @property
-    def address(self) -> Address:
+    def address(self) -> GatewayAddress:
         """Where clients reach it."""
         ...
 

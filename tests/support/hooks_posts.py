@@ -11,7 +11,7 @@ import anyio
 import httpx2
 
 from skerry.app.build import Application
-from skerry.client.discover import Address
+from skerry.client.discover import GatewayAddress
 from skerry.hooks.hooks import Hooks
 from skerry.model.ids import RunId
 from skerry.model.message import Message
@@ -27,7 +27,7 @@ AUTH: Final = {"authorization": f"Bearer {TOKEN}"}
 class Posts:
     """Posts to one gateway."""
 
-    def __init__(self, application: Application, address: Address) -> None:
+    def __init__(self, application: Application, address: GatewayAddress) -> None:
         self.application = application
         self.url = address.url.replace("ws://", "http://").rstrip("/")
 

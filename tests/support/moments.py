@@ -21,7 +21,7 @@ import msgspec
 
 from skerry.app.build import Application, Outside, open_application
 from skerry.app.settings import Settings
-from skerry.client.discover import Address
+from skerry.client.discover import GatewayAddress
 from skerry.config.load import prepare
 from skerry.gateway.server import create_app
 from skerry.infra.clock import Clock, SystemClock
@@ -96,7 +96,7 @@ class Life:
     gateway: Application
     platform: FakePlatform
     home: Path
-    address: Address
+    address: GatewayAddress
 
 
 @asynccontextmanager
@@ -131,7 +131,7 @@ async def life(
         serving(create_app(gateway.context)) as port,
     ):
         token = settings.config.gateway.auth.secret
-        yield Life(gateway, platform, home, Address(f"ws://127.0.0.1:{port}", token))
+        yield Life(gateway, platform, home, GatewayAddress(f"ws://127.0.0.1:{port}", token))
         assert await gateway.drain()
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from skerry.app.build import Application, Outside, open_application
 from skerry.app.settings import Settings
-from skerry.client.discover import Address
+from skerry.client.discover import GatewayAddress
 from skerry.config.load import prepare
 from skerry.gateway.server import create_app
 from skerry.hooks.hooks import Hooks
@@ -34,7 +34,7 @@ async def whole_gateway(  # noqa: PLR0913 - each has a default; a test names wha
     *,
     model: ScriptedModel | None = None,
     adapters: Sequence[ChannelAdapter] = (),
-) -> AsyncIterator[tuple[Application, Address]]:
+) -> AsyncIterator[tuple[Application, GatewayAddress]]:
     """Serves a gateway whose state is in `home`, with `hooks`, and an account on `platform`.
 
     `model` repeats what it reads unless another is given; `adapters` are further accounts.
@@ -60,5 +60,7 @@ async def whole_gateway(  # noqa: PLR0913 - each has a default; a test names wha
             (settings.config.workspace(agent) / "note.txt").write_text(f"a note of {agent}")
         yield (
             application,
-            Address(f"ws://127.0.0.1:{port}", application.context.config().gateway.auth.secret),
+            GatewayAddress(
+                f"ws://127.0.0.1:{port}", application.context.config().gateway.auth.secret
+            ),
         )

@@ -11,7 +11,7 @@ import anyio
 from skerry.cli.failure import FailedError, complain
 from skerry.cli.render import model_line, one_line, plain, show, show_json, styled, table
 from skerry.client.client import GatewayClient
-from skerry.client.discover import Address, find
+from skerry.client.discover import GatewayAddress, find
 from skerry.client.models import model_status
 from skerry.infra.features import FEATURES
 from skerry.infra.spelling import spelt_like
@@ -56,12 +56,12 @@ async def _status(arguments: Namespace) -> int:
     return 0
 
 
-def page_of(address: Address) -> str:
+def page_of(address: GatewayAddress) -> str:
     """Returns the address of the page, without what lets a person in."""
     return f"http{address.url.removeprefix('ws').rstrip('/')}/"
 
 
-async def state(address: Address) -> dict[str, Any]:
+async def state(address: GatewayAddress) -> dict[str, Any]:
     """Returns the state of a running gateway: version, model, sessions, uptime.
 
     Raises:

@@ -19,8 +19,16 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 
 from skerry import __version__
 from skerry.client import identity
-from skerry.client.discover import Address
-from skerry.client.frames import JSON, PROTOCOL, Event, Response, WireError, decode, request
+from skerry.client.discover import GatewayAddress
+from skerry.client.frames import (
+    JSON,
+    PROTOCOL,
+    GatewayEvent,
+    GatewayResponse,
+    WireError,
+    decode,
+    request,
+)
 from skerry.infra.supervise import beside
 from skerry.model.errors import ClientError, GatewayRefusedError, GatewayUnreachableError
 
@@ -62,7 +70,7 @@ class _Pending:
 
     expect_final: bool
     done: anyio.Event = field(default_factory=anyio.Event)
-    outcome: Response | GatewayUnreachableError | None = None
+    outcome: GatewayResponse | GatewayUnreachableError | None = None
 
 
 class GatewayClient(anyio.AsyncContextManagerMixin):
@@ -76,14 +84,14 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
         GatewayRefusedError: the gateway does not admit this client.
     """
 
-    def __init__(self, address: Address, *, scopes: Sequence[str] = SCOPES) -> None:
+    def __init__(self, address: GatewayAddress, *, scopes: Sequence[str] = SCOPES) -> None:
         self.address = address
         self.hello: JSON = None
         """The payload of `hello-ok`."""
         self._scopes = tuple(scopes)
         self._numbers = count(1)
         self._pending: dict[str, _Pending] = {}
-        self._subscribers: list[MemoryObjectSendStream[Event]] = []
+        self._subscribers: list[MemoryObjectSendStream[GatewayEvent]] = []
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
@@ -127,20 +135,20 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
         finally:
             del self._pending[number]
         match pending.outcome:
-            case Response(ok=True, payload=payload):
+            case GatewayResponse(ok=True, payload=payload):
                 return payload
-            case Response() as response:
+            case GatewayResponse() as response:
                 raise _refused(response)
             case lost:
                 raise lost or GatewayUnreachableError(self.address.url, "connection lost")
 
     @contextmanager
-    def subscribe(self) -> Iterator[MemoryObjectReceiveStream[Event]]:
+    def subscribe(self) -> Iterator[MemoryObjectReceiveStream[GatewayEvent]]:
         """Gives the events from now on. The stream ends when the connection does.
 
         It also ends when more than `EVENT_BUFFER` events wait in it.
         """
-        send, receive = anyio.create_memory_object_stream[Event](EVENT_BUFFER)
+        send, receive = anyio.create_memory_object_stream[GatewayEvent](EVENT_BUFFER)
         self._subscribers.append(send)
         if self.closed.is_set():
             send.close()
@@ -182,7 +190,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
         await socket.send(request("connect", "connect", introduction))
         while True:
             answer = decode(await socket.recv())
-            if isinstance(answer, Response) and answer.id == "connect":
+            if isinstance(answer, GatewayResponse) and answer.id == "connect":
                 break
         if not answer.ok:
             raise _refused(answer)
@@ -190,7 +198,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
 
     async def _device(self, key: Path, introduction: JSON, challenge: object) -> JSON:
         """Returns the signed identity of this machine, for a gateway on another one."""
-        payload: JSON = challenge.payload if isinstance(challenge, Event) else None
+        payload: JSON = challenge.payload if isinstance(challenge, GatewayEvent) else None
         sign = partial(identity.device, key, introduction, payload)
         try:
             return await anyio.to_thread.run_sync(sign)
@@ -234,9 +242,9 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
         try:
             while True:
                 match decode(await self._socket.recv()):
-                    case Response() as response:
+                    case GatewayResponse() as response:
                         self._answer(response)
-                    case Event() as event:
+                    case GatewayEvent() as event:
                         self._publish(event)
         except ConnectionClosed as error:
             self._lose(self._unreachable(error))
@@ -249,7 +257,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
         for subscriber in self._subscribers:
             subscriber.close()
 
-    def _answer(self, response: Response) -> None:
+    def _answer(self, response: GatewayResponse) -> None:
         pending = self._pending.get(response.id)
         if pending is None or pending.done.is_set():
             return  # after its deadline, or a second one that was not requested
@@ -258,7 +266,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
         pending.outcome = response
         pending.done.set()
 
-    def _publish(self, event: Event) -> None:
+    def _publish(self, event: GatewayEvent) -> None:
         for subscriber in self._subscribers:
             try:
                 subscriber.send_nowait(event)
@@ -290,7 +298,7 @@ def _reason(error: Exception) -> str:
             return str(error)
 
 
-def _refused(response: Response) -> GatewayRefusedError:
+def _refused(response: GatewayResponse) -> GatewayRefusedError:
     error = response.error or WireError()
     details = error.details if isinstance(error.details, dict) else {}
     code = str(details.get("code", ""))
@@ -303,8 +311,8 @@ def _refused(response: Response) -> GatewayRefusedError:
     return refused
 
 
-def _is_challenge(frame: Response | Event | None) -> bool:
-    return isinstance(frame, Event) and frame.event == "connect.challenge"
+def _is_challenge(frame: GatewayResponse | GatewayEvent | None) -> bool:
+    return isinstance(frame, GatewayEvent) and frame.event == "connect.challenge"
 
 
 def _is_accepted(payload: JSON) -> bool:

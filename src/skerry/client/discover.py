@@ -22,7 +22,7 @@ URL: Final = "SKERRY_GATEWAY_URL"
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class GatewayAddress:
     """Address of a gateway, and the token or password for it."""
 
     url: str
@@ -33,7 +33,7 @@ class Address:
 
 def find(
     environ: Mapping[str, str], *, url: str | None = None, token: str | None = None
-) -> Address:
+) -> GatewayAddress:
     """Returns the address of the gateway that options, environment or configuration name.
 
     The url is `url`, `SKERRY_GATEWAY_URL`, or this machine: the port in the environment,
@@ -52,12 +52,12 @@ def find(
     if token is None and (local or url is None):
         token = given_token(environ) or given_password(environ) or None
     if named is not None and (token or not local):
-        return Address(named, token, None if local else locate(environ)[0] / KEY)
+        return GatewayAddress(named, token, None if local else locate(environ)[0] / KEY)
     config = configured(environ).config
     secret = token or config.gateway.auth.secret
     if secret == UNFETCHED:  # programs that have other secrets take time, or ask a person
         secret = load_good(environ).config.gateway.auth.secret
-    return Address(named or f"ws://127.0.0.1:{_port(config, environ)}", secret)
+    return GatewayAddress(named or f"ws://127.0.0.1:{_port(config, environ)}", secret)
 
 
 def configured(environ: Mapping[str, str]) -> Loaded:

@@ -22,7 +22,7 @@ class WireError(msgspec.Struct, frozen=True, rename="camel"):
     retry_after_ms: int | None = None
 
 
-class Response(msgspec.Struct, frozen=True, tag="res", tag_field="type"):
+class GatewayResponse(msgspec.Struct, frozen=True, tag="res", tag_field="type"):
     """The answer to one request; some methods give two with one id."""
 
     id: str
@@ -31,7 +31,7 @@ class Response(msgspec.Struct, frozen=True, tag="res", tag_field="type"):
     error: WireError | None = None
 
 
-class Event(msgspec.Struct, frozen=True, tag="event", tag_field="type"):
+class GatewayEvent(msgspec.Struct, frozen=True, tag="event", tag_field="type"):
     """Something that happened. `seq` counts the frames of this connection, without gaps."""
 
     event: str
@@ -39,11 +39,13 @@ class Event(msgspec.Struct, frozen=True, tag="event", tag_field="type"):
     seq: int | None = None
 
 
-_decoder: Final[msgspec.json.Decoder[Response | Event]] = msgspec.json.Decoder(Response | Event)
+_decoder: Final[msgspec.json.Decoder[GatewayResponse | GatewayEvent]] = msgspec.json.Decoder(
+    GatewayResponse | GatewayEvent
+)
 _encoder: Final = msgspec.json.Encoder()
 
 
-def decode(data: str | bytes) -> Response | Event | None:
+def decode(data: str | bytes) -> GatewayResponse | GatewayEvent | None:
     """Returns the frame, or None for an unknown kind."""
     try:
         return _decoder.decode(data)

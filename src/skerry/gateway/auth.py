@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from skerry.config.gateway import AuthConfig, AuthMode
-from skerry.gateway.peer import Peer
+from skerry.gateway.peer import ClientPeer
 from skerry.infra.backoff import Backoff
 from skerry.policy.access import OPERATOR_SCOPES, READ
 
@@ -81,12 +81,12 @@ class Failures(Struct):
 
     _records: OrderedDict[str, _Record] = field(default_factory=OrderedDict)
 
-    def locked(self, peer: Peer, now: float) -> float:
+    def locked(self, peer: ClientPeer, now: float) -> float:
         """Returns for how many more seconds the address is locked out; 0 when it is not."""
         record = self._records.get(peer.bucket)
         return 0.0 if record is None else max(0.0, record.locked_until - now)
 
-    def delay(self, peer: Peer, now: float) -> float:
+    def delay(self, peer: ClientPeer, now: float) -> float:
         """Records a failure; returns how many seconds to wait before it is answered."""
         record = self._records.pop(peer.bucket, None)
         if record is None or now - record.last > _FORGET_AFTER:
@@ -105,6 +105,6 @@ class Failures(Struct):
         record.answered = max(record.answered, now) + wait
         return record.answered - now
 
-    def forget(self, peer: Peer) -> None:
+    def forget(self, peer: ClientPeer) -> None:
         """Drops the failures of an address that has presented the right secret."""
         self._records.pop(peer.bucket, None)

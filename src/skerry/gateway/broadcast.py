@@ -15,7 +15,7 @@ from skerry.gateway.frames import Json, StateVersion
 from skerry.gateway.protocol_versions import (
     VERSIONS,
     AgentEvent,
-    ChatEvent,
+    ChatPayload,
     Events,
     Version4,
     assistant_message,
@@ -362,8 +362,8 @@ class Broadcast:
             else:
                 stream.seq[audience.version.protocol] += 1
 
-    def _head(self, stream: _Stream, version: Version4, event: AgentEvent | ChatEvent) -> bytes:
-        if isinstance(event, ChatEvent):
+    def _head(self, stream: _Stream, version: Version4, event: AgentEvent | ChatPayload) -> bytes:
+        if isinstance(event, ChatPayload):
             payload = version.chat(stream.event, event, stream.seq[version.protocol])
             return frames.event("chat", payload)
         stream.seq[version.protocol] += 1

@@ -26,11 +26,11 @@ from skerry.gateway.handshake import Admitted, Handshake, admit, introduction
 from skerry.gateway.handshake_errors import HandshakeError
 from skerry.gateway.method import Call, RefusedError
 from skerry.gateway.methods.system import snapshot
-from skerry.gateway.nodes import Node
-from skerry.gateway.peer import Peer
+from skerry.gateway.nodes import ConnectedNode
+from skerry.gateway.peer import ClientPeer
 from skerry.gateway.peer import peer as peer_of
 from skerry.gateway.presence import PresenceEntry
-from skerry.gateway.protocol import STATE_KEY, GatewayProtocol, Outgoing
+from skerry.gateway.protocol import STATE_KEY, GatewayProtocol, OutgoingFrames
 from skerry.gateway.protocol_versions import VERSIONS
 from skerry.infra import heap
 from skerry.infra.supervise import in_daemon_thread
@@ -71,7 +71,9 @@ class Accept:
         await send({"type": "websocket.accept"})
         protocol = scope["state"][STATE_KEY]
         peer = peer_of(scope, self._context.config().gateway.trusted_proxies)
-        client = Connection(self._context, self._methods, self._failures, peer, protocol, receive)
+        client = ClientConnection(
+            self._context, self._methods, self._failures, peer, protocol, receive
+        )
         if len(self._handshakes) >= _MAX_HANDSHAKES:
             oldest = next(iter(self._handshakes))
             del self._handshakes[oldest]
@@ -89,7 +91,7 @@ class Accept:
             await client.serve(admitted)
 
 
-class Connection:
+class ClientConnection:
     """One WebSocket, from its challenge to its end."""
 
     def __init__(
@@ -97,7 +99,7 @@ class Connection:
         context: GatewayContext,
         methods: MethodTable,
         failures: auth.Failures,
-        peer: Peer,
+        peer: ClientPeer,
         protocol: GatewayProtocol,
         receive: Receive,
     ) -> None:
@@ -108,7 +110,7 @@ class Connection:
         self._protocol = protocol
         self._receive = receive
         self._peer = peer
-        self._out = Outgoing(protocol, self._give_up, self._resume)
+        self._out = OutgoingFrames(protocol, self._give_up, self._resume)
         self._working = 0
         self._resumed = anyio.Event()
         self._waiting: set[Coroutine[Any, Any, Json]] = set()
@@ -211,7 +213,7 @@ class Connection:
         if admitted.role is Role.NODE:
             params = admitted.params
             self._context.nodes.join(
-                Node(
+                ConnectedNode(
                     device.device_id,
                     self,
                     introduction(params, self._peer.shown),

@@ -14,7 +14,7 @@ from skerry.gateway.frames import PROTOCOLS, TOO_DEEP, Json, Malformed, RequestF
 from skerry.gateway.handshake_errors import HandshakeError
 from skerry.gateway.method import Name, Params
 from skerry.gateway.pairing import Paired
-from skerry.gateway.peer import Peer
+from skerry.gateway.peer import ClientPeer
 from skerry.gateway.problems import describe
 from skerry.model.errors import StateError
 from skerry.model.origin import Origin
@@ -63,7 +63,7 @@ class ClientParams(Params):
     instance_id: Name | None = None
 
 
-class DeviceParams(Params):
+class ConnectDeviceParams(Params):
     """A device's identity: its key and its signature."""
 
     id: Name
@@ -99,7 +99,7 @@ class ConnectParams(Params):
     path_env: Annotated[str, Field(max_length=32_768)] | None = None
     role: Name = "operator"
     scopes: Names | None = None
-    device: DeviceParams | None = None
+    device: ConnectDeviceParams | None = None
     auth: AuthParams = AuthParams()
     locale: Annotated[str, Field(max_length=128)] | None = None
     user_agent: Annotated[str, Field(max_length=1024)] | None = None
@@ -125,7 +125,7 @@ class Handshake(Struct, frozen=True):
 
     context: GatewayContext
     failures: Failures
-    peer: Peer
+    peer: ClientPeer
     nonce: str
     """Nonce of the challenge that the client received."""
 
@@ -211,7 +211,7 @@ def _check_alone(role: Role, secret: SecretCheck, handshake: Handshake, is_named
 
 async def _pair(
     params: ConnectParams,
-    device: DeviceParams,
+    device: ConnectDeviceParams,
     requested: tuple[Role, tuple[str, ...]],
     secret: SecretCheck,
     handshake: Handshake,

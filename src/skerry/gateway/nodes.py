@@ -29,7 +29,7 @@ class Invocation(Struct):
         self.done.set()
 
 
-class Node(Struct):
+class ConnectedNode(Struct):
     """A connected node."""
 
     node_id: str
@@ -61,9 +61,9 @@ class Nodes:
     """The connected nodes."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, ConnectedNode] = {}
 
-    def join(self, node: Node) -> None:
+    def join(self, node: ConnectedNode) -> None:
         """Adds a node; an older connection of the same device is closed."""
         before = self._nodes.get(node.node_id)
         self._nodes[node.node_id] = node
@@ -78,21 +78,21 @@ class Nodes:
                 del self._nodes[node.node_id]
                 self._abandon(node)
 
-    def find(self, node_id: str) -> Node | None:
+    def find(self, node_id: str) -> ConnectedNode | None:
         """Returns the connected node."""
         return self._nodes.get(node_id)
 
-    def of(self, connection_id: str) -> Node | None:
+    def of(self, connection_id: str) -> ConnectedNode | None:
         """Returns the node of a connection."""
         return next(
             (node for node in self._nodes.values() if node.client.id == connection_id), None
         )
 
-    def all(self) -> list[Node]:
+    def all(self) -> list[ConnectedNode]:
         """Returns every connected node."""
         return list(self._nodes.values())
 
     @staticmethod
-    def _abandon(node: Node) -> None:
+    def _abandon(node: ConnectedNode) -> None:
         for invocation in node.invocations.values():
             invocation.end(None)

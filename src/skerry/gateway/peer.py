@@ -24,7 +24,7 @@ HIDDEN: Final = "through a proxy (unknown)"
 _IPv6_SITE: Final = 64
 
 
-class Peer(Struct, frozen=True):
+class ClientPeer(Struct, frozen=True):
     """Remote end of a connection."""
 
     address: str
@@ -50,7 +50,7 @@ class Peer(Struct, frozen=True):
         return name if self.local else f"remote {name}"
 
 
-def peer(scope: Scope, trusted: Sequence[str]) -> Peer:
+def peer(scope: Scope, trusted: Sequence[str]) -> ClientPeer:
     """Returns the remote end of the request of an ASGI scope.
 
     `X-Forwarded-For` is trusted only from the networks in `trusted`: of its addresses the last
@@ -71,7 +71,7 @@ def peer(scope: Scope, trusted: Sequence[str]) -> Peer:
                 break
     parsed = _parsed(address)
     local = bool(parsed and parsed.is_loopback) and not forwarded
-    return Peer(str(parsed or address), local, hidden)
+    return ClientPeer(str(parsed or address), local, hidden)
 
 
 def _within(address: str, networks: Sequence[str]) -> bool:

@@ -38,7 +38,7 @@ def _ticket(context: GatewayContext, panel: Panel) -> str:
     return hmac.new(_NONCE, subject, sha256).hexdigest()
 
 
-class PluginHttp:
+class PluginRoutes:
     """Answers requests for what plugins added."""
 
     def __init__(self, context: GatewayContext) -> None:

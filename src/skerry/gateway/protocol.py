@@ -274,7 +274,7 @@ MAX_DELTAS: Final = 1024 * 1024
 _WRITE_BYTES: Final = 64 * 1024
 
 
-class Outgoing:
+class OutgoingFrames:
     """The frames to one client.
 
     They go straight to the transport while it accepts them, and wait here otherwise. An event gets

@@ -47,13 +47,13 @@ class AgentEvent(Struct, frozen=True):
     data: Object
 
 
-class ChatEvent(Struct, frozen=True):
+class ChatPayload(Struct, frozen=True):
     """A `chat` event, less the run it belongs to and its number."""
 
     payload: Object
 
 
-Events = tuple[AgentEvent | ChatEvent, ...]
+Events = tuple[AgentEvent | ChatPayload, ...]
 
 
 class Version4:
@@ -94,7 +94,7 @@ class Version4:
             "ts": ts,
         }
 
-    def chat(self, run: RunEvent, event: ChatEvent, seq: int) -> Object:
+    def chat(self, run: RunEvent, event: ChatPayload, seq: int) -> Object:
         """Returns the payload of a `chat` event."""
         return {
             "runId": run.run_id,
@@ -111,16 +111,18 @@ class Version4:
         return (
             _started(at, joined),
             AgentEvent("run_status", {"phase": "starting_model"}),
-            ChatEvent({"state": "status", "phase": "starting_model"}),
+            ChatPayload({"state": "status", "phase": "starting_model"}),
         )
 
-    def added(self, delta: str, message: Json) -> ChatEvent:
+    def added(self, delta: str, message: Json) -> ChatPayload:
         """Returns the `chat` event of added text; `message` has the text so far."""
-        return ChatEvent({"state": "delta", "deltaText": delta, "message": message})
+        return ChatPayload({"state": "delta", "deltaText": delta, "message": message})
 
-    def replaced(self, text: str, message: Json) -> ChatEvent:
+    def replaced(self, text: str, message: Json) -> ChatPayload:
         """Returns the `chat` event after a failed model's text was withdrawn."""
-        return ChatEvent({"state": "delta", "deltaText": text, "replace": True, "message": message})
+        return ChatPayload(
+            {"state": "delta", "deltaText": text, "replace": True, "message": message}
+        )
 
     def tool_finished(self, body: ToolFinished, about: str) -> AgentEvent:
         """Returns the end of a tool call; `about` says in a few words what was requested."""
@@ -168,7 +170,7 @@ class Version4:
             data["terminalReply"] = _terminal_reply(result)
         if result.notices:
             data["notices"] = list(result.notices)
-        end = AgentEvent("lifecycle", data), ChatEvent(chat)
+        end = AgentEvent("lifecycle", data), ChatPayload(chat)
         tokens = result.usage.output
         return (AgentEvent("usage", {"outputTokens": tokens}), *end) if tokens else end
 
@@ -215,7 +217,7 @@ class Version3(Version4):
             "ts": ts,
         }
 
-    def chat(self, run: RunEvent, event: ChatEvent, seq: int) -> Object:
+    def chat(self, run: RunEvent, event: ChatPayload, seq: int) -> Object:
         """Returns the payload without the agent."""
         return {"runId": run.run_id, "sessionKey": run.session_key, "seq": seq, **event.payload}
 
@@ -223,12 +225,12 @@ class Version3(Version4):
         """Returns the start of the life cycle."""
         return (_started(at, joined),)
 
-    def added(self, delta: str, message: Json) -> ChatEvent:
+    def added(self, delta: str, message: Json) -> ChatPayload:
         """Returns the text so far."""
         del delta
-        return ChatEvent({"state": "delta", "message": message})
+        return ChatPayload({"state": "delta", "message": message})
 
-    def replaced(self, text: str, message: Json) -> ChatEvent:
+    def replaced(self, text: str, message: Json) -> ChatPayload:
         """Returns the remaining text."""
         return self.added(text, message)
 
@@ -253,7 +255,7 @@ class Version3(Version4):
             chat["stopReason"] = _stop_reason(result)
         elif result.cut_off:
             chat["stopReason"] = _stop_reason(result)
-        return AgentEvent("lifecycle", data), ChatEvent(chat)
+        return AgentEvent("lifecycle", data), ChatPayload(chat)
 
 
 VERSIONS: Final[Mapping[int, Version4]] = MappingProxyType({3: Version3(), 4: Version4()})

@@ -92,8 +92,8 @@ def _plugin_http(context: GatewayContext) -> Callable[[Request], Awaitable[Respo
     """Returns the endpoint of plugins, which is imported with the first request."""
 
     @cache
-    def served() -> "plugin_http.PluginHttp":
-        return plugin_http.PluginHttp(context)
+    def served() -> "plugin_http.PluginRoutes":
+        return plugin_http.PluginRoutes(context)
 
     async def serve(request: Request) -> Response:
         return await served().serve(request)

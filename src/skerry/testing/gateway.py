@@ -25,7 +25,7 @@ import msgspec
 from skerry.app.build import Outside
 from skerry.app.serve import RESTART
 from skerry.app.serve import main as serve
-from skerry.client.discover import Address
+from skerry.client.discover import GatewayAddress
 from skerry.config.load import prepare
 from skerry.model.outbound import Settlement
 from skerry.store import nothing
@@ -78,9 +78,9 @@ class GatewayProcess:
         return f"http://127.0.0.1:{self._port}"
 
     @property
-    def address(self) -> Address:
+    def address(self) -> GatewayAddress:
         """Returns the address and the token for a client."""
-        return Address(f"ws://127.0.0.1:{self._port}", self.token)
+        return GatewayAddress(f"ws://127.0.0.1:{self._port}", self.token)
 
     @property
     def token(self) -> str:

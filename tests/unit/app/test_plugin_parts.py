@@ -19,7 +19,7 @@ from skerry.app.plugin_parts import PluginParts
 from skerry.app.services import Services
 from skerry.app.tool_host import tool_host
 from skerry.client.client import GatewayClient
-from skerry.client.discover import Address
+from skerry.client.discover import GatewayAddress
 from skerry.features.doctor.examine import examine
 from skerry.gateway import request_body
 from skerry.hooks.events import GatewayStart
@@ -61,7 +61,7 @@ def config(plugin: Path, **entry: Any) -> dict[str, Any]:
 @asynccontextmanager
 async def gateway(
     home: Path, given: Mapping[str, Any]
-) -> AsyncIterator[tuple[Application, Address, httpx2.AsyncClient]]:
+) -> AsyncIterator[tuple[Application, GatewayAddress, httpx2.AsyncClient]]:
     async with whole_gateway(home / "state", Hooks(), config=given) as (application, address):
         (report, *_) = application.context.plugins.reports if application.context.plugins else ()
         assert report.reason == ""

@@ -10,7 +10,7 @@ from websockets.asyncio.server import Server, ServerConnection, serve
 
 from skerry.client import client as client_module
 from skerry.client.client import GatewayClient
-from skerry.client.discover import Address
+from skerry.client.discover import GatewayAddress
 from skerry.model.errors import GatewayRefusedError, GatewayUnreachableError
 from tests.support.fake_gateway import TOKEN, Exchange, FakeGateway, fake_gateway
 
@@ -24,7 +24,7 @@ async def gateway() -> AsyncIterator[FakeGateway]:
 @pytest.fixture
 async def client(gateway: FakeGateway) -> AsyncIterator[GatewayClient]:
     with anyio.fail_after(60):
-        async with GatewayClient(Address(gateway.url, TOKEN)) as client:
+        async with GatewayClient(GatewayAddress(gateway.url, TOKEN)) as client:
             yield client
 
 
@@ -148,13 +148,13 @@ async def test_a_subscriber_that_falls_behind_is_cut_off_and_harms_nobody(
 
 async def test_an_error_of_the_block_comes_out_as_itself(gateway: FakeGateway) -> None:
     with pytest.raises(KeyError):
-        async with GatewayClient(Address(gateway.url, TOKEN)):
+        async with GatewayClient(GatewayAddress(gateway.url, TOKEN)):
             raise KeyError
 
 
 async def test_a_wrong_token_is_refused_with_what_to_do(gateway: FakeGateway) -> None:
     with pytest.raises(GatewayRefusedError, match="unauthorized") as caught:
-        async with GatewayClient(Address(gateway.url, "wrong")):
+        async with GatewayClient(GatewayAddress(gateway.url, "wrong")):
             pass
     assert "SKERRY_GATEWAY_TOKEN" in caught.value.remedy
 
@@ -163,7 +163,7 @@ async def test_nobody_at_the_address_is_an_error_that_says_how_to_start_one() ->
     async with fake_gateway() as gone:
         pass
     with pytest.raises(GatewayUnreachableError, match="No gateway answers") as caught:
-        async with GatewayClient(Address(gone.url)):
+        async with GatewayClient(GatewayAddress(gone.url)):
             pass
     assert "skerry gateway run" in caught.value.remedy
 
@@ -195,7 +195,7 @@ async def test_a_server_that_never_greets_is_given_up(monkeypatch: pytest.Monkey
     async with serve(silent, "127.0.0.1", 0) as server:
         port = next(iter(server.sockets)).getsockname()[1]
         with pytest.raises(GatewayUnreachableError, match="no greeting"):
-            async with GatewayClient(Address(f"ws://127.0.0.1:{port}")):
+            async with GatewayClient(GatewayAddress(f"ws://127.0.0.1:{port}")):
                 pass
 
 
@@ -215,7 +215,7 @@ async def test_the_token_follows_no_redirect() -> None:
 
         async with serve(elsewhere, "127.0.0.1", 0, process_request=redirect) as first:
             with anyio.fail_after(60), pytest.raises(GatewayUnreachableError):
-                async with GatewayClient(Address(f"ws://127.0.0.1:{port_of(first)}", TOKEN)):
+                async with GatewayClient(GatewayAddress(f"ws://127.0.0.1:{port_of(first)}", TOKEN)):
                     pass
     assert seen == []
 
@@ -232,5 +232,5 @@ async def test_no_proxy_of_the_environment_sees_the_token(
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     with anyio.fail_after(60):
-        async with GatewayClient(Address(gateway.url, TOKEN)) as client:
+        async with GatewayClient(GatewayAddress(gateway.url, TOKEN)) as client:
             assert await client.request("health") == {"ok": True}

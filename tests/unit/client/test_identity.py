@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from skerry.client.client import GatewayClient
-from skerry.client.discover import Address, find
+from skerry.client.discover import GatewayAddress, find
 from skerry.client.identity import KEY
 from skerry.model.errors import ClientError, GatewayRefusedError
 from tests.support.gateway import TOKEN, running_gateway
@@ -16,7 +16,7 @@ async def test_the_same_machine_is_the_same_device_each_time(tmp_path: Path) -> 
     key = tmp_path / "own" / KEY
     with anyio.fail_after(60):
         async with running_gateway(tmp_path) as rig:
-            address = Address(rig.url, TOKEN, key)
+            address = GatewayAddress(rig.url, TOKEN, key)
             async with GatewayClient(address) as client:
                 assert client.hello["auth"]["deviceToken"]
             async with GatewayClient(address) as client:
@@ -29,11 +29,11 @@ async def test_a_refused_device_is_told_how_it_gets_in(tmp_path: Path) -> None:
     key = tmp_path / KEY
     with anyio.fail_after(60):
         async with running_gateway(tmp_path) as rig:
-            address = Address(rig.url, TOKEN, key)
+            address = GatewayAddress(rig.url, TOKEN, key)
             async with GatewayClient(address) as client:
                 (device,) = (await client.request("device.pair.list"))["paired"]
                 which = {"deviceId": device["deviceId"], "role": "operator"}
-                async with GatewayClient(Address(rig.url, TOKEN)) as admin:
+                async with GatewayClient(GatewayAddress(rig.url, TOKEN)) as admin:
                     await admin.request("device.token.revoke", which)
             with pytest.raises(GatewayRefusedError) as refused:
                 async with GatewayClient(address):
@@ -46,7 +46,7 @@ async def test_a_file_that_is_no_key_is_named(tmp_path: Path) -> None:
     key.write_text("no key")
     async with running_gateway(tmp_path) as rig:
         with pytest.raises(ClientError, match="holds no key"):
-            async with GatewayClient(Address(rig.url, TOKEN, key)):
+            async with GatewayClient(GatewayAddress(rig.url, TOKEN, key)):
                 pass
 
 

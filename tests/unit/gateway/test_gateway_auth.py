@@ -5,7 +5,7 @@ import pytest
 from skerry.config.gateway import AuthConfig
 from skerry.gateway import auth
 from skerry.gateway.auth import LOCKED_AFTER, Failures, SecretCheck
-from skerry.gateway.peer import Peer
+from skerry.gateway.peer import ClientPeer
 from skerry.policy.access import READ
 
 
@@ -24,7 +24,7 @@ def test_each_failure_waits_longer_up_to_two_seconds() -> None:
     now = 0.0
     waits = []
     for _ in range(6):
-        wait = failures.delay(Peer("127.0.0.1", local=True), now)
+        wait = failures.delay(ClientPeer("127.0.0.1", local=True), now)
         waits.append(wait)
         now += wait
     assert waits == [0.0, 0.25, 0.5, 1.0, 2.0, 2.0]
@@ -32,7 +32,7 @@ def test_each_failure_waits_longer_up_to_two_seconds() -> None:
 
 def test_many_at_once_are_answered_one_after_another() -> None:
     failures = Failures()
-    assert [failures.delay(Peer("127.0.0.1", local=True), 0.0) for _ in range(5)] == [
+    assert [failures.delay(ClientPeer("127.0.0.1", local=True), 0.0) for _ in range(5)] == [
         0.0,
         0.25,
         0.75,
@@ -43,39 +43,39 @@ def test_many_at_once_are_answered_one_after_another() -> None:
 
 def test_one_address_has_one_count_however_it_is_written() -> None:
     failures = Failures()
-    failures.delay(Peer("127.0.0.1", local=True), 0.0)
-    assert failures.delay(Peer("::ffff:127.0.0.1", local=True), 0.0) == 0.25
-    assert failures.delay(Peer("192.0.2.1", local=True), 0.0) == 0.0
-    assert failures.delay(Peer("not an address", local=True), 0.0) == 0.0
+    failures.delay(ClientPeer("127.0.0.1", local=True), 0.0)
+    assert failures.delay(ClientPeer("::ffff:127.0.0.1", local=True), 0.0) == 0.25
+    assert failures.delay(ClientPeer("192.0.2.1", local=True), 0.0) == 0.0
+    assert failures.delay(ClientPeer("not an address", local=True), 0.0) == 0.0
 
 
 def test_failures_are_forgotten_after_a_minute_and_after_the_right_token() -> None:
     failures = Failures()
-    failures.delay(Peer("127.0.0.1", local=True), 0.0)
-    assert failures.delay(Peer("127.0.0.1", local=True), 61.0) == 0.0
-    failures.forget(Peer("127.0.0.1", local=True))
-    assert failures.delay(Peer("127.0.0.1", local=True), 61.0) == 0.0
+    failures.delay(ClientPeer("127.0.0.1", local=True), 0.0)
+    assert failures.delay(ClientPeer("127.0.0.1", local=True), 61.0) == 0.0
+    failures.forget(ClientPeer("127.0.0.1", local=True))
+    assert failures.delay(ClientPeer("127.0.0.1", local=True), 61.0) == 0.0
 
 
 def test_the_addresses_remembered_are_bounded() -> None:
     failures = Failures()
-    failures.delay(Peer("192.0.2.1", local=True), 0.0)
+    failures.delay(ClientPeer("192.0.2.1", local=True), 0.0)
     for number in range(4096):
-        failures.delay(Peer(f"2001:db8:{number:x}::1", local=True), 0.0)
-    assert failures.delay(Peer("192.0.2.1", local=True), 0.0) == 0.0
+        failures.delay(ClientPeer(f"2001:db8:{number:x}::1", local=True), 0.0)
+    assert failures.delay(ClientPeer("192.0.2.1", local=True), 0.0) == 0.0
     assert len(failures._records) == 4096
 
 
 def test_a_site_of_ipv6_addresses_has_one_count() -> None:
     failures = Failures()
-    failures.delay(Peer("2001:db8::1", local=False), 0.0)
-    assert failures.delay(Peer("2001:db8::2", local=False), 0.0) == 0.25
-    assert failures.delay(Peer("2001:db8:1::1", local=False), 0.0) == 0.0
+    failures.delay(ClientPeer("2001:db8::1", local=False), 0.0)
+    assert failures.delay(ClientPeer("2001:db8::2", local=False), 0.0) == 0.25
+    assert failures.delay(ClientPeer("2001:db8:1::1", local=False), 0.0) == 0.0
 
 
 def test_a_remote_address_is_locked_out_and_this_machine_never() -> None:
     failures = Failures()
-    here, there = Peer("127.0.0.1", local=True), Peer("192.0.2.1", local=False)
+    here, there = ClientPeer("127.0.0.1", local=True), ClientPeer("192.0.2.1", local=False)
     for number in range(LOCKED_AFTER):
         assert failures.locked(there, number) == 0.0
         failures.delay(there, number)
@@ -88,9 +88,9 @@ def test_a_remote_address_is_locked_out_and_this_machine_never() -> None:
 def test_who_is_behind_a_proxy_here_does_not_count_as_this_machine() -> None:
     failures = Failures()
     for _ in range(LOCKED_AFTER):
-        failures.delay(Peer("127.0.0.1", local=False), 0.0)
-    assert failures.locked(Peer("127.0.0.1", local=False), 0.0)
-    assert not failures.locked(Peer("127.0.0.1", local=True), 0.0)
+        failures.delay(ClientPeer("127.0.0.1", local=False), 0.0)
+    assert failures.locked(ClientPeer("127.0.0.1", local=False), 0.0)
+    assert not failures.locked(ClientPeer("127.0.0.1", local=True), 0.0)
 
 
 TOKEN = {"mode": "token", "token": "right"}

@@ -22,8 +22,9 @@ from skerry.cli.images import attachments
 from skerry.cli.render import model_line, notice, one_line, plain, show, styled
 from skerry.client.discover import find
 from skerry.features.chat.conversation import (
-    ChatConnection,
-    Conversation,
+    ConnectionChange,
+    ClientConversation,
+    ConnectionChange,
     Ending,
     FirstScreen,
     JoinedRun,
@@ -92,7 +93,7 @@ def run(arguments: Namespace) -> int:
     address = find(os.environ, url=arguments.url, token=arguments.token)
     updates: _Updates = SimpleQueue()
     images = attachments(arguments.image)
-    conversation = Conversation(
+    conversation = ClientConversation(
         address, arguments.session, updates.put, arguments.agent, arguments.thinking
     )
     with (
@@ -100,7 +101,7 @@ def run(arguments: Namespace) -> int:
         portal.wrap_async_context_manager(conversation) as conversation,
     ):
         opening = portal.call(conversation.open)
-        terminal = Terminal(portal, conversation, updates, opening.commands, images)
+        terminal = ChatTerminal(portal, conversation, updates, opening.commands, images)
         if terminal.interactive:
             _greet(address.url, conversation.session, opening)
         with suppress(_LeaveError):
@@ -112,7 +113,7 @@ def run(arguments: Namespace) -> int:
 
 
 @dataclass(slots=True)
-class Terminal:
+class ChatTerminal:
     """Reads what a person writes and prints the answers, in the main thread.
 
     The connection lives in the portal's thread, so that it stays alive while a line is written, and
@@ -120,7 +121,7 @@ class Terminal:
     """
 
     portal: BlockingPortal
-    conversation: Conversation
+    conversation: ClientConversation
     updates: _Updates
     commands: Sequence[str] = ()
     """Completions for Tab at the beginning of a line."""
@@ -307,7 +308,7 @@ class Terminal:
                     self._at_end = True
                 case _Typed(str(line)):
                     self._typed.append(line.strip())
-                case ChatConnection() as update:
+                case ConnectionChange() as update:
                     self._print(update)
 
     def _print(self, update: Update) -> None:
@@ -321,7 +322,7 @@ class Terminal:
                 sys.stdout.flush()
                 notice(styled(f"({why})", "dim", sys.stderr))
                 self._in_line = False
-            case ChatConnection(lost):
+            case ConnectionChange(lost):
                 text = f"{lost}; reconnecting ..." if lost else "connected again."
                 notice(styled(text, "yellow", sys.stderr))
             case JoinedRun():

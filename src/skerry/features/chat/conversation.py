@@ -9,8 +9,8 @@ import anyio
 
 from skerry.cli.render import text_of
 from skerry.client.client import GatewayClient
-from skerry.client.discover import Address
-from skerry.client.frames import Event
+from skerry.client.discover import GatewayAddress
+from skerry.client.frames import GatewayEvent
 from skerry.client.models import model_status
 from skerry.client.retry import NOTHING_TO_RETRY, RETRY
 from skerry.infra.backoff import Backoff
@@ -49,7 +49,7 @@ class JoinedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class ChatConnection:
+class ConnectionChange:
     """The connection was lost (with the reason), or is back (without one)."""
 
     lost: str = ""
@@ -75,7 +75,7 @@ class FirstScreen:
     """Commands that a message may begin with, such as `/status`."""
 
 
-Update = Text | Withdrawn | JoinedRun | ChatConnection
+Update = Text | Withdrawn | JoinedRun | ConnectionChange
 Tell = Callable[[Update], None]
 
 
@@ -84,7 +84,7 @@ def _ignore(_: Update) -> None:
 
 
 @dataclass(slots=True)
-class ChatAnswer:
+class RunAnswer:
     """State of an answer; the wire sends its whole text so far each time."""
 
     tell: Tell = _ignore
@@ -141,13 +141,13 @@ class ChatAnswer:
 
 
 @dataclass(slots=True)
-class Conversation(anyio.AsyncContextManagerMixin):
-    """Use as `async with Conversation(...) as conversation:`; it reconnects by itself.
+class ClientConversation(anyio.AsyncContextManagerMixin):
+    """Use as `async with ClientConversation(...) as conversation:`; it reconnects by itself.
 
     `tell` is called with each update, in the event loop's thread.
     """
 
-    address: Address
+    address: GatewayAddress
     session: str
     tell: Tell
     agent: str | None = None
@@ -199,7 +199,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
         Raises:
             ClientError: the message was refused, or the gateway no longer lets this client in.
         """
-        answer = ChatAnswer(tell or self.tell)
+        answer = RunAnswer(tell or self.tell)
         more = {"thinking": self.thinking, "attachments": list(images)}
         params: dict[str, Any] = {**self._where, "message": text, "idempotencyKey": key}
         params |= {key: value for key, value in more.items() if value}
@@ -234,7 +234,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
         return {"sessionKey": self.session} | ({"agentId": self.agent} if self.agent else {})
 
     async def _exchange(
-        self, client: GatewayClient, params: dict[str, Any], answer: ChatAnswer
+        self, client: GatewayClient, params: dict[str, Any], answer: RunAnswer
     ) -> Ending:
         with client.subscribe() as events:
             run, goes_on = await self._begin(client, params)
@@ -261,7 +261,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
         self._retried[key] = run = str(sent["runId"])
         return run, True
 
-    def _take(self, event: Event, key: str, answer: ChatAnswer) -> Ending | None:
+    def _take(self, event: GatewayEvent, key: str, answer: RunAnswer) -> Ending | None:
         payload = event.payload
         if not isinstance(payload, dict):
             return None
@@ -274,7 +274,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
             _note(payload.get("data"), answer, own=run == key)
         return None
 
-    def _hear(self, payload: Mapping[str, Any], answer: ChatAnswer, *, own: bool) -> Ending | None:
+    def _hear(self, payload: Mapping[str, Any], answer: RunAnswer, *, own: bool) -> Ending | None:
         text = text_of(payload.get("message"))
         if payload.get("replace") and text != answer.shown:
             answer.shown = text
@@ -289,7 +289,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
         reason = str(payload.get("errorMessage", ""))
         return Ending(state, f"{reason} {answer.remedy}".rstrip(), answer.notices)
 
-    async def _stored(self, client: GatewayClient, key: str, answer: ChatAnswer) -> Ending:
+    async def _stored(self, client: GatewayClient, key: str, answer: RunAnswer) -> Ending:
         """Passes on the answer of a run that ended while disconnected."""
         waited = await client.request("agent.wait", {"runId": key, "timeoutMs": 0})
         if waited.get("status") == "error":
@@ -320,12 +320,12 @@ class Conversation(anyio.AsyncContextManagerMixin):
             try:
                 async with GatewayClient(self.address) as client:
                     if lost:
-                        self.tell(ChatConnection())
+                        self.tell(ConnectionChange())
                     failures, lost = 0, "connection lost"
                     self._turn(client)
                     await client.closed.wait()
                     self._turn(None)
-                    self.tell(ChatConnection(lost))
+                    self.tell(ConnectionChange(lost))
             except (GatewayRefusedError, GatewayUnreachableError) as error:
                 if isinstance(error, GatewayRefusedError) or not lost:
                     self._refusal = error
@@ -340,7 +340,7 @@ class Conversation(anyio.AsyncContextManagerMixin):
         changed.set()
 
 
-def _note(data: Any, answer: ChatAnswer, *, own: bool) -> None:
+def _note(data: Any, answer: RunAnswer, *, own: bool) -> None:
     """Stores the data of an `agent` event: the run that was entered, notices, the remedy."""
     if not isinstance(data, dict):
         return

@@ -21,7 +21,7 @@ from skerry.gateway.method import (
     RefusedError,
     missing_scope,
 )
-from skerry.gateway.nodes import MAX_INVOCATIONS, Node
+from skerry.gateway.nodes import MAX_INVOCATIONS, ConnectedNode
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.policy.access import ADMIN, Role
 from skerry.policy.decide import allows
@@ -147,7 +147,7 @@ async def invoke(call: Call, params: InvokeParams) -> Json:
     return _answer(params, invocation.answer)
 
 
-def _may_invoke(call: Call, params: InvokeParams) -> Node:
+def _may_invoke(call: Call, params: InvokeParams) -> ConnectedNode:
     """Returns the node, if it is connected, offers the command, and the caller may run it."""
     node = call.context.nodes.find(params.node_id)
     if node is None:
@@ -262,7 +262,7 @@ def skills_bins(call: Call, _params: NoParams) -> Json:
     return {"bins": []}
 
 
-def _self(call: Call) -> Node:
+def _self(call: Call) -> ConnectedNode:
     node = call.context.nodes.of(call.connection_id)
     if node is None:  # its device connected anew, and this connection is being closed
         raise _not_connected(call.protocol)

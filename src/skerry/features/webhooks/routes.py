@@ -23,7 +23,7 @@ from skerry.features.webhooks.bodies import AgentBody, BodyError, WakeBody, agen
 from skerry.features.webhooks.posts import Order
 from skerry.gateway.auth import Failures
 from skerry.gateway.context import GatewayContext
-from skerry.gateway.peer import Peer
+from skerry.gateway.peer import ClientPeer
 from skerry.gateway.peer import peer as peer_of
 from skerry.gateway.request_body import RefusedPost, read_body
 from skerry.infra.clock import iso
@@ -135,7 +135,7 @@ class Webhooks:
         """Delays the answer to a wrong proof."""
         await anyio.sleep(self._failures.delay(self._peer(request), monotonic()))
 
-    def _peer(self, request: Request) -> Peer:
+    def _peer(self, request: Request) -> ClientPeer:
         return peer_of(request.scope, self._context.config().gateway.trusted_proxies)
 
     def _limit(

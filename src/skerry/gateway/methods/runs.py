@@ -70,7 +70,7 @@ _PROVENANCE: Final = "the origin of a message is that of its connection."
 _STORED: Final = "every message is stored in its transcript."
 
 
-class AgentParams(Params):
+class AgentRunParams(Params):
     """Parameters of `agent`; `model`, with or without `provider`, is for this run alone.
 
     `label` names the conversation that the run enters, as `sessions.patch` does.
@@ -204,7 +204,7 @@ class ChatAbortParams(Params):
     agent_id: Name | None = None
 
 
-def _key(call: Call, params: AgentParams | ChatSendParams | ChatAbortParams) -> SessionKey:
+def _key(call: Call, params: AgentRunParams | ChatSendParams | ChatAbortParams) -> SessionKey:
     return call.context.config().session_key(params.session_key, params.agent_id)
 
 
@@ -214,7 +214,7 @@ def _run_id(key: str) -> RunId:
     return RunId(key)
 
 
-def agent(call: Call, params: AgentParams) -> Coroutine[Any, Any, Json]:
+def agent(call: Call, params: AgentRunParams) -> Coroutine[Any, Any, Json]:
     """Starts a run; answers once when it is accepted and once more when it ended."""
     request = RunRequest(
         run_id=_run_id(params.idempotency_key),
@@ -235,7 +235,7 @@ def agent(call: Call, params: AgentParams) -> Coroutine[Any, Any, Json]:
     return _agent_in(call, request, params)
 
 
-async def _agent_with(call: Call, request: RunRequest, params: AgentParams) -> Json:
+async def _agent_with(call: Call, request: RunRequest, params: AgentRunParams) -> Json:
     if params.model is None:
         raise RefusedError(
             f"provider {params.provider!r} is named without a model",
@@ -246,7 +246,7 @@ async def _agent_with(call: Call, request: RunRequest, params: AgentParams) -> J
     return await _agent_in(call, replace(request, model=ref), params)
 
 
-def _agent_in(call: Call, request: RunRequest, params: AgentParams) -> Coroutine[Any, Any, Json]:
+def _agent_in(call: Call, request: RunRequest, params: AgentRunParams) -> Coroutine[Any, Any, Json]:
     if params.session_id is None or params.session_key is not None:
         return _agent(call, request)
     return _agent_by_id(call, request, params.session_id, params.agent_id)
@@ -336,7 +336,7 @@ def _expected(params: ChatSendParams) -> ExpectedState | None:
     return ExpectedState(params.session_id or "", leaf=leaf)
 
 
-def _existing(params: AgentParams) -> ExpectedState | None:
+def _existing(params: AgentRunParams) -> ExpectedState | None:
     session_id = params.expected_existing_session_id
     return ExpectedState(session_id, present=True) if session_id else None
 
@@ -365,7 +365,7 @@ def chat_abort(call: Call, params: ChatAbortParams) -> Json:
 
 
 METHODS: Final = (
-    Method("agent", AgentParams, agent, waits=True),
+    Method("agent", AgentRunParams, agent, waits=True),
     Method("agent.wait", AgentWaitParams, agent_wait, waits=True),
     Method("chat.send", ChatSendParams, chat_send),
     Method("chat.abort", ChatAbortParams, chat_abort),

@@ -76,7 +76,7 @@ async def test_without_a_gateway_it_says_how_to_start_one(
 
 
 @dataclass
-class Terminal:
+class ChatTerminal:
     """A pseudo-terminal with `skerry chat` in it."""
 
     descriptor: int
@@ -114,7 +114,7 @@ class Terminal:
 
 
 @asynccontextmanager
-async def chatting(environ: dict[str, str], *arguments: str) -> AsyncIterator[Terminal]:
+async def chatting(environ: dict[str, str], *arguments: str) -> AsyncIterator[ChatTerminal]:
     # setsid --ctty makes the terminal the one whose Ctrl-C reaches the process.
     command = ["setsid", "--ctty", sys.executable, "-m", "skerry", "chat", *arguments]
     ours, theirs = pty.openpty()
@@ -123,7 +123,7 @@ async def chatting(environ: dict[str, str], *arguments: str) -> AsyncIterator[Te
     ) as process:
         os.close(theirs)
         try:
-            yield Terminal(ours, process)
+            yield ChatTerminal(ours, process)
         finally:
             if process.returncode is None:
                 process.kill()

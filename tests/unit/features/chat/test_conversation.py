@@ -6,14 +6,16 @@ from contextlib import AsyncExitStack
 import anyio
 import pytest
 
-from skerry.client.discover import Address
+from skerry.client.discover import GatewayAddress
 from skerry.features.chat.conversation import (
     CUT,
-    ChatAnswer,
-    ChatConnection,
-    Conversation,
+    RunAnswer,
+    ConnectionChange,
+    ClientConversation,
+    ConnectionChange,
     Ending,
     JoinedRun,
+    RunAnswer,
     Text,
     Update,
     Withdrawn,
@@ -34,14 +36,18 @@ def told() -> list[Update]:
 
 
 @pytest.fixture
-async def conversation(gateway: FakeGateway, told: list[Update]) -> AsyncIterator[Conversation]:
+async def conversation(
+    gateway: FakeGateway, told: list[Update]
+) -> AsyncIterator[ClientConversation]:
     with anyio.fail_after(60):
-        async with Conversation(Address(gateway.url, TOKEN), "main", told.append) as conversation:
+        async with ClientConversation(
+            GatewayAddress(gateway.url, TOKEN), "main", told.append
+        ) as conversation:
             yield conversation
 
 
 async def test_the_text_of_an_answer_is_told_as_it_grows(
-    gateway: FakeGateway, conversation: Conversation, told: list[Update]
+    gateway: FakeGateway, conversation: ClientConversation, told: list[Update]
 ) -> None:
     async def send(exchange: Exchange) -> None:
         await exchange.reply({"status": "started"})
@@ -69,9 +75,11 @@ async def test_the_agent_the_thinking_and_images_go_with_a_message(gateway: Fake
 
     gateway.methods["chat.send"] = send
     image = {"type": "image", "content": "aW1hZ2U="}
-    address = Address(gateway.url, TOKEN)
+    address = GatewayAddress(gateway.url, TOKEN)
     with anyio.fail_after(60):
-        async with Conversation(address, "main", lambda _: None, "work", "high") as conversation:
+        async with ClientConversation(
+            address, "main", lambda _: None, "work", "high"
+        ) as conversation:
             await conversation.say("hi", "k", [image])
     params = gateway.requests[-1][1]
     assert (params["agentId"], params["thinking"]) == ("work", "high")
@@ -79,7 +87,7 @@ async def test_the_agent_the_thinking_and_images_go_with_a_message(gateway: Fake
 
 
 async def test_text_that_was_withdrawn_is_not_followed_by_the_new_one(
-    gateway: FakeGateway, conversation: Conversation, told: list[Update]
+    gateway: FakeGateway, conversation: ClientConversation, told: list[Update]
 ) -> None:
     async def send(exchange: Exchange) -> None:
         await exchange.reply({"status": "started"})
@@ -95,7 +103,7 @@ async def test_text_that_was_withdrawn_is_not_followed_by_the_new_one(
 
 @pytest.mark.parametrize("end", ["final", "error"])
 async def test_a_message_that_entered_another_run_has_its_answer_from_then_on(
-    gateway: FakeGateway, conversation: Conversation, told: list[Update], end: str
+    gateway: FakeGateway, conversation: ClientConversation, told: list[Update], end: str
 ) -> None:
     def of(text: str) -> dict[str, object]:
         return {"runId": "host", "message": {"role": "assistant", "content": text}}
@@ -119,7 +127,7 @@ async def test_a_message_that_entered_another_run_has_its_answer_from_then_on(
 
 
 async def test_an_answer_that_another_message_had_meanwhile_is_taken_from_the_history(
-    gateway: FakeGateway, conversation: Conversation, told: list[Update]
+    gateway: FakeGateway, conversation: ClientConversation, told: list[Update]
 ) -> None:
     async def send(exchange: Exchange) -> None:
         await exchange.reply({"status": "in_flight"})
@@ -135,7 +143,7 @@ async def test_an_answer_that_another_message_had_meanwhile_is_taken_from_the_hi
 
 
 async def test_collected_messages_are_shown_one_by_one(
-    gateway: FakeGateway, conversation: Conversation
+    gateway: FakeGateway, conversation: ClientConversation
 ) -> None:
     said = {"said": [{"text": "one"}, {"text": "two"}]}
     both = {"role": "user", "content": "[Queued messages ...]", "__openclaw": said}
@@ -146,7 +154,7 @@ async def test_collected_messages_are_shown_one_by_one(
 
 
 async def test_an_error_ends_the_answer_with_its_message(
-    gateway: FakeGateway, conversation: Conversation
+    gateway: FakeGateway, conversation: ClientConversation
 ) -> None:
     async def send(exchange: Exchange) -> None:
         await exchange.reply({"status": "started"})
@@ -157,7 +165,7 @@ async def test_an_error_ends_the_answer_with_its_message(
 
 
 async def test_a_lost_connection_neither_loses_nor_doubles_the_answer(
-    gateway: FakeGateway, conversation: Conversation, told: list[Update]
+    gateway: FakeGateway, conversation: ClientConversation, told: list[Update]
 ) -> None:
     async def first(exchange: Exchange) -> None:
         gateway.methods["chat.send"] = second
@@ -177,9 +185,9 @@ async def test_a_lost_connection_neither_loses_nor_doubles_the_answer(
         Text("two "),
         Text("three"),
     ]
-    assert [one for one in told if isinstance(one, ChatConnection)] == [
-        ChatConnection("connection lost"),
-        ChatConnection(),
+    assert [one for one in told if isinstance(one, ConnectionChange)] == [
+        ConnectionChange("connection lost"),
+        ConnectionChange(),
     ]
     keys = [params["idempotencyKey"] for method, params in gateway.requests if "send" in method]
     assert keys == ["k", "k"]
@@ -196,7 +204,7 @@ async def test_a_lost_connection_neither_loses_nor_doubles_the_answer(
 )
 async def test_an_answer_that_a_dead_gateway_cut_is_not_shown_as_two_halves(
     gateway: FakeGateway,
-    conversation: Conversation,
+    conversation: ClientConversation,
     told: list[Update],
     texts: list[str],
     told_after: list[Update],
@@ -215,7 +223,7 @@ async def test_an_answer_that_a_dead_gateway_cut_is_not_shown_as_two_halves(
 
     gateway.methods["chat.send"] = first
     assert await conversation.say("hi", "k") == Ending("final")
-    shown = [one for one in told if one != Text("") and not isinstance(one, ChatConnection)]
+    shown = [one for one in told if one != Text("") and not isinstance(one, ConnectionChange)]
     assert shown == [Text("It was dar"), *told_after]
 
 
@@ -228,7 +236,7 @@ async def test_an_answer_that_a_dead_gateway_cut_is_not_shown_as_two_halves(
 )
 async def test_an_answer_that_ended_meanwhile_is_taken_from_the_history(
     gateway: FakeGateway,
-    conversation: Conversation,
+    conversation: ClientConversation,
     told: list[Update],
     waited: dict[str, str],
     ending: Ending,
@@ -240,7 +248,9 @@ async def test_an_answer_that_ended_meanwhile_is_taken_from_the_history(
     assert told == ([Text("done")] if ending.state == "final" else [])
 
 
-async def test_stopping_aborts_the_run(gateway: FakeGateway, conversation: Conversation) -> None:
+async def test_stopping_aborts_the_run(
+    gateway: FakeGateway, conversation: ClientConversation
+) -> None:
     running: list[Exchange] = []
     begun = anyio.Event()
 
@@ -273,8 +283,8 @@ async def test_stopping_while_nobody_answers_gives_up_the_wait() -> None:
     with anyio.fail_after(60):
         async with AsyncExitStack() as gone:
             gateway = await gone.enter_async_context(fake_gateway())
-            address = Address(gateway.url, TOKEN)
-            async with Conversation(address, "main", lambda _: lost.set()) as conversation:
+            address = GatewayAddress(gateway.url, TOKEN)
+            async with ClientConversation(address, "main", lambda _: lost.set()) as conversation:
                 await conversation.open()
                 await gone.aclose()
                 await lost.wait()
@@ -292,12 +302,14 @@ async def test_stopping_while_nobody_answers_gives_up_the_wait() -> None:
 async def test_a_refused_client_hears_why_at_once() -> None:
     async with fake_gateway() as gateway:
         with anyio.fail_after(60), pytest.raises(ClientError, match="unauthorized"):
-            async with Conversation(Address(gateway.url, "no"), "main", print) as conversation:
+            async with ClientConversation(
+                GatewayAddress(gateway.url, "no"), "main", print
+            ) as conversation:
                 await conversation.open()
 
 
 async def test_what_a_person_sees_first_is_the_model_and_the_last_messages(
-    gateway: FakeGateway, conversation: Conversation
+    gateway: FakeGateway, conversation: ClientConversation
 ) -> None:
     messages = [
         {"role": "user", "content": "hi"},
@@ -311,18 +323,20 @@ async def test_what_a_person_sees_first_is_the_model_and_the_last_messages(
     assert opening.messages == (("user", "hi"), ("assistant", "hello"))
 
 
-async def test_the_commands_of_the_gateway_can_be_completed(conversation: Conversation) -> None:
+async def test_the_commands_of_the_gateway_can_be_completed(
+    conversation: ClientConversation,
+) -> None:
     assert (await conversation.open()).commands == ("/status",)
 
 
 def test_a_new_message_begins_a_paragraph_and_a_repeated_one_is_not_shown_again() -> None:
-    answer = ChatAnswer()
+    answer = RunAnswer()
     grown = [answer.grow(text) for text in ("a", "ab", "c", "cd", "d")]
     assert grown == ["a", "b", "\n\nc", "d", ""]
 
 
 async def test_the_answer_to_retry_is_that_of_the_run_which_it_begins(
-    gateway: FakeGateway, conversation: Conversation, told: list[Update]
+    gateway: FakeGateway, conversation: ClientConversation, told: list[Update]
 ) -> None:
     said = {"role": "assistant", "content": [{"type": "text", "text": "the sea"}]}
 
@@ -347,7 +361,7 @@ async def test_the_answer_to_retry_is_that_of_the_run_which_it_begins(
 
 
 async def test_where_nothing_is_to_run_again_retry_says_so_and_the_chat_goes_on(
-    gateway: FakeGateway, conversation: Conversation, told: list[Update]
+    gateway: FakeGateway, conversation: ClientConversation, told: list[Update]
 ) -> None:
     async def retry(exchange: Exchange) -> None:
         await exchange.refuse("INVALID_REQUEST", "Nothing.", {"code": "NOTHING_TO_RETRY"})
