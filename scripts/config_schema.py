@@ -22,6 +22,7 @@ from skerry.config.root import Config
 from skerry.config.schema import FILE
 from skerry.config.session import duration, size, span
 from skerry.infra.channels import PLATFORMS
+from skerry.infra.features import FEATURES
 
 DIALECT: Final = "http://json-schema.org/draft-07/schema#"
 _OWN: Final = ("stateDir", "path", "included")
@@ -62,8 +63,6 @@ def schema() -> _Node:
     references = {name: {"$ref": f"#/$defs/{of.__name__}"} for name, of in platforms.items()}
     defs["Config"]["properties"]["channels"]["properties"] = references
     for name, key, mark in marks:
-        if name not in defs:
-            continue
         default = mark.default.model_dump(mode="json", by_alias=True)
         written = {} if mark.is_optional else {"default": default}
         reference = {"$ref": f"#/$defs/{mark.kind.__name__}"}
@@ -83,7 +82,7 @@ def _feature_sections() -> Iterator[tuple[str, str, FeatureSection]]:
     for section in list(_sections(Section)):
         for name, field in section.model_fields.items():
             mark = feature_section(field)
-            if mark is not None:
+            if mark is not None and mark.feature in FEATURES:
                 yield section.__name__, field.alias or name, mark
 
 

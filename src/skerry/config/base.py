@@ -84,14 +84,14 @@ class FeatureSection:
     """
 
     def __init__(self, feature: Feature, name: str, *, is_optional: bool) -> None:
-        self._feature = feature
+        self.feature = feature
         self._name = name
         self.is_optional = is_optional
 
     @cached_property
     def kind(self) -> type[Section]:
         """Returns the class; imports it."""
-        section: type[Section] = self._feature.load(f"config:{self._name}")
+        section: type[Section] = self.feature.load(f"config:{self._name}")
         return section
 
     def is_of(self, kind: type[Section]) -> bool:
@@ -145,8 +145,8 @@ def with_sections(
     def extended(section: type[S]) -> type[S]:
         fields: dict[str, Any] = {}
         for feature in features:
-            for place, name in feature.sections.items():
-                parent, _, key = place.rpartition(".")
+            for key_path, name in feature.sections.items():
+                parent, _, key = key_path.rpartition(".")
                 if parent == path:
                     mark = FeatureSection(feature, name, is_optional=are_optional)
                     fields[key] = (Annotated[Section | None, mark], None)
