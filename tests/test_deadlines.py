@@ -105,7 +105,7 @@ WITHOUT: Final = {
     "app/settings.py:Settings._apply": DISK,
     "app/settings.py:Settings.look": DISK,
     "app/settings.py:Settings.preview": DISK,
-    "app/setup.py:ModelChoice.use_model": DISK,
+    "app/setup.py:ModelSettings.use_model": DISK,
     "auth/credentials.py:Credentials.secret": DISK,
     "auth/refresh.py:Renewal._renewed": DISK,
     "auth/refresh.py:Renewal._secret": DISK,

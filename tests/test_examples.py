@@ -17,7 +17,7 @@ from scripts.requirements import ROOT
 from skerry.cli.main import main
 from skerry.config import source
 from skerry.config.load import checked
-from skerry.config.write import Author, set_values
+from skerry.config.write import ConfigAuthor, set_values
 from skerry.gateway.dispatch import MethodTable
 from skerry.gateway.frames import RequestFrame, parse
 from skerry.gateway.handshake import ConnectParams
@@ -100,7 +100,7 @@ def test_a_command_changes_a_configuration_of_the_guide_and_keeps_its_comments(
         (tmp_path / included).write_text("{}")
     names = re.findall(r"(?<!\$)\$\{(\w+)\}", block.text)
     names += re.findall(r'source: "env", id: "(\w+)"', block.text)
-    author = Author(environ={"HOME": str(tmp_path)} | dict.fromkeys(names, "value"))
+    author = ConfigAuthor(environ={"HOME": str(tmp_path)} | dict.fromkeys(names, "value"))
     before = source.read(path).parsed
     set_values(path, {"gateway.port": 19_999, "gateway.auth.token": "t" * 32}, author=author)
     after = source.read(path)

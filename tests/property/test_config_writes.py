@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from skerry.config import source
 from skerry.config.paths import MISSING, lookup, parse_key_path, replaced, show_key_path
-from skerry.config.write import Author, set_values
+from skerry.config.write import ConfigAuthor, set_values
 from skerry.model.errors import ConfigError
 from tests.support.shown import examples
 
@@ -68,7 +68,7 @@ def test_random_changes_never_leave_a_file_that_cannot_be_read(
         told: Any = {}
         for place, value in edits:
             try:
-                set_values(file, {place: value}, author=Author(environ={"A": "b"}))
+                set_values(file, {place: value}, author=ConfigAuthor(environ={"A": "b"}))
             except ConfigError:
                 pass  # what is refused changes nothing
             else:

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 SCOPE: Final = ("boot",)
 """Scope of the session in which it is done: `agent:<agent>:boot`."""
-_TOLD: Final = (
+_PROMPT: Final = (
     "The gateway has just started. Do what your owner wrote for that, once. When nobody has to be"
     " told of it, your whole reply is NO_REPLY.\n\n"
 )
@@ -70,4 +70,4 @@ def _checklist(config: Config, agent: AgentId, records: FileRecords) -> str:
     lines = [line.strip() for line in file.text.splitlines()]
     if all(not line or line.startswith(("#", "<!--")) for line in lines):
         return ""
-    return _TOLD + cut(BOOT, file.text, config.agents.defaults.bootstrap_max_chars)
+    return _PROMPT + cut(BOOT, file.text, config.agents.defaults.bootstrap_max_chars)

@@ -25,7 +25,7 @@ from skerry.app.records import stored_records
 from skerry.app.reload import Reload
 from skerry.app.services import Services, of_features
 from skerry.app.settings import Settings, check_secret
-from skerry.app.setup import ModelChoice
+from skerry.app.setup import ModelSettings
 from skerry.app.tool_host import tool_host
 from skerry.config.gateway import LOCK
 from skerry.config.root import Config
@@ -223,7 +223,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
                 dispatcher=dispatch,
                 store=store,
                 models=models,
-                setup=ModelChoice(settings, models, environ),
+                setup=ModelSettings(settings, models, environ),
                 broadcast=broadcast,
                 presence=Presence(clock),
                 session_events=session_events,

@@ -14,15 +14,15 @@ def menu_of(config: Callable[[], Config], table: CommandTable, channel: str) -> 
     owners = [
         person
         for owner in commands.owner_allow_from
-        for place, _, person in (owner.partition(":"),)
-        if place.partition("/")[0].lower() == channel
+        for chat, _, person in (owner.partition(":"),)
+        if chat.partition("/")[0].lower() == channel
     ]
     everybody, owner = table.offered(Rights.OPEN), table.offered(Rights.OWNER)
     is_native = commands.native is not False
-    return Menu(_shown(everybody), _shown(owner), tuple(owners), is_native)
+    return Menu(_menu_commands(everybody), _menu_commands(owner), tuple(owners), is_native)
 
 
-def _shown(commands: Iterable[Command]) -> tuple[MenuCommand, ...]:
+def _menu_commands(commands: Iterable[Command]) -> tuple[MenuCommand, ...]:
     return tuple(
         MenuCommand(command.name, command.description, command.accepts_arguments)
         for command in commands

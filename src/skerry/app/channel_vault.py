@@ -38,28 +38,28 @@ class StoreVault(Struct):
     async def open(self) -> VaultKey:
         """Returns the key; makes one where there is none."""
         number = await self._number()
-        found = await anyio.to_thread.run_sync(self._read_file)
-        if found is None:
+        stored = await anyio.to_thread.run_sync(self._read_file)
+        if stored is None:
             key = secrets.token_bytes(KEY_BYTES)
             await self._make_file(key, number)
             return VaultKey(key, is_new=True)
-        key, mark = found
+        key, mark = stored
         return VaultKey(key, is_behind=number < mark)
 
     async def renew(self) -> VaultKey:
         """Deletes the whole state; the key stays, or is made where there is none."""
-        found = await anyio.to_thread.run_sync(self._read_file)
+        stored = await anyio.to_thread.run_sync(self._read_file)
 
         def clear(unit: Unit) -> int:
             number = channel_secrets.number(unit, self.channel, self.account)
             channel_secrets.clear(unit, self.channel, self.account)
-            reached = max(number, found[1] if found else 0)
+            reached = max(number, stored[1] if stored else 0)
             return channel_secrets.advance(unit, self.channel, self.account, reached)
 
         number = await self.store.write(clear)
-        key = found[0] if found else secrets.token_bytes(KEY_BYTES)
+        key = stored[0] if stored else secrets.token_bytes(KEY_BYTES)
         await self._make_file(key, number)
-        return VaultKey(key, is_new=found is None)
+        return VaultKey(key, is_new=stored is None)
 
     async def read(self, kind: str, name: str) -> bytes:
         """Returns a value; empty where there is none."""
@@ -82,8 +82,8 @@ class StoreVault(Struct):
         for change in changes:
             if len(change.value) > MOST_BYTES:
                 size = len(change.value)
-                what = f"{self.channel}/{self.account}: {change.kind} {change.name}"
-                raise ValueError(f"{what} has {size} bytes; {MOST_BYTES} are kept.")
+                label = f"{self.channel}/{self.account}: {change.kind} {change.name}"
+                raise ValueError(f"{label} has {size} bytes; {MOST_BYTES} are kept.")
         number = await self.store.write(
             lambda unit: channel_secrets.write(
                 unit, self.channel, self.account, changes, most or {}

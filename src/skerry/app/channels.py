@@ -93,7 +93,7 @@ class LiveChannels:
 
         Their senders know how answers are cut, so that those of an earlier process can be finished.
         """
-        for key, settings in self._wanted().items():
+        for key, settings in self._configured().items():
             if key not in self._accounts and key not in self._delivery.senders:
                 self._accounts[key] = self._opened(key, settings)
 
@@ -110,7 +110,7 @@ class LiveChannels:
                         tasks.start_soon(self._run, key, account)
                 await self._changed.wait()
 
-    def _wanted(self) -> dict[_Key, ChannelAccount]:
+    def _configured(self) -> dict[_Key, ChannelAccount]:
         return {
             (ChannelId(name), account): settings
             for name, section in self._config().channels.items()
@@ -120,12 +120,12 @@ class LiveChannels:
 
     async def _close_outdated(self) -> None:
         """Ends what is gone, changed or to be restarted; one account has one sender at a time."""
-        wanted, restarts = self._wanted(), self._restarts
+        configured, restarts = self._configured(), self._restarts
         self._restarts = set()
         outdated = [
             key
             for key, account in self._accounts.items()
-            if key in restarts or wanted.get(key) != account.settings
+            if key in restarts or configured.get(key) != account.settings
         ]
         for key in outdated:
             await self._close(key, self._accounts[key])
@@ -141,7 +141,7 @@ class LiveChannels:
             message = f"Its old connection did not end in {CLOSE_SECONDS:g} s."
             remedy = "Stop the gateway and start it again."
             account.failure = AccountState(ConnectionState.STOPPED, message, remedy)
-            account.settings = self._wanted().get(key, account.settings)
+            account.settings = self._configured().get(key, account.settings)
         else:
             del self._accounts[key]
 
@@ -187,9 +187,9 @@ class LiveChannels:
             if name in PLATFORMS:
                 platform = PLATFORMS[name]
                 reports += [self._report(platform, account, section) for account in section.names]
-        known = {(report.channel, report.account) for report in reports}
+        reported = {(report.channel, report.account) for report in reports}
         for (channel, account), sender in self._delivery.senders.items():
-            if (channel, account) not in known:
+            if (channel, account) not in reported:
                 reports.append(
                     AccountReport(
                         channel,
@@ -213,7 +213,7 @@ class LiveChannels:
                 _idle(platform, section, name),
                 is_enabled=False,
             )
-        state = self._shown(account.failure or AccountState())
+        state = self._redacted(account.failure or AccountState())
         if account.adapter is not None and account.failure is None:
             state = self._state(account.adapter)
         return AccountReport(
@@ -231,15 +231,15 @@ class LiveChannels:
         adapter = self.adapter(channel, account)
         if isinstance(adapter, Probes):
             with anyio.move_on_after(PROBE_SECONDS):
-                return self._shown(await adapter.probe())
+                return self._redacted(await adapter.probe())
             message = f"The platform did not answer in {PROBE_SECONDS:g} s."
             return AccountState(ConnectionState.RETRYING, message)
         return self._state(adapter) if adapter else AccountState(ConnectionState.STOPPED)
 
     def _state(self, adapter: ChannelAdapter) -> AccountState:
-        return self._shown(account_state(adapter))
+        return self._redacted(account_state(adapter))
 
-    def _shown(self, state: AccountState) -> AccountState:
+    def _redacted(self, state: AccountState) -> AccountState:
         """Returns a state without secrets: a platform may repeat in an error what it was sent."""
         return replace(state, message=self._hosts.redact(state.message))
 
@@ -250,7 +250,7 @@ class LiveChannels:
             KeyError: there is no such account of the configuration.
         """
         key = (ChannelId(channel), AccountId(account))
-        if key not in self._wanted():
+        if key not in self._configured():
             raise KeyError(f"{channel}/{account}")
         self._restarts.add(key)
         self._changed.set()

@@ -8,7 +8,7 @@ from skerry.auth.cooldowns import WINDOW, Cooldown, Cooldowns, Reason
 from skerry.infra.clock import Clock
 from skerry.store import Store, cooldowns
 
-_KNOWN: Final = frozenset(Reason)
+_REASONS: Final = frozenset(Reason)
 
 
 async def kept_cooldowns(store: Store, clock: Clock) -> Cooldowns:
@@ -28,7 +28,7 @@ async def kept_cooldowns(store: Store, clock: Clock) -> Cooldowns:
             row.until,
         )
         for row in loaded
-        if row.reason in _KNOWN and row.until >= forgotten
+        if row.reason in _REASONS and row.until >= forgotten
     ]
 
     def keep(row: Cooldown) -> None:

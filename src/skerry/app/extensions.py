@@ -72,7 +72,7 @@ class OwnTools(Toolbox):
         self.features: list[Tool] = []
         """Tools that features registered as plugins do."""
 
-    def taken(self, config: Config) -> frozenset[str]:
+    def reserved_names(self, config: Config) -> frozenset[str]:
         """Returns the names that no tool of a plugin may have; makes no tool."""
         names = CORE if config.plugins.slots.memory == "memory-core" else CORE - MEMORY_TOOLS
         return names | {tool.spec.name for tool in self.features}
@@ -150,7 +150,11 @@ class LivePlugins:
                 embeddings=self._embeddings,
             )
             self._loaded = load.Plugins(
-                runtime.hooks, runtime.commands, self._tools.taken(config), self._parts, host
+                runtime.hooks,
+                runtime.commands,
+                self._tools.reserved_names(config),
+                self._parts,
+                host,
             )
             self._tools.plugins = self._loaded.tools
         await self._loaded.apply(config)

@@ -76,7 +76,7 @@ class Upkeep(Struct, frozen=True):
         return tasks.is_due(last, self.clock.now_ms(), every)
 
     async def _check(self) -> None:
-        damage = await _look(self.store, whole=True)
+        damage = await _look(self.store, is_full=True)
         await self._note(CHECK, damage[0] if damage else "ok")
 
     async def _back_up(self) -> None:
@@ -140,9 +140,9 @@ async def looked_after(store: Store, *, orderly: bool) -> AsyncGenerator[None]:
         yield
 
 
-async def _look(store: Store, *, whole: bool = False) -> list[str]:
-    """Checks the file and logs its damage; a `whole` check compares the indexes too."""
-    damage = await store.check(whole=whole)
+async def _look(store: Store, *, is_full: bool = False) -> list[str]:
+    """Checks the file and logs its damage; a full check compares the indexes too."""
+    damage = await store.check(whole=is_full)
     if damage:
         logger.error("the database is damaged: %s", "; ".join(damage[:3]))
     return damage

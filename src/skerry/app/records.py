@@ -37,11 +37,11 @@ async def forget_gone(store: Store, now: int) -> None:
     """
     before, before_tainted = now - KEPT_MS, now - KEPT_TAINTED_MS
     rows = await store.read(lambda reader: file_records.old(reader, before, before_tainted))
-    missing = await anyio.to_thread.run_sync(_gone, rows)
+    missing = await anyio.to_thread.run_sync(_missing, rows)
     if missing:
         await store.write(lambda unit: file_records.drop(unit, missing))
 
 
-def _gone(paths: list[str]) -> list[str]:
+def _missing(paths: list[str]) -> list[str]:
     candidates = map(Path, paths)
-    return [str(one) for one in candidates if one.parent.is_dir() and not one.exists()]
+    return [str(path) for path in candidates if path.parent.is_dir() and not path.exists()]

@@ -18,18 +18,18 @@ class Services:
 
     def __init__(self, clock: Clock) -> None:
         self._supervisor = Supervisor(clock)
-        self._wanted: dict[str, list[tuple[str, Service]]] = {}
+        self._registered: dict[str, list[tuple[str, Service]]] = {}
         self._scopes: dict[str, anyio.CancelScope] = {}
         self._changed = anyio.Event()
 
     def start(self, owner: str, services: Iterable[tuple[str, Service]]) -> None:
         """Runs the services, each with its name, until `stop`; a service that returns has ended."""
-        self._wanted[owner] = list(services)
+        self._registered[owner] = list(services)
         self._changed.set()
 
     def stop(self, owner: str) -> None:
         """Cancels the services of the owner; one that swallows its cancellation is abandoned."""
-        self._wanted.pop(owner, None)
+        self._registered.pop(owner, None)
         scope = self._scopes.pop(owner, None)
         if scope is not None:
             scope.cancel()
@@ -39,17 +39,19 @@ class Services:
         async with anyio.create_task_group() as tasks:
             while True:
                 self._changed = anyio.Event()
-                for owner in self._wanted.keys() - self._scopes.keys():
+                for owner in self._registered.keys() - self._scopes.keys():
                     scope = self._scopes[owner] = anyio.CancelScope()
-                    tasks.start_soon(self._run, scope, self._wanted[owner])
+                    tasks.start_soon(self._run, scope, self._registered[owner])
                 await self._changed.wait()
 
     async def _run(self, scope: anyio.CancelScope, services: list[tuple[str, Service]]) -> None:
         with scope:
             async with anyio.create_task_group() as tasks:
                 for name, run in services:
-                    what = f"service {name}"
-                    tasks.start_soon(keep_running, partial(self._supervisor.call, run, what), what)
+                    label = f"service {name}"
+                    tasks.start_soon(
+                        keep_running, partial(self._supervisor.call, run, label), label
+                    )
 
 
 def of_features(

@@ -23,7 +23,7 @@ from skerry.config.reload import ReloadMode
 from skerry.config.reload_rules import needs_restart
 from skerry.config.remote_write_policy import Pattern, guard
 from skerry.config.root import Config, PresentConfig
-from skerry.config.write import META, Author, Edit, Written, rewrite, set_values
+from skerry.config.write import META, ConfigAuthor, Edit, Written, rewrite, set_values
 from skerry.gateway.configuration import Applied, ConfigFile
 from skerry.infra.clock import Clock, SystemClock
 from skerry.model.errors import ConfigError, ConfigInvalidError
@@ -54,7 +54,7 @@ class Settings:
         self._clock = clock or SystemClock()
         self._changing = anyio.Lock()
         self._listeners: list[Callable[[Config], None]] = []
-        self._told: list[Callable[[Applied], None]] = []
+        self._apply_listeners: list[Callable[[Applied], None]] = []
         self._started_with = loaded.expanded.merged
 
     @property
@@ -115,7 +115,7 @@ class Settings:
 
     def on_applied(self, listener: Callable[[Applied], None]) -> None:
         """Calls `listener` with what each change of the file changed."""
-        self._told.append(listener)
+        self._apply_listeners.append(listener)
 
     def on_change(self, listener: Callable[[Config], None]) -> None:
         """Calls `listener` with each new configuration."""
@@ -215,10 +215,10 @@ class Settings:
         for listener in self._listeners:
             listener(self.config)
 
-    def _author(self, by: str, *, also: tuple[Pattern, ...] = ()) -> Author:
+    def _author(self, by: str, *, also: tuple[Pattern, ...] = ()) -> ConfigAuthor:
         directory = self.config.state_dir
         may = partial(guard, borrows=_borrows, also=also)
-        return Author(by, self._given, directory, self._clock, may, strict=True)
+        return ConfigAuthor(by, self._given, directory, self._clock, may, strict=True)
 
     async def _apply(self, write: Callable[[], Written] | None) -> Applied:
         async with self._changing:  # else the older of two could be read first and used last
@@ -232,12 +232,12 @@ class Settings:
             for name in self.environ.keys() - loaded.expanded.environ.keys():
                 del self.environ[name]
             self._use(self._with_overrides(loaded))
-        places = changes(before.expanded.merged, loaded.expanded.merged)
-        changed = tuple(path for path in places if path[0] != META)
+        key_paths = changes(before.expanded.merged, loaded.expanded.merged)
+        changed = tuple(path for path in key_paths if path[0] != META)
         applied = Applied(loaded.source, loaded.expanded, changed)
         if changed:
-            for told in self._told:
-                told(applied)
+            for listener in self._apply_listeners:
+                listener(applied)
         return applied
 
     def _gateway(self, config: Config) -> GatewayConfig:

@@ -25,7 +25,7 @@ FILE: Final = "models.embedded.file"
 MAGIC: Final = b"GGUF"
 
 
-class ModelChoice(Struct, frozen=True):
+class ModelSettings(Struct, frozen=True):
     """Writes the choice into `skerry.json`; the next run uses it."""
 
     settings: Settings

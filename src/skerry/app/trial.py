@@ -66,8 +66,8 @@ class Trial:
     @property
     def tokens_per_second(self) -> float:
         """Returns the speed behind the first piece; 0 where all came at once."""
-        rest = self.total - self.first
-        return self.usage.output / rest if rest > 0 else 0.0
+        after_first = self.total - self.first
+        return self.usage.output / after_first if after_first > 0 else 0.0
 
 
 async def tried_once(

@@ -16,7 +16,7 @@ from skerry.config.load import load, locate
 from skerry.config.paths import show_key_path
 from skerry.config.redact import JSON
 from skerry.config.reload_rules import needs_restart
-from skerry.config.write import Author, Written, set_values
+from skerry.config.write import ConfigAuthor, Written, set_values
 from skerry.infra.atomic import make_private
 from skerry.infra.lock import owner
 from skerry.model.errors import ClientError, ConfigError, ConfigInvalidError
@@ -93,7 +93,7 @@ def config_file() -> Path:
     return path
 
 
-def author() -> Author:
+def author() -> ConfigAuthor:
     """Returns the author that the file names of changes by this command."""
     state_dir, _ = locate(os.environ)
-    return Author(BY, os.environ, state_dir)
+    return ConfigAuthor(BY, os.environ, state_dir)

@@ -43,11 +43,11 @@ def keep_before(before: Source) -> None:
     Raises:
         OSError: it cannot be kept.
     """
-    places = [beside(before.path, ending) for ending in BACKUPS]
-    for older, newer in zip(reversed(places), reversed(places[:-1]), strict=False):
+    paths = [beside(before.path, ending) for ending in BACKUPS]
+    for older, newer in zip(reversed(paths), reversed(paths[:-1]), strict=False):
         with suppress(FileNotFoundError):
             newer.replace(older)
-    write_atomic(places[0], before.data)
+    write_atomic(paths[0], before.data)
 
 
 def keep_good(read: Source, expanded: Expanded) -> None:

@@ -71,11 +71,11 @@ class OAuthConfig(Section):
     @property
     def addresses(self) -> OAuthPreset:
         """Returns the addresses and scopes of the provider; empty ones where none are set."""
-        known = PRESETS.get(self.provider, OAuthPreset("", "", ()))
+        preset = PRESETS.get(self.provider, OAuthPreset("", "", ()))
         return OAuthPreset(
-            str(self.authorize_url or known.authorize_url.replace("{tenant}", self.tenant)),
-            str(self.token_url or known.token_url.replace("{tenant}", self.tenant)),
-            self.scopes or known.scopes,
+            str(self.authorize_url or preset.authorize_url.replace("{tenant}", self.tenant)),
+            str(self.token_url or preset.token_url.replace("{tenant}", self.tenant)),
+            self.scopes or preset.scopes,
         )
 
     @property

@@ -122,11 +122,11 @@ class ChannelConfig(ChannelAccount):
 
     def access_rules(self, path: str, account: str) -> AccessRules:
         """Returns who may write to an account, configured or not; `path` is the platform's key."""
-        kept = self._kept.get(account)
-        if kept is None:
+        rules = self._rules_by_account.get(account)
+        if rules is None:
             own = self.account(account) or self
-            kept = self._kept[account] = own.access(path, own.groups)
-        return kept
+            rules = self._rules_by_account[account] = own.access(path, own.groups)
+        return rules
 
     def streaming_of(self, account: str) -> ChannelStreaming:
         """Returns how an account sends answers while they are written."""
@@ -134,7 +134,7 @@ class ChannelConfig(ChannelAccount):
         return ChannelStreaming(own.streaming.mode, own.block_streaming)
 
     @cached_property
-    def _kept(self) -> dict[str, AccessRules]:
+    def _rules_by_account(self) -> dict[str, AccessRules]:
         return {}
 
     def connected(self) -> dict[AccountId, ChannelAccount]:

@@ -31,7 +31,7 @@ class ClientView(Struct, frozen=True):
     """Tree with the defaults too."""
 
 
-def shown(read: source.Source, expanded: Expanded, config: Config) -> ClientView:
+def view_for_clients(read: source.Source, expanded: Expanded, config: Config) -> ClientView:
     """Returns the configuration as clients receive it."""
     return ClientView(
         public(read.parsed),
@@ -143,11 +143,11 @@ def _removed(new: Any, old: Any, merged: Any, key_path: KeyPath = ()) -> Iterato
     """Yields what an included file says and `new`, which was made of the whole, does not."""
     if not (isinstance(new, dict) and isinstance(merged, dict)):
         return
-    whole = isinstance(old, dict) and KEY in old and KEY not in new
+    is_removed_include = isinstance(old, dict) and KEY in old and KEY not in new
     for key, value in merged.items():
         if key in new:
             yield from _removed(new[key], _at(old, key), value, (*key_path, key))
-        elif whole and _at(old, key) is MISSING:
+        elif is_removed_include and _at(old, key) is MISSING:
             yield (*key_path, key)
 
 

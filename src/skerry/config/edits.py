@@ -198,7 +198,7 @@ def _change(document: _Document, node: _Node, old: Any, new: Any) -> None:
     elif isinstance(old, list) and isinstance(new, list):
         _change_list(document, node, old, new)
     else:
-        text = _shown(document, new, _base(document.raw, node.start))
+        text = _value_text(document, new, _base(document.raw, node.start))
         document.edits.append((node.start, node.end, text))
 
 
@@ -295,15 +295,15 @@ def _add(
     indent = indents[0] if indents else base + document.unit
     lines = "\n" in inner or (not inner.strip() and document.lines)
     at = node.start + 1 + len(inner.rstrip())
-    shown = [_member(document, key, value, indent, lines=lines) for key, value in added]
+    members = [_member(document, key, value, indent, lines=lines) for key, value in added]
     between = "," + document.newline + indent if lines else ", "
     before = document.newline + indent if lines else " " if inner.strip() else ""
     after = document.newline + base if lines and "\n" not in raw[at : node.end] else ""
-    document.edits.append((at, at, before + between.join(shown) + comma + after))
+    document.edits.append((at, at, before + between.join(members) + comma + after))
 
 
 def _member(document: _Document, key: str | None, value: Any, indent: str, *, lines: bool) -> str:
-    text = _shown(document, value, indent, lines=lines)
+    text = _value_text(document, value, indent, lines=lines)
     return text if key is None else f"{_key_text(document, key)}: {text}"
 
 
@@ -312,13 +312,13 @@ def _key_text(document: _Document, key: str) -> str:
 
 
 def _quoted(document: _Document, text: str) -> str:
-    shown = json.dumps(text, ensure_ascii=False)
+    quoted = json.dumps(text, ensure_ascii=False)
     if document.quote == '"':
-        return shown
-    return "'" + shown[1:-1].replace('\\"', '"').replace("'", "\\'") + "'"
+        return quoted
+    return "'" + quoted[1:-1].replace('\\"', '"').replace("'", "\\'") + "'"
 
 
-def _shown(document: _Document, value: Any, base: str, *, lines: bool = True) -> str:
+def _value_text(document: _Document, value: Any, base: str, *, lines: bool = True) -> str:
     """Returns the text of a new value, in the style of the document."""
     match value:
         case str():
@@ -335,10 +335,10 @@ def _shown(document: _Document, value: Any, base: str, *, lines: bool = True) ->
     if not (lines and document.lines) or (
         opening == "[" and not any(isinstance(element, dict | list) for element in value)
     ):
-        shown = [_member(document, key, element, inner, lines=False) for key, element in parts]
-        return opening + ", ".join(shown) + closing
-    shown = [inner + _member(document, key, element, inner, lines=True) for key, element in parts]
-    return document.newline.join([opening, f",{document.newline}".join(shown), base + closing])
+        members = [_member(document, key, element, inner, lines=False) for key, element in parts]
+        return opening + ", ".join(members) + closing
+    members = [inner + _member(document, key, element, inner, lines=True) for key, element in parts]
+    return document.newline.join([opening, f",{document.newline}".join(members), base + closing])
 
 
 def _same(value: Any, other: Any) -> bool:

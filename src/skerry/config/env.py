@@ -99,8 +99,8 @@ class EnvConfig(OpenSection):
         listed = value.get("vars", {})
         if not direct or not isinstance(listed, dict):
             return value
-        rest = {key: member for key, member in value.items() if key not in direct}
-        return {**rest, "vars": {**direct, **listed}}
+        others = {key: member for key, member in value.items() if key not in direct}
+        return {**others, "vars": {**direct, **listed}}
 
     @field_validator("vars")
     @classmethod

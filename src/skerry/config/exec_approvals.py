@@ -81,14 +81,14 @@ class ApprovalsFile(_Part):
 
         A pattern with an expression over the arguments is left out: it would allow more without.
         """
-        found: dict[tuple[str, str], FileEntry] = {}
+        entries: dict[tuple[str, str], FileEntry] = {}
         for name, rules in self.agents.items():
             agent = _MAIN if name == _LEGACY else name
             for entry in rules.allowlist:
                 made = _made(agent, entry)
                 if made is not None:
-                    found.setdefault((agent, made.pattern), made)
-        return list(found.values())
+                    entries.setdefault((agent, made.pattern), made)
+        return list(entries.values())
 
     def modes(self) -> dict[str, dict[str, str]]:
         """Returns the modes that the configuration can have, by agent; `*` is every agent.
@@ -96,30 +96,30 @@ class ApprovalsFile(_Part):
         Each has `security`, `ask`, or both.
         """
         sections = {EVERY_AGENT: self.defaults, **self.agents}
-        found: dict[str, dict[str, str]] = {}
+        modes: dict[str, dict[str, str]] = {}
         for name, part in sections.items():
             agent = _MAIN if name == _LEGACY else name
             if part.security in SECURITIES:
-                found.setdefault(agent, {})["security"] = part.security
+                modes.setdefault(agent, {})["security"] = part.security
             if part.ask in ASKS:
-                found.setdefault(agent, {})["ask"] = part.ask
-        return found
+                modes.setdefault(agent, {})["ask"] = part.ask
+        return modes
 
     def left_out(self) -> list[str]:
         """Returns the parts that are not taken, a sentence each."""
         notes = [
             f"{path}.{key}={value}: there is no such mode"
             for path, modes in self._sections().items()
-            for key, value, known in (
+            for key, value, allowed in (
                 ("security", modes.security, SECURITIES),
                 ("ask", modes.ask, ASKS),
                 ("askFallback", modes.ask_fallback, ("deny",)),
             )
-            if value and value not in known
+            if value and value not in allowed
         ]
         for name, rules in self.agents.items():
             limited = sum(
-                isinstance(one, _Entry) and bool(one.arg_pattern) for one in rules.allowlist
+                isinstance(entry, _Entry) and bool(entry.arg_pattern) for entry in rules.allowlist
             )
             if limited:
                 notes.append(f"{limited} patterns of agent {name} with an expression of arguments")

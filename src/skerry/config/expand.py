@@ -52,8 +52,10 @@ def expand(read: Source, environ: Mapping[str, str], *, fetch: bool = False) -> 
         section = Substitution({name: text for name, text in environ.items() if text})
         variables = section.value({"env": merged.get("env", {})}, secret=True)
         everything = with_vars(variables, environ)
-        rest = Substitution(everything, Fetcher(merged, everything) if fetch else unfetched)
-        tree = rest.value({key: member for key, member in merged.items() if key not in _PLAIN})
+        substitution = Substitution(everything, Fetcher(merged, everything) if fetch else unfetched)
+        tree = substitution.value(
+            {key: member for key, member in merged.items() if key not in _PLAIN}
+        )
     except RecursionError:
         issue = ConfigIssue("", "it is nested too deep.", "Make it flatter.")
         raise ConfigInvalidError(str(read.path), [issue]) from None
@@ -65,6 +67,6 @@ def expand(read: Source, environ: Mapping[str, str], *, fetch: bool = False) -> 
         tree,
         includes,
         everything,
-        {**section.used, **rest.used},
-        (*section.issues, *rest.issues),
+        {**section.used, **substitution.used},
+        (*section.issues, *substitution.issues),
     )

@@ -15,7 +15,7 @@ from skerry.config.expand import Expanded, expand
 from skerry.config.gateway import AuthMode
 from skerry.config.root import Config
 from skerry.config.warnings import openings, permissions, without_effect
-from skerry.config.write import Author, set_values
+from skerry.config.write import ConfigAuthor, set_values
 from skerry.model.errors import ConfigError, ConfigInvalidError, ConfigIssue, ConfigRewriteError
 
 STATE_DIR: Final = "SKERRY_STATE_DIR"
@@ -170,7 +170,7 @@ def prepare(
     if loaded.broken is not None:
         raise loaded.broken
     token = secrets.token_hex(TOKEN_BYTES)
-    author = Author("first start", environ, config.state_dir)
+    author = ConfigAuthor("first start", environ, config.state_dir)
     try:
         set_values(config.path, {"gateway.auth.token": token}, keep=True, author=author)
     except ConfigRewriteError as error:

@@ -95,8 +95,8 @@ class DeliveryConfig(OpenSection):
         """Returns the chat of `notifyOwner`; None where it is not set."""
         if self.notify_owner is None:
             return None
-        place, _, person = self.notify_owner.partition(":")
-        channel, _, account = place.partition("/")
+        address, _, person = self.notify_owner.partition(":")
+        channel, _, account = address.partition("/")
         peer = Peer(PeerKind.DIRECT, person)
         return ReplyTo(ChannelId(channel), AccountId(account or "default"), peer, "")
 

@@ -67,14 +67,14 @@ def _has_room(tree: Tree, key_path: KeyPath) -> bool:
 
 
 def _moves(*moves: tuple[str, str]) -> Callable[[Tree], tuple[Tree, list[str]]]:
-    places = [(tuple(old.split(".")), tuple(new.split("."))) for old, new in moves]
+    key_paths = [(tuple(old.split(".")), tuple(new.split("."))) for old, new in moves]
 
     def run(tree: Tree) -> tuple[Tree, list[str]]:
         done = []
-        for old, new in places:
+        for old, new in key_paths:
             tree, notes = _moved(tree, old, new)
             done += notes
-        for old, _ in places:
+        for old, _ in key_paths:
             for depth in range(len(old) - 1, 0, -1):
                 if lookup(tree, old[:depth]) == {} and _took_from(done, old[:depth]):
                     tree = replaced(tree, old[:depth], MISSING)

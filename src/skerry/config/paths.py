@@ -80,29 +80,29 @@ def replaced(tree: Any, key_path: KeyPath, value: Any) -> Any:
     """
     if not key_path:
         return value
-    first, rest = key_path[0], key_path[1:]
+    first, remaining = key_path[0], key_path[1:]
     if isinstance(first, int):
-        return _in_list(tree, first, rest, value)
+        return _in_list(tree, first, remaining, value)
     if tree is MISSING or tree is None:
         tree = {}
     if not isinstance(tree, dict):
         raise _refusal(f"{first!r} is not allowed there: the parent is not a section.")
     if value is MISSING and lookup(tree, (first,)) is MISSING:
         return tree
-    inner = replaced(tree.get(first, MISSING), rest, value)
+    inner = replaced(tree.get(first, MISSING), remaining, value)
     if inner is MISSING:
         return {key: member for key, member in tree.items() if key != first}
     return {**tree, first: inner}
 
 
-def _in_list(tree: Any, number: int, rest: KeyPath, value: Any) -> Any:
+def _in_list(tree: Any, number: int, remaining: KeyPath, value: Any) -> Any:
     if tree is MISSING:
         tree = []
     if not isinstance(tree, list):
         raise _refusal(f"[{number}] is not allowed there: the parent is not a list.")
     if number > len(tree) or (number == len(tree) and value is MISSING):
         raise _refusal(f"[{number}] is beyond the end of the list, which has {len(tree)}.")
-    inner = replaced(tree[number] if number < len(tree) else MISSING, rest, value)
+    inner = replaced(tree[number] if number < len(tree) else MISSING, remaining, value)
     elements = [] if inner is MISSING else [inner]
     return [*tree[:number], *elements, *tree[number + 1 :]]
 

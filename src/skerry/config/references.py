@@ -53,8 +53,8 @@ class Substitution:
                 return value
 
     def _text(self, match: re.Match[str], key_path: KeyPath) -> str:
-        whole: str = match[0]
-        return whole[1:] if match[1] else self._named(match[2], key_path) or whole
+        text: str = match[0]
+        return text[1:] if match[1] else self._named(match[2], key_path) or text
 
     def _object(self, value: dict[str, Any], key_path: KeyPath) -> Any:
         if is_reference(value):

@@ -36,29 +36,29 @@ def _simple(node: _Node) -> _Node:
     if options := node.get("anyOf"):
         about: _Node = {key: node[key] for key in ("description", "default") if key in node}
         return {**_simple(_fillable(options)), **about}
-    simple = _known(node)
+    simple = _with_known_keywords(node)
     if "properties" in node:
         simple["properties"] = {key: _simple(member) for key, member in node["properties"].items()}
     if isinstance(node.get("items"), dict):
         simple["items"] = _simple(node["items"])
-    rest = node.get("additionalProperties")
-    if isinstance(rest, dict):
-        simple["additionalProperties"] = _simple(rest)
-    elif rest is True:
+    additional = node.get("additionalProperties")
+    if isinstance(additional, dict):
+        simple["additionalProperties"] = _simple(additional)
+    elif additional is True:
         simple["additionalProperties"] = {}
         if "properties" in node:
             del simple["additionalProperties"]
     return simple
 
 
-def _known(node: _Node) -> _Node:
+def _with_known_keywords(node: _Node) -> _Node:
     """Returns a node in the words that forms know."""
-    known = {key: value for key, value in node.items() if key not in _UNKNOWN_TO_FORMS}
-    if "const" in known:
-        known["enum"] = [known.pop("const")]
+    simple = {key: value for key, value in node.items() if key not in _UNKNOWN_TO_FORMS}
+    if "const" in simple:
+        simple["enum"] = [simple.pop("const")]
     if isinstance(node.get("type"), list):
-        known["type"] = node["type"][0]
-    return known
+        simple["type"] = node["type"][0]
+    return simple
 
 
 def _fillable(options: list[_Node]) -> _Node:
@@ -75,13 +75,13 @@ def leaves(node: _Node, path: str = "") -> Iterator[tuple[str, _Node]]:
     properties = section.get("properties", {})
     for key, member in properties.items():
         yield from leaves(member, f"{path}.{key}" if path else key)
-    items, rest = section.get("items"), section.get("additionalProperties")
+    items, additional = section.get("items"), section.get("additionalProperties")
     if isinstance(items, dict) and _object_of(items).get("properties"):
         yield path, node
         yield from leaves(items, f"{path}[]")
-    elif isinstance(rest, dict) and _object_of(rest).get("properties"):
+    elif isinstance(additional, dict) and _object_of(additional).get("properties"):
         yield path, node
-        yield from leaves(rest, f"{path}.*")
+        yield from leaves(additional, f"{path}.*")
     elif not properties:
         yield path, node
 

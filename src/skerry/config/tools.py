@@ -236,9 +236,11 @@ class ToolsConfig(ToolsScope):
         path, agent = own
         parts = (agent, channels, plugins)
         key = (path, plugin_tools, spawn_depth)
-        kept = self._kept.get(key)
-        if kept is not None and all(old is new for old, new in zip(kept[0], parts, strict=True)):
-            return kept[1]
+        cached = self._rules_by_agent.get(key)
+        if cached is not None and all(
+            old is new for old, new in zip(cached[0], parts, strict=True)
+        ):
+            return cached[1]
         rules = ToolRules(
             self.scope("tools"),
             agent.scope(path) if agent else None,
@@ -253,9 +255,11 @@ class ToolsConfig(ToolsScope):
             (agent.exec.host if agent else None) or self.exec.host,
             spawn_depth,
         )
-        self._kept[key] = (parts, rules)
+        self._rules_by_agent[key] = (parts, rules)
         return rules
 
     @cached_property
-    def _kept(self) -> dict[tuple[str, frozenset[str], int], tuple[tuple[object, ...], ToolRules]]:
+    def _rules_by_agent(
+        self,
+    ) -> dict[tuple[str, frozenset[str], int], tuple[tuple[object, ...], ToolRules]]:
         return {}

@@ -125,10 +125,10 @@ class WebhooksConfig(Section):
             raise ValueError(f"the webhook {bare[0]!r} needs hooks.token or a signature")
         return self
 
-    def admits_agent(self, wanted: str, default: str) -> bool:
+    def admits_agent(self, requested: str, default: str) -> bool:
         """Returns whether a post may name the agent."""
         if self.allowed_agent_ids is None:
-            return agent_id(wanted) == default
+            return agent_id(requested) == default
         return any(
-            name == "*" or agent_id(name) == agent_id(wanted) for name in self.allowed_agent_ids
+            name == "*" or agent_id(name) == agent_id(requested) for name in self.allowed_agent_ids
         )

@@ -42,7 +42,7 @@ written."""
 
 
 @dataclass(frozen=True, slots=True)
-class Author:
+class ConfigAuthor:
     """Author of a write, and the environment in which the file's references are resolved."""
 
     by: str = "command line"
@@ -72,7 +72,7 @@ def set_values(
     values: Mapping[str, JSON],
     *,
     keep: bool = False,
-    author: Author | None = None,
+    author: ConfigAuthor | None = None,
 ) -> Written:
     """Sets the values at the places in `values`; None removes the key. See `rewrite`.
 
@@ -91,7 +91,7 @@ def set_values(
         if not keep:
             must_mean(intended(old, values), old, new)
 
-    return rewrite(path, edit, author or Author(), verify=verify, remedy=by_hand(values))
+    return rewrite(path, edit, author or ConfigAuthor(), verify=verify, remedy=by_hand(values))
 
 
 def with_values(
@@ -124,7 +124,7 @@ def with_values(
 def rewrite(
     path: Path,
     edit: Edit,
-    author: Author,
+    author: ConfigAuthor,
     *,
     verify: Callable[[Expanded, Expanded], None] | None = None,
     remedy: str = "Make the change in an editor.",
@@ -161,7 +161,7 @@ def rewrite(
     return _replace(path, text, author, verify=verify)
 
 
-def write_text(path: Path, raw: str, author: Author, *, base: str | None = None) -> Written:
+def write_text(path: Path, raw: str, author: ConfigAuthor, *, base: str | None = None) -> Written:
     """Writes the text as it is, comments too, when it passes the check. See `rewrite`.
 
     Args:
@@ -185,7 +185,7 @@ def write_text(path: Path, raw: str, author: Author, *, base: str | None = None)
 def _replace(
     path: Path,
     make: Callable[[source.Source, Expanded], str],
-    author: Author,
+    author: ConfigAuthor,
     *,
     verify: Callable[[Expanded, Expanded], None] | None = None,
     broken: bool = False,
@@ -216,8 +216,8 @@ def _replace(
         failure = ConfigError(f"{path} cannot be written: {error.strerror}.")
         failure.remedy = "Check its owner, its permissions and the space on the disk."
         raise failure from error
-    shown = [show_key_path(key_path) for key_path in changed]
-    entry = backup.AuditEntry(author.clock.now_ms(), author.by, before, after, shown)
+    key_paths = [show_key_path(key_path) for key_path in changed]
+    entry = backup.AuditEntry(author.clock.now_ms(), author.by, before, after, key_paths)
     backup.note(author.state_dir or path.parent, entry)
     return Written(after, tuple(changed), unknown)
 
@@ -228,7 +228,7 @@ def _put(before: source.Source, path: Path, data: bytes) -> None:
     write_atomic(path, data)
 
 
-def _present(path: Path, author: Author, *, broken: bool) -> tuple[source.Source, Expanded]:
+def _present(path: Path, author: ConfigAuthor, *, broken: bool) -> tuple[source.Source, Expanded]:
     """Returns the file; a broken one only where it is to be replaced whole."""
     try:
         before = source.read(path)
@@ -242,7 +242,7 @@ def _present(path: Path, author: Author, *, broken: bool) -> tuple[source.Source
 
 
 def _checked(
-    after: source.Source, old: Expanded, author: Author
+    after: source.Source, old: Expanded, author: ConfigAuthor
 ) -> tuple[Expanded, tuple[ConfigIssue, ...]]:
     """Checks the new file and returns its expansion; unresolved references may remain so."""
     path = after.path
@@ -269,10 +269,12 @@ def _encoded(path: Path, raw: str) -> bytes:
 
 def _touched(unknown: Sequence[ConfigIssue], changed: Sequence[KeyPath]) -> tuple[ConfigIssue, ...]:
     """Returns the unknown keys that the change sets, or something within."""
-    places = [f"{show_key_path(key_path)}." for key_path in changed]
+    changed_paths = [f"{show_key_path(key_path)}." for key_path in changed]
     return tuple(
         dict.fromkeys(
-            issue for issue in unknown if any(at.startswith(f"{issue.path}.") for at in places)
+            issue
+            for issue in unknown
+            if any(at.startswith(f"{issue.path}.") for at in changed_paths)
         )
     )
 

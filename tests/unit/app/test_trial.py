@@ -10,7 +10,7 @@ from anyio.abc import SocketStream
 
 from skerry.app import trial as trial_module
 from skerry.app.settings import Settings
-from skerry.app.setup import ModelChoice
+from skerry.app.setup import ModelSettings
 from skerry.config.load import prepare
 from skerry.features.models.models import trial
 from skerry.infra.http import HttpClient
@@ -54,7 +54,7 @@ async def choose(home: Path, setup: ModelSetup) -> ModelStatus:
     ):
         settings.on_change(catalog.reconfigure)
         try:
-            return await ModelChoice(settings, catalog, environ).configure_model(setup)
+            return await ModelSettings(settings, catalog, environ).configure_model(setup)
         except ModelError as error:
             failed = error
     raise failed

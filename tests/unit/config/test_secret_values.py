@@ -14,7 +14,7 @@ from skerry.config import source
 from skerry.config.expand import expand
 from skerry.config.load import load
 from skerry.config.redact import redact_config
-from skerry.config.write import Author, set_values
+from skerry.config.write import ConfigAuthor, set_values
 from skerry.infra.atomic import write_atomic
 from skerry.model.errors import ConfigInvalidError
 
@@ -170,7 +170,7 @@ def test_whoever_only_checks_or_writes_runs_nothing(home: Path) -> None:
     environ = written(home, {"source": "exec", "command": str(command), "jsonOnly": False})
     file = home / "skerry.json"
     assert not expand(source.read(file), environ).issues
-    author = Author(environ=environ, state_dir=home)
+    author = ConfigAuthor(environ=environ, state_dir=home)
     set_values(file, {"messages.queue.mode": "followup"}, author=author)
     assert not (home / "ran").exists()
 

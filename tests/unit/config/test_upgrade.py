@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from skerry.config.load import load
-from skerry.config.write import Author, set_values
+from skerry.config.write import ConfigAuthor, set_values
 
 FIRST_VERSION: dict[str, Any] = {
     "gateway": {
@@ -102,7 +102,7 @@ def test_it_loads_and_is_changed_without_losing_anything(
     file.write_text(json.dumps(tree))
     environ = {"SKERRY_STATE_DIR": str(tmp_path)}
     first = load(environ)
-    set_values(file, {"agents.defaults.timeoutSeconds": 77}, author=Author(environ=environ))
+    set_values(file, {"agents.defaults.timeoutSeconds": 77}, author=ConfigAuthor(environ=environ))
     again = load(environ)
     assert again.config.agents.defaults.timeout_seconds == 77
     assert again.config.models == first.config.models

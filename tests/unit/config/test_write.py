@@ -11,7 +11,7 @@ import pytest
 from skerry import __version__
 from skerry.config.backup import BACKUPS, beside
 from skerry.config.source import MAX_BYTES
-from skerry.config.write import Author, set_values, write_text
+from skerry.config.write import ConfigAuthor, set_values, write_text
 from skerry.model.errors import (
     ConfigError,
     ConfigIncludedError,
@@ -145,7 +145,7 @@ def test_the_short_form_of_a_section_is_written_out(
 
 def test_the_file_says_which_version_wrote_it_and_when(file: Path) -> None:
     file.write_text('{"meta": {"mine": 1}}')
-    set_values(file, {"gateway.port": 5}, author=Author(clock=FakeClock(0)))
+    set_values(file, {"gateway.port": 5}, author=ConfigAuthor(clock=FakeClock(0)))
     assert json.loads(file.read_text())["meta"] == {
         "mine": 1,
         "lastTouchedVersion": __version__,
@@ -183,7 +183,7 @@ def test_a_file_that_loses_half_of_itself_is_marked(file: Path) -> None:
 
 def test_a_reference_stays_where_its_value_is_set_again(file: Path) -> None:
     file.write_text('{"gateway": {"auth": {"token": "${GT}"}, "port": 1}}')
-    author = Author(environ={"GT": "g" * 30})
+    author = ConfigAuthor(environ={"GT": "g" * 30})
     set_values(file, {"gateway.auth.token": "g" * 30, "gateway.port": 2}, author=author)
     assert told(file) == {"gateway": {"auth": {"token": "${GT}"}, "port": 2}}
     set_values(file, {"gateway.auth.token": "h" * 30}, author=author)
@@ -223,10 +223,10 @@ def test_what_only_the_included_file_can_say_is_refused_with_its_name(
 
 def test_a_text_is_written_as_it_is_once_it_passes(file: Path) -> None:
     text = "// mine\n{gateway: {port: 5}}\n"
-    assert write_text(file, text, Author()).changed == (("gateway", "port"),)
+    assert write_text(file, text, ConfigAuthor()).changed == (("gateway", "port"),)
     assert file.read_text() == text
     with pytest.raises(ConfigInvalidError):
-        write_text(file, "{gateway: {prt: 5}}", Author())
+        write_text(file, "{gateway: {prt: 5}}", ConfigAuthor())
     assert file.read_text() == text
 
 
@@ -234,14 +234,14 @@ def test_a_broken_file_can_be_replaced_by_a_whole_text_only(file: Path) -> None:
     file.write_text("{broken")
     with pytest.raises(ConfigInvalidError):
         set_values(file, {"gateway.port": 1})
-    write_text(file, "{}", Author())
+    write_text(file, "{}", ConfigAuthor())
     assert (file.read_text(), beside(file, ".bak").read_text()) == ("{}", "{broken")
 
 
 def test_a_text_made_of_another_file_is_refused(file: Path) -> None:
     file.write_text("{}")
     with pytest.raises(ConfigError, match="changed by someone else"):
-        write_text(file, "{ }", Author(), base="0" * 64)
+        write_text(file, "{ }", ConfigAuthor(), base="0" * 64)
 
 
 def test_what_is_no_text_is_refused_before_anything_moves(file: Path) -> None:
@@ -249,7 +249,7 @@ def test_what_is_no_text_is_refused_before_anything_moves(file: Path) -> None:
     with pytest.raises(ConfigInvalidError, match="is no text"):
         set_values(file, {"agents.defaults.model": "a/\udcff"})
     with pytest.raises(ConfigInvalidError):
-        write_text(file, '{"wizard": {"a": "\udcff"}}', Author())
+        write_text(file, '{"wizard": {"a": "\udcff"}}', ConfigAuthor())
     assert [one.name for one in file.parent.iterdir()] == ["skerry.json"]
 
 
@@ -263,11 +263,11 @@ def test_a_file_that_could_not_be_read_again_is_not_written(file: Path) -> None:
 def test_a_pipe_in_the_place_of_the_file_is_refused_and_not_waited_for(file: Path) -> None:
     os.mkfifo(file)
     with pytest.raises(ConfigInvalidError, match="not a plain file"):
-        write_text(file, "{}", Author())
+        write_text(file, "{}", ConfigAuthor())
 
 
 def test_a_file_that_is_not_utf_8_is_kept_byte_by_byte_when_it_is_replaced(tmp_path: Path) -> None:
     file = tmp_path / "skerry.json"
     file.write_bytes(b'{"a": "\xff\xfe"}')
-    write_text(file, "{}", Author())
+    write_text(file, "{}", ConfigAuthor())
     assert (tmp_path / "skerry.json.bak").read_bytes() == b'{"a": "\xff\xfe"}'

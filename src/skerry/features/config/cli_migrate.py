@@ -13,7 +13,7 @@ from skerry.config.expand import Expanded
 from skerry.config.load import locate
 from skerry.config.migrations import migrate
 from skerry.config.redact import redact
-from skerry.config.write import Author, rewrite
+from skerry.config.write import ConfigAuthor, rewrite
 
 _BY: Final = "skerry config migrate"
 
@@ -34,7 +34,7 @@ def run(arguments: Namespace) -> int:
         def edit(now: source.Source, _expanded: Expanded) -> dict[str, Any]:
             return migrate(now.parsed).tree
 
-        rewrite(path, edit, Author(_BY, os.environ, state_dir))
+        rewrite(path, edit, ConfigAuthor(_BY, os.environ, state_dir))
     difference = list(_difference(before.parsed, migrated.tree, str(path)))
     if arguments.json:
         report = {"path": str(path), "done": migrated.done, "diff": difference, "written": written}

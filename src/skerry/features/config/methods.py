@@ -16,7 +16,7 @@ from skerry.config.client_view import (
     keyed_hex,
     patched,
     replacement,
-    shown,
+    view_for_clients,
 )
 from skerry.config.expand import Expanded
 from skerry.config.paths import show_key_path
@@ -221,7 +221,7 @@ def _applied(call: Call, applied: Applied, method: str) -> Json:
 def _view(call: Call, file: ConfigFile) -> ClientView:
     configuration = call.context.configuration
     if file.loaded is not None:
-        return shown(file.source, file.loaded.expanded, file.loaded.config)
+        return view_for_clients(file.source, file.loaded.expanded, file.loaded.config)
     held = redact_config(call.context.config(), configuration.expanded.used)
     return ClientView(public(file.source.parsed), public(configuration.expanded.merged), held)
 

@@ -10,7 +10,7 @@ from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.client.models import model_list, model_offering, model_status, model_trust, model_use
 from skerry.config.load import load_good, prepare
-from skerry.config.write import Author, set_values
+from skerry.config.write import ConfigAuthor, set_values
 from skerry.features.models.book import book_trial
 from skerry.infra.http import HttpClient
 from skerry.model.errors import (
@@ -103,7 +103,7 @@ async def use(environ: Mapping[str, str], pick: ModelPick) -> Standing:
             async with _catalog(environ) as catalog:
                 ref = (await catalog.choose(pick.ref))[1].ref
         before = prepare(environ).config
-        author = Author("models use", environ, before.state_dir)
+        author = ConfigAuthor("models use", environ, before.state_dir)
         set_values(before.path, picked(pick, ref), author=author)
         return await expected(environ)
 
@@ -111,7 +111,7 @@ async def use(environ: Mapping[str, str], pick: ModelPick) -> Standing:
 async def _use_file(environ: Mapping[str, str], pick: ModelPick) -> Standing:
     """Writes the file's name here, as no client may; then lets a running gateway read it."""
     before = prepare(environ).config
-    author = Author("models use", environ, before.state_dir)
+    author = ConfigAuthor("models use", environ, before.state_dir)
     written = set_values(before.path, picked(pick, None), author=author)
     try:
         async with GatewayClient(find(environ)) as client:

@@ -22,9 +22,9 @@ from skerry.config.gateway import LOCK
 from skerry.config.load import Loaded, checked, load, locate
 from skerry.config.paths import MISSING, KeyPath, lookup, replaced
 from skerry.config.root import Config
-from skerry.config.write import Author, rewrite
 from skerry.features.openclaw import imported_files as openclaw_files
 from skerry.features.openclaw.allowlist_import import Patterns
+from skerry.config.write import ConfigAuthor, rewrite
 from skerry.features.openclaw.home import agents, inside, is_home, jobs, missed, name_the_rest
 from skerry.features.openclaw.imported_sessions import REPAIR, Arriving
 from skerry.features.openclaw.mapping import fitting, mapped, merged
@@ -138,7 +138,7 @@ def _configuration(
     make_private(state_dir)
     if both != ours:
         make_private(path.parent)
-        author = Author(_BY, os.environ, state_dir)
+        author = ConfigAuthor(_BY, os.environ, state_dir)
         rewrite(path, lambda now, _: merged(now.parsed, accepted)[0], author)
     return load(os.environ, fetch=False), workspaces
 

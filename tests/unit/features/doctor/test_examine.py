@@ -8,7 +8,7 @@ import pytest
 
 from skerry.config.backup import keep_good
 from skerry.config.load import load, prepare
-from skerry.config.write import Author, set_values
+from skerry.config.write import ConfigAuthor, set_values
 from skerry.features.doctor.examine import examine
 from skerry.ports.checks import Check, Level
 from skerry.testing.ports import reserved
@@ -148,7 +148,7 @@ async def test_fixing_takes_the_state_from_others_and_does_nothing_else(
     environ: dict[str, str],
 ) -> None:
     file = prepare(environ).config.path
-    set_values(file, {"agents.defaults.timeoutSeconds": 5}, author=Author(environ=environ))
+    set_values(file, {"agents.defaults.timeoutSeconds": 5}, author=ConfigAuthor(environ=environ))
     before = file.read_text()
     backup = file.with_name("skerry.json.bak")
     for one, mode in ((file, 0o644), (backup, 0o664), (file.parent, 0o755)):
