@@ -30,10 +30,10 @@ class Backend:
             MemoryBackendError: the server refused, or did not answer.
         """
         namespace = self._relayer.namespace(agent)
-        found = await self._recall(agent, query, min(limit, MOST_HITS), namespace)
+        memories = await self._recall(agent, query, min(limit, MOST_HITS), namespace)
         return [
             Remembered(memory.blob_id, memory.text, memory.relevance, _time(memory.created_at))
-            for memory in found
+            for memory in memories
         ]
 
     async def forget(self, agent: str, phrases: Sequence[str]) -> int:
@@ -45,8 +45,8 @@ class Backend:
         redaction = Redaction(phrases)
         waiting = await self._outbox.forget(agent, redaction)
         memories = await self.every(agent, phrases)
-        held = [memory.blob_id for memory in memories if redaction.text(memory.text) != memory.text]
-        return waiting + await self.remove(agent, held)
+        ids = [memory.blob_id for memory in memories if redaction.text(memory.text) != memory.text]
+        return waiting + await self.remove(agent, ids)
 
     async def remove(self, agent: str, ids: Sequence[str]) -> int:
         """Forgets memories by their ids; returns how many there were.
@@ -81,18 +81,18 @@ class Backend:
             count = (await self._relayer.client(agent).stats(namespace)).memory_count
         except MemWalError as error:
             raise _failed(error) from error
-        found: dict[str, Recalled] = {}
+        by_id: dict[str, Recalled] = {}
         pending = [*queries, "user"]
         for _ in range(MOST_RECALLS):
-            if not pending or (len(found) >= count and not queries):
+            if not pending or (len(by_id) >= count and not queries):
                 break
-            before = set(found)
+            before = set(by_id)
             for memory in await self._recall(agent, pending.pop(0), MOST_HITS, namespace):
-                found[memory.blob_id] = memory
-            if len(found) >= count:
+                by_id[memory.blob_id] = memory
+            if len(by_id) >= count:
                 break
-            pending += [found[name].text for name in found.keys() - before]
-        return list(found.values())
+            pending += [by_id[name].text for name in by_id.keys() - before]
+        return list(by_id.values())
 
     async def status(self, agent: str) -> SlotStatus:
         """Returns the state of the server, the key and the outbox."""

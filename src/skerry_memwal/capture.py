@@ -19,11 +19,11 @@ from skerry.sdk.messages import Origin
 from skerry.sdk.transcripts import MOST, SpokenRow, Transcripts
 from skerry_memwal.client import MAX_ANALYZE, MemWalError
 from skerry_memwal.outbox import Letter, Outbox
-from skerry_memwal.recall import Shown
+from skerry_memwal.recall import PromptTexts
 from skerry_memwal.relayer import Relayer
 from skerry_memwal.texts import should_capture, stripped, units
 
-LEAST_KEPT: Final = 10
+LEAST_CAPTURABLE: Final = 10
 """UTF-16 units; what is not longer after the blocks were removed is not looked at."""
 COMMIT_SECONDS: Final = 30.0
 """The end of a run is committed after `agent_end`; so long it is waited for."""
@@ -42,17 +42,19 @@ _WAITS: Final = frozenset({401, 402, 403, 404, 408, 426})
 class Capture:
     """The handler of `agent_end` and the service behind it."""
 
-    def __init__(self, api: PluginApi, relayer: Relayer, outbox: Outbox, shown: Shown) -> None:
+    def __init__(
+        self, api: PluginApi, relayer: Relayer, outbox: Outbox, prompt_texts: PromptTexts
+    ) -> None:
         self._reach = api.reach
         self._relayer = relayer
         self._outbox = outbox
-        self._shown = shown
+        self._prompt_texts = prompt_texts
         self._transcripts: Transcripts = api.transcripts
         self._wake = anyio.Event()
-        self._waits = True
+        self._has_waiting = True
         """False when the outbox is known to have nothing to send."""
 
-    async def woken(self, event: AgentEnd) -> None:
+    async def on_agent_end(self, event: AgentEnd) -> None:
         """Lets the service look at a run that ended."""
         if event.success:
             self._wake.set()
@@ -60,7 +62,7 @@ class Capture:
     async def run(self) -> None:
         """Captures until cancelled."""
         cursor = await self._begin()
-        await self._greet()
+        await self._log_health()
         try:
             if cursor is None:
                 await self._watch()
@@ -80,7 +82,7 @@ class Capture:
             await self._outbox.write(cursor, ())
         return cursor
 
-    async def _greet(self) -> None:
+    async def _log_health(self) -> None:
         """Logs whether the server answers."""
         relayer = self._relayer
         health = await relayer.probe()
@@ -118,39 +120,41 @@ class Capture:
             self._reach("memwal.collected")
             cursor = rows[-1].serial
             await self._outbox.write(cursor, letters)
-            self._waits = self._waits or bool(letters)
+            self._has_waiting = self._has_waiting or bool(letters)
             self._reach("memwal.stored")
         return cursor
 
     def _letter(self, run: Sequence[SpokenRow]) -> Letter | None:
         """Returns the text to send of the messages of a run; None without one."""
         options = self._relayer.options
-        heard = [row for row in _heard(run) if row.text][-options.capture_max_messages :]
-        if not heard:
+        messages = [row for row in _capturable(run) if row.text][-options.capture_max_messages :]
+        if not messages:
             return None
-        agent = heard[-1].agent_id
-        texts = [self._shown.unquoted(stripped(row.text)).strip() for row in heard]
-        kept = [text for text in texts if units(text) > LEAST_KEPT and should_capture(text)]
-        if not kept:
+        agent = messages[-1].agent_id
+        texts = [self._prompt_texts.unquoted(stripped(row.text)).strip() for row in messages]
+        captured = [
+            text for text in texts if units(text) > LEAST_CAPTURABLE and should_capture(text)
+        ]
+        if not captured:
             self._relayer.logger.debug(
                 "memory-memwal: auto-capture skipped — no capturable content (agent: %s, %d"
                 " messages checked)",
                 agent,
-                len(heard),
+                len(messages),
             )
             return None
-        whole = "\n\n".join(f"{number}. {text}" for number, text in enumerate(kept, 1))
+        body = "\n\n".join(f"{number}. {text}" for number, text in enumerate(captured, 1))
         return Letter(
             agent,
             self._relayer.namespace(agent),
-            whole.encode()[:MAX_ANALYZE].decode(errors="ignore"),
-            _iso(heard[-1].at),
+            body.encode()[:MAX_ANALYZE].decode(errors="ignore"),
+            _iso(messages[-1].at),
             f"skerry-{uuid.uuid4()}",
         )
 
     async def _send(self) -> bool:
         """Sends what waits, the oldest first; returns whether all of it was answered."""
-        while self._waits:
+        while self._has_waiting:
             letters = await self._outbox.waiting(BATCH)
             answered: list[Letter] = []
             try:
@@ -162,7 +166,7 @@ class Capture:
                 with anyio.CancelScope(shield=True):
                     if answered:
                         await self._outbox.sent(answered)
-            self._waits = len(letters) == BATCH
+            self._has_waiting = len(letters) == BATCH
         return True
 
     async def _delivered(self, letter: Letter) -> bool:
@@ -204,7 +208,7 @@ def _runs(rows: Sequence[SpokenRow]) -> Iterator[list[SpokenRow]]:
         yield list(group)
 
 
-def _heard(run: Sequence[SpokenRow]) -> Iterator[SpokenRow]:
+def _capturable(run: Sequence[SpokenRow]) -> Iterator[SpokenRow]:
     """Yields the messages of the owner, and the answers that repeat nobody else's words."""
     is_safe = True
     for row in run:

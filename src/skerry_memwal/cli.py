@@ -68,14 +68,14 @@ async def run(call: CliCall) -> int:
 
 
 async def _ask(call: CliCall, method: str, **params: Any) -> Any:
-    given: Mapping[str, Any] = {"agent": call.arguments.agent, **params}
-    return await call.ask(f"{PLUGIN}.{method}", given)
+    fields: Mapping[str, Any] = {"agent": call.arguments.agent, **params}
+    return await call.ask(f"{PLUGIN}.{method}", fields)
 
 
 async def _search(call: CliCall) -> int:
     arguments = call.arguments
-    found = await _ask(call, "search", query=arguments.query, limit=arguments.limit)
-    call.write(json.dumps(found, indent=2))
+    memories = await _ask(call, "search", query=arguments.query, limit=arguments.limit)
+    call.write(json.dumps(memories, indent=2))
     return 0
 
 
@@ -134,12 +134,12 @@ async def _forget(call: CliCall) -> int:
     return 0
 
 
-def _confirmed(call: CliCall, what: str) -> bool:
+def _confirmed(call: CliCall, subject: str) -> bool:
     if not sys.stdin.isatty():
         message = "error: refusing to forget without confirmation: stdin is not a terminal."
         call.notice(f"{message} Pass --yes.")
         return False
-    return input(f"Forget {what!r} for ever? [y/N] ").strip().lower() in {"y", "yes"}
+    return input(f"Forget {subject!r} for ever? [y/N] ").strip().lower() in {"y", "yes"}
 
 
 async def _export(call: CliCall) -> int:
@@ -149,13 +149,13 @@ async def _export(call: CliCall) -> int:
         call.write(lines)
     else:
         _write(Path(call.arguments.file), f"{lines}\n")
-    found, count = len(exported["memories"]), exported["count"]
-    if found < count:
-        message = f"error: {found} of {count} memories were found."
+    exported_count, count = len(exported["memories"]), exported["count"]
+    if exported_count < count:
+        message = f"error: {exported_count} of {count} memories were found."
         remedy = _LEFT[exported["mode"]]
         call.notice(f"{message} {remedy}")
         return 1
-    call.notice(f"{found} memories of the namespace {exported['namespace']}.")
+    call.notice(f"{exported_count} memories of the namespace {exported['namespace']}.")
     return 0
 
 

@@ -61,16 +61,16 @@ class Methods:
             raise PluginError("Nothing is named to search for.", "Name a text as `query`.")
         client, namespace = self._of(params.agent)
         try:
-            found = await client.recall(params.query, params.limit, namespace)
+            memories = await client.recall(params.query, params.limit, namespace)
         except MemWalError as error:
-            raise _told(error) from error
+            raise _plugin_error(error) from error
         return [
             {
                 "text": memory.text,
                 "blob_id": memory.blob_id,
                 "relevance": round(memory.relevance, 2),
             }
-            for memory in found
+            for memory in memories
         ]
 
     async def stats(self, params: Params, _: MethodCall) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class Methods:
         try:
             health = await client.health()
         except MemWalError as error:
-            raise _told(error) from error
+            raise _plugin_error(error) from error
         return {
             "server": options.server_url,
             "status": health.status,
@@ -132,7 +132,7 @@ class Methods:
         try:
             count = (await client.stats(namespace)).memory_count
         except MemWalError as error:
-            raise _told(error) from error
+            raise _plugin_error(error) from error
         memories = await self._backend.every(params.agent)
         rows = [
             {"text": memory.text, "blob_id": memory.blob_id, "created_at": memory.created_at}
@@ -156,7 +156,7 @@ class Methods:
         try:
             accepted = await client.remember(text, namespace, f"skerry-text-{digest}")
         except MemWalError as error:
-            raise _told(error) from error
+            raise _plugin_error(error) from error
         return {"jobId": accepted.job_id, "status": accepted.status, "namespace": namespace}
 
     async def forget(self, params: Params, _: MethodCall) -> dict[str, Any]:
@@ -176,5 +176,5 @@ class Methods:
         return self._relayer.client(agent), self._relayer.namespace(agent)
 
 
-def _told(error: MemWalError) -> PluginError:
+def _plugin_error(error: MemWalError) -> PluginError:
     return PluginError(str(error), error.remedy)

@@ -64,14 +64,14 @@ class Options(Struct, frozen=True):
     @property
     def recall_seconds(self) -> float:
         """Returns the limit of a recall, in seconds."""
-        given = self.request_timeout_ms
-        return RECALL_SECONDS if given is None else min(given / 1000, MOST_RECALL_SECONDS)
+        limit_ms = self.request_timeout_ms
+        return RECALL_SECONDS if limit_ms is None else min(limit_ms / 1000, MOST_RECALL_SECONDS)
 
     @property
     def request_seconds(self) -> float:
         """Returns the limit of other requests, in seconds."""
-        given = self.request_timeout_ms
-        return REQUEST_SECONDS if given is None else min(given / 1000, MOST_SECONDS)
+        limit_ms = self.request_timeout_ms
+        return REQUEST_SECONDS if limit_ms is None else min(limit_ms / 1000, MOST_SECONDS)
 
     def keys_of(self, agent: str) -> Keys:
         """Returns the keys of an agent."""
@@ -92,7 +92,7 @@ def parse(config: object, environ: Mapping[str, str] = os.environ) -> Options:
     values = _resolved(config, environ)
     wrong: list[str] = []
 
-    def take(name: str, check: Callable[[Any], str], default: object = None) -> Any:
+    def checked_value(name: str, check: Callable[[Any], str], default: object = None) -> Any:
         value = values.get(name, default)
         if value is None and name not in values:
             if name in _REQUIRED:
@@ -105,24 +105,26 @@ def parse(config: object, environ: Mapping[str, str] = os.environ) -> Options:
 
     unknown = [name for name in values if name not in _CHECKS]
     wrong += [f"  - {name}: is not an option of this plugin" for name in unknown]
-    taken = {name: take(name, check, _DEFAULTS.get(name)) for name, check in _CHECKS.items()}
-    agents = _agents(values.get("agents", {}), taken, wrong)
+    checked = {
+        name: checked_value(name, check, _DEFAULTS.get(name)) for name, check in _CHECKS.items()
+    }
+    agents = _agents(values.get("agents", {}), checked, wrong)
     if wrong:
         raise PluginError(
             "\n".join((f"{PLUGIN}: invalid config:", *wrong)),
             f"Correct plugins.entries.{PLUGIN}.config.",
         )
     return Options(
-        Keys(taken["privateKey"].lower(), taken["accountId"]),
-        taken["serverUrl"].rstrip("/"),
-        taken["defaultNamespace"],
-        taken["autoRecall"],
-        taken["autoCapture"],
-        int(taken["maxRecallResults"]),
-        float(taken["minRelevance"]),
-        int(taken["captureMaxMessages"]),
-        taken["requestTimeoutMs"],
-        taken["mode"],
+        Keys(checked["privateKey"].lower(), checked["accountId"]),
+        checked["serverUrl"].rstrip("/"),
+        checked["defaultNamespace"],
+        checked["autoRecall"],
+        checked["autoCapture"],
+        int(checked["maxRecallResults"]),
+        float(checked["minRelevance"]),
+        int(checked["captureMaxMessages"]),
+        checked["requestTimeoutMs"],
+        checked["mode"],
         agents,
     )
 
@@ -146,23 +148,23 @@ def _variable(name: str, environ: Mapping[str, str]) -> str:
     return value
 
 
-def _agents(value: object, taken: Mapping[str, Any], wrong: list[str]) -> dict[str, Keys]:
+def _agents(value: object, checked: Mapping[str, Any], wrong: list[str]) -> dict[str, Keys]:
     """Returns the keys of agents; a part that is missing is that of the plugin."""
     if not isinstance(value, Mapping):
         wrong.append("  - agents: must be an object")
         return {}
     agents: dict[str, Keys] = {}
-    for agent, given in value.items():
-        if not isinstance(given, Mapping):
+    for agent, entry in value.items():
+        if not isinstance(entry, Mapping):
             wrong.append(f"  - agents.{agent}: must be an object")
             continue
-        for name, member in given.items():
+        for name, member in entry.items():
             check = _CHECKS.get(name) if name in {"privateKey", "accountId"} else None
             message = check(member) if check is not None else "is not an option of an agent"
             if message:
                 wrong.append(f"  - agents.{agent}.{name}: {message}")
-        key = given.get("privateKey", taken["privateKey"])
-        account = given.get("accountId", taken["accountId"])
+        key = entry.get("privateKey", checked["privateKey"])
+        account = entry.get("accountId", checked["accountId"])
         if isinstance(key, str) and isinstance(account, str):
             agents[str(agent)] = Keys(key.lower(), account)
     return agents

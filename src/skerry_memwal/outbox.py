@@ -119,14 +119,14 @@ class Outbox:
         """Removes the texts of an agent that have one of the phrases; returns how many."""
 
         def work(unit: Unit) -> int:
-            found = [
+            ids = [
                 number
                 for number, text in unit.all(
                     "SELECT id, text FROM outbox WHERE agent = ?", (agent,)
                 )
                 if redaction.text(text) != text
             ]
-            unit.executemany("DELETE FROM outbox WHERE id = ?", [(number,) for number in found])
-            return len(found)
+            unit.executemany("DELETE FROM outbox WHERE id = ?", [(number,) for number in ids])
+            return len(ids)
 
         return await self._database.write(work)

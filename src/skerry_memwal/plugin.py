@@ -8,7 +8,7 @@ from skerry_memwal.capture import Capture
 from skerry_memwal.methods import Methods
 from skerry_memwal.options import PLUGIN, parse
 from skerry_memwal.outbox import STEPS, Outbox
-from skerry_memwal.recall import Recall, Shown
+from skerry_memwal.recall import PromptTexts, Recall
 from skerry_memwal.relayer import Relayer
 from skerry_memwal.tools import MemorySearch, MemoryStore
 
@@ -20,7 +20,7 @@ def register(api: PluginApi) -> None:
         PluginError: the options are wrong.
     """
     options = parse(api.config)
-    relayer, shown = Relayer(api, options), Shown()
+    relayer, prompt_texts = Relayer(api, options), PromptTexts()
     outbox = Outbox(api.database(STEPS))
     api.logger.info(
         "memory-memwal: registered (server: %s, key: %s, namespace: %s)",
@@ -28,9 +28,9 @@ def register(api: PluginApi) -> None:
         options.keys.preview,
         options.default_namespace,
     )
-    api.hooks.before_prompt_build(Recall(relayer, shown).handle)
-    capture = Capture(api, relayer, outbox, shown)
-    api.hooks.agent_end(capture.woken)
+    api.hooks.before_prompt_build(Recall(relayer, prompt_texts).handle)
+    capture = Capture(api, relayer, outbox, prompt_texts)
+    api.hooks.agent_end(capture.on_agent_end)
     api.register_service(PLUGIN, capture.run)
     backend = Backend(relayer, outbox)
     api.claim_slot("memory", backend)

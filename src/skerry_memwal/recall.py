@@ -16,11 +16,11 @@ from skerry_memwal.texts import LEAST_PROMPT, block, instruction, units
 
 MOST_QUERY: Final = 8_000
 """Characters of a prompt that are sent as the query."""
-MOST_SHOWN: Final = 500
+MOST_TEXTS: Final = 500
 """Texts that are kept, of what prompts had last, to know them where they are quoted."""
 
 
-class Shown:
+class PromptTexts:
     """Texts that prompts had, so that an answer which quotes them does not store them again."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Shown:
         for text in texts:
             self._texts[text] = None
             self._texts.move_to_end(text)
-        while len(self._texts) > MOST_SHOWN:
+        while len(self._texts) > MOST_TEXTS:
             self._texts.popitem(last=False)
 
     def unquoted(self, text: str) -> str:
@@ -45,9 +45,9 @@ class Shown:
 class Recall:
     """The handler of `before_prompt_build`."""
 
-    def __init__(self, relayer: Relayer, shown: Shown) -> None:
+    def __init__(self, relayer: Relayer, prompt_texts: PromptTexts) -> None:
         self._relayer = relayer
-        self._shown = shown
+        self._prompt_texts = prompt_texts
 
     async def handle(self, draft: PromptDraft) -> PromptChange | None:
         """Returns the memories and the namespace; the namespace also where nothing is recalled."""
@@ -73,14 +73,14 @@ class Recall:
         if units(draft.prompt) < LEAST_PROMPT or not options.auto_recall or relayer.is_resting:
             return []
         try:
-            found = await self._recalled(draft.prompt[:MOST_QUERY], agent, namespace)
+            memories = await self._recalled(draft.prompt[:MOST_QUERY], agent, namespace)
         except MemWalError as error:
             relayer.failed(error)
             relayer.logger.warning("memory-memwal: auto-recall failed: %s", error)
             return []
         relayer.answered()
-        texts = relevant(found, options.min_relevance, options.max_recall_results)
-        self._shown.add(texts)
+        texts = relevant(memories, options.min_relevance, options.max_recall_results)
+        self._prompt_texts.add(texts)
         return texts
 
     async def _recalled(self, query: str, agent: str, namespace: str) -> Sequence[Recalled]:
@@ -107,14 +107,14 @@ def is_open(context: RunContext) -> bool:
     return caller is not None and caller.is_private and caller.chat is PeerKind.DIRECT
 
 
-def relevant(found: Sequence[Recalled], least: float, most: int) -> list[str]:
+def relevant(memories: Sequence[Recalled], least: float, most: int) -> list[str]:
     """Returns the texts that are relevant enough and instruct nobody, the nearest first."""
-    kept = [
+    selected = [
         memory
-        for memory in sorted(found, key=lambda memory: memory.distance)
+        for memory in sorted(memories, key=lambda memory: memory.distance)
         if 1 - memory.distance >= least and not is_injection(memory.text)
     ]
-    return [memory.text for memory in kept[:most]]
+    return [memory.text for memory in selected[:most]]
 
 
 def _fitting(memories: list[str], most: int) -> str:

@@ -46,7 +46,7 @@ _MISSING: Final = 404
 _NUMBERED: Final = re.compile(r"^\d+\. ", re.MULTILINE)
 
 
-class _Bare(Struct, frozen=True):
+class _Hit(Struct, frozen=True):
     """A hit of `recall/manual`."""
 
     blob_id: str
@@ -55,7 +55,7 @@ class _Bare(Struct, frozen=True):
 
 
 class _Hits(Struct, frozen=True):
-    results: list[_Bare]
+    results: list[_Hit]
 
 
 class _Stored(Struct, frozen=True):
@@ -98,14 +98,14 @@ class SealedClient(Client):
         Raises:
             MemWalError: the server refused or did not answer, or the text is not embedded.
         """
-        asked = await self._embedded([query], is_query=True)
-        hits = await self._near(asked, min(MOST_HITS, limit * _WIDER), namespace)
-        found: list[Recalled] = []
+        embedded_query = await self._embedded([query], is_query=True)
+        hits = await self._near(embedded_query, min(MOST_HITS, limit * _WIDER), namespace)
+        memories: list[Recalled] = []
         for start in range(0, len(hits), limit):
-            if len(found) >= limit:
+            if len(memories) >= limit:
                 break
-            found += await self._opened(hits[start : start + limit], namespace, asked)
-        return sorted(found, key=lambda memory: memory.distance)[:limit]
+            memories += await self._opened(hits[start : start + limit], namespace, embedded_query)
+        return sorted(memories, key=lambda memory: memory.distance)[:limit]
 
     async def analyze(
         self, text: str, namespace: str, *, occurred_at: str = "", key: str = ""
@@ -150,18 +150,18 @@ class SealedClient(Client):
             MemWalError: the server refused, or did not answer.
         """
         rows = await self._rows(namespace)
-        hits = [_Bare(row.blob_id, 1.0, row.created_at) for row in rows]
-        found: list[Recalled] = []
+        hits = [_Hit(row.blob_id, 1.0, row.created_at) for row in rows]
+        memories: list[Recalled] = []
         for start in range(0, len(hits), PAGE):
-            found += await self._opened(hits[start : start + PAGE], namespace)
-        return found
+            memories += await self._opened(hits[start : start + PAGE], namespace)
+        return memories
 
     async def _rows(self, namespace: str) -> list[_Row]:
         owner, rows = (await self.stats(namespace)).owner, []
         cursor: str | None = None
         for _ in range(MOST_PAGES):
-            asked = {"limit": str(PAGE)} | ({"updated_after": cursor} if cursor else {})
-            path = f"/v1/owners/{quote(owner, safe='')}/memories?{urlencode(asked)}"
+            query = {"limit": str(PAGE)} | ({"updated_after": cursor} if cursor else {})
+            path = f"/v1/owners/{quote(owner, safe='')}/memories?{urlencode(query)}"
             page = self._read(await self._signed("GET", path, None), _Page)
             rows += [row for row in page.memories if row.namespace_id == namespace]
             if page.next_cursor in {None, cursor}:
@@ -188,41 +188,45 @@ class SealedClient(Client):
         reply = await self._signed("POST", "/api/remember/manual", fields)
         return self._read(reply, _Stored).blob_id, True
 
-    async def _near(self, asked: Embedded, limit: int, namespace: str) -> list[_Bare]:
-        (vector,) = asked.vectors
+    async def _near(self, embedded_query: Embedded, limit: int, namespace: str) -> list[_Hit]:
+        (vector,) = embedded_query.vectors
         fields = {"vector": _wide(vector), "limit": limit, "namespace": namespace}
         hits = self._read(await self._signed("POST", "/api/recall/manual", fields), _Hits).results
         return list({hit.blob_id: hit for hit in hits}.values())[:limit]
 
     async def _opened(
-        self, hits: Sequence[_Bare], namespace: str, asked: Embedded | None = None
+        self, hits: Sequence[_Hit], namespace: str, embedded_query: Embedded | None = None
     ) -> list[Recalled]:
         """Returns the memories of hits, but those that another key or mode encrypted.
 
-        Those of another model than `asked` cannot be compared with it and are left out.
+        Those of another model than the query cannot be compared with it and are left out.
         """
         texts: dict[int, Recalled] = {}
         errors: list[MemWalError] = []
         limiter = anyio.CapacityLimiter(AT_ONCE)
 
-        async def open_blob(place: int, hit: _Bare) -> None:
+        async def open_blob(index: int, hit: _Hit) -> None:
             async with limiter:
                 try:
                     memory = await self._blob(hit.blob_id, namespace) if not errors else None
                 except MemWalError as error:
                     errors.append(error)
                     return
-            if memory is None or (asked is not None and memory.space != asked.space):
+            if memory is None or (
+                embedded_query is not None and memory.space != embedded_query.space
+            ):
                 return
-            distance = hit.distance if asked is None else self._distance(memory, asked)
-            texts[place] = Recalled(hit.blob_id, memory.text, distance, hit.created_at)
+            distance = (
+                hit.distance if embedded_query is None else self._distance(memory, embedded_query)
+            )
+            texts[index] = Recalled(hit.blob_id, memory.text, distance, hit.created_at)
 
         async with anyio.create_task_group() as tasks:
-            for place, hit in enumerate(hits):
-                tasks.start_soon(open_blob, place, hit)
+            for index, hit in enumerate(hits):
+                tasks.start_soon(open_blob, index, hit)
         if errors:
             raise errors[0]
-        return [texts[place] for place in sorted(texts)]
+        return [texts[index] for index in sorted(texts)]
 
     async def _blob(self, blob_id: str, namespace: str) -> Sealed | None:
         """Returns a memory; None for a blob that is gone, or not encrypted with this key."""
@@ -234,12 +238,14 @@ class SealedClient(Client):
             raise
         return self._cipher.decrypt(reply.body, namespace)
 
-    def _distance(self, memory: Sealed, asked: Embedded) -> float:
-        count = len(asked.vectors[0])
+    def _distance(self, memory: Sealed, embedded_query: Embedded) -> float:
+        count = len(embedded_query.vectors[0])
         if len(memory.vector) != count * _FLOAT:
             return 2.0
         vector = unpack(f"<{count}f", memory.vector)
-        return 1 - self._embeddings.relevance(asked.space, vector, asked.vectors[0])
+        return 1 - self._embeddings.relevance(
+            embedded_query.space, vector, embedded_query.vectors[0]
+        )
 
     async def _embedded(self, texts: Sequence[str], *, is_query: bool = False) -> Embedded:
         """Returns the vectors of texts, by a model of this machine.

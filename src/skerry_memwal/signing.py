@@ -143,10 +143,10 @@ def _bech32(prefix: str, data: bytes) -> str:
     """Returns the text of bytes with a checksum (BIP 173)."""
     bits = int.from_bytes(data, "big") << (-len(data) * 8 % 5)
     count = -(-len(data) * 8 // 5)
-    digits = [bits >> 5 * (count - 1 - place) & 31 for place in range(count)]
+    digits = [bits >> 5 * (count - 1 - position) & 31 for position in range(count)]
     head = [ord(char) >> 5 for char in prefix] + [0] + [ord(char) & 31 for char in prefix]
     check = _polymod([*head, *digits, 0, 0, 0, 0, 0, 0]) ^ 1
-    digits += [check >> 5 * (5 - place) & 31 for place in range(6)]
+    digits += [check >> 5 * (5 - position) & 31 for position in range(6)]
     return f"{prefix}1{''.join(_CHARS[digit] for digit in digits)}"
 
 
@@ -155,6 +155,6 @@ def _polymod(values: Sequence[int]) -> int:
     for value in values:
         top = check >> 25
         check = (check & 0x1FFFFFF) << 5 ^ value
-        for place, generator in enumerate(_GENERATOR):
-            check ^= generator if top >> place & 1 else 0
+        for position, generator in enumerate(_GENERATOR):
+            check ^= generator if top >> position & 1 else 0
     return check

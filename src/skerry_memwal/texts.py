@@ -69,23 +69,23 @@ def stripped(text: str) -> str:
     A block that has no end reaches to the end of the text; an end without a beginning takes what
     stands before it, for a message may be the second part of a block.
     """
-    kept: list[str] = []
+    parts: list[str] = []
     depth, at = 0, 0
     for mark in _MARK.finditer(text):
         is_end = bool(mark[1])
         if not is_end:
             if depth == 0:
-                kept.append(text[at : mark.start()])
+                parts.append(text[at : mark.start()])
             depth += 1
         elif depth:
             depth -= 1
             at = mark.end()
         else:
-            kept.clear()
+            parts.clear()
             at = mark.end()
     if depth == 0:
-        kept.append(text[at:])
-    return "".join(part.lstrip() if number else part for number, part in enumerate(kept)).strip()
+        parts.append(text[at:])
+    return "".join(part.lstrip() if number else part for number, part in enumerate(parts)).strip()
 
 
 def should_capture(text: str) -> bool:

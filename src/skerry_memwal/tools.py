@@ -23,7 +23,7 @@ MOST_STORED: Final = 20_000
 """Characters of a text to store."""
 MOST_FOUND: Final = 50
 SHOWN_FACTS: Final = 3
-_ELSEWHERE: Final = "the namespace {given!r} is not that of this conversation, which is {own!r}"
+_ELSEWHERE: Final = "the namespace {requested!r} is not that of this conversation, which is {own!r}"
 
 
 class SearchParams(Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,7 +73,7 @@ class _Tool:
         """Returns whether the owner alone takes part in the conversation."""
         return caller.is_private and caller.chat is PeerKind.DIRECT
 
-    def _namespace(self, context: ToolContext, given: str | None) -> tuple[str, str]:
+    def _namespace(self, context: ToolContext, requested: str | None) -> tuple[str, str]:
         """Returns the agent and its namespace.
 
         Raises:
@@ -84,8 +84,8 @@ class _Tool:
             raise MemWalError("memory is not used in this conversation")
         agent = str(caller.key.agent)
         own = self._relayer.namespace(agent)
-        if given is not None and given != own:
-            raise MemWalError(_ELSEWHERE.format(given=given[:64], own=own))
+        if requested is not None and requested != own:
+            raise MemWalError(_ELSEWHERE.format(requested=requested[:64], own=own))
         return agent, own
 
 
@@ -105,22 +105,24 @@ class MemorySearch(_Tool):
         params = _checked(arguments, SearchParams)
         try:
             agent, namespace = self._namespace(context, params.namespace)
-            found = await self._relayer.client(agent).recall(params.query, params.limit, namespace)
+            memories = await self._relayer.client(agent).recall(
+                params.query, params.limit, namespace
+            )
         except MemWalError as error:
             return _failed(f"Memory search failed: {error}", str(error))
-        kept = [memory for memory in found if not is_injection(memory.text)]
-        details: dict[str, Any] = {"count": len(kept), "namespace": namespace}
-        if not kept:
+        safe_memories = [memory for memory in memories if not is_injection(memory.text)]
+        details: dict[str, Any] = {"count": len(safe_memories), "namespace": namespace}
+        if not safe_memories:
             return ToolResult("No relevant memories found.", details=details)
         details["memories"] = [
             {"text": memory.text, "blob_id": memory.blob_id, "relevance": _rounded(memory)}
-            for memory in kept
+            for memory in safe_memories
         ]
         lines = (
             f"{number}. {escaped(memory.text)} ({round(memory.relevance * 100)}% relevance)"
-            for number, memory in enumerate(kept, 1)
+            for number, memory in enumerate(safe_memories, 1)
         )
-        text = "\n".join((f"Found {len(kept)} memories:", "", *lines))
+        text = "\n".join((f"Found {len(safe_memories)} memories:", "", *lines))
         return ToolResult(text, origin=Origin.MEMORY, details=details)
 
 
@@ -150,10 +152,10 @@ class MemoryStore(_Tool):
             facts = await self._relayer.client(agent).analyze(text, namespace)
         except MemWalError as error:
             return _failed(f"Failed to store memory: {error}", str(error))
-        shown = "; ".join(fact.text for fact in facts[:SHOWN_FACTS])
+        first_facts = "; ".join(fact.text for fact in facts[:SHOWN_FACTS])
         count = "1 fact" if len(facts) == 1 else f"{len(facts)} facts"
         text = (
-            f"Stored {count}: {shown}"
+            f"Stored {count}: {first_facts}"
             if facts
             else ("No memorable facts extracted from the input.")
         )

@@ -16,7 +16,7 @@ from skerry.sdk.api import PluginApi
 from skerry.sdk.hooks import PromptChange, PromptDraft
 from skerry_memwal import recall
 from skerry_memwal.options import PLUGIN, parse
-from skerry_memwal.recall import Recall, Shown
+from skerry_memwal.recall import Recall, PromptTexts
 from skerry_memwal.relayer import Relayer
 from tests.support.fake_relayer import ACCOUNT, SEED, FakeRelayer, fake_relayer
 
@@ -47,7 +47,7 @@ async def hook(**options: Any) -> AsyncIterator[tuple[FakeRelayer, Recall]]:
     async with fake_relayer() as (server, url):
         config = {"privateKey": SEED, "accountId": ACCOUNT, "serverUrl": url, **options}
         api = PluginApi(PLUGIN, config)
-        yield server, Recall(Relayer(api, parse(config)), Shown())
+        yield server, Recall(Relayer(api, parse(config)), PromptTexts())
 
 
 async def handled(hooked: Recall, prompt: str) -> PromptChange:
