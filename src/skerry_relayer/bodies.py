@@ -231,12 +231,12 @@ def weights(body: WeightsBody | None) -> Weights:
 
 def question(body: RecallBody | AskBody, caller: Caller) -> Query:
     """Returns the query of `/api/recall` or `/api/ask`."""
-    asked = body.query if isinstance(body, RecallBody) else body.question
+    words = body.query if isinstance(body, RecallBody) else body.question
     name = "query" if isinstance(body, RecallBody) else "question"
     return Query(
         namespace=namespace(body.namespace, caller),
         limit=limit(body.limit),
-        text=text(asked, name, MOST_ANALYZED),
+        text=text(words, name, MOST_ANALYZED),
         weights=weights(body.scoring_weights),
         sort=body.sort if isinstance(body, RecallBody) else "relevance",
     )

@@ -28,19 +28,19 @@ def answer(body: bytes, package_id: str) -> dict[str, Any]:
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return _failure(None, -32700, "Parse error")
     match call.method, call.params:
-        case "sui_getObject", [str(asked), *_]:
-            return _result(call.id, _object(asked, package_id))
+        case "sui_getObject", [str(object_id), *_]:
+            return _result(call.id, _object(object_id, package_id))
         case "sui_multiGetObjects", [list(ids), *_] if len(ids) <= MOST_OBJECTS:
-            return _result(call.id, [_object(asked, package_id) for asked in ids])
+            return _result(call.id, [_object(object_id, package_id) for object_id in ids])
         case (("sui_getObject" | "sui_multiGetObjects"), _):
             return _failure(call.id, -32602, "Invalid params")
         case _:
             return _failure(call.id, -32601, "Method not found")
 
 
-def _object(asked: object, package_id: str) -> dict[str, Any]:
-    if asked != package_id:
-        return {"error": {"code": "notExists", "object_id": str(asked)[:80]}}
+def _object(object_id: object, package_id: str) -> dict[str, Any]:
+    if object_id != package_id:
+        return {"error": {"code": "notExists", "object_id": str(object_id)[:80]}}
     return {
         "data": {
             "objectId": package_id,

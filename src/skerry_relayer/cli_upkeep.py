@@ -10,11 +10,11 @@ from skerry_relayer.assembly import opened_blobs, opened_database
 from skerry_relayer.cli_accounts import opened
 from skerry_relayer.doctor import Finding, examine
 from skerry_relayer.errors import MissingError, RefusedError
-from skerry_relayer.folders import Folders, places_of
+from skerry_relayer.folders import Folders, locations_of
 from skerry_relayer.keys.registry import is_registry
 from skerry_relayer.keys.server import SOCKET
 from skerry_relayer.keys.server import run as run_key_server
-from skerry_relayer.upkeep import Rewrap, Rewrapped, backup, upkeep
+from skerry_relayer.upkeep import OwnerRewrap, RewrapReport, backup, upkeep
 
 
 def rewrap(parsed: Namespace) -> object:
@@ -30,10 +30,10 @@ def rewrap(parsed: Namespace) -> object:
     }
 
 
-async def _rewrap(parsed: Namespace) -> Rewrapped:
+async def _rewrap(parsed: Namespace) -> RewrapReport:
     folders = Folders(parsed.dir)
-    places = places_of(parsed.dir)
-    if any(places) and parsed.database is None:
+    locations = locations_of(parsed.dir)
+    if any(locations) and parsed.database is None:
         raise RefusedError(
             "Blobs of this relayer are not in its folder alone. Give --database as for `serve`, "
             "with an empty text for its own file."
@@ -41,8 +41,8 @@ async def _rewrap(parsed: Namespace) -> Rewrapped:
     async with AsyncExitStack() as stack:
         registry = stack.enter_context(opened(parsed.dir))
         database, _ = await opened_database(stack, folders, parsed.database or "")
-        stores = [await opened_blobs(stack, folders, place, database) for place in places]
-        return await Rewrap(registry, database, stores).run()
+        stores = [await opened_blobs(stack, folders, location, database) for location in locations]
+        return await OwnerRewrap(registry, database, stores).run()
 
 
 def copy(parsed: Namespace) -> object:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from skerry_relayer.blobs import BlobError, FolderBlobs, unpacked
-from skerry_relayer.folders import DATABASE, Folders, places_of
+from skerry_relayer.folders import DATABASE, Folders, locations_of
 from skerry_relayer.keys.registry import Registry, is_registry, now_ms
 from skerry_relayer.sqlite_files import connect
 
@@ -63,7 +63,9 @@ def _modes(root: Path) -> Finding:
 def _registry(folders: Folders) -> Finding:
     with Registry(folders.keys) as registry:
         accounts = registry.accounts()
-        old = [one.owner for one in accounts if len(registry.generations(one.owner)) > 1]
+        old = [
+            account.owner for account in accounts if len(registry.generations(account.owner)) > 1
+        ]
     if old:
         return Finding(
             "keys",
@@ -82,7 +84,7 @@ def _database(folders: Folders, *, deep: bool) -> Iterator[Finding]:
             (word,) = database.execute("PRAGMA quick_check(1)").fetchone()
             yield Finding("database", word == "ok", f"SQLite finds it {word}.", _restore(word))
             yield _jobs(database)
-            away = [place for place in places_of(folders.root) if place]
+            away = [location for location in locations_of(folders.root) if location]
             yield _away(away) if away else _blobs(database, folders, deep=deep)
     except sqlite3.Error as error:
         yield Finding(
@@ -111,8 +113,8 @@ def _jobs(database: sqlite3.Connection) -> Finding:
     )
 
 
-def _away(places: list[str]) -> Finding:
-    return Finding("blobs", ok=True, text=f"Not examined: some are in {', '.join(places)}.")
+def _away(locations: list[str]) -> Finding:
+    return Finding("blobs", ok=True, text=f"Not examined: some are in {', '.join(locations)}.")
 
 
 def _blobs(database: sqlite3.Connection, folders: Folders, *, deep: bool) -> Finding:

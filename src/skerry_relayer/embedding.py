@@ -9,7 +9,7 @@ from skerry_relayer.errors import DownError, RefusedError
 from skerry_relayer.ports import WIDTH
 
 
-class Vectors:
+class TextVectors:
     """Embeds texts with one model. `space` names what its vectors may be compared with."""
 
     def __init__(self, embedder: Embedder, dims: int = 384) -> None:

@@ -27,9 +27,9 @@ class Extractor(Protocol):
         ...
 
     async def extract(
-        self, text: str, occurred_at: datetime | None, known: Sequence[str]
+        self, text: str, occurred_at: datetime | None, memories: Sequence[str]
     ) -> list[Fact]:
-        """Returns facts of `text` that are not in `known`, at most `MOST_FACTS`.
+        """Returns facts of `text` that are not in `memories`, at most `MOST_FACTS`.
 
         Dates that count from the time of the conversation are resolved when `occurred_at` is given.
         Raises `DownError` when a model is needed and does not answer.
@@ -48,10 +48,10 @@ class Rules:
     version = "extract.rules.3"
 
     async def extract(
-        self, text: str, occurred_at: datetime | None, known: Sequence[str]
+        self, text: str, occurred_at: datetime | None, memories: Sequence[str]
     ) -> list[Fact]:
         """Returns the sentences of `text` that state something of people, with dates resolved."""
-        seen = {folded(memory) for memory in known}
+        seen = {folded(memory) for memory in memories}
         facts: list[Fact] = []
         for sentence in statements(text):
             resolved = sentence if occurred_at is None else dated(sentence, occurred_at.date())

@@ -33,29 +33,29 @@ class Folders:
         return self.root / "blobs"
 
     @property
-    def places(self) -> Path:
+    def locations(self) -> Path:
         """Returns the file that lists where blobs of this relayer are."""
         return self.root / "places.json"
 
 
-def places_of(root: Path) -> list[str]:
-    """Returns all places where blobs may be: `""` is the folder, others are buckets."""
+def locations_of(root: Path) -> list[str]:
+    """Returns all locations where blobs may be: `""` is the folder, others are buckets."""
     try:
-        listed = json.loads(Folders(root).places.read_text(encoding="utf-8"))
+        listed = json.loads(Folders(root).locations.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return [""]
-    return [str(place) for place in listed]
+    return [str(location) for location in listed]
 
 
-def note_place(root: Path, place: str) -> None:
-    """Notes where blobs are stored from now on, so that `rewrap` never overlooks a place."""
-    known = places_of(root)
-    if place in known:
+def note_location(root: Path, location: str) -> None:
+    """Notes where blobs are stored from now on, so that `rewrap` overlooks no location."""
+    locations = locations_of(root)
+    if location in locations:
         return
-    path = Folders(root).places
+    path = Folders(root).locations
     part = path.with_suffix(f".{secrets.token_hex(4)}.part")  # another node may do the same
     with open(os.open(part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "w") as file:  # noqa: PTH123 - with its mode
-        file.write(json.dumps([*known, place]))
+        file.write(json.dumps([*locations, location]))
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)

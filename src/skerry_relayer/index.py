@@ -83,7 +83,7 @@ def _count(unit: Unit, memory: Memory, sign: int) -> None:
     )
 
 
-def known(unit: Unit, owner: str, namespace: str, tag: str) -> Memory | None:
+def by_tag(unit: Unit, owner: str, namespace: str, tag: str) -> Memory | None:
     """Returns the memory whose text has this tag."""
     row = unit.one(
         f"SELECT {_COLUMNS} FROM memory WHERE owner = ? AND namespace = ? AND tag = ?",  # noqa: S608 - constants

@@ -126,7 +126,7 @@ def claim(unit: Unit, hold: Hold, now: int, limit: int) -> list[Waiting]:
         " ORDER BY created_at, job_id LIMIT ?",
         (now, limit),
     )
-    taken = []
+    jobs = []
     for row in rows:
         changed = unit.execute(
             "UPDATE job SET holder = ?, held_until = ?"  # noqa: S608 - constants
@@ -134,8 +134,8 @@ def claim(unit: Unit, hold: Hold, now: int, limit: int) -> list[Waiting]:
             (hold.node, hold.until, row[0], now),
         )
         if changed:
-            taken.append(Waiting(*row))
-    return taken
+            jobs.append(Waiting(*row))
+    return jobs
 
 
 def will_write(unit: Unit, job_id: str, blob_id: str, now: int) -> bool:

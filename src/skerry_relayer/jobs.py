@@ -16,7 +16,7 @@ from skerry_recall.numbers import Floats
 from skerry_relayer import index, job_rows
 from skerry_relayer.blobs import Blob, BlobStore, Header, packed
 from skerry_relayer.database import Database, Unit
-from skerry_relayer.embedding import Vectors
+from skerry_relayer.embedding import TextVectors
 from skerry_relayer.envelope import (
     Binding,
     EnvelopeError,
@@ -32,7 +32,7 @@ from skerry_relayer.job_rows import Hold, Waiting
 from skerry_relayer.keys.client import KeyClient
 from skerry_relayer.keys.messages import Wrapped
 from skerry_relayer.keys.registry import now_ms
-from skerry_relayer.nearest import Nearest, Place
+from skerry_relayer.nearest import Nearest, VectorScope
 from skerry_relayer.vault import Content, closed
 
 logger = logging.getLogger(__name__)
@@ -56,13 +56,13 @@ class _GoneError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RelayerParts:
     """Parts of the relayer that a job needs."""
 
     database: Database
     keys: KeyClient
     blobs: BlobStore
-    vectors: Vectors
+    vectors: TextVectors
     nearest: Nearest
     clock: Callable[[], int] = now_ms
     reach: Callable[[str], None] = lambda _: None
@@ -81,9 +81,9 @@ class _Work:
 
 def sealed_job(template: Waiting, text: str, queue: SealKey) -> Waiting:
     """Returns the job with its text sealed to the queue key, bound to owner, namespace and id."""
-    key, place = new_key(), _binding(template)
-    sealed = seal(text.encode("utf-8", "surrogatepass"), key, place)
-    wrapped = wrap(key, queue.public, place)
+    key, binding = new_key(), _binding(template)
+    sealed = seal(text.encode("utf-8", "surrogatepass"), key, binding)
+    wrapped = wrap(key, queue.public, binding)
     return replace(template, generation=queue.generation, wrapped=wrapped, sealed=sealed)
 
 
@@ -97,7 +97,7 @@ class Runner(anyio.AsyncContextManagerMixin):
     Leaving the block leaves unfinished jobs to the next start.
     """
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: RelayerParts) -> None:
         self._parts = parts
         self.node = uuid.uuid4().hex
         self._ready: deque[_Work] = deque()
@@ -216,16 +216,16 @@ class Runner(anyio.AsyncContextManagerMixin):
         now = self._parts.clock()
 
         def look(unit: Unit) -> bool:
-            there = index.known(unit, job.owner, job.namespace, job.tag)
-            if there is None:
+            stored = index.by_tag(unit, job.owner, job.namespace, job.tag)
+            if stored is None:
                 return False
-            if job.blob_id is not None and job.blob_id != there.blob_id:
+            if job.blob_id is not None and job.blob_id != stored.blob_id:
                 index.doom(unit, job.owner, job.blob_id)
-            job_rows.finish(unit, job.id, there.id, there.blob_id, now)
+            job_rows.finish(unit, job.id, stored.id, stored.blob_id, now)
             return True
 
         there = await self._parts.database.read(
-            lambda unit: index.known(unit, job.owner, job.namespace, job.tag)
+            lambda unit: index.by_tag(unit, job.owner, job.namespace, job.tag)
         )
         return there is not None and await self._parts.database.write(look)
 
@@ -259,12 +259,12 @@ class Runner(anyio.AsyncContextManagerMixin):
 
         def add(unit: Unit) -> bool:
             is_new = index.add(unit, memory, job.tag, space, parts.nearest.bound(vector))
-            there = memory if is_new else index.known(unit, job.owner, job.namespace, job.tag)
-            if there is None:
+            stored = memory if is_new else index.by_tag(unit, job.owner, job.namespace, job.tag)
+            if stored is None:
                 raise DownError("The row of the same text is gone again.")
             if not is_new:
                 index.doom(unit, job.owner, blob.id)
-            if not job_rows.finish(unit, job.id, there.id, there.blob_id, now):
+            if not job_rows.finish(unit, job.id, stored.id, stored.blob_id, now):
                 raise _GoneError
             return is_new
 
@@ -275,8 +275,8 @@ class Runner(anyio.AsyncContextManagerMixin):
             return
         parts.reach("job.done")
         if is_new:
-            place = Place(memory.owner, memory.namespace, space)
-            parts.nearest.added(place, memory.id, vector)
+            scope = VectorScope(memory.owner, memory.namespace, space)
+            parts.nearest.added(scope, memory.id, vector)
 
     async def _sweep_and_claim(self) -> None:
         """Takes jobs that nobody holds, deletes doomed blobs, clears old rows; then again."""

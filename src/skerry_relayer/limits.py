@@ -71,7 +71,7 @@ class _Window:
         self.weight += weight
 
 
-class Limits:
+class RequestLimits:
     """Counts requests in memory. A refused request is charged to no layer."""
 
     def __init__(self, *, on: bool) -> None:

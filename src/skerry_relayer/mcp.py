@@ -128,15 +128,15 @@ async def mcp(relayer: Relayer, request: Request) -> Response:
         return Response(b"", 202)
     if call.method == "tools/call":
         return await _called(relayer, request, caller, call)
-    return _known(call)
+    return _static(call)
 
 
-def _known(call: _Call) -> Response:
+def _static(call: _Call) -> Response:
     """Returns the answer to a request that needs no memory."""
     match call.method:
         case "initialize":
-            asked = call.params.get("protocolVersion")
-            return _result(call, _introduction(asked if asked in PROTOCOLS else PROTOCOLS[0]))
+            version = call.params.get("protocolVersion")
+            return _result(call, _introduction(version if version in PROTOCOLS else PROTOCOLS[0]))
         case "ping":
             return _result(call, {})
         case "tools/list":

@@ -18,8 +18,8 @@ from skerry_relayer.envelope import SealKey
 from skerry_relayer.errors import DownError, KeyReusedError, QuotaError
 from skerry_relayer.index import Memory
 from skerry_relayer.job_rows import Hold, Waiting
-from skerry_relayer.jobs import Parts, Runner, memory_of, sealed_job
-from skerry_relayer.nearest import Place
+from skerry_relayer.jobs import RelayerParts, Runner, memory_of, sealed_job
+from skerry_relayer.nearest import VectorScope
 from skerry_relayer.ports import (
     After,
     Caller,
@@ -46,7 +46,7 @@ QUOTA_BYTES: Final = 1024**3
 class Memories(anyio.AsyncContextManagerMixin):
     """Stores and finds memories. Use as `async with Memories(parts) as memories`."""
 
-    def __init__(self, parts: Parts, *, quota_bytes: int = QUOTA_BYTES) -> None:
+    def __init__(self, parts: RelayerParts, *, quota_bytes: int = QUOTA_BYTES) -> None:
         self._parts = parts
         self._quota_bytes = quota_bytes
         self._runner = Runner(parts)
@@ -79,13 +79,13 @@ class Memories(anyio.AsyncContextManagerMixin):
 
         def accept(unit: Unit) -> list[tuple[Job, Waiting | None]]:
             self._check_quota(unit, caller.owner, size)
-            return [one.insert(unit, queue, hold) for one in accepted]
+            return [submission.insert(unit, queue, hold) for submission in accepted]
 
         results = await self._parts.database.write(accept)
         self._parts.reach("remember.accepted")
-        for (_, waiting), one in zip(results, accepted, strict=True):
+        for (_, waiting), submission in zip(results, accepted, strict=True):
             if waiting is not None:
-                self._runner.submit(waiting, one.item.text)
+                self._runner.submit(waiting, submission.item.text)
         return [job for job, _ in results]
 
     async def jobs(self, caller: Caller, ids: Sequence[str]) -> list[Job | None]:
@@ -132,7 +132,7 @@ class Memories(anyio.AsyncContextManagerMixin):
             index.add(unit, memory, None, space, parts.nearest.bound(row))
 
         await parts.database.write(add)
-        parts.nearest.added(Place(caller.owner, namespace, space), memory.id, row)
+        parts.nearest.added(VectorScope(caller.owner, namespace, space), memory.id, row)
         return Stored(memory.id, blob.id)
 
     async def recall(self, caller: Caller, query: Query) -> Recalled:
@@ -164,11 +164,11 @@ class Memories(anyio.AsyncContextManagerMixin):
 
     async def forget(self, caller: Caller, ids: Sequence[str]) -> int:
         """Deletes memories by memory id or blob id, with their blobs and waiting jobs."""
-        now, wanted = self._parts.clock(), list(dict.fromkeys(ids))
+        now, unique = self._parts.clock(), list(dict.fromkeys(ids))
 
         def forget(unit: Unit) -> tuple[list[Memory], list[tuple[str, str | None]]]:
-            both = index.by_ids(unit, caller.owner, wanted) + index.by_blobs(
-                unit, caller.owner, wanted
+            both = index.by_ids(unit, caller.owner, unique) + index.by_blobs(
+                unit, caller.owner, unique
             )
             memories = [
                 memory
@@ -176,7 +176,7 @@ class Memories(anyio.AsyncContextManagerMixin):
                 if caller.namespaces is None or memory.namespace in caller.namespaces
             ]
             index.forget(unit, memories, now)
-            jobs = job_rows.forget_ids(unit, caller.owner, wanted, caller.namespaces)
+            jobs = job_rows.forget_ids(unit, caller.owner, unique, caller.namespaces)
             return memories, _forgotten(unit, caller, jobs)
 
         memories, jobs = await self._parts.database.write(forget)
@@ -186,8 +186,8 @@ class Memories(anyio.AsyncContextManagerMixin):
         self, caller: Caller, memories: list[Memory], jobs: list[tuple[str, str | None]]
     ) -> int:
         for namespace in {memory.namespace for memory in memories}:
-            gone = [memory.id for memory in memories if memory.namespace == namespace]
-            self._parts.nearest.removed(caller.owner, namespace, gone)
+            removed = [memory.id for memory in memories if memory.namespace == namespace]
+            self._parts.nearest.removed(caller.owner, namespace, removed)
         self._parts.reach("forget.committed")
         await self._runner.ended([job_id for job_id, _ in jobs])
         try:
@@ -297,18 +297,18 @@ class _Accepted:
     def insert(self, unit: Unit, queue: SealKey, hold: Hold) -> tuple[Job, Waiting | None]:
         """Returns the job, and the text that waits where it is a new one or begins anew."""
         job, key = self.waiting, self.item.idempotency_key
-        known = None if key is None else job_rows.by_key(unit, job.owner, key)
-        if known is None:
+        previous = None if key is None else job_rows.by_key(unit, job.owner, key)
+        if previous is None:
             job_rows.insert(unit, job, key, self.fingerprint, hold)
             return Job(job.id, "running", job.owner, job.namespace), job
-        there, fingerprint = known
+        stored, fingerprint = previous
         if fingerprint != self.fingerprint:
             raise KeyReusedError
-        if there.status != "failed":
-            return there, None
-        again = sealed_job(replace(job, id=there.id), self.item.text, queue)
+        if stored.status != "failed":
+            return stored, None
+        again = sealed_job(replace(job, id=stored.id), self.item.text, queue)
         job_rows.restart(unit, again, hold)
-        return Job(there.id, "pending", job.owner, job.namespace), again
+        return Job(stored.id, "pending", job.owner, job.namespace), again
 
 
 def _forgotten(

@@ -68,12 +68,12 @@ class ChatModel:
     version: str = "extract.model.1"
 
     async def extract(
-        self, text: str, occurred_at: datetime | None, known: Sequence[str]
+        self, text: str, occurred_at: datetime | None, memories: Sequence[str]
     ) -> list[Fact]:
         """Returns the facts that the model lists. Raises `DownError` when it does not answer."""
         messages = [_system(_EXTRACT)]
-        if known:
-            listed = (f"{i}. {_escaped(text)}" for i, text in enumerate(known, 1))
+        if memories:
+            listed = (f"{i}. {_escaped(text)}" for i, text in enumerate(memories, 1))
             related = "\n".join(listed)
             messages.append(_user(f"<related_memories>\n{related}\n</related_memories>"))
         if occurred_at is not None:
@@ -134,8 +134,8 @@ def parse(text: str) -> list[Fact]:
     """Returns the facts of lines `bucket<TAB>fact`; an unknown or missing bucket is standard."""
     facts = []
     for line in text.splitlines():
-        bucket, tab, rest = line.strip().partition("\t")
-        fact = (rest if tab else bucket).strip()
+        bucket, tab, words = line.strip().partition("\t")
+        fact = (words if tab else bucket).strip()
         if fact and fact != "NONE":
             weight = _IMPORTANCE.get(bucket.strip().lower(), STANDARD) if tab else STANDARD
             facts.append(Fact(fact[:MOST_CHARACTERS], weight))

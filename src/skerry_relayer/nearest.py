@@ -17,7 +17,7 @@ _GROWTH: Final = 1.25
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class VectorScope:
     """Vectors that are compared with each other."""
 
     owner: str
@@ -29,7 +29,7 @@ class Place:
 class Nearest(Protocol):
     """Finds the memories of a namespace whose vectors are nearest to one."""
 
-    async def find(self, place: Place, vector: Floats, limit: int) -> list[tuple[str, float]]:
+    async def find(self, scope: VectorScope, vector: Floats, limit: int) -> list[tuple[str, float]]:
         """Returns memory ids with their cosines, highest first."""
         ...
 
@@ -37,7 +37,7 @@ class Nearest(Protocol):
         """Returns the vector as the engine binds it in a statement."""
         ...
 
-    def added(self, place: Place, memory_id: str, vector: Floats) -> None:
+    def added(self, scope: VectorScope, memory_id: str, vector: Floats) -> None:
         """Notes a memory whose row is durable."""
         ...
 
@@ -68,19 +68,19 @@ class _Matrix:
         self.ids.append(memory_id)
         self._known.add(memory_id)
 
-    def remove(self, gone: set[str]) -> None:
-        keep = [place for place, memory_id in enumerate(self.ids) if memory_id not in gone]
+    def remove(self, removed: set[str]) -> None:
+        keep = [index for index, memory_id in enumerate(self.ids) if memory_id not in removed]
         self.rows = self.rows[keep]
-        self.ids = [self.ids[place] for place in keep]
-        self._known -= gone
+        self.ids = [self.ids[index] for index in keep]
+        self._known -= removed
 
     def find(self, vector: Floats, limit: int) -> list[tuple[str, float]]:
         count = len(self.ids)
         cosines = np.vecdot(self.rows[:count], vector)  # `@` wakes the threads of BLAS
         few = min(limit, count)
         nearest = np.argpartition(-cosines, few - 1)[:few] if few < count else np.arange(count)
-        ordered = sorted(nearest.tolist(), key=lambda place: (-cosines[place], self.ids[place]))
-        return [(self.ids[place], float(cosines[place])) for place in ordered]
+        ordered = sorted(nearest.tolist(), key=lambda index: (-cosines[index], self.ids[index]))
+        return [(self.ids[index], float(cosines[index])) for index in ordered]
 
 
 class NearestInMemory:
@@ -92,54 +92,54 @@ class NearestInMemory:
     def __init__(self, database: Database, most_bytes: int = MOST_BYTES) -> None:
         self._database = database
         self._most_bytes = most_bytes
-        self._matrices: OrderedDict[Place, _Matrix] = OrderedDict()
+        self._matrices: OrderedDict[VectorScope, _Matrix] = OrderedDict()
         self._changes = 0
         """Counts changes: what was read from the database while one happened is read again."""
 
-    async def find(self, place: Place, vector: Floats, limit: int) -> list[tuple[str, float]]:
+    async def find(self, scope: VectorScope, vector: Floats, limit: int) -> list[tuple[str, float]]:
         """Returns memory ids with their cosines, highest first."""
-        while place not in self._matrices:
+        while scope not in self._matrices:
             changes = self._changes
-            matrix = await self._database.read(lambda unit: _read(unit, place))
+            matrix = await self._database.read(lambda unit: _read(unit, scope))
             if changes == self._changes:
-                self._matrices[place] = matrix
-                self._drop_oldest(place)
-        self._matrices.move_to_end(place)
-        matrix = self._matrices[place]
+                self._matrices[scope] = matrix
+                self._drop_oldest(scope)
+        self._matrices.move_to_end(scope)
+        matrix = self._matrices[scope]
         return matrix.find(vector, limit) if matrix.ids else []
 
     def bound(self, vector: Floats) -> object:
         """Returns the vector as bytes."""
         return vector.tobytes()
 
-    def added(self, place: Place, memory_id: str, vector: Floats) -> None:
+    def added(self, scope: VectorScope, memory_id: str, vector: Floats) -> None:
         """Adds a row."""
         self._changes += 1
-        if (matrix := self._matrices.get(place)) is not None:
+        if (matrix := self._matrices.get(scope)) is not None:
             matrix.add(memory_id, vector)
 
     def removed(self, owner: str, namespace: str, ids: Iterable[str]) -> None:
         """Removes rows."""
         self._changes += 1
-        gone = set(ids)
-        for place, matrix in self._matrices.items():
-            if (place.owner, place.namespace) == (owner, namespace):
-                matrix.remove(gone)
+        removed = set(ids)
+        for scope, matrix in self._matrices.items():
+            if (scope.owner, scope.namespace) == (owner, namespace):
+                matrix.remove(removed)
 
-    def _drop_oldest(self, kept: Place) -> None:
+    def _drop_oldest(self, newest: VectorScope) -> None:
         size = sum(matrix.rows.nbytes for matrix in self._matrices.values())
         for key in list(self._matrices):
-            if size <= self._most_bytes or key == kept:
+            if size <= self._most_bytes or key == newest:
                 return
             size -= self._matrices.pop(key).rows.nbytes
 
 
-def _read(unit: Unit, place: Place) -> _Matrix:
+def _read(unit: Unit, scope: VectorScope) -> _Matrix:
     ids = [
         row[0]
         for row in unit.all(
             "SELECT memory_id FROM memory WHERE owner = ? AND namespace = ? AND space = ?",
-            (place.owner, place.namespace, place.space),
+            (scope.owner, scope.namespace, scope.space),
         )
     ]
     matrix = np.empty((0, 0), np.float32)

@@ -8,7 +8,7 @@ from uuid import UUID
 from .errors import DownError
 from .signatures import DRIFT
 
-KEPT: Final = 2 * DRIFT + 60
+NONCE_SECONDS: Final = 2 * DRIFT + 60
 """Seconds that a nonce is kept: a request from the future can be replayed for twice the drift."""
 
 _SWEEP: Final = 256
@@ -47,10 +47,10 @@ class Nonces:
             "CREATE TABLE IF NOT EXISTS boot (id TEXT PRIMARY KEY, since REAL NOT NULL)"
             " WITHOUT ROWID"
         )
-        known = self._db.execute("SELECT since FROM boot WHERE id = ?", (boot_id,)).fetchone()
+        row = self._db.execute("SELECT since FROM boot WHERE id = ?", (boot_id,)).fetchone()
         fresh = self._db.execute("SELECT 1 FROM boot LIMIT 1").fetchone() is None
-        self._since: float = known[0] if known else 0.0 if fresh else now
-        if not known:
+        self._since: float = row[0] if row else 0.0 if fresh else now
+        if not row:
             self._db.execute("DELETE FROM boot")
             self._db.execute("INSERT INTO boot VALUES (?, ?)", (boot_id, self._since))
         self._taken = 0
@@ -63,7 +63,7 @@ class Nonces:
             self._taken += 1
             if self._taken % _SWEEP == 0:
                 self._db.execute("DELETE FROM nonce WHERE until < ?", (now,))
-            row = (UUID(nonce).bytes, now + KEPT)
+            row = (UUID(nonce).bytes, now + NONCE_SECONDS)
             return self._db.execute("INSERT OR IGNORE INTO nonce VALUES (?, ?)", row).rowcount == 1
         except sqlite3.Error as error:
             raise DownError("The store of nonces does not answer.") from error

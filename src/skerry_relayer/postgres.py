@@ -12,7 +12,7 @@ import psycopg
 from skerry_recall.numbers import Floats
 from skerry_relayer.database import Database, Row, Unit
 from skerry_relayer.errors import DownError
-from skerry_relayer.nearest import Place
+from skerry_relayer.nearest import VectorScope
 
 T = TypeVar("T")
 WORDS: Final = {"bytes": "BYTEA", "vector": "VECTOR"}
@@ -187,20 +187,20 @@ class NearestInPostgres:
 
         await self._database.write(make)
 
-    async def find(self, place: Place, vector: Floats, limit: int) -> list[tuple[str, float]]:
+    async def find(self, scope: VectorScope, vector: Floats, limit: int) -> list[tuple[str, float]]:
         """Returns memory ids with their cosines, highest first."""
         bound, dims = self.bound(vector), int(vector.size)
 
         def look(unit: Unit) -> list[Row]:
             row = unit.one(
                 "SELECT coalesce(max(memories), 0) FROM tally WHERE owner = ? AND namespace = ?",
-                (place.owner, place.namespace),
+                (scope.owner, scope.namespace),
             )
             if row is not None and row[0] > self._exact_rows:
-                near = _by_index(unit, place, bound, dims, limit)
+                near = _by_index(unit, scope, bound, dims, limit)
                 if len(near) == limit:
                     return near
-            return _exact(unit, place, bound, limit)  # also where the index came back short
+            return _exact(unit, scope, bound, limit)  # also where the index came back short
 
         rows = await self._database.read(look)
         return [(id_, _number(cosine)) for id_, cosine in rows]
@@ -209,34 +209,34 @@ class NearestInPostgres:
         """Returns the vector as text, which pgvector reads."""
         return "[" + ",".join(f"{number:.9g}" for number in vector.tolist()) + "]"
 
-    def added(self, place: Place, memory_id: str, vector: Floats) -> None:
+    def added(self, scope: VectorScope, memory_id: str, vector: Floats) -> None:
         """Does nothing: the database has it."""
 
     def removed(self, owner: str, namespace: str, ids: Iterable[str]) -> None:
         """Does nothing: the database has it no more."""
 
 
-def _exact(unit: Unit, place: Place, bound: object, limit: int) -> list[Row]:
+def _exact(unit: Unit, scope: VectorScope, bound: object, limit: int) -> list[Row]:
     """Compares all vectors of a namespace."""
     return unit.all(
         "WITH candidate AS MATERIALIZED (SELECT memory_id, vector FROM memory"
         " WHERE owner = ? AND namespace = ? AND space = ?)"
         " SELECT memory_id, 1 - (vector <=> ?::vector) FROM candidate"
         " ORDER BY vector <=> ?::vector, memory_id LIMIT ?",
-        (place.owner, place.namespace, place.space, bound, bound, limit),
+        (scope.owner, scope.namespace, scope.space, bound, bound, limit),
     )
 
 
-def _by_index(unit: Unit, place: Place, bound: object, dims: int, limit: int) -> list[Row]:
+def _by_index(unit: Unit, scope: VectorScope, bound: object, dims: int, limit: int) -> list[Row]:
     """Asks the index, which goes on until enough of the rows are of the namespace."""
     unit.execute("SET LOCAL hnsw.iterative_scan = strict_order")
     unit.execute(f"SET LOCAL hnsw.ef_search = {max(EF_SEARCH, 2 * limit)}")
-    literal = place.space.replace("'", "''")
+    literal = scope.space.replace("'", "''")
     return unit.all(
         f"SELECT memory_id, 1 - (vector::vector({dims}) <=> ?::vector) FROM memory"  # noqa: S608 - a number and our own name
         f" WHERE owner = ? AND namespace = ? AND space = '{literal}'"
         f" ORDER BY vector::vector({dims}) <=> ?::vector LIMIT ?",
-        (bound, place.owner, place.namespace, bound, limit),
+        (bound, scope.owner, scope.namespace, bound, limit),
     )
 
 

@@ -10,10 +10,10 @@ from skerry_relayer import index
 from skerry_relayer.embedding import placed
 from skerry_relayer.errors import DownError, NoCertificateError
 from skerry_relayer.index import Memory
-from skerry_relayer.jobs import Parts
-from skerry_relayer.nearest import Place
+from skerry_relayer.jobs import RelayerParts
+from skerry_relayer.nearest import VectorScope
 from skerry_relayer.ports import Caller, Hit, Query, Recalled
-from skerry_relayer.vault import Opened, Vault
+from skerry_relayer.vault import OpenedBlob, Vault
 
 MANUAL: Final = "manual:"
 """Prefix of the space of memories whose text only the client can open."""
@@ -25,7 +25,7 @@ _DAY_MS: Final = 86_400_000
 class Recall:
     """Answers questions to the memory."""
 
-    def __init__(self, parts: Parts, vault: Vault) -> None:
+    def __init__(self, parts: RelayerParts, vault: Vault) -> None:
         self._parts = parts
         self._vault = vault
 
@@ -38,22 +38,24 @@ class Recall:
         if caller.certificate is None:
             raise NoCertificateError("Texts are opened with a certificate only.")
         (vector,) = await self._parts.vectors.of([query.text], Kind.QUERY)
-        place = Place(caller.owner, query.namespace, self._parts.vectors.space)
-        hits = await self._ranked([place], vector, query)
+        scope = VectorScope(caller.owner, query.namespace, self._parts.vectors.space)
+        hits = await self._ranked([scope], vector, query)
         opened = await self._opened(caller, [memory for memory, _ in hits])
-        found = [
-            _with_text(hit, there.content.text)
-            for (_, hit), there in zip(hits, opened, strict=True)
-            if there is not None
+        results = [
+            _with_text(hit, blob.content.text)
+            for (_, hit), blob in zip(hits, opened, strict=True)
+            if blob is not None
         ]
-        return Recalled(tuple(found), len(hits) - len(found))
+        return Recalled(tuple(results), len(hits) - len(results))
 
     async def by_vector(self, caller: Caller, query: Query) -> Recalled:
         """Returns the memories nearest to a client's vector, without their texts."""
         vectors = self._parts.vectors
         vector, space = placed(query.vector, vectors.dims, vectors.space)
-        places = [Place(caller.owner, query.namespace, prefix + space) for prefix in ("", MANUAL)]
-        return Recalled(tuple(hit for _, hit in await self._ranked(places, vector, query)))
+        scopes = [
+            VectorScope(caller.owner, query.namespace, prefix + space) for prefix in ("", MANUAL)
+        ]
+        return Recalled(tuple(hit for _, hit in await self._ranked(scopes, vector, query)))
 
     async def by_ids(self, caller: Caller, ids: Sequence[str]) -> list[Hit]:
         """Returns memories of the caller's namespaces by id, with their texts.
@@ -61,25 +63,25 @@ class Recall:
         Raises:
             NoCertificateError: the request has no certificate.
         """
-        wanted = list(dict.fromkeys(ids))
+        unique = list(dict.fromkeys(ids))
         rows = await self._parts.database.read(
-            lambda unit: index.by_ids(unit, caller.owner, wanted)
+            lambda unit: index.by_ids(unit, caller.owner, unique)
         )
         allowed = {
             row.id: row
             for row in rows
             if caller.namespaces is None or row.namespace in caller.namespaces
         }
-        memories = [allowed[id_] for id_ in wanted if id_ in allowed]
+        memories = [allowed[id_] for id_ in unique if id_ in allowed]
         opened = await self._opened(caller, memories)
         now, plain = self._parts.clock(), Query("", 1)
         return [
-            _with_text(_hit(memory, 1.0, plain, now), there.content.text)
-            for memory, there in zip(memories, opened, strict=True)
-            if there is not None
+            _with_text(_hit(memory, 1.0, plain, now), blob.content.text)
+            for memory, blob in zip(memories, opened, strict=True)
+            if blob is not None
         ]
 
-    async def _opened(self, caller: Caller, memories: Sequence[Memory]) -> list[Opened | None]:
+    async def _opened(self, caller: Caller, memories: Sequence[Memory]) -> list[OpenedBlob | None]:
         if caller.certificate is None:
             raise NoCertificateError("Texts are opened with a certificate only.")
         if not memories:
@@ -90,18 +92,18 @@ class Recall:
             raise DownError(f"The blobs cannot be read: {error.strerror}.") from error
 
     async def _ranked(
-        self, places: Sequence[Place], vector: Floats, query: Query
+        self, scopes: Sequence[VectorScope], vector: Floats, query: Query
     ) -> list[tuple[Memory, Hit]]:
         reorders = query.sort == "recent" or query.weights.changes_order
         count = max(min(_WIDER * query.limit, _AT_LEAST), query.limit) if reorders else query.limit
         near: list[tuple[str, float]] = []
-        for place in places:
-            space = place.space.removeprefix(MANUAL)
-            for id_, cosine in await self._parts.nearest.find(place, vector, count):
+        for scope in scopes:
+            space = scope.space.removeprefix(MANUAL)
+            for id_, cosine in await self._parts.nearest.find(scope, vector, count):
                 near.append((id_, self._parts.vectors.distance(cosine, space)))
         near.sort(key=lambda pair: pair[1])
         near = near[:count]
-        owner = places[0].owner
+        owner = scopes[0].owner
         rows = await self._parts.database.read(
             lambda unit: index.by_ids(unit, owner, [id_ for id_, _ in near])
         )

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .extract import Extractor
-from .limits import Limits
+from .limits import RequestLimits
 from .nonces import NonceStore
 from .ports import KeyServer, MemoryService
 
@@ -20,7 +20,7 @@ class Relayer:
     memory: MemoryService
     keys: KeyServer
     nonces: NonceStore
-    limits: Limits
+    limits: RequestLimits
     extractor: Extractor
     clock: Callable[[], float]
     """Unix seconds."""

@@ -8,12 +8,12 @@ from skerry_relayer import index
 from skerry_relayer.blobs import Blob, BlobError, Header, header_of, unpacked
 from skerry_relayer.database import Unit
 from skerry_relayer.errors import DownError, NoCertificateError
-from skerry_relayer.jobs import Parts, memory_of
-from skerry_relayer.nearest import Place
+from skerry_relayer.jobs import RelayerParts, memory_of
+from skerry_relayer.nearest import VectorScope
 from skerry_relayer.ports import Caller, Restored
 from skerry_relayer.recalling import MANUAL
 from skerry_relayer.tags import tag_of
-from skerry_relayer.vault import Opened, Vault
+from skerry_relayer.vault import OpenedBlob, Vault
 
 _BATCH = 25
 
@@ -27,7 +27,7 @@ class _Candidate:
 class Restore:
     """Restores memories with their times, importance and vectors."""
 
-    def __init__(self, parts: Parts, vault: Vault) -> None:
+    def __init__(self, parts: RelayerParts, vault: Vault) -> None:
         self._parts = parts
         self._vault = vault
 
@@ -41,8 +41,8 @@ class Restore:
             raise NoCertificateError("Texts are opened with a certificate only.")
         try:
             heads = await self._parts.blobs.heads(caller.owner)
-            there = list(_candidates(heads, caller.owner, namespace))
-            missing = await self._missing(caller.owner, there)
+            candidates = list(_candidates(heads, caller.owner, namespace))
+            missing = await self._missing(caller.owner, candidates)
             chosen = missing[:limit]
             restored = failed = 0
             for begin in range(0, len(chosen), _BATCH):
@@ -50,37 +50,41 @@ class Restore:
                 restored, failed = restored + good, failed + bad
         except OSError as error:
             raise DownError(f"The blobs cannot be read: {error.strerror}.") from error
-        skipped = len(there) - len(missing) + len(chosen) - restored - failed
-        return Restored(restored, skipped, len(there), failed, len(missing) > len(chosen))
+        skipped = len(candidates) - len(missing) + len(chosen) - restored - failed
+        return Restored(restored, skipped, len(candidates), failed, len(missing) > len(chosen))
 
-    async def _missing(self, owner: str, there: list[_Candidate]) -> list[_Candidate]:
+    async def _missing(self, owner: str, candidates: list[_Candidate]) -> list[_Candidate]:
         """Returns those without a row, newest first; one that is to be deleted is not missing."""
 
         def look(unit: Unit) -> set[str]:
-            ids = [candidate.blob_id for candidate in there]
+            ids = [candidate.blob_id for candidate in candidates]
             rows = {memory.blob_id for memory in index.by_blobs(unit, owner, ids)}
             doomed = {blob_id for blob_id in ids if index.is_doomed(unit, owner, blob_id)}
             return rows | doomed | index.being_written(unit, owner)
 
         present = await self._parts.database.read(look)
-        missing = [candidate for candidate in there if candidate.blob_id not in present]
-        return sorted(missing, key=lambda one: (-one.header.created_at, one.blob_id))
+        missing = [candidate for candidate in candidates if candidate.blob_id not in present]
+        return sorted(
+            missing, key=lambda candidate: (-candidate.header.created_at, candidate.blob_id)
+        )
 
     async def _some(self, caller: Caller, some: list[_Candidate]) -> tuple[int, int]:
         """Restores some; returns how many were restored, and how many could not be opened."""
         if caller.certificate is None:
             raise NoCertificateError("Texts are opened with a certificate only.")
-        files = await self._parts.blobs.get(caller.owner, [one.blob_id for one in some])
-        blobs = [_blob(file, one.blob_id) for file, one in zip(files, some, strict=True)]
+        files = await self._parts.blobs.get(caller.owner, [candidate.blob_id for candidate in some])
+        blobs = [
+            _blob(file, candidate.blob_id) for file, candidate in zip(files, some, strict=True)
+        ]
         opened = await self._vault.open_blobs(caller.certificate, caller.owner, blobs)
         keys = await self._parts.keys.owner_keys(caller.owner)
         restored = 0
-        for there, file in zip(opened, files, strict=True):
-            if there is not None and file is not None:
-                restored += await self._add(there, len(file), keys.tag_key)
-        return restored, sum(there is None for there in opened)
+        for blob, file in zip(opened, files, strict=True):
+            if blob is not None and file is not None:
+                restored += await self._add(blob, len(file), keys.tag_key)
+        return restored, sum(blob is None for blob in opened)
 
-    async def _add(self, opened: Opened, size: int, tag_key: bytes) -> bool:
+    async def _add(self, opened: OpenedBlob, size: int, tag_key: bytes) -> bool:
         parts, header, content = self._parts, opened.blob.header, opened.content
         memory = memory_of(opened.blob, size, parts.clock())
         vector, space = np.frombuffer(content.vector, np.float32), content.space
@@ -101,21 +105,21 @@ class Restore:
         is_new = await parts.database.write(add)
         parts.reach("restore.added")
         if is_new:
-            place = Place(memory.owner, memory.namespace, space)
-            parts.nearest.added(place, memory.id, vector)
+            scope = VectorScope(memory.owner, memory.namespace, space)
+            parts.nearest.added(scope, memory.id, vector)
         return is_new
 
 
 def _candidates(heads: list[tuple[str, bytes]], owner: str, namespace: str) -> list[_Candidate]:
-    there = []
+    candidates = []
     for blob_id, head in heads:
         try:
             header = header_of(head)
         except BlobError:
             continue
         if (header.owner, header.namespace) == (owner, namespace):
-            there.append(_Candidate(blob_id, header))
-    return there
+            candidates.append(_Candidate(blob_id, header))
+    return candidates
 
 
 def _blob(file: bytes | None, blob_id: str) -> Blob | None:

@@ -18,7 +18,7 @@ from .ports import Caller, Fact, Item, Query
 from .relayer import Relayer
 
 MOST_FACTS: Final = 20
-_KNOWN: Final = 10
+_MOST_NEAR: Final = 10
 """Memories near the text that the extractor is shown, so that it does not repeat them."""
 _SAME: Final = 0.35
 """Distance up to which a stored memory is compared with a new fact word by word."""
@@ -41,7 +41,7 @@ async def remember_bulk(relayer: Relayer, admitted: Admitted, request: Request) 
     common = bodies.key(body.idempotency_key)
     items = [_item(item, caller) for item in body.items]
     if common is not None:
-        items = [_keyed(item, common, place) for place, item in enumerate(items)]
+        items = [_keyed(item, common, number) for number, item in enumerate(items)]
     jobs = await relayer.memory.remember(caller, items)
     ids = [job.id for job in jobs]
     return reply({"job_ids": ids, "total": len(ids), "status": "running"}, 202)
@@ -55,28 +55,28 @@ def _item(body: bodies.RememberBody, caller: Caller) -> Item:
     )
 
 
-def _keyed(item: Item, common: str, place: int) -> Item:
+def _keyed(item: Item, common: str, number: int) -> Item:
     """Returns the item with its own key, or one derived from that of the whole request."""
-    return Item(item.text, item.namespace, item.idempotency_key or f"{common}\0{place}")
+    return Item(item.text, item.namespace, item.idempotency_key or f"{common}\0{number}")
 
 
 async def job(relayer: Relayer, admitted: Admitted, request: Request) -> Response:
     """Answers `GET /api/remember/{job_id}`."""
-    asked = request.path_params["job_id"]
-    (found,) = await relayer.memory.jobs(admitted.caller, [asked])
-    if found is None:
-        raise MissingError(f"Job {asked[:80]} not found")
-    return reply({**job_state(found), "owner": found.owner, "namespace": found.namespace})
+    job_id = request.path_params["job_id"]
+    (state,) = await relayer.memory.jobs(admitted.caller, [job_id])
+    if state is None:
+        raise MissingError(f"Job {job_id[:80]} not found")
+    return reply({**job_state(state), "owner": state.owner, "namespace": state.namespace})
 
 
 async def jobs(relayer: Relayer, admitted: Admitted, request: Request) -> Response:
     """Answers `POST /api/remember/bulk/status`."""
     body = bodies.parse(request, admitted.body, bodies.JobsBody)
     bodies.listed(body.job_ids, "job_ids")
-    found = await relayer.memory.jobs(admitted.caller, body.job_ids)
+    states = await relayer.memory.jobs(admitted.caller, body.job_ids)
     results = [
-        job_state(state) if state else {"job_id": asked, "status": "not_found"}
-        for asked, state in zip(body.job_ids, found, strict=True)
+        job_state(state) if state else {"job_id": job_id, "status": "not_found"}
+        for job_id, state in zip(body.job_ids, states, strict=True)
     ]
     return reply({"results": results})
 
@@ -103,11 +103,11 @@ async def recall(relayer: Relayer, admitted: Admitted, request: Request) -> Resp
     body = bodies.parse(request, admitted.body, bodies.RecallBody)
     query = bodies.question(body, admitted.caller)
     _need_certificate(admitted.caller)
-    found = await relayer.memory.recall(admitted.caller, query)
-    results = [hit(row) for row in found.hits]
+    recalled = await relayer.memory.recall(admitted.caller, query)
+    results = [hit(row) for row in recalled.hits]
     answer: dict[str, object] = {"results": results, "total": len(results)}
-    if found.dropped:
-        answer["dropped_count"] = found.dropped
+    if recalled.dropped:
+        answer["dropped_count"] = recalled.dropped
     return reply(answer)
 
 
@@ -121,8 +121,8 @@ async def recall_manual(relayer: Relayer, admitted: Admitted, request: Request) 
         vector=bodies.vector(body.vector),
         weights=bodies.weights(body.scoring_weights),
     )
-    found = await relayer.memory.recall_manual(caller, query)
-    return reply({"results": [bare_hit(row) for row in found.hits], "total": len(found.hits)})
+    recalled = await relayer.memory.recall_manual(caller, query)
+    return reply({"results": [bare_hit(row) for row in recalled.hits], "total": len(recalled.hits)})
 
 
 async def embed(relayer: Relayer, admitted: Admitted, request: Request) -> Response:
@@ -168,11 +168,11 @@ async def new_facts(
     relayer: Relayer, caller: Caller, text: str, namespace: str, occurred_at: datetime | None
 ) -> list[Fact]:
     """Returns at most `MOST_FACTS` facts of `text` that the namespace does not have yet."""
-    known: list[str] = []
+    memories: list[str] = []
     if caller.certificate is not None:
-        near = await relayer.memory.recall(caller, Query(namespace, _KNOWN, text))
-        known = [found.text for found in near.hits]
-    facts = (await relayer.extractor.extract(text, occurred_at, known))[:MOST_FACTS]
+        near = await relayer.memory.recall(caller, Query(namespace, _MOST_NEAR, text))
+        memories = [memory.text for memory in near.hits]
+    facts = (await relayer.extractor.extract(text, occurred_at, memories))[:MOST_FACTS]
     fresh: dict[str, Fact] = {}
     for fact in facts:
         words = _words(fact.text)
@@ -185,9 +185,9 @@ async def _is_stored(relayer: Relayer, caller: Caller, text: str, namespace: str
     """Returns True when a memory of the namespace has the same words; False without certificate."""
     if caller.certificate is None:
         return False
-    found = await relayer.memory.recall(caller, Query(namespace, 3, text))
+    recalled = await relayer.memory.recall(caller, Query(namespace, 3, text))
     words = _words(text)
-    return any(hit.distance <= _SAME and _words(hit.text) == words for hit in found.hits)
+    return any(hit.distance <= _SAME and _words(hit.text) == words for hit in recalled.hits)
 
 
 def _words(text: str) -> str:
@@ -212,9 +212,9 @@ async def ask(relayer: Relayer, admitted: Admitted, request: Request) -> Respons
     body = bodies.parse(request, admitted.body, bodies.AskBody)
     query = bodies.question(body, admitted.caller)
     _need_certificate(admitted.caller)
-    found = await relayer.memory.recall(admitted.caller, query)
-    answer = await relayer.extractor.answer(query.text, [row.text for row in found.hits])
-    memories = [hit(row) for row in found.hits]
+    recalled = await relayer.memory.recall(admitted.caller, query)
+    answer = await relayer.extractor.answer(query.text, [row.text for row in recalled.hits])
+    memories = [hit(row) for row in recalled.hits]
     return reply({"answer": answer, "memories_used": len(memories), "memories": memories})
 
 
@@ -252,7 +252,7 @@ async def read_memories(relayer: Relayer, admitted: Admitted, request: Request) 
     caller = admitted.caller
     body = bodies.parse(request, admitted.body, bodies.IdsBody)
     _need_certificate(caller)
-    found = await relayer.memory.read(caller, _ids(body))
+    memories = await relayer.memory.read(caller, _ids(body))
     rows = [
         {
             "id": row.id,
@@ -261,7 +261,7 @@ async def read_memories(relayer: Relayer, admitted: Admitted, request: Request) 
             "created_at": stamp(row.created_at),
             "importance": row.importance,
         }
-        for row in found
+        for row in memories
     ]
     return reply({"memories": rows, "total": len(rows)})
 

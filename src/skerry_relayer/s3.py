@@ -22,7 +22,7 @@ SECONDS: Final = 15.0
 """Seconds for one request."""
 _TRIES: Final = 3
 _AT_ONCE: Final = 8
-_GONE: Final = 404
+_NOT_FOUND: Final = 404
 _AGAIN: Final = frozenset({429, 500, 502, 503, 504})
 _NAMESPACE: Final = "{http://s3.amazonaws.com/doc/2006-03-01/}"
 T = TypeVar("T")
@@ -71,7 +71,7 @@ def bucket_of(address: str, environ: Mapping[str, str] = os.environ) -> Bucket:
 
 
 @dataclass(frozen=True, slots=True)
-class Signed:
+class RequestToSign:
     """Request to sign; path and query are as they are sent."""
 
     method: str
@@ -81,7 +81,7 @@ class Signed:
     body: bytes = b""
 
 
-def signature_headers(bucket: Bucket, request: Signed, now: datetime) -> dict[str, str]:
+def signature_headers(bucket: Bucket, request: RequestToSign, now: datetime) -> dict[str, str]:
     """Returns the headers that sign a request.
 
     Source: "Authenticating Requests (AWS Signature Version 4)", Amazon S3 API reference.
@@ -130,7 +130,7 @@ class S3Blobs(anyio.AsyncContextManagerMixin):
 
     async def get(self, owner: str, ids: Sequence[str]) -> list[bytes | None]:
         """Returns the files in the order of `ids`, None for those that are not there."""
-        return await _each(ids, lambda id_: self._one(owner, id_))
+        return await _each(ids, lambda id_: self._get(owner, id_))
 
     async def delete(self, owner: str, ids: Sequence[str]) -> None:
         """Deletes files; those that are not there are as they should be."""
@@ -141,17 +141,17 @@ class S3Blobs(anyio.AsyncContextManagerMixin):
         prefix = self._key(owner, "")
         ids = [key.removeprefix(prefix) for key in await self._listed(prefix)]
         some = {"range": f"bytes=0-{HEAD_BYTES - 1}"}
-        heads = await _each(ids, lambda id_: self._one(owner, id_, some))
+        heads = await _each(ids, lambda id_: self._get(owner, id_, some))
         return [(id_, head) for id_, head in zip(ids, heads, strict=True) if head is not None]
 
     def _key(self, owner: str, blob_id: str) -> str:
         return f"{self._bucket.prefix}{owner[2:]}/{blob_id}"
 
-    async def _one(
+    async def _get(
         self, owner: str, blob_id: str, headers: Mapping[str, str] | None = None
     ) -> bytes | None:
         response = await self._send("GET", self._key(owner, blob_id), headers=headers)
-        return None if response.status_code == _GONE else response.content
+        return None if response.status_code == _NOT_FOUND else response.content
 
     async def _listed(self, prefix: str) -> list[str]:
         """Returns the keys below a prefix; a page has a thousand."""
@@ -188,7 +188,9 @@ class S3Blobs(anyio.AsyncContextManagerMixin):
         reason = "no answer"
         for attempt in range(_TRIES):
             now = datetime.fromtimestamp(self._clock() / 1000, UTC)
-            signed = signature_headers(self._bucket, Signed(method, host, path, line, body), now)
+            signed = signature_headers(
+                self._bucket, RequestToSign(method, host, path, line, body), now
+            )
             url = f"{self._bucket.endpoint}{path}" + (f"?{line}" if line else "")
             try:
                 response = await self._client.request(
@@ -197,7 +199,7 @@ class S3Blobs(anyio.AsyncContextManagerMixin):
             except httpx2.TransportError as error:
                 reason = type(error).__name__
             else:
-                if response.is_success or (response.status_code == _GONE and key):
+                if response.is_success or (response.status_code == _NOT_FOUND and key):
                     return response
                 reason = f"status {response.status_code}"
                 if response.status_code not in _AGAIN:
@@ -211,14 +213,14 @@ async def _each(items: Sequence[str], work: Callable[[str], Awaitable[T]]) -> li
     results: dict[int, T] = {}
     limit = anyio.CapacityLimiter(_AT_ONCE)
 
-    async def run(place: int, item: str) -> None:
+    async def run(index: int, item: str) -> None:
         async with limit:
-            results[place] = await work(item)
+            results[index] = await work(item)
 
     try:
         async with anyio.create_task_group() as tasks:
-            for place, item in enumerate(items):
-                tasks.start_soon(run, place, item)
+            for index, item in enumerate(items):
+                tasks.start_soon(run, index, item)
     except* OSError as group:
         raise OSError(5, str(group.exceptions[0])) from group
-    return [results[place] for place in range(len(items))]
+    return [results[index] for index in range(len(items))]

@@ -19,11 +19,11 @@ from typing import Final
 import anyio
 
 from skerry_relayer.app import make_app
-from skerry_relayer.assembly import MODEL, Folders, Options, opened
+from skerry_relayer.assembly import MODEL, Folders, MemoryOptions, opened
 from skerry_relayer.cli_accounts import opened as opened_registry
 from skerry_relayer.errors import RefusedError
 from skerry_relayer.extract import Extractor, Rules
-from skerry_relayer.limits import Limits
+from skerry_relayer.limits import RequestLimits
 from skerry_relayer.listen import Listener, bind
 from skerry_relayer.model import chat_model
 from skerry_relayer.nonces import Nonces, NonceStore
@@ -109,7 +109,7 @@ def _warn_without_model() -> None:
 async def _relayer(parsed: Namespace) -> AsyncGenerator[Relayer]:
     async with AsyncExitStack() as stack:
         extractor = await _extractor(parsed, stack)
-        options = Options(
+        options = MemoryOptions(
             root=parsed.dir,
             key_server=parsed.key_server,
             database=parsed.database,
@@ -127,7 +127,7 @@ async def _relayer(parsed: Namespace) -> AsyncGenerator[Relayer]:
             memory=memory.memories,
             keys=memory.keys,
             nonces=nonces,
-            limits=Limits(on=is_limited),
+            limits=RequestLimits(on=is_limited),
             extractor=extractor,
             clock=now,
             origins=tuple(parsed.allow_origin),

@@ -112,11 +112,11 @@ def _digest(wire: _Wire) -> bytes:
         f"{made:%Y-%m-%d %H:%M:%S} UTC, session key "
         f"{base64.b64encode(session.public_bytes_raw()).decode()}"
     ).encode()
-    length, rest = bytearray(), len(text)
-    while rest > 0x7F:  # noqa: PLR2004 - ULEB128
-        length.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    length.append(rest)
+    length, remaining = bytearray(), len(text)
+    while remaining > 0x7F:  # noqa: PLR2004 - ULEB128
+        length.append(remaining & 0x7F | 0x80)
+        remaining >>= 7
+    length.append(remaining)
     return hashlib.blake2b(b"\3\0\0" + bytes(length) + text, digest_size=32).digest()
 
 
@@ -152,8 +152,8 @@ def _polymod(values: list[int]) -> int:
     for value in values:
         top = check >> 25
         check = (check & 0x1FFFFFF) << 5 ^ value
-        for place, part in enumerate((0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)):
-            if top >> place & 1:
+        for bit, part in enumerate((0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)):
+            if top >> bit & 1:
                 check ^= part
     return check
 
@@ -177,7 +177,7 @@ def issue(key: Ed25519PrivateKey, package_id: str, now: float) -> str:
 def _suiprivkey(seed: bytes) -> str:
     bits = "".join(f"{byte:08b}" for byte in b"\0" + seed)
     bits += "0" * (-len(bits) % 5)
-    words = [int(bits[place : place + 5], 2) for place in range(0, len(bits), 5)]
+    words = [int(bits[index : index + 5], 2) for index in range(0, len(bits), 5)]
     check = _polymod([*_expanded("suiprivkey"), *words, *[0] * 6]) ^ 1
-    words += [check >> 5 * (5 - place) & 31 for place in range(6)]
+    words += [check >> 5 * (5 - index) & 31 for index in range(6)]
     return "suiprivkey1" + "".join(_CHARSET[word] for word in words)

@@ -4,7 +4,7 @@ from typing import Final
 from uuid import UUID
 
 from .database import Database, Unit
-from .nonces import KEPT
+from .nonces import NONCE_SECONDS
 
 _SWEEP: Final = 256
 """Requests between two deletions of old nonces."""
@@ -27,7 +27,7 @@ class SharedNonces:
                 unit.execute("DELETE FROM nonce WHERE kept_until < ?", (int(now),))
             return unit.execute(
                 "INSERT INTO nonce (nonce_id, kept_until) VALUES (?, ?) ON CONFLICT DO NOTHING",
-                (str(UUID(nonce)), int(now) + KEPT),
+                (str(UUID(nonce)), int(now) + NONCE_SECONDS),
             )
 
         return await self._database.write(insert) == 1

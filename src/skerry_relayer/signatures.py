@@ -53,35 +53,35 @@ class Signed:
                 is off by more than `DRIFT`; 426 for a client of the protocol without nonces.
 
         """
-        found: dict[str, str] = {}
+        signed: dict[str, str] = {}
         for name, value in headers:
             if name in SIGNED:
-                if name in found:
+                if name in signed:
                     raise RejectedError
-                found[name] = value
-        cls._check(found, now)
+                signed[name] = value
+        cls._check(signed, now)
         return cls(
-            public_key=found["x-public-key"],
-            signature=found["x-signature"],
-            timestamp=found["x-timestamp"],
-            nonce=found["x-nonce"],
-            account_id=found.get("x-account-id"),
+            public_key=signed["x-public-key"],
+            signature=signed["x-signature"],
+            timestamp=signed["x-timestamp"],
+            nonce=signed["x-nonce"],
+            account_id=signed.get("x-account-id"),
         )
 
     @staticmethod
-    def _check(found: Mapping[str, str], now: float) -> None:
-        if any(name not in found for name in SIGNED[:3]):
+    def _check(signed: Mapping[str, str], now: float) -> None:
+        if any(name not in signed for name in SIGNED[:3]):
             raise RejectedError
-        if "x-nonce" not in found:
+        if "x-nonce" not in signed:
             raise RejectedError(426)
-        if not (_NONCE.fullmatch(found["x-nonce"]) and _TIME.fullmatch(found["x-timestamp"])):
+        if not (_NONCE.fullmatch(signed["x-nonce"]) and _TIME.fullmatch(signed["x-timestamp"])):
             raise RejectedError
-        if abs(int(now) - int(found["x-timestamp"])) > DRIFT:
+        if abs(int(now) - int(signed["x-timestamp"])) > DRIFT:
             raise RejectedError(401, "ERR_TIMESTAMP_OUT_OF_BOUNDS")
-        account = found.get("x-account-id")
+        account = signed.get("x-account-id")
         if not (
-            _KEY.fullmatch(found["x-public-key"])
-            and _SIGNATURE.fullmatch(found["x-signature"])
+            _KEY.fullmatch(signed["x-public-key"])
+            and _SIGNATURE.fullmatch(signed["x-signature"])
             and (account is None or _ACCOUNT.fullmatch(account))
         ):
             raise RejectedError

@@ -24,7 +24,7 @@ from skerry_relayer.blobs import (
 from skerry_relayer.database import Database
 from skerry_relayer.envelope import EnvelopeError, unwrap, wrap
 from skerry_relayer.errors import MissingError, RefusedError
-from skerry_relayer.folders import DATABASE, Folders, places_of
+from skerry_relayer.folders import DATABASE, Folders, locations_of
 from skerry_relayer.keys.registry import FILE, Registry, is_registry
 from skerry_relayer.sqlite_files import connect, private_folder
 from skerry_relayer.vault import binding_of
@@ -36,7 +36,7 @@ _BATCH: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Rewrapped:
+class RewrapReport:
     """Result of drawing the keys of owners anew."""
 
     owners: int
@@ -69,7 +69,7 @@ def upkeep(root: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-class Rewrap:
+class OwnerRewrap:
     """Wraps the keys of all blobs to new keys of their owners, then destroys the old ones.
 
     A relayer may serve meanwhile. What a kill interrupts, the next run finishes.
@@ -90,7 +90,7 @@ class Rewrap:
         self._grace_ms = round(grace_seconds * 1000)
         self._reach = reach
 
-    async def run(self) -> Rewrapped:
+    async def run(self) -> RewrapReport:
         """Does it for every owner of the registry."""
         owners = [account.owner for account in self._registry.accounts()]
         counts = [0, 0, 0]
@@ -111,7 +111,7 @@ class Rewrap:
             if not failed:
                 newest = self._registry.generations(owner)[-1][0]
                 counts[2] += self._registry.drop_before(owner, newest)
-        return Rewrapped(len(owners), *counts)
+        return RewrapReport(len(owners), *counts)
 
     async def _wait(self, owners: Sequence[str]) -> None:
         """Waits until no relayer can be sealing with a key that is not the newest."""
@@ -136,12 +136,12 @@ class Rewrap:
             for blob_id, file in zip(some, await store.get(owner, some), strict=True):
                 if file is None:  # forgotten meanwhile
                     continue
-                outcome = await self._one(store, owner, blob_id, file)
+                outcome = await self._rewrap(store, owner, blob_id, file)
                 done += outcome is True
                 failed += outcome is None
         return done, failed
 
-    async def _one(self, store: BlobStore, owner: str, blob_id: str, file: bytes) -> bool | None:
+    async def _rewrap(self, store: BlobStore, owner: str, blob_id: str, file: bytes) -> bool | None:
         """Rewraps a blob; returns False when it was already, None when no key opens it."""
         newest = self._registry.seal_key(owner)
         try:
@@ -198,7 +198,7 @@ def backup(root: Path, target: Path, *, with_keys: bool = True) -> Copied:
     folders = Folders(root)
     if not is_registry(folders.keys):
         raise MissingError(f"There is no relayer in {root}. Run `init`, or give --dir.")
-    away = [place for place in places_of(root) if place]
+    away = [location for location in locations_of(root) if location]
     if away:
         raise RefusedError(
             f"Blobs of this relayer are in {', '.join(away)}. Copy those and the database with the "

@@ -24,7 +24,7 @@ class Content(msgspec.Struct, frozen=True, array_like=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedBlob:
     """A blob with its content."""
 
     blob: Blob
@@ -58,7 +58,7 @@ class Vault:
 
     async def open(
         self, certificate: Certificate, owner: str, memories: Sequence[Memory]
-    ) -> list[Opened | None]:
+    ) -> list[OpenedBlob | None]:
         """Returns the contents of memories in their order; None for what is missing or changed.
 
         Raises:
@@ -71,12 +71,12 @@ class Vault:
 
     async def open_blobs(
         self, certificate: Certificate, owner: str, blobs: Sequence[Blob | None]
-    ) -> list[Opened | None]:
+    ) -> list[OpenedBlob | None]:
         """Returns the contents of blobs of an owner in their order."""
-        wanted = [wrapped_key(blob) for blob in blobs if blob is not None]
-        if not wanted:
+        wrapped = [wrapped_key(blob) for blob in blobs if blob is not None]
+        if not wrapped:
             return [None] * len(blobs)
-        keys = iter(await self._keys.unseal(certificate, owner, wanted))
+        keys = iter(await self._keys.unseal(certificate, owner, wrapped))
         return [None if blob is None else _content(blob, next(keys)) for blob in blobs]
 
 
@@ -99,7 +99,7 @@ def _checked(memory: Memory, file: bytes | None) -> Blob | None:
     return blob if belongs == (memory.id, memory.owner, memory.namespace) else None
 
 
-def _content(blob: Blob, key: bytes | None) -> Opened | None:
+def _content(blob: Blob, key: bytes | None) -> OpenedBlob | None:
     if key is None:
         return None
     try:
@@ -108,6 +108,6 @@ def _content(blob: Blob, key: bytes | None) -> Opened | None:
             plain = unseal(blob.header.vector, key, binding)
         else:
             plain = unseal(blob.body, key, binding, blob.head)
-        return Opened(blob, msgspec.msgpack.decode(plain, type=Content))
+        return OpenedBlob(blob, msgspec.msgpack.decode(plain, type=Content))
     except (EnvelopeError, msgspec.MsgspecError):
         return None

@@ -24,7 +24,7 @@ from skerry_relayer.blobs import HEAD_BYTES
 from skerry_relayer.database import Database
 from skerry_relayer.errors import DownError, RefusedError
 from skerry_relayer.keys.registry import now_ms
-from skerry_relayer.walrus_rows import Stored
+from skerry_relayer.walrus_rows import WalrusBlob
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ MOST_EPOCHS: Final = 53
 _BATCH: Final = 50
 _DAY_MS: Final = 86_400_000
 _AT_ONCE: Final = 8
-_GONE: Final = 404
+_NOT_FOUND: Final = 404
 _AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
@@ -142,21 +142,23 @@ class WalrusBlobs(anyio.AsyncContextManagerMixin):
 
     async def get(self, owner: str, ids: Sequence[str]) -> list[bytes | None]:
         """Returns the files in the order of `ids`, None for those that are not there."""
-        wanted = [blob_id for blob_id in ids if (owner, blob_id) not in self._kept]
-        known = await self._database.read(lambda unit: walrus_rows.of_ids(unit, owner, wanted))
+        missing = [blob_id for blob_id in ids if (owner, blob_id) not in self._kept]
+        stored_by_id = await self._database.read(
+            lambda unit: walrus_rows.of_ids(unit, owner, missing)
+        )
         files: dict[str, bytes | None] = {
             blob_id: self._kept.get((owner, blob_id)) for blob_id in ids
         }
         limit = anyio.CapacityLimiter(_AT_ONCE)
 
-        async def one(stored: Stored) -> None:
+        async def download(stored: WalrusBlob) -> None:
             async with limit:
                 files[stored.blob_id] = await self._downloaded(stored)
 
         try:
             async with anyio.create_task_group() as tasks:
-                for stored in known.values():
-                    tasks.start_soon(one, stored)
+                for stored in stored_by_id.values():
+                    tasks.start_soon(download, stored)
         except* OSError as group:
             raise OSError(5, str(group.exceptions[0])) from group
         return [files[blob_id] for blob_id in ids]
@@ -187,13 +189,13 @@ class WalrusBlobs(anyio.AsyncContextManagerMixin):
                 renewed += await self._renewed(stored)
         return renewed
 
-    async def _renewed(self, stored: Stored) -> bool:
+    async def _renewed(self, stored: WalrusBlob) -> bool:
         """Uploads a blob again; forgets one that is gone, and returns False."""
         data = await self._downloaded(stored)
         if data is None:
             logger.warning("the blob %s is gone from the network", stored.walrus_id)
-            gone = partial(walrus_rows.forget, owner=stored.owner, ids=[stored.blob_id])
-            await self._database.write(gone)
+            forget = partial(walrus_rows.forget, owner=stored.owner, ids=[stored.blob_id])
+            await self._database.write(forget)
             return False
         again = await self._uploaded(stored.owner, stored.blob_id, data)
         await self._database.write(partial(walrus_rows.put, stored=again))
@@ -207,7 +209,7 @@ class WalrusBlobs(anyio.AsyncContextManagerMixin):
                 logger.warning("blobs are not uploaded again: %s", error)
             await anyio.sleep(RENEW_SECONDS)
 
-    async def _uploaded(self, owner: str, blob_id: str, data: bytes) -> Stored:
+    async def _uploaded(self, owner: str, blob_id: str, data: bytes) -> WalrusBlob:
         network = self._network
         url = f"{network.publisher}/v1/blobs?epochs={network.epochs}&deletable=true"
         headers = {"content-type": "application/octet-stream"}
@@ -227,16 +229,16 @@ class WalrusBlobs(anyio.AsyncContextManagerMixin):
             end_epoch = answer.already_certified.end_epoch
         else:
             raise OSError(5, "the publisher has not certified the blob")
-        return Stored(owner, blob_id, walrus_id, end_epoch, self._clock())
+        return WalrusBlob(owner, blob_id, walrus_id, end_epoch, self._clock())
 
-    async def _downloaded(self, stored: Stored) -> bytes | None:
+    async def _downloaded(self, stored: WalrusBlob) -> bytes | None:
         """Returns a file; None where it is gone. One that was just uploaded is waited for."""
         path = f"/v1/blobs/{quote(stored.walrus_id, safe='')}"
         urls = [aggregator + path for aggregator in self._network.aggregators]
         is_fresh = self._clock() - stored.stored_at < FRESH_MS
-        again = _AGAIN | {_GONE} if is_fresh else _AGAIN
+        again = _AGAIN | {_NOT_FOUND} if is_fresh else _AGAIN
         status, body = await self._tried("GET", urls, GET_SECONDS, {}, b"", again)
-        if status == _GONE:
+        if status == _NOT_FOUND:
             return None
         self._keep(stored.owner, stored.blob_id, body)
         return body
@@ -267,11 +269,11 @@ class WalrusBlobs(anyio.AsyncContextManagerMixin):
                 if status == httpx2.codes.OK:
                     return status, body
                 reason = f"status {status}"
-                missing += status == _GONE
-                if status not in again | {_GONE}:
+                missing += status == _NOT_FOUND
+                if status not in again | {_NOT_FOUND}:
                     raise OSError(5, f"{method} of the network failed: {reason}")
-            if missing == len(urls) and _GONE not in again:
-                return _GONE, b""
+            if missing == len(urls) and _NOT_FOUND not in again:
+                return _NOT_FOUND, b""
             if wait is not None:
                 await anyio.sleep(wait)
         raise OSError(5, f"{method} of the network failed: {reason}")

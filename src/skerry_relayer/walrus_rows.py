@@ -7,7 +7,7 @@ import msgspec
 from skerry_relayer.database import Unit
 
 
-class Stored(msgspec.Struct, frozen=True):
+class WalrusBlob(msgspec.Struct, frozen=True):
     """A blob on the network."""
 
     owner: str
@@ -19,7 +19,7 @@ class Stored(msgspec.Struct, frozen=True):
     """Time of the last upload, in milliseconds since 1970."""
 
 
-def put(unit: Unit, stored: Stored) -> None:
+def put(unit: Unit, stored: WalrusBlob) -> None:
     """Notes where a blob is, in the place of what was noted before."""
     forget(unit, stored.owner, [stored.blob_id])
     unit.execute(
@@ -29,10 +29,10 @@ def put(unit: Unit, stored: Stored) -> None:
     )
 
 
-def of_ids(unit: Unit, owner: str, ids: Sequence[str]) -> dict[str, Stored]:
+def of_ids(unit: Unit, owner: str, ids: Sequence[str]) -> dict[str, WalrusBlob]:
     """Returns the blobs with these ids, by their ids."""
-    found = (_one(unit, owner, blob_id) for blob_id in ids)
-    return {stored.blob_id: stored for stored in found if stored is not None}
+    blobs = (_row(unit, owner, blob_id) for blob_id in ids)
+    return {stored.blob_id: stored for stored in blobs if stored is not None}
 
 
 def ids_of(unit: Unit, owner: str) -> list[str]:
@@ -41,14 +41,14 @@ def ids_of(unit: Unit, owner: str) -> list[str]:
     return [row[0] for row in rows]
 
 
-def before(unit: Unit, time: int, limit: int) -> list[Stored]:
+def before(unit: Unit, time: int, limit: int) -> list[WalrusBlob]:
     """Returns blobs whose last upload was before a time, the oldest first."""
     rows = unit.all(
         "SELECT owner, blob_id, walrus_id, end_epoch, stored_at FROM walrus_blob"
         " WHERE stored_at < ? ORDER BY stored_at LIMIT ?",
         (time, limit),
     )
-    return [Stored(*row) for row in rows]
+    return [WalrusBlob(*row) for row in rows]
 
 
 def forget(unit: Unit, owner: str, ids: Iterable[str]) -> None:
@@ -57,10 +57,10 @@ def forget(unit: Unit, owner: str, ids: Iterable[str]) -> None:
         unit.execute("DELETE FROM walrus_blob WHERE owner = ? AND blob_id = ?", (owner, blob_id))
 
 
-def _one(unit: Unit, owner: str, blob_id: str) -> Stored | None:
+def _row(unit: Unit, owner: str, blob_id: str) -> WalrusBlob | None:
     row = unit.one(
         "SELECT owner, blob_id, walrus_id, end_epoch, stored_at FROM walrus_blob"
         " WHERE owner = ? AND blob_id = ?",
         (owner, blob_id),
     )
-    return None if row is None else Stored(*row)
+    return None if row is None else WalrusBlob(*row)

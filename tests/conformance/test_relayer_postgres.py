@@ -13,10 +13,10 @@ import pytest
 from bench.memwal_tenants import centres, fill
 from skerry_recall.embed import normalised
 from skerry_relayer import postgres
-from skerry_relayer.assembly import Options, opened
+from skerry_relayer.assembly import MemoryOptions, opened
 from skerry_relayer.folders import Folders
 from skerry_relayer.keys.server import SOCKET
-from skerry_relayer.nearest import Place
+from skerry_relayer.nearest import VectorScope
 from skerry_relayer.ports import Item, Query
 from skerry_relayer.postgres import WORDS, NearestInPostgres, PostgresDatabase
 from skerry_relayer.schema import steps
@@ -52,7 +52,7 @@ def url(server: str) -> str:
 
 async def test_the_whole_way_is_the_same_on_postgresql(url: str, tmp_path: Path) -> None:
     caller = delegate(tmp_path).caller()
-    async with opened(Options(tmp_path, database=url, embedder=Words())) as running:
+    async with opened(MemoryOptions(tmp_path, database=url, embedder=Words())) as running:
         memories = running.memories
         first = await stored(memories, caller, "Otto eats tuna.")
         again = await stored(memories, caller, "otto eats  tuna")
@@ -86,8 +86,8 @@ async def test_two_nodes_share_the_work_and_one_killed_loses_and_doubles_nothing
     run_killed(tmp_path, "remember", "job.written", url)
     with psycopg.connect(url, autocommit=True) as connection:  # the hold of the dead node ends
         connection.execute("UPDATE job SET held_until = 0")
-    first = Options(tmp_path, database=url, embedder=Words())
-    second = Options(tmp_path, database=url, embedder=Words(), key_server=socket)
+    first = MemoryOptions(tmp_path, database=url, embedder=Words())
+    second = MemoryOptions(tmp_path, database=url, embedder=Words(), key_server=socket)
     async with opened(first) as one, opened(second) as other:
         with anyio.fail_after(60):
             while True:
@@ -121,7 +121,7 @@ async def test_the_index_comes_back_neither_short_nor_with_others_rows(
         assert mode == ("force_custom_plan",)
         rng, topics = np.random.default_rng(3), centres(np.random.default_rng(11))
         for owner in ("o0", "o2", "o20", "o90", "o700"):
-            place = Place(owner, "n", "s")
+            place = VectorScope(owner, "n", "s")
             for _ in range(10):
                 asked = normalised(topics[rng.integers(len(topics))] + rng.standard_normal(384))
                 rows = await near.find(place, asked, 10)

@@ -11,11 +11,11 @@ import anyio
 import httpx2
 import pytest
 
-from skerry_relayer.assembly import Options, opened
+from skerry_relayer.assembly import MemoryOptions, opened
 from skerry_relayer.errors import RefusedError
 from skerry_relayer.folders import Folders
 from skerry_relayer.ports import Query
-from skerry_relayer.s3 import Bucket, S3Blobs, Signed, bucket_of, signature_headers
+from skerry_relayer.s3 import Bucket, RequestToSign, S3Blobs, bucket_of, signature_headers
 from tests.support.embedding import Words
 from tests.support.mocks import program
 from tests.support.relayer_memory import delegate, stored
@@ -37,7 +37,7 @@ EXAMPLE = Bucket(
 
 
 def test_the_signature_is_that_of_the_published_example() -> None:
-    request = Signed("GET", "examplebucket.s3.amazonaws.com", "/", "lifecycle=")
+    request = RequestToSign("GET", "examplebucket.s3.amazonaws.com", "/", "lifecycle=")
     headers = signature_headers(EXAMPLE, request, datetime(2013, 5, 24, tzinfo=UTC))
     assert headers["authorization"].endswith(
         "SignedHeaders=host;x-amz-content-sha256;x-amz-date, Signature="
@@ -85,7 +85,7 @@ async def test_memories_are_stored_restored_and_forgotten_in_a_bucket(
                 except httpx2.TransportError:
                     await anyio.sleep(0.1)
     caller = delegate(tmp_path).caller()
-    options = Options(tmp_path, blobs="s3://memories/some/prefix", embedder=Words())
+    options = MemoryOptions(tmp_path, blobs="s3://memories/some/prefix", embedder=Words())
     async with opened(options) as running:
         await stored(running.memories, caller, "Otto eats tuna.")
         await stored(running.memories, caller, "Berlin was cold.")

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from skerry_relayer.assembly import Opened
+from skerry_relayer.assembly import RunningMemory
 from skerry_relayer.errors import DownError
 from skerry_relayer.folders import Folders
 from skerry_relayer.ports import Caller, Item, Query
@@ -15,13 +15,13 @@ from tests.support.relayer_memory import delegate, ended, memory, rewrapped, run
 from tests.support.relayer_program import TEXTS, VECTOR
 
 
-async def texts(running: Opened, caller: Caller) -> list[str]:
+async def texts(running: RunningMemory, caller: Caller) -> list[str]:
     answer = await running.memories.recall(caller, Query("default", 100, "ferry or cat"))
     assert not answer.dropped
     return sorted(hit.text for hit in answer.hits)
 
 
-async def settled(running: Opened, caller: Caller, count: int) -> None:
+async def settled(running: RunningMemory, caller: Caller, count: int) -> None:
     """Waits until a namespace has so many memories."""
     with anyio.fail_after(60):
         while True:

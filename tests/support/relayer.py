@@ -15,7 +15,7 @@ import msgspec
 from skerry_relayer.app import make_app
 from skerry_relayer.errors import KeyReusedError, NoCertificateError, RefusedError
 from skerry_relayer.extract import Rules
-from skerry_relayer.limits import Limits
+from skerry_relayer.limits import RequestLimits
 from skerry_relayer.nonces import Nonces
 from skerry_relayer.ports import (
     WIDTH,
@@ -273,7 +273,7 @@ class Lab:
             memory=self.memory,
             keys=self.keys,
             nonces=Nonces(home / "nonces.sqlite", "boot", self.clock()),
-            limits=Limits(on=limits),
+            limits=RequestLimits(on=limits),
             extractor=Rules(),
             clock=self.clock,
             **more,

@@ -15,7 +15,7 @@ from pathlib import Path
 import anyio
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from skerry_relayer.assembly import Opened, Options, opened
+from skerry_relayer.assembly import MemoryOptions, RunningMemory, opened
 from skerry_relayer.blobs import FolderBlobs
 from skerry_relayer.database import SqliteDatabase
 from skerry_relayer.folders import DATABASE, Folders
@@ -24,7 +24,7 @@ from skerry_relayer.memories import Memories
 from skerry_relayer.ports import Caller, Item, Job
 from skerry_relayer.schema import SQLITE, steps
 from skerry_relayer.sessions import Certificate, address_of
-from skerry_relayer.upkeep import Rewrap, Rewrapped
+from skerry_relayer.upkeep import OwnerRewrap, RewrapReport
 
 _CHARSET = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 
@@ -136,19 +136,19 @@ def run_killed(root: Path, operation: str, point: str, database: str = "") -> No
 
 
 @asynccontextmanager
-async def memory(root: Path) -> AsyncIterator[Opened]:
+async def memory(root: Path) -> AsyncIterator[RunningMemory]:
     """Runs the memory of a folder."""
-    async with opened(Options(root)) as parts:
+    async with opened(MemoryOptions(root)) as parts:
         yield parts
 
 
-async def rewrapped(root: Path, reach: Callable[[str], None] = lambda _: None) -> Rewrapped:
+async def rewrapped(root: Path, reach: Callable[[str], None] = lambda _: None) -> RewrapReport:
     """Rewraps all blobs of a folder without waiting for a relayer that may be sealing."""
     folders = Folders(root)
     with Registry(folders.keys) as registry:
         async with SqliteDatabase(folders.database / DATABASE, steps(SQLITE)) as database:
             stores = [FolderBlobs(folders.blobs)]
-            return await Rewrap(registry, database, stores, grace_seconds=0, reach=reach).run()
+            return await OwnerRewrap(registry, database, stores, grace_seconds=0, reach=reach).run()
 
 
 async def stored(memories: Memories, caller: Caller, text: str, namespace: str = "default") -> Job:

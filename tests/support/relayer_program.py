@@ -13,7 +13,7 @@ from typing import Final
 
 import anyio
 
-from skerry_relayer.assembly import Options, opened
+from skerry_relayer.assembly import MemoryOptions, opened
 from skerry_relayer.folders import Folders
 from skerry_relayer.keys.registry import Registry
 from skerry_relayer.memories import Memories
@@ -72,9 +72,9 @@ async def main(root: Path, operation: str, point: str, database: str) -> None:
     if operation == "rewrap":
         await rewrapped(root, killing(point))
         return
-    options = Options(root, reach=killing(point))
+    options = MemoryOptions(root, reach=killing(point))
     if database:
-        options = Options(root, database=database, embedder=Words(), reach=killing(point))
+        options = MemoryOptions(root, database=database, embedder=Words(), reach=killing(point))
     async with opened(options) as running:
         await OPERATIONS[operation](running.memories, caller)
 

@@ -26,9 +26,9 @@ from skerry_relayer.keys.messages import (
     DelegateRow,
     DelegateRows,
     Delegates,
-    Failure,
     FrameError,
     Hello,
+    KeyFailure,
     Keys,
     OpenWaiting,
     OwnerKeys,
@@ -107,11 +107,11 @@ class KeyClient(anyio.AsyncContextManagerMixin):
 
     async def resolve(self, public_key: str, account_id: str | None) -> Account | None:
         """Returns the active account that has this delegate now, or None."""
-        there = await self._ask(Resolve(public_key, account_id), AccountFound)
-        if not there.id:
+        match = await self._ask(Resolve(public_key, account_id), AccountFound)
+        if not match.id:
             return None
-        names = None if there.namespaces is None else frozenset(there.namespaces)
-        return Account(there.id, there.owner, there.label, names)
+        names = None if match.namespaces is None else frozenset(match.namespaces)
+        return Account(match.id, match.owner, match.label, names)
 
     async def owner_keys(self, owner: str) -> OwnerKeySet:
         """Returns the keys that new texts of an owner are sealed with.
@@ -171,7 +171,7 @@ class KeyClient(anyio.AsyncContextManagerMixin):
             raise DownError("The key server does not answer.") from error
         except (anyio.EndOfStream, anyio.IncompleteRead) as error:
             raise DownError("The key server closed the connection.") from error
-        if isinstance(answer, Failure):
+        if isinstance(answer, KeyFailure):
             raise _ERRORS.get(answer.status, DownError)(answer.message)
         if not isinstance(answer, kind):
             raise DownError("The key server answered something else than it was asked.")

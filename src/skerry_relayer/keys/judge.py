@@ -14,8 +14,8 @@ from skerry_relayer.keys.messages import (
     DelegateRow,
     DelegateRows,
     Delegates,
-    Failure,
     Hello,
+    KeyFailure,
     Keys,
     OpenWaiting,
     OwnerKeys,
@@ -54,11 +54,11 @@ class Judge:
         """Public key and certificate to the Unix second at which it expires."""
 
     def answer(self, request: Request) -> Response:
-        """Returns the response; a refusal is a `Failure`."""
+        """Returns the response; a refusal is a `KeyFailure`."""
         try:
             return self._answer(request)
         except RelayerError as error:
-            return Failure(error.status, str(error))
+            return KeyFailure(error.status, str(error))
 
     def _answer(self, request: Request) -> Response:  # noqa: C901, PLR0911, PLR0912 - one row a message
         match request:
@@ -136,8 +136,8 @@ class Judge:
     def _check_certificate(self, public_key: str, certificate: str) -> None:
         """Raises `NoCertificateError` unless the key signed it and it is valid now."""
         now = self._clock() / 1000
-        known = self._verified.get((public_key, certificate))
-        if known is not None and now < known:
+        valid_until = self._verified.get((public_key, certificate))
+        if valid_until is not None and now < valid_until:
             return
         try:
             verified = verify(

@@ -105,7 +105,7 @@ Request = (
 )
 
 
-class Failure(msgspec.Struct, frozen=True, tag=True):
+class KeyFailure(msgspec.Struct, frozen=True, tag="Failure"):
     """The request was refused; `status` is the one of the error for HTTP."""
 
     status: int
@@ -171,7 +171,7 @@ class Revoked(msgspec.Struct, frozen=True, tag=True):
 
 
 Response = (
-    Failure
+    KeyFailure
     | Welcome
     | AccountFound
     | Keys

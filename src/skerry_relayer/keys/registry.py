@@ -184,10 +184,10 @@ class Registry:
         listed = None if namespaces is None else _checked_names(namespaces)
         now = self._clock()
         with self._unit():
-            known = {delegate.public_key for delegate in self.delegates(account_id)}
-            if public_key in known:
+            public_keys = {delegate.public_key for delegate in self.delegates(account_id)}
+            if public_key in public_keys:
                 raise RefusedError(f"Account {account_id} already has the key {public_key}.")
-            if len(known) >= MOST_DELEGATES:
+            if len(public_keys) >= MOST_DELEGATES:
                 raise RefusedError(
                     f"Account {account_id} has {MOST_DELEGATES} keys, which is the most. "
                     "Revoke one first."

@@ -17,7 +17,7 @@ import anyio.abc
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from skerry_relayer.keys.judge import Judge
-from skerry_relayer.keys.messages import Failure, FrameError, read_request, receive, send
+from skerry_relayer.keys.messages import FrameError, KeyFailure, read_request, receive, send
 from skerry_relayer.keys.registry import Registry
 
 SOCKET: Final = "server.sock"
@@ -77,7 +77,7 @@ async def answer_all(judge: Judge, stream: anyio.abc.SocketStream) -> None:
             while True:
                 await send(stream, judge.answer(await receive(reader, read_request)))
         except FrameError as error:
-            await send(stream, Failure(400, str(error)))
+            await send(stream, KeyFailure(400, str(error)))
         except (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError):
             return
 

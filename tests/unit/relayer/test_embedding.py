@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from skerry_recall.calibrated import MOST_CHARACTERS, MOST_QUESTION
 from skerry_recall.embed import EmbeddingModel, Kind
-from skerry_relayer.embedding import Vectors
+from skerry_relayer.embedding import TextVectors
 
 
 class Counting:
@@ -33,5 +33,5 @@ class Counting:
 )
 async def test_of_a_long_text_the_beginning_is_embedded(kind: Kind, most: int) -> None:
     embedder = Counting()
-    await Vectors(embedder, 4).of(["a" * 1_048_576, "short"], kind)
+    await TextVectors(embedder, 4).of(["a" * 1_048_576, "short"], kind)
     assert embedder.lengths == [most, 5]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry_relayer.limits import LAYERS, MOST_WINDOWS, Limits, weight_of
+from skerry_relayer.limits import LAYERS, MOST_WINDOWS, RequestLimits, weight_of
 from tests.support.memwal import Delegate
 from tests.support.relayer import Lab
 
@@ -25,7 +25,7 @@ def test_work_weighs_by_its_path(path: str, weight: int) -> None:
 
 
 def test_a_window_slides() -> None:
-    limits = Limits(on=True)
+    limits = RequestLimits(on=True)
     assert all(limits.charge("k", "o", 5, second) is None for second in range(6))
     over = limits.charge("k", "o", 1, 30)
     assert over is not None
@@ -40,7 +40,7 @@ def test_a_window_slides() -> None:
 
 
 def test_keys_of_an_owner_share_two_limits_and_a_refusal_costs_nothing() -> None:
-    limits = Limits(on=True)
+    limits = RequestLimits(on=True)
     for key in ("a", "b"):
         assert limits.charge(key, "o", 30, 0) is None
     for _ in range(3):
@@ -51,7 +51,7 @@ def test_keys_of_an_owner_share_two_limits_and_a_refusal_costs_nothing() -> None
 
 
 def test_the_hour_is_limited_too() -> None:
-    limits = Limits(on=True)
+    limits = RequestLimits(on=True)
     for minute in range(16):
         assert limits.charge("k", "o", 30, minute * 61) is None
     limits.charge("k", "o", 20, 16 * 61)
@@ -61,7 +61,7 @@ def test_the_hour_is_limited_too() -> None:
 
 
 def test_work_found_later_counts_and_keeps_what_was_counted() -> None:
-    limits = Limits(on=True)
+    limits = RequestLimits(on=True)
     limits.charge("k", "o", 5, 0)
     limits.add("k", "o", 24, 1)
     assert limits.charge("k", "o", 1, 2) is None
@@ -69,7 +69,7 @@ def test_work_found_later_counts_and_keeps_what_was_counted() -> None:
 
 
 def test_windows_of_many_owners_do_not_grow_without_end() -> None:
-    limits = Limits(on=True)
+    limits = RequestLimits(on=True)
     for number in range(MOST_WINDOWS):
         limits.charge(f"k{number}", f"o{number}", 1, 0)
     assert len(limits._windows) <= MOST_WINDOWS + len(LAYERS)

@@ -10,11 +10,11 @@ from skerry_relayer.cli import main
 from skerry_relayer.database import SqliteDatabase
 from skerry_relayer.doctor import examine
 from skerry_relayer.errors import MissingError, RefusedError
-from skerry_relayer.folders import DATABASE, Folders, note_place, places_of
+from skerry_relayer.folders import DATABASE, Folders, locations_of, note_location
 from skerry_relayer.keys.registry import Registry
 from skerry_relayer.ports import Query
 from skerry_relayer.schema import SQLITE, steps
-from skerry_relayer.upkeep import Rewrap, Rewrapped, backup, upkeep
+from skerry_relayer.upkeep import OwnerRewrap, RewrapReport, backup, upkeep
 from tests.support.relayer_memory import delegate, memory, rewrapped, stored
 
 TUNA = "Otto the cat eats tuna."
@@ -33,7 +33,7 @@ async def test_rewrapped_blobs_open_with_the_new_key_alone_and_keep_their_ids(
     async with memory(tmp_path) as running:
         job = await stored(running.memories, me.caller(), TUNA)
         await running.memories.remember_manual(me.caller(), b"sealed", [0.5] * 1536, "default")
-        assert await rewrapped(tmp_path) == Rewrapped(1, 2, 0, 1)
+        assert await rewrapped(tmp_path) == RewrapReport(1, 2, 0, 1)
         assert generations(tmp_path) == {2}
         with Registry(Folders(tmp_path).keys) as registry:
             assert registry.private_key(me.account.owner, 1) is None
@@ -54,7 +54,7 @@ async def test_an_old_key_is_kept_while_a_blob_needs_it(tmp_path: Path) -> None:
     with Registry(Folders(tmp_path).keys) as registry:
         assert registry.private_key(me.account.owner, 1) is not None
     path.write_bytes(data)
-    assert await rewrapped(tmp_path) == Rewrapped(1, 1, 0, 1)
+    assert await rewrapped(tmp_path) == RewrapReport(1, 1, 0, 1)
 
 
 async def test_a_blob_that_is_forgotten_while_it_is_rewrapped_stays_gone(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ async def test_a_blob_that_is_forgotten_while_it_is_rewrapped_stays_gone(tmp_pat
     path = folders.database / DATABASE
     async with SqliteDatabase(path, steps(SQLITE)) as database:
         with Registry(folders.keys) as registry:
-            await Rewrap(registry, database, [Slow(folders.blobs)], grace_seconds=0).run()
+            await OwnerRewrap(registry, database, [Slow(folders.blobs)], grace_seconds=0).run()
     assert not [path for path in folders.blobs.rglob("*") if path.is_file()]
 
 
@@ -127,8 +127,8 @@ def test_a_backup_and_a_rewrap_never_overlook_blobs_in_a_bucket(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     delegate(tmp_path)
-    note_place(tmp_path, "s3://memories")
-    assert places_of(tmp_path) == ["", "s3://memories"]
+    note_location(tmp_path, "s3://memories")
+    assert locations_of(tmp_path) == ["", "s3://memories"]
     with pytest.raises(RefusedError, match="s3://memories"):
         backup(tmp_path, tmp_path / "copy")
     assert main(["rewrap", "--dir", str(tmp_path)]) == 1

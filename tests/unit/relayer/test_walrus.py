@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from skerry_relayer import walrus
-from skerry_relayer.assembly import Options, opened
+from skerry_relayer.assembly import MemoryOptions, opened
 from skerry_relayer.database import SqliteDatabase
 from skerry_relayer.errors import RefusedError
 from skerry_relayer.ports import Query
@@ -120,7 +120,7 @@ async def test_a_forgotten_blob_is_read_no_more(tmp_path: Path) -> None:
 async def test_the_whole_way_with_a_network_that_is_down_for_a_while(tmp_path: Path) -> None:
     caller = delegate(tmp_path).caller()
     async with fake_walrus() as (network, url):
-        options = Options(tmp_path, blobs=f"walrus+{url}?epochs=3", embedder=Words())
+        options = MemoryOptions(tmp_path, blobs=f"walrus+{url}?epochs=3", embedder=Words())
         async with opened(options) as running:
             await stored(running.memories, caller, "Otto eats tuna.")
             network.is_down = True
