@@ -263,11 +263,8 @@ async def _state_of_runs(
     ledger = Ledger(store, config, clock, CallLog(config().state_dir))
     await ledger.open()
     records = await stored_records(store, clock)
-    return (
-        ledger,
-        records,
-        Live(ActiveRuns(), ConversationCache(store), Prompts.over(store, records)),
-    )
+    live = Live(ActiveRuns(), ConversationCache(store), Prompts.over(store, records))
+    return ledger, records, live
 
 
 def _hide(settings: Settings, environ: Mapping[str, str], outside: Outside) -> Redactor:
