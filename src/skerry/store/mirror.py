@@ -1,5 +1,4 @@
-"""The files of the seeds, written behind the database: `<sessionId>.jsonl`, in the format of pi
-session v3, and `sessions.json`.
+"""The files of the seeds, written behind the database: `<id>.jsonl` (pi v3), `sessions.json`.
 
 The gateway never reads them back. A commit only says which sessions it touched; the mirror then
 reads what is new from the database and appends it, so a file can be repaired from any point. How

@@ -16,7 +16,7 @@ from skerry.sdk.api import PluginApi
 from skerry.sdk.hooks import PromptChange, PromptDraft
 from skerry_memwal import recall
 from skerry_memwal.options import PLUGIN, parse
-from skerry_memwal.recall import Recall, PromptTexts
+from skerry_memwal.recall import PromptTexts, Recall
 from skerry_memwal.relayer import Relayer
 from tests.support.fake_relayer import ACCOUNT, SEED, FakeRelayer, fake_relayer
 

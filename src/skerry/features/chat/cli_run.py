@@ -22,7 +22,6 @@ from skerry.cli.images import attachments
 from skerry.cli.render import model_line, notice, one_line, plain, show, styled
 from skerry.client.discover import find
 from skerry.features.chat.conversation import (
-    ConnectionChange,
     ClientConversation,
     ConnectionChange,
     Ending,

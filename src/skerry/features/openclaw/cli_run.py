@@ -22,9 +22,9 @@ from skerry.config.gateway import LOCK
 from skerry.config.load import Loaded, checked, load, locate
 from skerry.config.paths import MISSING, KeyPath, lookup, replaced
 from skerry.config.root import Config
+from skerry.config.write import ConfigAuthor, rewrite
 from skerry.features.openclaw import imported_files as openclaw_files
 from skerry.features.openclaw.allowlist_import import Patterns
-from skerry.config.write import ConfigAuthor, rewrite
 from skerry.features.openclaw.home import agents, inside, is_home, jobs, missed, name_the_rest
 from skerry.features.openclaw.imported_sessions import REPAIR, Arriving
 from skerry.features.openclaw.mapping import fitting, mapped, merged

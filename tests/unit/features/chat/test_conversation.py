@@ -9,8 +9,6 @@ import pytest
 from skerry.client.discover import GatewayAddress
 from skerry.features.chat.conversation import (
     CUT,
-    RunAnswer,
-    ConnectionChange,
     ClientConversation,
     ConnectionChange,
     Ending,
