@@ -208,8 +208,8 @@ WITHOUT: Final = {
     "features/files/methods.py:files_undo": DISK,
     "features/files/read.py:Read.run": DISK,
     "features/files/write.py:Write.run": DISK,
-    "plugins/remote/rpc.py:Connection.call": "each call of a plugin's part has a deadline",
-    "plugins/remote/rpc.py:Connection._read": "a plugin's process is silent as long as it likes",
+    "plugins/remote/rpc.py:RpcConnection.call": "each call of a plugin's part has a deadline",
+    "plugins/remote/rpc.py:RpcConnection._read": "a plugin's process is silent as long as it likes",
     "plugins/remote/serving.py:Serving.answer": "a plugin's process waits for a message",
 }
 

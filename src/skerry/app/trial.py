@@ -37,7 +37,7 @@ from skerry.providers.catalog import Catalog
 from skerry.providers.embedded_model import ModelParts
 from skerry.providers.model_catalog import Facts
 from skerry.providers.model_health import remedy_of
-from skerry.providers.names import Names
+from skerry.providers.names import ModelNames
 from skerry.providers.offered import Offered, ask
 from skerry.providers.resolve import Resolver, shown
 from skerry.sdk.slots import model_parts
@@ -139,7 +139,7 @@ async def attempt_profile(keeper: Keeper, profile: Profile, secret: str, model: 
 
     """
     ref = f"{profile.provider}/{model}" if model else profile.provider
-    primary = Names(keeper.config.agents, keeper.config.models).reference(
+    primary = ModelNames(keeper.config.agents, keeper.config.models).reference(
         split_reference(keeper.config.primary_model(keeper.agent) or "")[0]
     )
     if not model and primary.partition("/")[0] == profile.provider:

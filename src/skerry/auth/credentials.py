@@ -22,7 +22,7 @@ from skerry.auth.profiles import (
     read,
 )
 from skerry.auth.refresh import Renewal
-from skerry.auth.vault import Vault
+from skerry.auth.vault import SealedVault
 from skerry.config.auth import PASSPHRASE
 from skerry.config.root import Config
 from skerry.infra.clock import Clock
@@ -37,9 +37,9 @@ MAX_SESSIONS: Final = 10_000
 _Seen = tuple[int, int, int]
 
 
-def vault_of(config: Config, environ: Mapping[str, str]) -> Vault:
+def vault_of(config: Config, environ: Mapping[str, str]) -> SealedVault:
     """Returns the vault of a state directory."""
-    return Vault(config.state_dir / "credentials", environ.get(PASSPHRASE, ""))
+    return SealedVault(config.state_dir / "credentials", environ.get(PASSPHRASE, ""))
 
 
 def profiles_file(config: Config, agent: AgentId) -> Path:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from skerry.auth.vault import Vault, read_private
+from skerry.auth.vault import SealedVault, read_private
 from skerry.config.redact import is_reference
 from skerry.infra.atomic import exclusive, make_private, write_atomic
 from skerry.infra.untrusted_json import UNREADABLE
@@ -85,7 +85,7 @@ class Profile:
         )
         return hashlib.sha256(msgspec.json.encode(what)).hexdigest()[:16]
 
-    def secret(self, name: str, environ: Mapping[str, str], vault: Vault) -> str:
+    def secret(self, name: str, environ: Mapping[str, str], vault: SealedVault) -> str:
         """Returns one of its secrets.
 
         Raises:

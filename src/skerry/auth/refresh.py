@@ -20,7 +20,7 @@ import httpx2
 import msgspec
 
 from skerry.auth.profiles import FILE, CredentialKind, Profile, change, read
-from skerry.auth.vault import Vault
+from skerry.auth.vault import SealedVault
 from skerry.infra.atomic import make_private
 from skerry.infra.clock import Clock
 from skerry.infra.http import BODY_LIMIT
@@ -132,7 +132,7 @@ class Renewal:
     """Keeps the tokens of OAuth profiles fresh."""
 
     http: httpx2.AsyncClient
-    vault: Vault
+    vault: SealedVault
     environ: Mapping[str, str]
     clock: Clock
     _locks: dict[str, anyio.Lock] = field(default_factory=dict, init=False)
@@ -205,7 +205,7 @@ def _ended(profile: Profile, why: str) -> ModelError:
     return error
 
 
-def store_tokens(path: Path, profile: Profile, tokens: Tokens, vault: Vault) -> None:
+def store_tokens(path: Path, profile: Profile, tokens: Tokens, vault: SealedVault) -> None:
     """Puts new tokens in the place of the old ones, where those were kept."""
     new = {"access": tokens.access}
     if tokens.refresh:

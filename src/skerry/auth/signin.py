@@ -33,7 +33,7 @@ _FAILED: Final = "The sign-in failed; Skerry shows the reason. You can close thi
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class SignInService:
     """Addresses and client data of a provider's sign-in."""
 
     authorize_url: str
@@ -50,7 +50,7 @@ class Service:
 
 
 PRESETS: Final = {
-    "openrouter": Service(
+    "openrouter": SignInService(
         "https://openrouter.ai/auth",
         "https://openrouter.ai/api/v1/auth/keys",
         "",
@@ -65,7 +65,7 @@ PRESETS: Final = {
 class SignIn:
     """One sign-in from its start to its tokens."""
 
-    service: Service
+    service: SignInService
     port: int
     """Local port that the browser is redirected to."""
     verifier: str = field(default_factory=lambda: secrets.token_urlsafe(48), repr=False)
@@ -226,7 +226,7 @@ def printed(tell: Callable[[str], None]) -> Callable[[str], None]:
 
 
 async def obtained(
-    service: Service,
+    service: SignInService,
     clock: Clock,
     show: Callable[[str], None],
     pasted: Callable[[], Awaitable[str]],

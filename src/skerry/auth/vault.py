@@ -34,7 +34,7 @@ _PROVIDER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
-class Vault:
+class SealedVault:
     """The encrypted files of a state directory. Keys are read when the first secret is."""
 
     directory: Path

@@ -34,7 +34,7 @@ from skerry.model.ids import AgentId
 from skerry.plugins.authors import HookFile, author
 from skerry.plugins.bundled import BUNDLED
 from skerry.plugins.front_matter import MAX_HEAD, missing
-from skerry.plugins.hookmd import EVENTS, Declared, declared
+from skerry.plugins.hookmd import EVENTS, DeclaredHook, declared
 from skerry.plugins.source import MAX_BYTES, PluginSource, read_source
 from skerry.policy.records import FileRecords
 
@@ -87,7 +87,7 @@ class Found:
     """A hook, and how to call it where it takes part."""
 
     report: HookReport
-    about: Declared | None = None
+    about: DeclaredHook | None = None
     head: bytes = b""
     """Content of its HOOK.md."""
     source: PluginSource | None = None

@@ -35,7 +35,7 @@ class HookMetadata(Metadata):
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredHook:
     """Content of HOOK.md."""
 
     name: str
@@ -44,7 +44,7 @@ class Declared:
     about: HookMetadata
 
 
-def declared(text: str, folder: str) -> Declared:
+def declared(text: str, folder: str) -> DeclaredHook:
     """Parses the text of HOOK.md; without a name the hook has that of its folder.
 
     Raises:
@@ -62,4 +62,4 @@ def declared(text: str, folder: str) -> Declared:
         what = f"Unknown event {unknown[0]!r}." if unknown else "It names no event."
         raise PluginError(what, f"Events: {', '.join(EVENTS)}.")
     name = values.get("name") or folder
-    return Declared(name, values.get("description", ""), values.get("homepage", ""), about)
+    return DeclaredHook(name, values.get("description", ""), values.get("homepage", ""), about)

@@ -24,7 +24,7 @@ _NO_CODE: Final = frozenset({"skills"})
 """Capabilities whose paths are directories."""
 
 
-class Process(Struct, frozen=True):
+class PluginProcess(Struct, frozen=True):
     """Program of a plugin that is a process of its own."""
 
     command: tuple[str, ...]
@@ -58,7 +58,7 @@ class Manifest(Struct, frozen=True):
     requires: dict[str, Any] = field(default_factory=dict)
     skills: tuple[str, ...] = ()
     """Folders with skills, relative to the folder of the manifest."""
-    process: Process | None = None
+    process: PluginProcess | None = None
     """None for a plugin whose code runs inside the gateway."""
 
     @property
@@ -155,7 +155,7 @@ def _capabilities(tree: dict[str, Any]) -> dict[str, tuple[str, ...]]:
     return {kind: _names(paths) for kind, paths in tree.items()}
 
 
-def _process(tree: object) -> Process | None:
+def _process(tree: object) -> PluginProcess | None:
     """Returns the program of `process`.
 
     Raises:
@@ -169,7 +169,7 @@ def _process(tree: object) -> Process | None:
             f"process of {FILE} names no command.",
             'Write it so: "process": {"command": ["python3", "main.py"]}.',
         )
-    return Process(command, _names(tree.get("env")))
+    return PluginProcess(command, _names(tree.get("env")))
 
 
 def _schema(config: dict[str, Any], folder: Path) -> dict[str, Any]:

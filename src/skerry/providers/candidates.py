@@ -27,7 +27,7 @@ from skerry.model.run import Purpose
 from skerry.ports.model import ModelInfo, ModelProvider
 from skerry.ports.model_candidates import OWN_FAULT, CallTarget, FailedAttempt, ModelCandidate
 from skerry.providers.model_health import ModelFailures, SilentAddresses, is_dead, is_silence
-from skerry.providers.resolve import Target
+from skerry.providers.resolve import ModelTarget
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class ModelOption(Struct, frozen=True):
     """One model with one credential, before it is opened."""
 
     ref: str
-    target: Target | None = None
+    target: ModelTarget | None = None
     """None for the embedded model, which has no endpoint."""
     profile: Profile | None = None
     embedded: Choice | None = None
@@ -82,7 +82,7 @@ def _where_to_enter(entry: ModelOption) -> str:
     return f"{command} The refused one is in the environment or in models.providers.{provider}."
 
 
-class Probes(Struct):
+class CredentialProbes(Struct):
     """Calls that find out whether a credential works again, and who waits for them."""
 
     _ended: dict[Key, anyio.Event] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class CandidateSource(Protocol):
     """The port through which candidates use the catalogue; what it has is of all runs."""
 
     credentials: Credentials
-    probes: Probes
+    probes: CredentialProbes
     failures: ModelFailures
     silences: SilentAddresses
 

@@ -26,16 +26,16 @@ from skerry.ports.model import (
 )
 from skerry.ports.model_candidates import CallTarget, Candidates
 from skerry.providers.builtin_providers import LOCAL, LocalServer, known_provider
-from skerry.providers.candidates import CatalogTries, Choice, ModelOption, Probes
+from skerry.providers.candidates import CatalogTries, Choice, CredentialProbes, ModelOption
 from skerry.providers.embedded_model import EMBEDDED, EmbeddedHost, EmbeddedModel, ModelParts
 from skerry.providers.model_apis import ModelApi
 from skerry.providers.model_catalog import Facts
 from skerry.providers.model_health import ModelFailures, SilentAddresses
-from skerry.providers.names import Names
+from skerry.providers.names import ModelNames
 from skerry.providers.offering import ModelLister
 from skerry.providers.pins import PinnedProvider, Pins, PinState
 from skerry.providers.probe import LocalServers
-from skerry.providers.resolve import Resolver, Target, local, shown
+from skerry.providers.resolve import ModelTarget, Resolver, local, shown
 from skerry.providers.retry import HASTY, RetryingProvider
 from skerry.providers.watchdog import WatchedProvider
 
@@ -94,7 +94,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         self._monotonic = monotonic
         self._embedded: EmbeddedModel | None = None
         self._tasks: TaskGroup
-        self.probes = Probes()
+        self.probes = CredentialProbes()
         """Probes of all runs."""
         self.failures = ModelFailures(SystemClock().now_ms)
         """Failures of all runs."""
@@ -125,12 +125,12 @@ class Catalog(anyio.AsyncContextManagerMixin):
 
     def _configure(self, config: Config) -> None:
         self._config = config
-        self._names = Names(config.agents, config.models)
+        self._names = ModelNames(config.agents, config.models)
         self._pins = Pins(config.state_dir)
         facts = Facts(config.state_dir)
         self._resolver = Resolver(config.models, self._environ, self._servers, facts)
         self._providers: dict[tuple[Endpoint, bool], ModelProvider] = {}
-        self._targets: dict[str, Target] = {}
+        self._targets: dict[str, ModelTarget] = {}
         self._routes: dict[str, _Route] = {}
         servers = self._servers if self._resolver.looks_around else ()
         self._local = LocalServers(self._http, servers, self._pins, self._monotonic)
@@ -240,7 +240,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
             entries.append(ModelOption(ref, target))
         return entries
 
-    def _target(self, ref: str, *, keyless: bool) -> Target:
+    def _target(self, ref: str, *, keyless: bool) -> ModelTarget:
         target = self._targets.get(ref)
         if target is None:
             target = self._resolver.named(ref, keyless=keyless)
@@ -272,7 +272,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         target = await self._first_target(self._profiled())
         return self._embedded_choice() if target is None else self._choice(target)
 
-    async def _first_target(self, profiled: Container[str]) -> Target | None:
+    async def _first_target(self, profiled: Container[str]) -> ModelTarget | None:
         """Returns the first model that can be used; None is the embedded one."""
         for target in self._resolver.with_key(profiled):
             return target
@@ -319,7 +319,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
             return target.endpoint if target and not target.server else None
         return None
 
-    async def _shown(self, entry: ModelOption) -> Target | None:
+    async def _shown(self, entry: ModelOption) -> ModelTarget | None:
         """Returns the target, with the secret of its profile."""
         if entry.target is None or entry.profile is None:
             return entry.target
@@ -368,7 +368,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         self._forget()
         return await self.status()
 
-    def _choice(self, target: Target, *, patient: bool = True) -> Choice:
+    def _choice(self, target: ModelTarget, *, patient: bool = True) -> Choice:
         server = target.server
         if server is not None and self._pins.verdict(server) is not PinState.ABSENT:
             self._pins.check(server)

@@ -40,7 +40,7 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
 `agents.defaults.models` without an alias of its own."""
 
 
-class Names:
+class ModelNames:
     """The aliases and the allowed models of one configuration."""
 
     def __init__(self, agents: AgentsConfig, models: ModelsConfig | None = None) -> None:

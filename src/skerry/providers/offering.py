@@ -16,7 +16,7 @@ from skerry.model.errors import ModelError
 from skerry.ports.model import ModelInfo, ModelSetup, Offering
 from skerry.providers.builtin_providers import known_provider
 from skerry.providers.model_apis import USUAL, ModelApis
-from skerry.providers.names import Names
+from skerry.providers.names import ModelNames
 from skerry.providers.offered import Answers, Offered, answer
 from skerry.providers.resolve import Resolver
 from skerry.providers.streaming_call import Endpoint
@@ -31,7 +31,7 @@ class ModelLister(Struct, frozen=True):
     http: HttpClient
     apis: ModelApis
     resolver: Resolver
-    names: Names
+    names: ModelNames
     kept: Answers
 
     async def all(

@@ -27,7 +27,7 @@ _LONG_ANSWER: Final = 32_000
 128,000 tokens costs what nobody meant to spend."""
 
 
-class Target(Struct, frozen=True):
+class ModelTarget(Struct, frozen=True):
     """A model and where it is asked."""
 
     endpoint: Endpoint
@@ -49,7 +49,7 @@ class Resolver(Struct, frozen=True):
         """Returns whether providers and servers count that the file does not name."""
         return self.models.mode is Mode.MERGE
 
-    def with_key(self, profiled: Container[str] = ()) -> Iterator[Target]:
+    def with_key(self, profiled: Container[str] = ()) -> Iterator[ModelTarget]:
         """Gives the hosted providers whose key is in the environment, in the order of `KNOWN`.
 
         Those of `profiled`, for which there is an auth profile, count too.
@@ -61,7 +61,7 @@ class Resolver(Struct, frozen=True):
             if self._key(hosted) or hosted.id in profiled:
                 yield self.named(hosted.id, keyless=True)
 
-    def configured(self) -> Iterator[Target]:
+    def configured(self) -> Iterator[ModelTarget]:
         """Gives the models of `models.providers`, in the order of the file."""
         for name, provider in self.models.providers.items():
             for model in provider.models:
@@ -75,7 +75,7 @@ class Resolver(Struct, frozen=True):
                 target = self._hosted(hosted, hosted.id, model, "")
                 yield replace(target.info, note=note)
 
-    def named(self, ref: str, *, keyless: bool = False) -> Target:
+    def named(self, ref: str, *, keyless: bool = False) -> ModelTarget:
         """Returns the model `provider/model`; `provider` alone is its first or usual model.
 
         `keyless`: also where neither the file nor the environment has a key.
@@ -97,7 +97,7 @@ class Resolver(Struct, frozen=True):
                 return target
         raise self._unknown(ref, name)
 
-    def _unconfigured(self, name: str, model: str, *, keyless: bool) -> Target | None:
+    def _unconfigured(self, name: str, model: str, *, keyless: bool) -> ModelTarget | None:
         """Returns the model of a provider that the file does not name."""
         hosted = known_provider(name)
         if hosted is not None:
@@ -118,7 +118,7 @@ class Resolver(Struct, frozen=True):
         values = (self.environ.get(variable, "").strip() for variable in hosted.variables)
         return _sendable(hosted.name, next(filter(None, values), ""))
 
-    def _configured(self, name: str, provider: ProviderConfig, model: str) -> Target:
+    def _configured(self, name: str, provider: ProviderConfig, model: str) -> ModelTarget:
         hosted = known_provider(name)
         title = hosted.name if hosted else name
         key = provider.api_key.get_secret_value().strip() if provider.api_key else ""
@@ -145,13 +145,13 @@ class Resolver(Struct, frozen=True):
         fact = self.facts.of(hosted.id if hosted else name, model, endpoint.base_url)
         window = fact.context_window or (hosted.context_window if hosted else _WINDOW)
         info = _info(name, entry, fact, window, endpoint.api)
-        return Target(endpoint, info)
+        return ModelTarget(endpoint, info)
 
-    def _hosted(self, hosted: KnownProvider, name: str, model: str, key: str) -> Target:
+    def _hosted(self, hosted: KnownProvider, name: str, model: str, key: str) -> ModelTarget:
         fact = self.facts.of(hosted.id, model, hosted.base_url)
         window = fact.context_window or hosted.context_window
         endpoint = Endpoint(hosted.name, hosted.base_url, key or None, api=hosted.api)
-        return Target(endpoint, _info(name, ModelConfig(id=model), fact, window, hosted.api))
+        return ModelTarget(endpoint, _info(name, ModelConfig(id=model), fact, window, hosted.api))
 
     def _unknown(self, ref: str, name: str) -> ModelUnavailableError:
         names = dict.fromkeys(self.models.providers)
@@ -175,7 +175,7 @@ def _sendable(provider: str, key: str) -> str:
     return key
 
 
-def shown(target: Target, profile: Profile, secret: str, apis: ModelApis) -> Target:
+def shown(target: ModelTarget, profile: Profile, secret: str, apis: ModelApis) -> ModelTarget:
     """Returns the target with a profile's secret in the place of any other.
 
     Raises:
@@ -198,11 +198,11 @@ def shown(target: Target, profile: Profile, secret: str, apis: ModelApis) -> Tar
     return replace(target, endpoint=changed(endpoint, api_key=None, headers=(*headers, bearer)))
 
 
-def local(server: LocalServer, model: str) -> Target:
+def local(server: LocalServer, model: str) -> ModelTarget:
     """Returns a model of a local server."""
     note = f"Served by {server.name} on this machine."
     endpoint = Endpoint(server.name, server.base_url, silence=_LOCAL_SILENCE)
-    return Target(
+    return ModelTarget(
         endpoint,
         ModelInfo(server.id, model, model, _LOCAL_WINDOW, cost=ModelCost(), note=note),
         server=server,

@@ -13,8 +13,8 @@ import pytest
 
 from skerry.auth.profiles import FILE, Profile, read
 from skerry.auth.refresh import EARLY, Renewal, exchange
-from skerry.auth.signin import PRESETS, Service, SignIn, callback, obtained
-from skerry.auth.vault import Vault
+from skerry.auth.signin import PRESETS, SignIn, SignInService, callback, obtained
+from skerry.auth.vault import SealedVault
 from skerry.infra.http import HttpClient
 from skerry.model.errors import CredentialError, ModelConnectionError, ModelSignInError
 from skerry.model.ids import MAIN_AGENT
@@ -35,8 +35,10 @@ async def http() -> AsyncIterator[httpx2.AsyncClient]:
         yield http
 
 
-def service(server: StubOAuthServer) -> Service:
-    return Service(server.authorize_url, server.token_url, "client", scopes=("models", "profile"))
+def service(server: StubOAuthServer) -> SignInService:
+    return SignInService(
+        server.authorize_url, server.token_url, "client", scopes=("models", "profile")
+    )
 
 
 async def browse(http: httpx2.AsyncClient, url: str, **headers: str) -> httpx2.Response:
@@ -138,7 +140,7 @@ class Home:
         self.home = home
         self.clock = FakeClock()
         self.server = server
-        self.vault = Vault(home / "credentials")
+        self.vault = SealedVault(home / "credentials")
         self.renewal = Renewal(http, self.vault, {}, self.clock)
         self.access, refresh = server.issue()
         self.write(access=self.access, refresh=refresh)
@@ -219,14 +221,14 @@ import sys, anyio
 from pathlib import Path
 from skerry.auth.profiles import FILE, read
 from skerry.auth.refresh import Renewal
-from skerry.auth.vault import Vault
+from skerry.auth.vault import SealedVault
 from skerry.infra.http import HttpClient
 from skerry.model.ids import MAIN_AGENT
 from skerry.testing.clock import FakeClock
 
 async def main(home, now):
     async with HttpClient() as http:
-        renewal = Renewal(http, Vault(home / "credentials"), {}, FakeClock(now))
+        renewal = Renewal(http, SealedVault(home / "credentials"), {}, FakeClock(now))
         profile = read(home / FILE, MAIN_AGENT).profiles["p:me"]
         print(await renewal.access(profile, home))
 

@@ -20,7 +20,7 @@ from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.ports.model_candidates import CallTarget
 from skerry.providers.candidates import ModelOption
 from skerry.providers.catalog import Catalog
-from skerry.providers.resolve import Target
+from skerry.providers.resolve import ModelTarget
 from skerry.providers.streaming_call import Endpoint
 from skerry.runtime.model_call import Failover, ModelCall
 from skerry.sdk.slots import model_parts
@@ -363,9 +363,9 @@ async def test_the_rest_of_a_run_stays_with_who_answered(rig: Rig) -> None:
 def test_a_key_too_short_to_be_hidden_rests_like_any_other() -> None:
     endpoint = Endpoint("P", "http://127.0.0.1/v1", api_key="short")
     info = ModelInfo("p", "m", "M")
-    short = ModelOption("p/m", Target(endpoint, info))
+    short = ModelOption("p/m", ModelTarget(endpoint, info))
     assert endpoint.secrets == ()
     assert short.key == ("environment/p", "p/m")
-    keyless = ModelOption("p/m", Target(Endpoint("P", "http://127.0.0.1/v1"), info))
+    keyless = ModelOption("p/m", ModelTarget(Endpoint("P", "http://127.0.0.1/v1"), info))
     assert keyless.key is None
     assert short.stamp != keyless.stamp

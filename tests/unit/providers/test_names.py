@@ -7,12 +7,12 @@ import pytest
 from skerry.config.agents import AgentsConfig
 from skerry.config.models import ModelsConfig
 from skerry.model.errors import ModelUnavailableError
-from skerry.providers.names import Names
+from skerry.providers.names import ModelNames
 
 
-def names(models: dict[str, Any], primary: str = "", **more: Any) -> Names:
+def names(models: dict[str, Any], primary: str = "", **more: Any) -> ModelNames:
     defaults = {"models": models, "model": {"primary": primary or None}}
-    return Names(AgentsConfig.model_validate({"defaults": defaults, **more}))
+    return ModelNames(AgentsConfig.model_validate({"defaults": defaults, **more}))
 
 
 def test_an_alias_is_its_model_whatever_its_case() -> None:
@@ -51,10 +51,10 @@ def test_with_entries_only_they_and_the_primary_ones_may() -> None:
     assert "agents.defaults.models" in caught.value.remedy
 
 
-def listing(*ids: str, provider: str = "den", mode: str = "merge", **agents: Any) -> Names:
+def listing(*ids: str, provider: str = "den", mode: str = "merge", **agents: Any) -> ModelNames:
     listed = {"baseUrl": "http://127.0.0.1:1/v1", "models": [{"id": one} for one in ids]}
     models = ModelsConfig.model_validate({"mode": mode, "providers": {provider: listed}})
-    return Names(AgentsConfig.model_validate(agents), models)
+    return ModelNames(AgentsConfig.model_validate(agents), models)
 
 
 def test_what_a_provider_lists_is_all_that_it_has_where_nobody_else_knows_it() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from skerry.auth.signin import Service, obtained
+from skerry.auth.signin import SignInService, obtained
 from skerry.config.channel_oauth import OAuthConfig
 from skerry.infra.channels import Platform
 from skerry.infra.clock import Clock
@@ -49,7 +49,7 @@ async def signed_in(
             " [--set oauth.authorizeUrl=URL --set oauth.tokenUrl=URL]",
         )
     secret = oauth.client_secret
-    service = Service(
+    service = SignInService(
         addresses.authorize_url,
         addresses.token_url,
         oauth.client_id,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from skerry.app.auth import Entered, Keeper
 from skerry.auth.profiles import CredentialKind, Profile
 from skerry.auth.refresh import Tokens
-from skerry.auth.signin import PRESETS, Service, obtained, printed, typed
+from skerry.auth.signin import PRESETS, SignInService, obtained, printed, typed
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import CredentialError
 
@@ -23,7 +23,7 @@ async def sign_in(keeper: Keeper, provider: str, name: str, tell: Callable[[str]
     return keeper.keep(_entered(service, provider, name, tokens), clock)
 
 
-def service_of(keeper: Keeper, provider: str) -> Service:
+def service_of(keeper: Keeper, provider: str) -> SignInService:
     """Returns where one signs in to a provider.
 
     Raises:
@@ -32,7 +32,7 @@ def service_of(keeper: Keeper, provider: str) -> Service:
     configured = keeper.config.auth.providers.get(provider)
     if configured is not None:
         secret = configured.client_secret
-        return Service(
+        return SignInService(
             str(configured.authorize_url),
             str(configured.token_url),
             configured.client_id,
@@ -50,7 +50,7 @@ def service_of(keeper: Keeper, provider: str) -> Service:
     return preset
 
 
-def _entered(service: Service, provider: str, name: str, tokens: Tokens) -> Entered:
+def _entered(service: SignInService, provider: str, name: str, tokens: Tokens) -> Entered:
     if service.gives_key:
         return Entered(provider, name, CredentialKind.API_KEY, {"key": tokens.access})
     if not tokens.refresh:

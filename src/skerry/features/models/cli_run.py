@@ -20,7 +20,7 @@ from skerry.model.errors import ModelError
 from skerry.ports.model import ModelInfo, ModelPick, ModelState, ModelStatus, RestingProfile
 from skerry.providers.embedded_model import EMBEDDED
 from skerry.providers.model_health import remedy_of
-from skerry.providers.names import Names
+from skerry.providers.names import ModelNames
 
 
 def run(arguments: Namespace) -> int:
@@ -185,7 +185,7 @@ def _use(arguments: Namespace) -> int:
 
 
 def _is_alias(choice: str) -> bool:
-    return choice.lower() in Names(load(os.environ, fetch=False).config.agents).aliases
+    return choice.lower() in ModelNames(load(os.environ, fetch=False).config.agents).aliases
 
 
 def _reason() -> str:

@@ -11,17 +11,17 @@ from skerry.model.errors import PluginError, SkerryError, ToolError
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.plugins.remote.hooks import change_of, handler
 from skerry.plugins.remote.process import RemoteProcess
-from skerry.plugins.remote.rpc import RefusedError, RemoteError, encoded
+from skerry.plugins.remote.rpc import RemoteError, RemoteRefusedError, encoded
 from skerry.plugins.remote.words import (
-    Answer,
-    Declared,
-    Finding,
+    DeclaredParts,
+    DoctorFinding,
     RemoteCommand,
     RemoteHook,
     RemoteMethod,
     RemoteRoute,
     RemoteTool,
     RouteAnswer,
+    ToolAnswer,
 )
 from skerry.plugins.requires import faults
 from skerry.ports.checks import Check, Level
@@ -39,19 +39,19 @@ class AnyParams(BaseModel, extra="allow"):
     """Parameters of a method, which are compared with the schema of the process."""
 
 
-def declared(answer: object) -> Declared:
+def declared(answer: object) -> DeclaredParts:
     """Returns the registrations of a process.
 
     Raises:
         PluginError: they do not fit; the message names the key.
     """
     try:
-        return msgspec.convert(answer, Declared)
+        return msgspec.convert(answer, DeclaredParts)
     except msgspec.ValidationError as error:
         raise PluginError(f"Its answer to `register` does not fit: {error}.") from error
 
 
-def add_parts(api: PluginApi, process: RemoteProcess, parts: Declared) -> None:
+def add_parts(api: PluginApi, process: RemoteProcess, parts: DeclaredParts) -> None:
     """Registers all that the process declared.
 
     Raises:
@@ -100,9 +100,9 @@ class ProcessTool:
         }
         try:
             answer = await self._process.call("tool", params)
-        except RefusedError as error:
+        except RemoteRefusedError as error:
             raise ToolError(_told(error)) from error
-        result = Answer(answer) if isinstance(answer, str) else _read(answer, Answer)
+        result = ToolAnswer(answer) if isinstance(answer, str) else _read(answer, ToolAnswer)
         return ToolResult(result.text, is_error=result.is_error, details=result.details)
 
 
@@ -121,7 +121,7 @@ def _add_command(api: PluginApi, process: RemoteProcess, command: RemoteCommand)
         }
         try:
             return _read(await process.call("command", params), str)
-        except RefusedError as error:
+        except RemoteRefusedError as error:
             raise CommandError(_told(error)) from error
 
     api.register_command(
@@ -191,7 +191,7 @@ def _add_route(api: PluginApi, process: RemoteProcess, route: RemoteRoute) -> No
 
 def _add_checks(api: PluginApi, process: RemoteProcess) -> None:
     async def check() -> list[Check]:
-        findings = _read(await _asked(process, "check", {}), list[Finding])
+        findings = _read(await _asked(process, "check", {}), list[DoctorFinding])
         return [
             Check(finding.name, Level(finding.level), finding.text, finding.remedy)
             for finding in findings
@@ -234,7 +234,7 @@ class ProcessMemory:
     async def _ask(self, method: str, params: Mapping[str, Any], kind: type[T]) -> T:
         try:
             return _read(await self._process.call(method, params), kind)
-        except (RemoteError, RefusedError) as error:
+        except (RemoteError, RemoteRefusedError) as error:
             failed = MemoryBackendError(f"The memory of the plugin failed: {error}.")
             failed.remedy = getattr(error, "remedy", "") or "skerry plugins list"
             raise failed from error
@@ -243,7 +243,7 @@ class ProcessMemory:
 async def _asked(process: RemoteProcess, method: str, params: Mapping[str, Any]) -> Any:
     try:
         return await process.call(method, params)
-    except RefusedError as error:
+    except RemoteRefusedError as error:
         raise PluginError(str(error), error.remedy) from error
 
 
@@ -263,5 +263,5 @@ def _wrong(schema: Mapping[str, Any], values: Mapping[str, Any]) -> str:
     return "; ".join(f"{'.'.join(path)} {text}" for path, text in faults(schema, values, ()))
 
 
-def _told(error: RefusedError | SkerryError) -> str:
+def _told(error: RemoteRefusedError | SkerryError) -> str:
     return " ".join(filter(None, (str(error), error.remedy)))

@@ -10,7 +10,7 @@ from skerry.infra.backoff import Rest
 from skerry.infra.clock import Clock
 from skerry.infra.process import Child, NotStartedError, Program, child
 from skerry.infra.supervise import RESTARTS, Supervisor, first_of
-from skerry.plugins.remote.rpc import Connection, Note, RemoteError, Serve
+from skerry.plugins.remote.rpc import Note, RemoteError, RpcConnection, Serve
 
 START_SECONDS: Final = 10.0
 """From the start of the process to its registration."""
@@ -26,7 +26,7 @@ class _Opened(Struct):
 
     ready: anyio.Event = field(default_factory=anyio.Event)
     stop: anyio.Event = field(default_factory=anyio.Event)
-    connection: Connection | None = None
+    connection: RpcConnection | None = None
 
 
 class RemoteProcess:
@@ -80,7 +80,7 @@ class RemoteProcess:
         if self._opened is not None:
             self._opened.stop.set()
 
-    async def _open(self) -> Connection:
+    async def _open(self) -> RpcConnection:
         async with self._starting:
             if self._opened is not None and (connection := self._opened.connection) is not None:
                 return connection
@@ -92,7 +92,7 @@ class RemoteProcess:
                 raise RemoteError(f"{self._reason}; it is started again in {seconds:.1f} s")
             return await self._begun()
 
-    async def _begun(self) -> Connection:
+    async def _begun(self) -> RpcConnection:
         """Starts the process and lets it register; it must register the same each time."""
         opened = self._opened = _Opened()
         self._supervisor.start(self._live(opened), f"process {self._program.name}")
@@ -109,12 +109,12 @@ class RemoteProcess:
             raise
         return connection
 
-    def _connected(self, opened: _Opened) -> Connection:
+    def _connected(self, opened: _Opened) -> RpcConnection:
         if opened.connection is None:
             raise RemoteError(self._reason)
         return opened.connection
 
-    async def _registered(self, connection: Connection) -> None:
+    async def _registered(self, connection: RpcConnection) -> None:
         declared = await connection.call("register", self._hello)
         if not isinstance(declared, dict):
             raise RemoteError("it registered no JSON object")
@@ -132,7 +132,7 @@ class RemoteProcess:
             async with child(self._program, listens=True) as process:
                 self.pid = process.pid
                 pipes = process.stdin, process.stdout
-                connection = opened.connection = Connection(pipes, *self._answers)
+                connection = opened.connection = RpcConnection(pipes, *self._answers)
                 opened.ready.set()
                 await first_of(connection.run, opened.stop.wait)
                 if not opened.stop.is_set() and not connection.reason:

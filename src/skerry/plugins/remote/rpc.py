@@ -31,7 +31,7 @@ class RemoteError(Exception):
     """A call failed, or the process ended; the message says why."""
 
 
-class RefusedError(Exception):
+class RemoteRefusedError(Exception):
     """The process refused a call by an error that it expected."""
 
     def __init__(self, message: str, remedy: str) -> None:
@@ -65,7 +65,7 @@ Note = Callable[[str, Mapping[str, Any]], None]
 """Takes a notification of the process."""
 
 
-class Connection:
+class RpcConnection:
     """The two pipes of a process. `run` reads and writes until they end."""
 
     def __init__(
@@ -113,7 +113,7 @@ class Connection:
 
         Raises:
             RemoteError: the process answered with an error, ended, or does not read.
-            RefusedError: the process refused it.
+            RemoteRefusedError: the process refused it.
         """
         if self.reason:
             raise RemoteError(self.reason)
@@ -226,7 +226,7 @@ def _raised(error: _Error) -> Exception:
     if error.code != REFUSED:
         return RemoteError(error.message or f"error {error.code}")
     remedy = error.data.get("remedy", "") if isinstance(error.data, dict) else ""
-    return RefusedError(error.message, str(remedy))
+    return RemoteRefusedError(error.message, str(remedy))
 
 
 def encoded(body: bytes) -> str:

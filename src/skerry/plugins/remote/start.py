@@ -12,10 +12,10 @@ from skerry.infra.clock import Clock
 from skerry.infra.process import Program, allowed
 from skerry.infra.supervise import Supervisor
 from skerry.model.errors import PluginError
-from skerry.plugins.manifest import Process
+from skerry.plugins.manifest import PluginProcess
 from skerry.plugins.remote.parts import add_parts, declared
 from skerry.plugins.remote.process import END_SECONDS, RemoteProcess
-from skerry.plugins.remote.rpc import RefusedError, RemoteError
+from skerry.plugins.remote.rpc import RemoteError, RemoteRefusedError
 from skerry.plugins.remote.serving import Serving
 from skerry.sdk.api import PluginApi
 from skerry.sdk.registrations import Registered
@@ -28,7 +28,7 @@ _PYTHON: Final = "python3"
 
 
 async def start(
-    folder: Path, wanted: Process, api: PluginApi, supervisor: Supervisor, clock: Clock
+    folder: Path, wanted: PluginProcess, api: PluginApi, supervisor: Supervisor, clock: Clock
 ) -> RemoteProcess:
     """Starts the process and registers its parts at `api`.
 
@@ -52,7 +52,7 @@ async def start(
     except RemoteError as error:
         process.kill()
         raise PluginError(f"Its process failed: {error}.", "Correct it, then reload it.") from error
-    except RefusedError as error:
+    except RemoteRefusedError as error:
         process.kill()
         raise PluginError(str(error), error.remedy) from error
     except BaseException:
@@ -73,7 +73,7 @@ def begin_and_end(registered: Registered, process: RemoteProcess) -> None:
 async def _begin(process: RemoteProcess) -> None:
     try:
         await process.call("init", {})
-    except RefusedError as error:
+    except RemoteRefusedError as error:
         raise PluginError(str(error), error.remedy) from error
 
 
@@ -85,11 +85,11 @@ async def _end(process: RemoteProcess, *, asked: bool) -> None:
         process.kill()
 
 
-def _command(wanted: Process) -> list[str]:
+def _command(wanted: PluginProcess) -> list[str]:
     name, *rest = wanted.command
     return [sys.executable if name == _PYTHON else name, *rest]
 
 
-def _environ(wanted: Process, environ: Mapping[str, str]) -> dict[str, str]:
+def _environ(wanted: PluginProcess, environ: Mapping[str, str]) -> dict[str, str]:
     named = {name: environ[name] for name in wanted.env if name in environ}
     return allowed(environ, _BASE) | named

@@ -62,7 +62,7 @@ class RemoteRoute(Words, frozen=True):
     seconds: float = 30.0
 
 
-class Declared(Words, frozen=True):
+class DeclaredParts(Words, frozen=True):
     """All that a process registers."""
 
     tools: tuple[RemoteTool, ...] = ()
@@ -82,7 +82,7 @@ class Declared(Words, frozen=True):
     shutdown: bool = False
 
 
-class Answer(Words, frozen=True):
+class ToolAnswer(Words, frozen=True):
     """The result of a tool."""
 
     text: str
@@ -100,7 +100,7 @@ class RouteAnswer(Words, frozen=True):
     headers: dict[str, str] = field(default_factory=dict)
 
 
-class Finding(Words, frozen=True):
+class DoctorFinding(Words, frozen=True):
     """A finding of `check`."""
 
     name: str
