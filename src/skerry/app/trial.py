@@ -39,7 +39,7 @@ from skerry.providers.model_catalog import Facts
 from skerry.providers.model_health import remedy_of
 from skerry.providers.names import ModelNames
 from skerry.providers.offered import Offered, ask
-from skerry.providers.resolve import Resolver, shown
+from skerry.providers.resolve import Resolver, with_secret
 from skerry.sdk.slots import model_parts
 
 QUESTION: Final = "Answer with the one word: ready"
@@ -168,7 +168,7 @@ async def first_model(keeper: Keeper, profile: Profile, secret: str) -> str:
     async with HttpClient() as http:
         try:
             target = resolver.named(f"{profile.provider}/-", keyless=True)
-            endpoint = shown(target, profile, secret, apis).endpoint
+            endpoint = with_secret(target, profile, secret, apis).endpoint
             models = await ask(http, apis.get(endpoint.api), endpoint)
         except (ModelRequestError, ModelNotFoundError, ModelUnavailableError):
             pass

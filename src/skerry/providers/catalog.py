@@ -35,7 +35,7 @@ from skerry.providers.names import ModelNames
 from skerry.providers.offering import ModelLister
 from skerry.providers.pins import PinnedProvider, Pins, PinState
 from skerry.providers.probe import LocalServers
-from skerry.providers.resolve import ModelTarget, Resolver, local, shown
+from skerry.providers.resolve import ModelTarget, Resolver, local, with_secret
 from skerry.providers.retry import HASTY, RetryingProvider
 from skerry.providers.watchdog import WatchedProvider
 
@@ -254,7 +254,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         Raises:
             ModelError: its credential cannot be had, or is for another address.
         """
-        target = await self._shown(entry)
+        target = await self._with_secret(entry)
         if target is None:
             return entry.embedded or self._embedded_choice()
         return self._choice(target, patient=patient)
@@ -265,7 +265,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         Raises:
             ModelError: nobody has that name, or the profile is for another address.
         """
-        target = shown(self._target(ref, keyless=True), profile, secret, self.parts.apis)
+        target = with_secret(self._target(ref, keyless=True), profile, secret, self.parts.apis)
         return self._choice(target, patient=False)
 
     async def _first(self) -> Choice:
@@ -305,7 +305,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         """Asks the providers that can be used which models they have, or the one of `setup`."""
         asking = ModelLister(self._http, self.parts.apis, self._resolver, self._names, self._asked)
         if setup is not None:
-            return await asking.one(setup, await self._endpoint(setup.provider))
+            return await asking.of_setup(setup, await self._endpoint(setup.provider))
         names = {target.info.provider: "" for target in self._resolver.with_key(self._profiled())}
         names |= dict.fromkeys(self._config.models.providers, "")
         endpoints = {name: await self._endpoint(name) for name in names}
@@ -315,16 +315,16 @@ class Catalog(anyio.AsyncContextManagerMixin):
         """Returns where a provider is asked, with its credential; None where there is none."""
         need = CallTarget(agent=self._config.agents.default_id)
         with suppress(ModelError):
-            target = await self._shown(self._entries_of(_Route.to(f"{provider}/-"), need)[0])
+            target = await self._with_secret(self._entries_of(_Route.to(f"{provider}/-"), need)[0])
             return target.endpoint if target and not target.server else None
         return None
 
-    async def _shown(self, entry: ModelOption) -> ModelTarget | None:
+    async def _with_secret(self, entry: ModelOption) -> ModelTarget | None:
         """Returns the target, with the secret of its profile."""
         if entry.target is None or entry.profile is None:
             return entry.target
         secret = await self.credentials.secret(entry.profile)
-        return shown(entry.target, entry.profile, secret, self.parts.apis)
+        return with_secret(entry.target, entry.profile, secret, self.parts.apis)
 
     async def known(self) -> list[ModelInfo]:
         """Returns the models that can be used now, then all others of the catalogue."""
@@ -347,7 +347,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
             return ModelStatus(state, None, str(error), error.remedy, resting, offers)
         starting = self._embedded is not None and self._embedded.starting
         state = ModelState.STARTING if starting else ModelState.READY
-        is_looked_for = info.provider == EMBEDDED or self._local.asked
+        is_looked_for = info.provider == EMBEDDED or self._local.is_asked
         offers = await self._local.offers() if is_looked_for else ()
         failure = self.failures.of(info.ref)
         return ModelStatus(state, info, info.note, "", resting, offers, failure)

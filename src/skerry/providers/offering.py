@@ -26,13 +26,13 @@ UNKNOWN: Final = 0
 
 
 class ModelLister(Struct, frozen=True):
-    """Asks all at once; `kept` is what was said lately."""
+    """Lists models; all providers are asked at once. `answers_cache` has their recent answers."""
 
     http: HttpClient
     apis: ModelApis
     resolver: Resolver
     names: ModelNames
-    kept: Answers
+    answers_cache: Answers
 
     async def all(
         self, endpoints: Mapping[str, Endpoint | None], usable: Sequence[ModelInfo]
@@ -56,14 +56,14 @@ class ModelLister(Struct, frozen=True):
                     listed = self._catalogued(name)
                 case None:
                     listed = []
-                case found:
-                    listed = self._infos(name, found)
+                case models:
+                    listed = self._infos(name, models)
             for info in listed:
                 infos.setdefault(info.ref, info)
         return Offering(tuple(infos.values()), tuple(problems))
 
-    async def one(self, setup: ModelSetup, present: Endpoint | None) -> Offering:
-        """Returns the models of the provider that a person describes; nothing of it is kept.
+    async def of_setup(self, setup: ModelSetup, present: Endpoint | None) -> Offering:
+        """Returns the models of the provider that a person describes; nothing of it is stored.
 
         A credential that is there already goes to the address that it was entered for only.
         """
@@ -82,7 +82,7 @@ class ModelLister(Struct, frozen=True):
             api = self.apis.get(endpoint.api)
         except ModelError as error:
             return error
-        listed = await answer(self.http, api, endpoint, self.kept, time.monotonic)
+        listed = await answer(self.http, api, endpoint, self.answers_cache, time.monotonic)
         if not isinstance(listed, ModelError):
             facts = self.resolver.facts
             await anyio.to_thread.run_sync(facts.learn, endpoint.base_url, listed)

@@ -53,7 +53,7 @@ class LocalServers:
         self._answers: tuple[float, list[LocalModel]] | None = None
 
     @property
-    def asked(self) -> bool:
+    def is_asked(self) -> bool:
         """Returns whether they were asked since the last `forget`."""
         return self._answers is not None
 

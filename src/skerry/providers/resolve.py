@@ -175,7 +175,7 @@ def _sendable(provider: str, key: str) -> str:
     return key
 
 
-def shown(target: ModelTarget, profile: Profile, secret: str, apis: ModelApis) -> ModelTarget:
+def with_secret(target: ModelTarget, profile: Profile, secret: str, apis: ModelApis) -> ModelTarget:
     """Returns the target with a profile's secret in the place of any other.
 
     Raises:

@@ -126,11 +126,11 @@ class EventSplitter:
         first, *lines = chunk.split(b"\n")
         self._line += first
         if lines:
-            rest = lines.pop()
+            last = lines.pop()
             self._take(bytes(self._line), events)
             for line in lines:
                 self._take(line, events)
-            self._line[:] = rest
+            self._line[:] = last
         if self._size + len(self._line) > self._limit:
             raise EventTooLargeError(self._limit)
         return events
@@ -212,12 +212,12 @@ class StreamingCall:
         Each network read is told once. Tool calls that are written as text are calls.
         """
         try:
-            return await self._asked(request, url, body, builder, hear)
+            return await self._exchange(request, url, body, builder, hear)
         except BaseException:
             hear.on_spent(builder.usage)
             raise
 
-    async def _asked(
+    async def _exchange(
         self,
         request: ModelRequest,
         url: httpx2.URL,
@@ -234,8 +234,8 @@ class StreamingCall:
         except httpx2.TransportError as error:
             if not builder.finished:  # what breaks behind a whole answer does not matter
                 raise self._unreachable(url, error) from error
-        reply, shown = written.finish(builder.reply())
-        teller.end(shown)
+        reply, held_text = written.finish(builder.reply())
+        teller.end(held_text)
         return sound(teller.hushed(reply), len(request.history.messages), self._endpoint.name)
 
     async def _stream(

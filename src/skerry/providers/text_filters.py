@@ -209,10 +209,10 @@ class SecretFilter:
         self._held = text[len(text) - held_back :]
         return text[: len(text) - held_back]
 
-    def rest(self) -> str:
+    def flush(self) -> str:
         """Returns the held text, when nothing follows any more."""
-        rest, self._held = self._held, ""
-        return rest
+        text, self._held = self._held, ""
+        return text
 
     def reply(self, reply: ModelReply) -> ModelReply:
         """Returns the whole reply without the secrets in its texts and thoughts."""
@@ -273,7 +273,7 @@ class TextRelay:
         if thinking is not self._thinking:
             self.tell()
             self._thinking = thinking
-            if thought := self._thoughts.rest():
+            if thought := self._thoughts.flush():
                 self._hear.on_thinking(thought)
         self._pieces.append(piece)
 
@@ -291,7 +291,7 @@ class TextRelay:
 
     def end(self, shown: str) -> None:
         """Tells what is left, and what only the end showed to be no call."""
-        if thought := self._thoughts.rest():
+        if thought := self._thoughts.flush():
             self._hear.on_thinking(thought)
-        if text := self._text.feed(shown) + self._text.rest():
+        if text := self._text.feed(shown) + self._text.flush():
             self._hear.on_text(text)

@@ -91,11 +91,11 @@ def is_own(message: AssistantMessage, api: str, model: ModelInfo) -> bool:
 
 
 class _Turn(Struct):
-    """Messages of one side; `whole` is their wire form, made when it is needed."""
+    """Messages of one side; `encoded` is their wire form, made when it is needed."""
 
     assistant: bool
     parts: list[bytes]
-    whole: bytes | None = None
+    encoded: bytes | None = None
 
 
 class Turns:
@@ -124,7 +124,7 @@ class Turns:
         self._places.append((len(self._turns) - 1, len(last.parts)))
         if blocks:
             last.parts.append(blocks)
-            last.whole = None
+            last.encoded = None
 
     def keep(self, count: int) -> None:
         """Forgets all messages but the first `count`."""
@@ -134,24 +134,24 @@ class Turns:
         del self._places[count:]
         del self._turns[turn + 1 :]
         del self._turns[turn].parts[part:]
-        self._turns[turn].whole = None
+        self._turns[turn].encoded = None
 
     def since(self, first: int) -> list[bytes]:
         """Returns the turns from message `first` on; a turn that it cuts begins with it."""
         if first >= len(self._places):
             return []
         start, part = self._places[first]
-        sent = [self._whole(turn) for turn in self._turns[start:] if turn.parts]
+        sent = [self._encoded(turn) for turn in self._turns[start:] if turn.parts]
         if part:
             turn = self._turns[start]
-            rest = b",".join(turn.parts[part:])
-            sent[:1] = [self._close(turn.assistant, rest)] if rest else []
+            cut_turn = b",".join(turn.parts[part:])
+            sent[:1] = [self._close(turn.assistant, cut_turn)] if cut_turn else []
         return sent
 
-    def _whole(self, turn: _Turn) -> bytes:
-        if turn.whole is None:
-            turn.whole = self._close(turn.assistant, b",".join(turn.parts))
-        return turn.whole
+    def _encoded(self, turn: _Turn) -> bytes:
+        if turn.encoded is None:
+            turn.encoded = self._close(turn.assistant, b",".join(turn.parts))
+        return turn.encoded
 
 
 T = TypeVar("T")
@@ -233,7 +233,7 @@ def sound(reply: ModelReply, number: int, provider: str) -> ModelReply:
 
     Arguments that are nested too deep are left out, which the tool tells the model.
 
-    `place` is a number that no other response of the conversation has.
+    No other response of the conversation has the same `number`.
 
     Raises:
         ModelRequestError: it has more than `REPLY_LIMIT` bytes.

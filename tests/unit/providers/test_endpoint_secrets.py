@@ -110,4 +110,4 @@ def test_what_only_begins_like_a_secret_is_shown_when_it_is_none() -> None:
     hush = SecretFilter([b"sk-secret", b"token-of-mine"])
     shown = [hush.feed(one) for one in ("a sk-s", "ea, to", "ken-of-", "mine ", "sk-secre")]
     assert shown == ["a ", "sk-sea, ", "", "*** ", ""]
-    assert hush.rest() == "sk-secre"
+    assert hush.flush() == "sk-secre"
