@@ -171,7 +171,7 @@ from skerry.sdk.importing import Importer
 from skerry.ports.tool import Tool
 from skerry.ports.sandbox import Sandbox
 from skerry.ports.transcription import Transcriber
-from skerry.ports.tries import Accounts
+from skerry.ports.model_candidates import Accounts
 from skerry.sdk.slots import MemoryHolder, MemoryHost, SandboxHost
 from skerry.sdk.tool_host import ToolHost
 
