@@ -16,7 +16,7 @@ from skerry.hooks.hooks import Hooks
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.origin import Origin
 from skerry.model.provenance import Provenance, item
-from skerry.policy.records import FileRecord
+from skerry.policy.file_records import FileRecord
 from skerry.runtime import call_approvals
 from skerry.store import sessions
 from skerry.testing.channel import FakePlatform

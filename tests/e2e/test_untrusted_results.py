@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from skerry.infra.clock import SystemClock
-from skerry.policy.records import FileRecord, FileRecords
+from skerry.policy.file_records import FileRecord, FileRecords
 from skerry.store import file_records, open_store
 from skerry.store.store import DATABASE
 from tests.e2e.test_frozen_prompt import Talk, opened, prefixes, talks

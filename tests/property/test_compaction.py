@@ -38,8 +38,8 @@ from skerry.ports.model import History, ModelRequest
 from skerry.ports.model_candidates import CallTarget
 from skerry.runtime.compaction.summarizer import Summarizer
 from skerry.runtime.conversation import CachedConversation, ConversationCache, fenced
-from skerry.sessions import cutting
-from skerry.sessions.cutting import batches, cut, spoken
+from skerry.sessions import compaction_cut
+from skerry.sessions.compaction_cut import batches, cut, spoken
 from skerry.sessions.summary import chunks, extracted
 from skerry.sessions.window import budget, fitted, tokens
 from skerry.store import Reader, Store, Unit, compactions, open_store, sessions
@@ -199,7 +199,7 @@ class Compactions(RuleBasedStateMachine):
 
     def _entries(
         self, reader: Reader
-    ) -> tuple[compactions.CompactionState, list[cutting.Numbered]]:
+    ) -> tuple[compactions.CompactionState, list[compaction_cut.Numbered]]:
         state = compactions.state(reader, self.id)
         after = state.last.first_kept - 1 if state.last else 0
         entries = sessions.entries(reader, self.id, limit=-1, after=after)
@@ -238,6 +238,6 @@ def test_compactions_in_any_order_lose_nothing() -> None:
 
 def test_a_cut_before_a_result_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The seeded defect: the machine can fail."""
-    monkeypatch.setattr(cutting, "may_begin", lambda _: True)
+    monkeypatch.setattr(compaction_cut, "may_begin", lambda _: True)
     with pytest.raises(AssertionError):
         run_state_machine_as_test(Compactions, settings=shown(MACHINE))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from skerry.cli.render import plain
 from skerry.features.sessions.cli_transcripts import Transcript, as_markdown
 from skerry.model.message import AssistantMessage, UserMessage
-from skerry.sessions.markdown import read_markdown
+from skerry.sessions.markdown_import import read_markdown
 
 MINUTE = 60_000
 KINDS = {"user": UserMessage, "assistant": AssistantMessage}

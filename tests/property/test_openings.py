@@ -27,7 +27,7 @@ from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.message import UserMessage
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest
-from skerry.sessions.opening import SessionLimits, enter, opening
+from skerry.sessions.session_choice import SessionLimits, enter, opening
 from skerry.store import DATABASE, Reader, Store, Unit, archive, open_store, sessions
 from tests.support.shown import examples, shown
 

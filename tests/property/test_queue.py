@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skerry.config.messages import QueueConfig
-from skerry.lanes import running
-from skerry.lanes.running import ActiveRun, Batch
+from skerry.lanes import active_runs
+from skerry.lanes.active_runs import ActiveRun, Batch
 from skerry.model.message import UserMessage
 from skerry.model.queue import DropPolicy, QueueMode
 from skerry.model.run import RunResult, StopReason
@@ -34,7 +34,7 @@ Plan = list[tuple[QueueMode | None, int]]
 said = st.tuples(st.sampled_from([*QueueMode, QueueMode.COLLECT]), st.integers(1, 4))
 steps = st.lists(said | said | st.just((None, 1)), min_size=3, max_size=6)
 PARTS = re.compile(
-    rf"{re.escape(running.TITLE)}|---\nQueued #\d+\n|\[Queue overflow\][^\n]*|- |Summary:"
+    rf"{re.escape(active_runs.TITLE)}|---\nQueued #\d+\n|\[Queue overflow\][^\n]*|- |Summary:"
 )
 
 
@@ -118,7 +118,8 @@ def check(
             assert result.error.code == "queue.full"
             assert mode not in {QueueMode.OWN, QueueMode.INTERRUPT}
         elif mode in {QueueMode.OWN, QueueMode.FOLLOWUP, QueueMode.INTERRUPT} and not interrupted:
-            overflown = any(running.summary([""])[:16] in one and name in one for one in prompts)
+            head = active_runs.summary([""])[:16]
+            overflown = any(head in prompt and name in prompt for prompt in prompts)
             assert overflown or ("ok" in result.payloads and result.joined is None), name
         if result.stop_reason is StopReason.ABORTED:
             assert interrupted
@@ -160,7 +161,7 @@ def _overtakes(front: ActiveRun, behind: list[ActiveRun]) -> Batch:
     return Batch(found.runs[::-1], 0)
 
 
-_BATCH = running.batch
+_BATCH = active_runs.batch
 
 
 @pytest.mark.parametrize("defect", [_loses_the_first, _says_twice, _overtakes])

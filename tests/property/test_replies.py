@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry.model.outbound import TextUnit
-from skerry.replies import fences
+from skerry.replies import code_fences
 from skerry.replies.chunking import Chunker, Chunking, Coalescer
 from skerry.replies.graphemes import is_boundary, size
 from skerry.replies.split_points import Break, TextPiece
@@ -44,10 +44,10 @@ def places(found: list[TextPiece]) -> Iterator[int]:
         yield place
 
 
-def open_fence(text: str) -> fences.Fence | None:
+def open_fence(text: str) -> code_fences.Fence | None:
     fence = None
     for line in text.split("\n"):
-        fence = fences.after(line, fence)
+        fence = code_fences.after(line, fence)
     return fence
 
 

@@ -17,7 +17,7 @@ import detangle
 import pytest
 
 from skerry.config.messages import QueueConfig
-from skerry.lanes.running import ActiveRun
+from skerry.lanes.active_runs import ActiveRun
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import ToolCall, UserMessage, open_calls
 from skerry.model.queue import DropPolicy, QueueMode

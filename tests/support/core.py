@@ -22,8 +22,8 @@ from skerry.features.files.write import Write
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock, SystemClock
 from skerry.infra.supervise import Supervisor
+from skerry.lanes.active_runs import ActiveRuns
 from skerry.lanes.lanes import Lanes
-from skerry.lanes.running import ActiveRuns
 from skerry.model.event import RunEnded, RunEvent
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import ReplyTo
@@ -31,7 +31,7 @@ from skerry.model.message import Message
 from skerry.model.origin import Origin
 from skerry.model.queue import QueueMode
 from skerry.model.run import RunRequest, RunResult
-from skerry.policy.records import FileRecords
+from skerry.policy.file_records import FileRecords
 from skerry.ports.model import ModelProvider
 from skerry.ports.tool import Tool
 from skerry.runtime.channel_gate import ChannelGate

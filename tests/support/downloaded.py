@@ -4,7 +4,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from skerry.model.origin import Origin
-from skerry.policy.records import FileRecord, FileRecords
+from skerry.policy.file_records import FileRecord, FileRecords
 
 
 def downloaded(records: FileRecords, path: Path, text: str) -> None:

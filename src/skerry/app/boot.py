@@ -11,7 +11,7 @@ from skerry.model.errors import SkerryError
 from skerry.model.ids import AgentId, RunId, SessionKey
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest
-from skerry.policy.records import FileRecords
+from skerry.policy.file_records import FileRecords
 from skerry.runtime.dispatcher import Dispatch
 from skerry.workspace.prompt_files import BOOT, cut, read_text
 

@@ -43,11 +43,11 @@ from skerry.infra.http import HttpClient
 from skerry.infra.lock import LockedError, locked
 from skerry.infra.log import Redactor
 from skerry.infra.supervise import Supervisor
+from skerry.lanes.active_runs import ActiveRuns
 from skerry.lanes.lanes import Lanes
-from skerry.lanes.running import ActiveRuns
 from skerry.model.errors import StateError, StateLockedError
 from skerry.policy.channel_access import AccessRules
-from skerry.policy.records import FileRecords
+from skerry.policy.file_records import FileRecords
 from skerry.ports.channel import ChannelAdapter
 from skerry.ports.memory import Memories
 from skerry.ports.model import Models

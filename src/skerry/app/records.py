@@ -7,7 +7,7 @@ import anyio.to_thread
 
 from skerry.app.maintenance import unless_damaged
 from skerry.infra.clock import Clock
-from skerry.policy.records import HAND, FileRecord, FileRecords
+from skerry.policy.file_records import HAND, FileRecord, FileRecords
 from skerry.store import Store, file_records
 
 _DAY_MS: Final = 86_400_000

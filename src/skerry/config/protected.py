@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from skerry.config.root import Config
 from skerry.policy.decide import OWNER, Actor
-from skerry.policy.files import LOADED
-from skerry.policy.gate import GATEWAY, FileGate
-from skerry.policy.records import FileRecords
+from skerry.policy.file_gate import GATEWAY, FileGate
+from skerry.policy.file_kinds import LOADED
+from skerry.policy.file_records import FileRecords
 
 CLOSED: Final = frozenset({".git", ".openclaw", ".skerry"})
 """Directories, at any depth of a workspace, in which files are run or trusted."""
@@ -32,7 +32,7 @@ _Names = tuple[str, ...]
 class Protected(Struct, frozen=True):
     """Paths closed to tools; they are absolute and lead through no link.
 
-    Implements `policy.gate.Closed`.
+    Implements `policy.file_gate.Closed`.
     """
 
     state: Path

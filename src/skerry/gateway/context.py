@@ -26,7 +26,7 @@ from skerry.model.ids import SessionKey
 from skerry.model.inbound import ReplyTo
 from skerry.model.skill import Skill
 from skerry.model.tool import ToolSpec
-from skerry.policy.records import FileRecords
+from skerry.policy.file_records import FileRecords
 from skerry.ports.channel import Channels
 from skerry.ports.checks import Check
 from skerry.ports.dispatch import Dispatcher

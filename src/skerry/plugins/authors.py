@@ -8,9 +8,9 @@ from typing import Final
 from skerry.policy.access import Verb
 from skerry.policy.decide import OWNER as ANYBODY
 from skerry.policy.decide import Request, decide
-from skerry.policy.files import FileKind, Thing
-from skerry.policy.gate import GATEWAY
-from skerry.policy.records import HAND, OWNER, FileRecord, FileRecords
+from skerry.policy.file_gate import GATEWAY
+from skerry.policy.file_kinds import FileKind, Thing
+from skerry.policy.file_records import HAND, OWNER, FileRecord, FileRecords
 
 PIN: Final = "pin"
 """The writer, where the configuration has the hash of what the owner read."""

@@ -36,7 +36,7 @@ from skerry.plugins.bundled import BUNDLED
 from skerry.plugins.front_matter import MAX_HEAD, missing
 from skerry.plugins.hookmd import EVENTS, DeclaredHook, declared
 from skerry.plugins.source import MAX_BYTES, PluginSource, read_source
-from skerry.policy.records import FileRecords
+from skerry.policy.file_records import FileRecords
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from skerry.model.origin import Origin
 from skerry.model.rights import Rights
 from skerry.policy.access import ADMIN, ANYBODY, READ, WRITE, Need, Role, Verb
 from skerry.policy.effect import ToolEffect, strictest
-from skerry.policy.files import LASTING, FileKind, Thing
+from skerry.policy.file_kinds import LASTING, FileKind, Thing
 from skerry.policy.taint import foreign, guarded_act
 from skerry.policy.taint import reason as taint_reason
 from skerry.policy.tool_layers import PolicyStep

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from skerry.model.origin import Origin
-from skerry.policy.files import LASTING, Thing
+from skerry.policy.file_kinds import LASTING, Thing
 from skerry.policy.tool_names import HOST_TOOLS
 
 FOREIGN: Final = frozenset(Origin) - {Origin.OWNER, Origin.BOOT, Origin.LOCAL}

@@ -17,8 +17,8 @@ from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.policy.decide import NO_LAYERS, Actor, Decision, Request, decide
 from skerry.policy.effect import ToolEffect
-from skerry.policy.files import LASTING, Thing
-from skerry.policy.gate import FileGate
+from skerry.policy.file_gate import FileGate
+from skerry.policy.file_kinds import LASTING, Thing
 from skerry.policy.tool_policy import ToolPolicy
 
 GATEWAY: Final = "gateway"

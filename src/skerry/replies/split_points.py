@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import Final
 
 from skerry.model.outbound import TextUnit
-from skerry.replies import fences
-from skerry.replies.fences import Fence
+from skerry.replies import code_fences
+from skerry.replies.code_fences import Fence
 from skerry.replies.graphemes import is_boundary, last_boundary, reach, size
 
 AHEAD: Final = 8
@@ -117,7 +117,7 @@ class FenceMap:
         self._fresh = state.fresh
         fence, start, fresh = state.fence, 0, state.fresh
         while (end := text.find("\n", start)) >= 0:
-            fence = fences.after(text[start:end], fence) if fresh else fence
+            fence = code_fences.after(text[start:end], fence) if fresh else fence
             start, fresh = end + 1, True
             self._starts.append(start)
             self._fences.append(fence)
@@ -140,8 +140,8 @@ class FenceMap:
             # Behind an opening line it would leave an empty fence.
             return line == 0 or self._fences[line] is None or self._fences[line - 1] is not None
         text = self._text
-        return is_boundary(text, index) and not (
-            fences.LOOKS_LIKE_ONE.match(text, start) or fences.LOOKS_LIKE_ONE.match(text, index)
+        return is_boundary(text, index) and not any(
+            code_fences.LOOKS_LIKE_ONE.match(text, at) for at in (start, index)
         )
 
     def _line(self, index: int) -> int:

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from skerry.replies import fences
+from skerry.replies import code_fences
 
 _SPECIAL: Final = re.compile(r"[<`\[\n]")
 _THINKS: Final = r"(?:think(?:ing)?|thought|antthinking)"
@@ -80,7 +80,7 @@ class TagFilter:
         self._held = ""
         self._fresh = True
         """True at the start of a line."""
-        self._fence: fences.Fence | None = None
+        self._fence: code_fences.Fence | None = None
         self._code_line = ""
         self._thinking = False
         self._swallow = False
@@ -143,7 +143,7 @@ class TagFilter:
             self._code_line += text[index:end]
         self._say(text[index:end])
         if text[end - 1] == "\n" or final:
-            self._fence = fences.after(self._code_line.rstrip("\n"), self._fence)
+            self._fence = code_fences.after(self._code_line.rstrip("\n"), self._fence)
             self._code_line, self._fresh = "", True
         return end
 
@@ -177,7 +177,7 @@ class TagFilter:
 
     def _fenced(self, line: str) -> str | None:
         """Returns the line if it opens a fence."""
-        self._fence = fences.after(line.rstrip("\n"), None)
+        self._fence = code_fences.after(line.rstrip("\n"), None)
         return line if self._fence is not None else None
 
     def _read_line(self, text: str, index: int, *, final: bool) -> int:

@@ -14,7 +14,7 @@ from skerry.commands.table import Command, CommandCall, CommandError, tell_comma
 from skerry.config.root import Config
 from skerry.config.session import SendPolicy
 from skerry.hooks.events import WEBCHAT
-from skerry.lanes.running import ActiveRun
+from skerry.lanes.active_runs import ActiveRun
 from skerry.model.errors import KeyReusedError
 from skerry.model.ids import SessionId
 from skerry.model.inbound import InboundMessage, PeerKind, ReplyTo
@@ -28,9 +28,16 @@ from skerry.model.thinking import ThinkingLevel
 from skerry.policy.decide import Actor
 from skerry.ports.model import Models
 from skerry.runtime.run_context import Runtime
-from skerry.sessions import lifecycle
-from skerry.sessions.opening import Expiry, OpenedSession, SessionLimits, enter, notices, opening
-from skerry.sessions.sending import sends_to
+from skerry.sessions import session_hooks
+from skerry.sessions.send_policy import sends_to
+from skerry.sessions.session_choice import (
+    Expiry,
+    OpenedSession,
+    SessionLimits,
+    enter,
+    notices,
+    opening,
+)
 from skerry.store import (
     Unit,
     archive,
@@ -372,4 +379,4 @@ async def notify_session(runtime: Runtime, entered: EnteredMessage) -> None:
         call = CommandCall(opening.kind, request.text, request.key, channel, is_owner=True)
         tell_command(runtime.hooks, call, opened.session_id)
     if opened.began or opened.ended is not None:
-        await lifecycle.opened(runtime.hooks, runtime.store, opened)
+        await session_hooks.opened(runtime.hooks, runtime.store, opened)

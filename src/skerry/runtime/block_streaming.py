@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from skerry.hooks.events import RunContext
-from skerry.lanes.running import ContinuedRun
+from skerry.lanes.active_runs import ContinuedRun
 from skerry.model.errors import StoreFailedError
 from skerry.model.event import (
     LoopEvent,

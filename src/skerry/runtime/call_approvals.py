@@ -11,7 +11,7 @@ import anyio
 import msgspec
 from msgspec import Struct
 
-from skerry.lanes.running import ActiveRun
+from skerry.lanes.active_runs import ActiveRun
 from skerry.model.approval import ApprovalState
 from skerry.model.errors import StateError
 from skerry.model.tool import ToolResult

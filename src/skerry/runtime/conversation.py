@@ -24,7 +24,7 @@ from skerry.policy import fences
 from skerry.policy.injection import Scan, scan
 from skerry.ports.model import History
 from skerry.runtime.run_hooks import with_context
-from skerry.sessions.cutting import mended, spoken
+from skerry.sessions.compaction_cut import mended, spoken
 from skerry.sessions.summary import summary_message
 from skerry.sessions.window import MessageOverlay
 from skerry.store import Reader, Store, compactions, frozen_prompt, sessions

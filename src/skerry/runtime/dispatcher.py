@@ -22,8 +22,8 @@ from msgspec.structs import replace
 from skerry.config.messages import MessagesConfig
 from skerry.config.root import Config
 from skerry.hooks.events import MessageReceived
+from skerry.lanes.active_runs import ActiveRun, Batch
 from skerry.lanes.lanes import Lanes
-from skerry.lanes.running import ActiveRun, Batch
 from skerry.model.errors import BusyError, KeyReusedError, UnconfiguredAgentError
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import InboundMessage, ReplyTo, normalized
@@ -50,7 +50,7 @@ from skerry.runtime.queue import Queue
 from skerry.runtime.reactions import acknowledges
 from skerry.runtime.run_context import Runtime, run_context
 from skerry.runtime.withdrawal import withdraw
-from skerry.sessions import lifecycle
+from skerry.sessions import session_hooks
 from skerry.store import Unit, inbound, runs
 from skerry.store.held_messages import HeldMessage
 
@@ -343,7 +343,7 @@ class Dispatch:
         if isinstance(outcome, EnteredMessage):
             await notify_session(self.runtime, outcome)
         elif outcome.session_id == arrival.new_id:
-            lifecycle.start(self.runtime.hooks, request.key, outcome.session_id)
+            session_hooks.start(self.runtime.hooks, request.key, outcome.session_id)
         self._notify_hooks(active, config, arrived)
         active.admitted.set()
         if not free:

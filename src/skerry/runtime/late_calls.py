@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from skerry.config.protected import gate
 from skerry.infra.rooted_fs import Beneath
-from skerry.lanes.running import ActiveRun
+from skerry.lanes.active_runs import ActiveRun
 from skerry.model.approval import ApprovalState
 from skerry.model.errors import BusyError, SkerryError, StateError
 from skerry.model.ids import RunId

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from skerry.commands.table import Command, answer, tell_command
 from skerry.config.protected import gate
 from skerry.infra.rooted_fs import Beneath
-from skerry.lanes.running import ActiveRun
+from skerry.lanes.active_runs import ActiveRun
 from skerry.model.event import (
     LoopEvent,
     MessageUpdate,

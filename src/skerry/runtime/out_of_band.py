@@ -9,13 +9,13 @@ import logging
 from msgspec.structs import replace
 
 from skerry.commands.table import Command, answer, tell_command
-from skerry.lanes.running import ActiveRun
+from skerry.lanes.active_runs import ActiveRun
 from skerry.model.errors import StoreFailedError
 from skerry.model.event import RunEnded, RunStarted, TextDelta
 from skerry.model.run import RunFailure, RunResult, StopReason
 from skerry.runtime.finalize import Block, Outgoing, add_to_outbox, end_notices, outgoing
 from skerry.runtime.run_context import Runtime, command_call, persisted, run_context
-from skerry.sessions.sending import sends_to
+from skerry.sessions.send_policy import sends_to
 from skerry.store import Unit, runs
 
 logger = logging.getLogger(__name__)

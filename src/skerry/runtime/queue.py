@@ -17,8 +17,8 @@ from msgspec import Struct, field
 
 from skerry.commands.table import Command
 from skerry.hooks.events import WEBCHAT
+from skerry.lanes.active_runs import ActiveRun, batch, excess, line
 from skerry.lanes.lanes import Lanes
-from skerry.lanes.running import ActiveRun, batch, excess, line
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.queue import DropPolicy, QueueMode, QueueRules
 from skerry.model.run import RunRequest

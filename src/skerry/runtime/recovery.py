@@ -46,7 +46,7 @@ from skerry.runtime.finalize import (
 )
 from skerry.runtime.run_context import run_context
 from skerry.runtime.run_hooks import TranscriptHooks
-from skerry.sessions.sending import sends_to
+from skerry.sessions.send_policy import sends_to
 from skerry.store import Reader, Store, Unit, approvals, inbound, outbox, runs, sessions
 
 logger = logging.getLogger(__name__)

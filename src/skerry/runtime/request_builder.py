@@ -12,7 +12,7 @@ import anyio
 from msgspec import Struct
 
 from skerry.commands.table import CommandError
-from skerry.lanes.running import ContinuedRun
+from skerry.lanes.active_runs import ContinuedRun
 from skerry.model import message
 from skerry.model.errors import ModelOverflowError
 from skerry.model.message import (

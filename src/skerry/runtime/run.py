@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from skerry.config.root import Config
 from skerry.hooks.events import AgentEnd
-from skerry.lanes.running import ActiveRun, ContinuedRun
+from skerry.lanes.active_runs import ActiveRun, ContinuedRun
 from skerry.model.event import RunEnded, RunStarted
 from skerry.model.message import Message, UserMessage, is_note, notice
 from skerry.model.run import RunResult, StopReason
@@ -36,7 +36,7 @@ from skerry.runtime.run_context import Runtime, persisted, run_context, run_plan
 from skerry.runtime.run_executor import RunExecutor
 from skerry.runtime.run_hooks import TranscriptHooks
 from skerry.runtime.usage.ledger import note_warned
-from skerry.sessions.sending import sends_to
+from skerry.sessions.send_policy import sends_to
 from skerry.store import Unit, outbox, runs, sessions
 
 logger = logging.getLogger(__name__)

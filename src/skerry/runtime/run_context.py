@@ -16,7 +16,7 @@ from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
 from skerry.infra.rooted_fs import Beneath, EscapeError
 from skerry.infra.supervise import Supervisor
-from skerry.lanes.running import ActiveRun, ActiveRuns
+from skerry.lanes.active_runs import ActiveRun, ActiveRuns
 from skerry.model.caller import Caller
 from skerry.model.errors import StoreFailedError
 from skerry.model.event import RunEvent
@@ -26,7 +26,7 @@ from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest
 from skerry.model.session import SessionSettings
 from skerry.model.thinking import ThinkingLevel
-from skerry.policy.records import FileRecords
+from skerry.policy.file_records import FileRecords
 from skerry.ports.model import Models
 from skerry.ports.model_candidates import CallTarget
 from skerry.replies.shaping import Show, named
@@ -35,7 +35,7 @@ from skerry.runtime.delivery import Senders
 from skerry.runtime.model_call import Failover
 from skerry.runtime.toolbox import Toolbox
 from skerry.runtime.usage.ledger import Ledger
-from skerry.sessions.opening import SessionLimits, limits
+from skerry.sessions.session_choice import SessionLimits, limits
 from skerry.store import Store
 from skerry.workspace.prompt_builder import Prompts
 

@@ -29,7 +29,7 @@ from skerry.runtime.request_builder import RequestBuilder
 from skerry.runtime.run_context import RunPlan
 from skerry.runtime.run_hooks import RunHooks, TranscriptHooks
 from skerry.runtime.usage.limits import RunMeter
-from skerry.sessions.sending import sends_to
+from skerry.sessions.send_policy import sends_to
 from skerry.store import runs
 
 logger = logging.getLogger(__name__)

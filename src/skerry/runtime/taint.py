@@ -11,7 +11,7 @@ from skerry.model.message import AssistantMessage, Message, ToolResultMessage
 from skerry.model.origin import Origin
 from skerry.model.session import entry_id
 from skerry.runtime.conversation import foreign
-from skerry.sessions.cutting import mended, spoken
+from skerry.sessions.compaction_cut import mended, spoken
 from skerry.sessions.summary import summary_message
 from skerry.store import Reader, Unit, archive, audit, compactions, sessions
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import ValidationError
 
-from skerry.lanes.running import ActiveRun
+from skerry.lanes.active_runs import ActiveRun
 from skerry.model.errors import ToolError
 from skerry.model.ids import RunId, SessionId
 from skerry.model.message import ToolCall, ToolResultMessage
@@ -21,7 +21,7 @@ from skerry.model.recall import SearchResults
 from skerry.model.tool import ToolResult
 from skerry.policy.decide import NO_LAYERS
 from skerry.policy.effect import ToolEffect
-from skerry.policy.gate import CLOCK_NS, FileGate
+from skerry.policy.file_gate import CLOCK_NS, FileGate
 from skerry.policy.tool_names import HOST_TOOLS
 from skerry.policy.tool_policy import ToolPolicy
 from skerry.ports.approval import Approval, Approvals, PendingCall

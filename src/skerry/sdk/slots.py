@@ -10,7 +10,7 @@ from skerry.commands.table import Command
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
-from skerry.lanes.running import ActiveRuns
+from skerry.lanes.active_runs import ActiveRuns
 from skerry.model.errors import SandboxError
 from skerry.ports.memory import Forgets, Memories, MemoryService
 from skerry.ports.model_candidates import Accounts, CallTarget, ModelCallEnded

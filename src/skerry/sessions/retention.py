@@ -17,7 +17,7 @@ from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import DAY_MS
 from skerry.model.errors import StoreFailedError
 from skerry.model.ids import SessionKey, SessionKind
-from skerry.sessions import lifecycle
+from skerry.sessions import session_hooks
 from skerry.store import Store, retention
 from skerry.store.retention import RetainedSession
 
@@ -105,7 +105,7 @@ async def carry_out(
         session = await store.write(partial(retention.put_away, session=due.session, now=now))
         if session is not None:
             away.append(due)
-            lifecycle.ended(hooks, session, PRUNE)
+            session_hooks.ended(hooks, session, PRUNE)
     for due in planned.remove:
         session_id = due.session.session_id
         await store.read(

@@ -15,7 +15,7 @@ from skerry.model.message import (
     encode_arguments,
 )
 from skerry.model.origin import Origin
-from skerry.sessions.cutting import calls_of
+from skerry.sessions.compaction_cut import calls_of
 from skerry.sessions.window import fitted, tokens
 
 RESULT_CHARS: Final = 2000

@@ -1,9 +1,9 @@
-"""Records of who wrote the files of workspaces (`policy.records`)."""
+"""Records of who wrote the files of workspaces (`policy.file_records`)."""
 
 from collections.abc import Iterable
 
 from skerry.model.origin import Origin
-from skerry.policy.records import FileRecord
+from skerry.policy.file_records import FileRecord
 from skerry.store.unit import Reader, Unit
 
 

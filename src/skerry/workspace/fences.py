@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from skerry.infra.rooted_fs import Beneath, EscapeError
 from skerry.model.origin import Origin
-from skerry.policy.files import FileKind, kind_of
-from skerry.policy.gate import FileGate, doubted
-from skerry.policy.records import FileRecords
+from skerry.policy.file_gate import FileGate, doubted
+from skerry.policy.file_kinds import FileKind, kind_of
+from skerry.policy.file_records import FileRecords
 from skerry.workspace.prompt_files import BOOT, MAX_BYTES, ORDER
 
 _NAMES: Final = (*ORDER, "memory.md", BOOT)

@@ -9,7 +9,7 @@ from skerry.config.agents import IdentityConfig
 from skerry.config.root import Config
 from skerry.infra.rooted_fs import Beneath, EscapeError
 from skerry.model.ids import AgentId
-from skerry.policy.records import FileRecords
+from skerry.policy.file_records import FileRecords
 from skerry.workspace.prompt_files import IDENTITY, read_text
 
 MAX_AVATAR: Final = 128 * 1024

@@ -29,7 +29,7 @@ from skerry.model.ids import AgentId, SessionId, SessionKey
 from skerry.model.run import Purpose, RunRequest
 from skerry.model.skill import Skill
 from skerry.model.tool import ToolSpec
-from skerry.policy.records import FileRecords
+from skerry.policy.file_records import FileRecords
 from skerry.ports.model import ModelInfo
 from skerry.store import Store
 from skerry.workspace.frozen_prompt import SessionPrompt, SessionPrompts, withdrawn

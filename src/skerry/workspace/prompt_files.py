@@ -21,9 +21,9 @@ from skerry.model.message import storable
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest
 from skerry.policy.fences import about, derived_id, fence
-from skerry.policy.gate import doubted, obeyed
+from skerry.policy.file_gate import doubted, obeyed
+from skerry.policy.file_records import FileRecords
 from skerry.policy.injection import scan
-from skerry.policy.records import FileRecords
 
 IDENTITY: Final = "IDENTITY.md"
 SOUL: Final = "SOUL.md"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from skerry.app.records import KEPT_MS, KEPT_TAINTED_MS, forget_gone
 from skerry.model.origin import Origin
-from skerry.policy.records import FileRecord
+from skerry.policy.file_records import FileRecord
 from skerry.store import DATABASE, file_records, open_store
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import skerry
 from skerry.config.load import load
 from skerry.config.protected import CLOSED, Protected, protected
-from skerry.policy.files import LOADED
+from skerry.policy.file_kinds import LOADED
 
 HOME = Path("/home/ada")
 STATE = HOME / ".skerry"

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from skerry.lanes import running
-from skerry.lanes.running import ActiveRun
+from skerry.lanes import active_runs
+from skerry.lanes.active_runs import ActiveRun
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.message import ImageBlock
@@ -25,13 +25,13 @@ def waiting(text: str, rules: QueueRules | None = COLLECT, to: ReplyTo | None = 
 
 
 def taken(runs: list[ActiveRun]) -> tuple[list[str], int]:
-    found = running.batch(runs[0], runs[1:])
+    found = active_runs.batch(runs[0], runs[1:])
     return [run.request.text for run in found.runs], found.dropped
 
 
 def said(*texts: str, rules: QueueRules = COLLECT) -> str:
     runs = [waiting(text, rules) for text in texts]
-    return running.batch(runs[0], runs[1:]).prompt(7).text
+    return active_runs.batch(runs[0], runs[1:]).prompt(7).text
 
 
 def test_collected_messages_are_one_prompt_in_the_words_of_the_seeds() -> None:
@@ -45,17 +45,17 @@ def test_collected_messages_are_one_prompt_in_the_words_of_the_seeds() -> None:
 @given(st.lists(st.text("a\n-é ", max_size=8).map(str.strip), min_size=2, max_size=6))
 def test_the_messages_are_found_again_in_the_prompt_they_made(texts: list[str]) -> None:
     rules = replace(COLLECT, cap=9)
-    assert running.messages_in(said(*texts, rules=rules)) == texts
+    assert active_runs.messages_in(said(*texts, rules=rules)) == texts
 
 
 def test_of_those_over_the_cap_their_lines_are_found_again() -> None:
-    assert running.messages_in(said(*"abcde")) == list("abcde")
-    assert running.messages_in(running.summary(["a", "b"])) == ["a", "b"]
+    assert active_runs.messages_in(said(*"abcde")) == list("abcde")
+    assert active_runs.messages_in(active_runs.summary(["a", "b"])) == ["a", "b"]
 
 
-@pytest.mark.parametrize("text", ["", "hello", "---\nQueued #1\nno", running.TITLE])
+@pytest.mark.parametrize("text", ["", "hello", "---\nQueued #1\nno", active_runs.TITLE])
 def test_what_one_person_wrote_has_no_parts(text: str) -> None:
-    assert running.messages_in(text) == []
+    assert active_runs.messages_in(text) == []
 
 
 def test_one_message_alone_stays_as_it_was_written() -> None:
@@ -74,7 +74,7 @@ def test_of_what_is_over_the_cap_the_prompt_has_a_line_each() -> None:
 def test_what_was_dropped_without_a_line_is_counted() -> None:
     runs = [waiting(text) for text in "abcd"]
     runs[0].unseen = 5
-    text = running.batch(runs[0], runs[1:]).prompt(7).text
+    text = active_runs.batch(runs[0], runs[1:]).prompt(7).text
     assert "[Queue overflow] Dropped 6 messages due to cap.\nSummary:\n- a\n\n---" in text
 
 
@@ -85,7 +85,7 @@ def test_follow_ups_are_taken_one_by_one_behind_a_summary_of_those_over_the_cap(
     assert taken(runs) == (["a", "b"], 2)
     summary = "[Queue overflow] Dropped 2 messages due to cap.\nSummary:\n- a\n- b"
     assert said(*"abcde", rules=rules) == summary
-    assert running.summary(["a"]) == (
+    assert active_runs.summary(["a"]) == (
         "[Queue overflow] Dropped 1 message due to cap.\nSummary:\n- a"
     )
 
@@ -126,7 +126,7 @@ def test_what_is_stopped_withdrawn_written_or_not_stored_is_not_collected() -> N
 
 def test_a_prompt_does_not_grow_without_limit() -> None:
     large = waiting("large")
-    image = ImageBlock("x" * (running.MAX_CHARS - 2), "image/png")
+    image = ImageBlock("x" * (active_runs.MAX_CHARS - 2), "image/png")
     large.request = replace(large.request, text="", images=(image,))
     assert taken([large, waiting("a"), waiting("b"), waiting("c")]) == (["", "a", "b"], 0)
 
@@ -139,7 +139,7 @@ def test_who_may_do_less_never_shares_a_run_with_who_may_do_more(
     one, other = waiting("a"), waiting("b")
     one.request = replace(one.request, origin=first)
     other.request = replace(other.request, origin=second)
-    assert (len(running.batch(one, [other]).runs) == 2) is (first is second)
+    assert (len(active_runs.batch(one, [other]).runs) == 2) is (first is second)
 
 
 def test_a_prompt_has_the_images_and_the_origin_of_what_was_collected() -> None:
@@ -147,7 +147,7 @@ def test_a_prompt_has_the_images_and_the_origin_of_what_was_collected() -> None:
     image = ImageBlock("eA==", "image/png")
     one.request = replace(one.request, images=(image,), origin=Origin.OWNER)
     other.request = replace(other.request, origin=Origin.OWNER)
-    message = running.batch(one, [other]).prompt(7)
+    message = active_runs.batch(one, [other]).prompt(7)
     assert message.content[1:] == (image,)
     assert (message.origin, message.timestamp) == (Origin.OWNER, 7)
 
@@ -172,7 +172,7 @@ def test_what_stays_is_within_the_cap_and_on_the_right_side(
     number: int, cap: int, drop: DropPolicy
 ) -> None:
     queued = [waiting(str(n)) for n in range(number)]
-    gone = running.excess(queued, QueueRules(cap=cap, drop=drop))
+    gone = active_runs.excess(queued, QueueRules(cap=cap, drop=drop))
     room = 2 * cap if drop is DropPolicy.SUMMARIZE else cap
     assert len(queued) - len(gone) == min(number, room)
     kept = [run for run in queued if run not in gone]

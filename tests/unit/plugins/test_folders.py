@@ -20,7 +20,7 @@ from skerry.model.message import AssistantMessage, TextBlock, Usage, UserMessage
 from skerry.model.origin import Origin
 from skerry.plugins.bundled import slug
 from skerry.plugins.folders import HookReport, HookStatus, find_hooks, load_hooks
-from skerry.policy.records import FileRecord, FileRecords
+from skerry.policy.file_records import FileRecord, FileRecords
 from skerry.testing.clock import FakeClock
 from tests.test_hooks_reference import CONTEXT
 

@@ -27,7 +27,7 @@ from skerry.policy.access import (
     Verb,
 )
 from skerry.policy.decide import OTHERS, RULES, Actor, Decision, Request, decide
-from skerry.policy.files import LASTING, FileKind, Thing, kind_of
+from skerry.policy.file_kinds import LASTING, FileKind, Thing, kind_of
 from skerry.policy.taint import foreign
 from skerry.policy.tool_policy import ToolPolicy
 from skerry.testing.model import ScriptedModels

@@ -7,9 +7,9 @@ import pytest
 
 from skerry.config.protected import gate
 from skerry.model.origin import Origin
-from skerry.policy import gate as gates
+from skerry.policy import file_gate as gates
 from skerry.policy.decide import Actor
-from skerry.policy.records import FileRecords
+from skerry.policy.file_records import FileRecords
 from tests.support.tool_rules import config
 
 

@@ -31,9 +31,9 @@ from skerry.policy import access, decide
 from skerry.policy.access import ADMIN, COMMANDS, METHODS, Role, Verb
 from skerry.policy.decide import Actor
 from skerry.policy.effect import ToolEffect
-from skerry.policy.files import INSTRUCTIONS, FileKind, kind_of
-from skerry.policy.gate import FileGate
-from skerry.policy.records import FileRecords
+from skerry.policy.file_gate import FileGate
+from skerry.policy.file_kinds import INSTRUCTIONS, FileKind, kind_of
+from skerry.policy.file_records import FileRecords
 from skerry.policy.tool_names import OWNER_ONLY
 from skerry.policy.tool_policy import ToolPolicy
 from skerry.ports.tool import Tool, ToolContext, call_of, offered, verb_of

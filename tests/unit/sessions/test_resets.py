@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from skerry.config.session import SessionConfig
 from skerry.model.ids import SessionKey
-from skerry.sessions.opening import Expiry, SessionLimits, boundary, kind_of, limits
+from skerry.sessions.session_choice import Expiry, SessionLimits, boundary, kind_of, limits
 
 HOUR = 3_600_000
 ZONES = (

@@ -12,7 +12,7 @@ import pytest
 from skerry.model.approval import EXPIRES_MS, ApprovalState, Verdict
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult
-from skerry.policy.records import FileRecord
+from skerry.policy.file_records import FileRecord
 from skerry.store import (
     DATABASE,
     Reader,

@@ -13,8 +13,8 @@ from skerry.model.ids import AccountId, ChannelId, RunId, SessionId, SessionKey
 from skerry.model.inbound import InboundMessage, Peer, PeerKind, ReplyTo
 from skerry.model.message import Usage
 from skerry.model.run import RunFailure, RunResult, StopReason
+from skerry.sessions.failed_message import to_retry
 from skerry.sessions.retention import carry_out, plan
-from skerry.sessions.retry import to_retry
 from skerry.store import (
     DATABASE,
     Store,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from skerry.model.origin import Origin
-from skerry.policy.records import FileRecord, FileRecords
+from skerry.policy.file_records import FileRecord, FileRecords
 from skerry.workspace import prompt_files as module
 from skerry.workspace.prompt_files import DAILY_BYTES, MAX_BYTES, FileText, WorkspaceFiles
 

@@ -10,7 +10,7 @@ from skerry.model.ids import AgentId, SessionId, SessionKey
 from skerry.model.message import UserMessage
 from skerry.model.origin import Origin
 from skerry.model.redaction import Redaction
-from skerry.policy.records import FileRecord
+from skerry.policy.file_records import FileRecord
 from skerry.store import archive, sessions
 from skerry.store.forgetting import count_matches, redact
 from skerry.testing.clock import FakeClock

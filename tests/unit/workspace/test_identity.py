@@ -11,7 +11,7 @@ from skerry.config.agents import AgentConfig, AgentsConfig, IdentityConfig
 from skerry.config.root import Config
 from skerry.model.ids import AgentId
 from skerry.model.origin import Origin
-from skerry.policy.records import FileRecord, FileRecords
+from skerry.policy.file_records import FileRecord, FileRecords
 from skerry.workspace.identity import MAX_AVATAR, identity, parsed, picture
 
 MAIN = AgentId("main")

@@ -13,7 +13,7 @@ from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.infra.rooted_fs import Beneath, EscapeError
 from skerry.model.ids import AgentId
-from skerry.policy.records import FileRecords
+from skerry.policy.file_records import FileRecords
 from skerry.workspace.prompt_files import BOOT, ORDER
 
 MAX_BYTES: Final = 2 * 1024 * 1024

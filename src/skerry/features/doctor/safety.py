@@ -14,7 +14,7 @@ from skerry.infra import sqlite
 from skerry.infra.log import KEEP_FILES, LOGS, MOST_BYTES
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.ids import AgentId
-from skerry.policy.records import FileRecords
+from skerry.policy.file_records import FileRecords
 from skerry.ports.checks import Check, Level
 from skerry.store import DATABASE, Reader, file_records
 from skerry.store.senders import strangers_in_main

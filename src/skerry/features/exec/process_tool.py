@@ -18,7 +18,7 @@ from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.policy.effect import ToolEffect
-from skerry.policy.gate import FileGate
+from skerry.policy.file_gate import FileGate
 from skerry.ports.tool import Assessment, ToolContext
 
 RESULT_CHARS: Final = 30_000

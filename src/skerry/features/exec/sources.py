@@ -17,7 +17,7 @@ import anyio.to_thread
 from skerry.config.sandbox import SandboxConfig
 from skerry.features.exec.command_check import SegmentDecision
 from skerry.model.origin import Origin
-from skerry.policy.gate import CLOCK_NS, FileGate
+from skerry.policy.file_gate import CLOCK_NS, FileGate
 from skerry.ports.sandbox import SandboxProcess
 from skerry.ports.tool import ToolContext
 

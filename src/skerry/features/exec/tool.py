@@ -30,7 +30,7 @@ from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.policy.effect import ToolEffect
-from skerry.policy.gate import FileGate
+from skerry.policy.file_gate import FileGate
 from skerry.policy.taint import foreign, guarded_act, reason
 from skerry.ports.sandbox import WORKDIR, Sandbox, SandboxProcess, SandboxSpec
 from skerry.ports.tool import ApprovalSubject, Assessment, Tool, ToolContext

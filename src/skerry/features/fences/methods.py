@@ -10,7 +10,7 @@ from skerry.config.protected import gate
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.infra.rooted_fs import EscapeError
-from skerry.policy.files import FileKind
+from skerry.policy.file_kinds import FileKind
 from skerry.store import file_records
 from skerry.workspace.fences import JudgedFile, fenced, look
 

@@ -8,8 +8,8 @@ from skerry.features.files.journal import Journal
 from skerry.features.files.parameters import MAX_BYTES, explained
 from skerry.infra.rooted_fs import Opened
 from skerry.model.errors import ToolError
-from skerry.policy.files import LASTING, kind_of
-from skerry.policy.gate import FileGate
+from skerry.policy.file_gate import FileGate
+from skerry.policy.file_kinds import LASTING, kind_of
 from skerry.ports.tool import ToolContext
 
 

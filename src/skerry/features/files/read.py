@@ -17,7 +17,7 @@ from skerry.model.origin import Origin
 from skerry.model.skill import Skill
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
-from skerry.policy.gate import FileGate
+from skerry.policy.file_gate import FileGate
 from skerry.ports.tool import ToolContext
 from skerry.sdk.arguments import named
 

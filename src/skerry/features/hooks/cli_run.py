@@ -16,7 +16,7 @@ from skerry.config.load import load_good
 from skerry.config.root import Config
 from skerry.infra import sqlite
 from skerry.plugins.folders import HANDLER, HookReport, HookStatus, find_hooks
-from skerry.policy.records import FileRecords
+from skerry.policy.file_records import FileRecords
 from skerry.store import DATABASE, file_records
 from skerry.store.unit import Reader
 

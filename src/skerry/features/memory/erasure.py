@@ -29,7 +29,7 @@ from skerry.features.memory.late import (
 )
 from skerry.infra.backoff import Backoff
 from skerry.infra.clock import Clock
-from skerry.lanes.running import ActiveRun
+from skerry.lanes.active_runs import ActiveRun
 from skerry.model.errors import SkerryError, StateError
 from skerry.model.ids import AgentId
 from skerry.model.redaction import Redaction

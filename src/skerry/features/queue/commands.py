@@ -7,7 +7,7 @@ import msgspec
 from skerry.app.command_dependencies import CommandDependencies
 from skerry.commands.queueing import parse
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
-from skerry.lanes.running import ActiveRun
+from skerry.lanes.active_runs import ActiveRun
 from skerry.model.ids import SessionKey
 from skerry.model.queue import CHOICES
 from skerry.model.session import SessionSettings

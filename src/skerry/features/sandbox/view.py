@@ -23,7 +23,7 @@ from skerry.config.protected import CLOSED, HOOK, Protected
 from skerry.features.sandbox.stage import Mount
 from skerry.model.errors import SandboxError
 from skerry.model.memory import FOLDER, LONG_TERM
-from skerry.policy.files import INSTRUCTIONS, LOADED
+from skerry.policy.file_kinds import INSTRUCTIONS, LOADED
 from skerry.ports.sandbox import WORKDIR
 
 HOOK_FILE: Final = "HOOK.md"

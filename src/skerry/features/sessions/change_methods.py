@@ -18,7 +18,7 @@ from skerry.hooks.events import WEBCHAT
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.session import SessionEntry, SessionSettings
 from skerry.model.thinking import ThinkingLevel
-from skerry.sessions import lifecycle
+from skerry.sessions import session_hooks
 from skerry.store import DATABASE, Reader, Unit, archive, sessions
 
 NOTHING_TO_COMPACT: Final = "nothing to compact"
@@ -242,12 +242,12 @@ async def sessions_reset(call: Call, params: SessionsResetParams) -> Json:
     async def work() -> tuple[SessionEntry | None, SessionEntry]:
         present = await context.store.read(lambda reader: sessions.find(reader, str(key)))
         _expect(present, params.key, params.expected_session_id)
-        await lifecycle.will_reset(context.hooks, context.store, present, params.reason)
+        await session_hooks.will_reset(context.hooks, context.store, present, params.reason)
         return await context.store.write(write)
 
     old, session = await context.dispatcher.alone(key, work, stopping=params.reason)
-    lifecycle.ended(context.hooks, old, params.reason)
-    lifecycle.start(context.hooks, key, session.session_id, old)
+    session_hooks.ended(context.hooks, old, params.reason)
+    session_hooks.start(context.hooks, key, session.session_id, old)
     context.session_events.changed([session.session_id], params.reason)
     entry = rows.entry(context, session)
     answer: dict[str, Json] = {"ok": True, "key": str(key), "entry": entry}
@@ -279,7 +279,7 @@ async def sessions_delete(call: Call, params: SessionsDeleteParams) -> Json:
     if session is not None:
         context.session_events.changed([session.session_id], "delete")
     if params.emit_lifecycle_hooks:
-        lifecycle.ended(context.hooks, session, "delete")
+        session_hooks.ended(context.hooks, session, "delete")
     return {
         "ok": True,
         "key": str(key),
@@ -310,8 +310,8 @@ async def sessions_restore(call: Call, params: SessionsRestoreParams) -> Json:
         key, lambda: context.store.write(write)
     )
     if restored:
-        lifecycle.ended(context.hooks, displaced, "restore")
-        lifecycle.start(context.hooks, key, session.session_id, displaced)
+        session_hooks.ended(context.hooks, displaced, "restore")
+        session_hooks.start(context.hooks, key, session.session_id, displaced)
     context.session_events.changed([session.session_id], "restore")
     return {
         "ok": True,

@@ -19,7 +19,7 @@ from skerry.infra.clock import SystemClock
 from skerry.model.errors import ClientError, InvalidSessionKeyError
 from skerry.model.ids import AgentId, SessionKey, agent_id
 from skerry.sessions.importing import FormatError, ImportedSession, TranscriptReport, read
-from skerry.sessions.markdown import read_markdown
+from skerry.sessions.markdown_import import read_markdown
 from skerry.store import Store
 from skerry.store.session_import import ImportOutcome, take
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from skerry.cli.render import one_line, plain
 from skerry.client.client import GatewayClient
 from skerry.model.errors import ClientError
-from skerry.sessions import markdown
+from skerry.sessions import markdown_import
 
 PAGE: Final = 1000
 _SHORT: Final = 200
@@ -135,10 +135,10 @@ def as_markdown(transcript: Transcript) -> Iterator[str]:
         for kind, text in _parts(message):
             yield ""
             if kind == "text":
-                yield markdown.escaped(plain(text))
+                yield markdown_import.escaped(plain(text))
             else:
                 fence = "`" * (3 + _longest_run(text))
-                shown = markdown.escaped(plain(text))
+                shown = markdown_import.escaped(plain(text))
                 yield f"{fence}{'json' if kind == 'call' else ''}\n{shown}\n{fence}"
 
 
@@ -181,13 +181,13 @@ def _is_silent(message: dict[str, Any]) -> bool:
 def _who(message: dict[str, Any]) -> str:
     match message.get("role"):
         case "user":
-            return markdown.PERSON
+            return markdown_import.PERSON
         case "toolResult":
-            return f"{markdown.RESULT}{one_line(message.get('toolName', 'a tool'))}"
+            return f"{markdown_import.RESULT}{one_line(message.get('toolName', 'a tool'))}"
         case "system":
-            return markdown.NOTE
+            return markdown_import.NOTE
         case _:
-            return f"Assistant ({one_line(message.get('model') or markdown.NO_MODEL)})"
+            return f"Assistant ({one_line(message.get('model') or markdown_import.NO_MODEL)})"
 
 
 def _longest_run(text: str) -> int:
@@ -206,4 +206,4 @@ def _iso(milliseconds: int) -> str:
 
 
 def _local(milliseconds: int) -> str:
-    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone():{markdown.TIME}}"
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone():{markdown_import.TIME}}"

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from skerry.commands.table import Command, CommandCall, CommandTable
 from skerry.ports.dispatch import Dispatcher
-from skerry.sessions.retry import NOTHING, as_asked_by, to_retry
+from skerry.sessions.failed_message import NOTHING, as_asked_by, to_retry
 from skerry.store import Store
 
 

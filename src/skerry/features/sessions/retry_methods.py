@@ -5,7 +5,7 @@ from typing import Final
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.model.run import AdmissionStatus
-from skerry.sessions.retry import NOTHING, as_asked_by, to_retry
+from skerry.sessions.failed_message import NOTHING, as_asked_by, to_retry
 
 
 class RetryParams(Params):

@@ -3,7 +3,7 @@
 from skerry.commands.table import Command, CommandCall, CommandError
 from skerry.model.run import SessionOpening
 from skerry.model.session import SessionEntry
-from skerry.sessions.opening import OFFERED, begun_notice, listed
+from skerry.sessions.session_choice import OFFERED, begun_notice, listed
 from skerry.store import Reader, Store, archive, sessions
 
 

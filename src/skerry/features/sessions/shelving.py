@@ -6,7 +6,7 @@ from skerry.gateway.method import Call, RefusedError
 from skerry.gateway.methods import rows
 from skerry.model.ids import SessionKey
 from skerry.model.session import SessionEntry
-from skerry.sessions import lifecycle
+from skerry.sessions import session_hooks
 from skerry.store import Reader, Unit, archive, session_listing, sessions
 from skerry.store.session_listing import SessionFilter
 
@@ -47,7 +47,7 @@ async def put_away(call: Call, key: SessionKey, check: Check) -> SessionEntry:
     )
     if session is None:
         raise _nothing(key, "conversation")
-    lifecycle.ended(context.hooks, session, "archive")
+    session_hooks.ended(context.hooks, session, "archive")
     return session
 
 
@@ -79,7 +79,7 @@ async def bring_back(call: Call, key: SessionKey, check: Check) -> SessionEntry:
 
     session, restored = await context.dispatcher.alone(key, lambda: context.store.write(write))
     if restored:
-        lifecycle.start(context.hooks, key, session.session_id, None)
+        session_hooks.start(context.hooks, key, session.session_id, None)
     return session
 
 

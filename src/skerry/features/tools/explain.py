@@ -18,7 +18,7 @@ from skerry.model.run import RunRequest
 from skerry.policy.access import Verb
 from skerry.policy.decide import Actor, Decision, Request, decide
 from skerry.policy.effect import ToolEffect, strictest
-from skerry.policy.files import Thing, kind_of
+from skerry.policy.file_kinds import Thing, kind_of
 from skerry.policy.tool_layers import PolicyStep
 from skerry.policy.tool_names import CHOSEN, CORE, GROUPS, PLANNED, canonical
 from skerry.runtime.run_context import caller_of

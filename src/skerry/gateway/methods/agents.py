@@ -12,7 +12,7 @@ from skerry.gateway.methods import rows
 from skerry.model.errors import ModelUnavailableError
 from skerry.model.ids import AgentId
 from skerry.model.thinking import ThinkingLevel
-from skerry.policy.records import FileRecords
+from skerry.policy.file_records import FileRecords
 from skerry.workspace.identity import identity, picture
 
 _ON_THE_WIRE: Final = ("name", "theme", "emoji", "avatar")

@@ -31,7 +31,7 @@ from skerry.runtime.conversation import CachedConversation, taint, worst
 from skerry.runtime.late import memory_flush
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.run_hooks import RunHooks, TranscriptHooks
-from skerry.sessions.cutting import CompactionCut, Numbered, cut, spoken
+from skerry.sessions.compaction_cut import CompactionCut, Numbered, cut, spoken
 from skerry.sessions.summary import extracted, files, summary_message, with_files
 from skerry.sessions.window import TokenBudget, budget, fitted, token_count, weight
 from skerry.store import Reader, Unit, compactions, sessions

@@ -27,7 +27,7 @@ from skerry.model.provenance import Provenance, items
 from skerry.model.run import Purpose, RunFailure
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
-from skerry.policy.gate import FileGate
+from skerry.policy.file_gate import FileGate
 from skerry.ports.model import History, ModelInfo, ModelRequest
 from skerry.ports.model_candidates import CallTarget
 from skerry.ports.tool import ToolContext
@@ -36,7 +36,7 @@ from skerry.runtime.conversation import taint, worst
 from skerry.runtime.model_call import ModelCall
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.run_hooks import RunHooks
-from skerry.sessions.cutting import batches
+from skerry.sessions.compaction_cut import batches
 from skerry.sessions.window import LEAST_ROOM, RESULT_SHARE, TokenBudget, fit
 from skerry.workspace.prompt_files import unfenced
 

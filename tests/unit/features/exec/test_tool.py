@@ -22,7 +22,7 @@ from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
 from skerry.policy.decide import Actor
 from skerry.policy.effect import ToolEffect
-from skerry.policy.records import FileRecord, FileRecords
+from skerry.policy.file_records import FileRecord, FileRecords
 from skerry.ports.sandbox import SandboxProcess, SandboxSpec, SelfTest
 from skerry.ports.tool import ToolContext
 from skerry.sdk.tool_host import ToolHost

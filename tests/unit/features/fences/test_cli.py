@@ -10,7 +10,7 @@ import pytest
 from skerry.features.doctor.safety import fences
 from skerry.model.ids import AgentId
 from skerry.model.origin import Origin
-from skerry.policy.records import FileRecord
+from skerry.policy.file_records import FileRecord
 from skerry.ports.checks import Level
 from skerry.store import file_records
 from tests.support.cli import skerry

@@ -14,7 +14,7 @@ from skerry.model.message import UserMessage
 from skerry.model.origin import Origin
 from skerry.model.run import StopReason
 from skerry.runtime.recovery import recover
-from skerry.sessions.retry import NOTHING
+from skerry.sessions.failed_message import NOTHING
 from skerry.store import outbox
 from skerry.testing.model import ReplyGate, ScriptedModel, echo
 from tests.support.acting import ACT, Act

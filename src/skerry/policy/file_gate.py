@@ -18,8 +18,8 @@ from skerry.model.origin import Origin
 from skerry.model.provenance import origins
 from skerry.policy.access import Verb
 from skerry.policy.decide import OWNER, Actor, Decision, Request, decide
-from skerry.policy.files import FileKind, Thing, kind_of
-from skerry.policy.records import FileRecord, FileRecords
+from skerry.policy.file_kinds import FileKind, Thing, kind_of
+from skerry.policy.file_records import FileRecord, FileRecords
 from skerry.policy.taint import foreign
 
 GATEWAY: Final = "gateway"

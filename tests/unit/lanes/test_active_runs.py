@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from skerry.lanes.running import ActiveRun, ActiveRuns
+from skerry.lanes.active_runs import ActiveRun, ActiveRuns
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import Usage
 from skerry.model.queue import QueueMode

@@ -8,7 +8,7 @@ from skerry.config.session import SendPolicy
 from skerry.model.ids import AccountId, ChannelId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.session import SessionSettings
-from skerry.sessions.sending import is_mute, sends_to
+from skerry.sessions.send_policy import is_mute, sends_to
 
 KEY = SessionKey.parse("agent:main:discord:group:7")
 TO = ReplyTo(ChannelId("discord"), AccountId("a"), Peer(PeerKind.GROUP, "7"), "m1")

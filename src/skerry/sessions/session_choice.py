@@ -22,7 +22,7 @@ from skerry.model.origin import Origin
 from skerry.model.rights import Rights
 from skerry.model.run import OpeningKind, Purpose, RunRequest, SessionOpening
 from skerry.model.session import SessionEntry
-from skerry.sessions.cutting import spoken
+from skerry.sessions.compaction_cut import spoken
 from skerry.store import Reader, Unit, archive, sessions
 
 AT_HOUR: Final = 4

@@ -7,7 +7,7 @@ from skerry.hooks.hooks import Hooks
 from skerry.model.errors import StateError
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.session import SessionEntry
-from skerry.sessions.opening import RESTORE, OpenedSession
+from skerry.sessions.session_choice import RESTORE, OpenedSession
 from skerry.store import Reader, Store, sessions
 
 logger = logging.getLogger(__name__)

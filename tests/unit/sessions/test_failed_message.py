@@ -7,7 +7,7 @@ from skerry.model.ids import RunId, SessionKey
 from skerry.model.run import RunRequest
 from skerry.model.thinking import ThinkingLevel
 from skerry.policy.access import ADMIN, READ, WRITE
-from skerry.sessions.retry import as_asked_by
+from skerry.sessions.failed_message import as_asked_by
 
 CHOSEN = RunRequest(
     RunId("r"),
