@@ -24,6 +24,7 @@ from typing import Final
 
 import anyio
 
+from scripts import names
 from scripts.requirements import ROOT
 
 BEGIN: Final = "7249bc4f"
@@ -52,6 +53,9 @@ class Shape:
     """Lines of Python by package."""
     modules: dict[str, int] = field(default_factory=lambda: defaultdict[str, int](int))
     classes: dict[str, int] = field(default_factory=lambda: defaultdict[str, int](int))
+    shared_modules: int = 0
+    """Names of modules that several files use which see each other, as `scripts.names` counts."""
+    shared_classes: int = 0
     inner_imports: int = 0
     docstrings: int = 0
     unclear: int = 0
@@ -73,6 +77,8 @@ class Shape:
             "imports inside functions": f"{self.inner_imports}",
             "module names used twice or more": f"{_twice(self.modules)}",
             "class names used twice or more": f"{_twice(self.classes)}",
+            "module names used twice by files that see each other": f"{self.shared_modules}",
+            "class names used for several things": f"{self.shared_classes}",
             "docstrings that break the rule of language": _share(self.unclear, self.docstrings),
         }
         packages = {f"lines of `{name}`": f"{self.lines[name]:,}" for name in sorted(self.lines)}
@@ -120,11 +126,12 @@ def inner_imports(tree: ast.Module) -> int:
 
 def counted(source: Path) -> Shape:
     """Counts the Python files below a folder `src`."""
-    shape = Shape()
-    for path in sorted(source.rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        tree = ast.parse(text)
-        shape.lines[package(path.relative_to(source).as_posix())] += text.count("\n")
+    shape, trees = Shape(), names.trees(source)
+    shape.shared_modules = len(names.modules(trees))
+    shape.shared_classes = len(names.classes(trees))
+    for file, tree in trees.items():
+        path = source / file
+        shape.lines[package(file)] += path.read_text(encoding="utf-8").count("\n")
         if path.name != "__init__.py":
             shape.modules[path.name] += 1
         for node in ast.walk(tree):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from skerry.infra import sqlite
-from skerry.store.migrations import migrate
+from skerry.store.schema_migrations import migrate
 from tests.support.sql import (
     ENGINE,
     OTHERS,

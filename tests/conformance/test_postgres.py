@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from skerry.infra import sqlite
-from skerry.store.migrations import migrate
+from skerry.store.schema_migrations import migrate
 from tests.support.mocks import program
 from tests.support.sql import Statement, postgres_tables, travelling
 

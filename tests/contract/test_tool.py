@@ -11,9 +11,9 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from skerry.features.files.apply_patch import ApplyPatch
-from skerry.features.files.edit import Edit
-from skerry.features.files.read import Read
-from skerry.features.files.write import Write
+from skerry.features.files.edit_tool import Edit
+from skerry.features.files.read_tool import Read
+from skerry.features.files.write_tool import Write
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.caller import Caller
 from skerry.model.errors import SkerryError

@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.features.files.read import Read
+from skerry.features.files.read_tool import Read
 from skerry.model.ids import AgentId
 from skerry.ports.model import ModelInfo
 from skerry.workspace.prompt_files import ORDER, FileLimits, FileText, fitted

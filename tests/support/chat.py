@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 
 from skerry.config.agents import AgentDefaults, AgentsConfig
-from skerry.features.files.read import Read
+from skerry.features.files.read_tool import Read
 from skerry.hooks.hooks import Hooks
 from skerry.model.event import TextDelta
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionId

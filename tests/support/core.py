@@ -16,9 +16,9 @@ from skerry.config.root import Config
 from skerry.config.session import SessionConfig
 from skerry.config.tools import GuestTools, ToolsConfig
 from skerry.config.usage import UsageConfig
-from skerry.features.files.edit import Edit
-from skerry.features.files.read import Read
-from skerry.features.files.write import Write
+from skerry.features.files.edit_tool import Edit
+from skerry.features.files.read_tool import Read
+from skerry.features.files.write_tool import Write
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock, SystemClock
 from skerry.infra.supervise import Supervisor

@@ -30,7 +30,7 @@ ENGINE: Final = MappingProxyType(
         "store/state_schema.py": "migrations of SQLite files, which are never edited",
         "store/state_schema_later.py": "the same",
         "store/salvage.py": "reads a damaged SQLite file",
-        "store/migrations.py": "runs the migrations of a SQLite file",
+        "store/schema_migrations.py": "runs the migrations of a SQLite file",
         "store/restore_guard.py": "compares the schema of a SQLite file",
         "store/restore.py": "puts one SQLite file in the place of another",
         "store/openclaw_databases.py": "reads the SQLite file of another program",

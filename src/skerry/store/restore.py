@@ -15,8 +15,8 @@ from typing import Final
 from skerry.infra import sqlite
 from skerry.store import restore_guard, rollback_check, salvage
 from skerry.store.backups import ASIDE, FOLDER, Backup, BackupError, Contents, contents
-from skerry.store.migrations import migrate
 from skerry.store.salvage import Gap, SalvagedTable
+from skerry.store.schema_migrations import migrate
 from skerry.store.store import DATABASE
 
 _ENDINGS: Final = ("", "-wal", "-shm")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from skerry.infra import sqlite
-from skerry.store import migrations
+from skerry.store import schema_migrations
 from skerry.store.state_schema import STEPS
 
 TABLES: Final = ("device_grant", "device_token", "device_request")
@@ -101,14 +101,14 @@ def foreign(path: Path) -> str:
     try:
         with closing(sqlite.connect(path, read_only=True)) as connection:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
-            steps_run = migrations.done(connection)
+            steps_run = schema_migrations.done(connection)
             schema = _schema(connection)
     except sqlite3.DatabaseError:
         return ""  # it is damaged, and whoever looks for that says so
     if not 0 <= version <= len(STEPS):
         return f"the tables of a newer version ({version}; this one has {len(STEPS)})"
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as ours:
-        migrations.expected(ours, version, steps_run)
+        schema_migrations.expected(ours, version, steps_run)
         expected = _schema(ours)
     for key, sql in schema.items():
         if expected.get(key) != sql:

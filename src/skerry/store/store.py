@@ -24,7 +24,7 @@ from skerry.store.condition import (
     is_ours,
     kind,
 )
-from skerry.store.migrations import migrate
+from skerry.store.schema_migrations import migrate
 from skerry.store.unit import Reader, Unit
 from skerry.store.writer import Writer
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 import pytest
 
 from skerry.config.root import Config
-from skerry.features.files.read import Read
+from skerry.features.files.read_tool import Read
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.errors import PluginError, ToolError
 from skerry.model.origin import Origin

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from skerry.config.agents import AgentsConfig
-from skerry.features.files.edit import Edit
-from skerry.features.files.read import Read
-from skerry.features.files.write import Write
+from skerry.features.files.edit_tool import Edit
+from skerry.features.files.read_tool import Read
+from skerry.features.files.write_tool import Write
 from skerry.model import message
 from skerry.model.caller import Caller
 from skerry.model.ids import AccountId, ChannelId, SessionKey

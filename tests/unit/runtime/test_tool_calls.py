@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from skerry.features.files.read import Read
+from skerry.features.files.read_tool import Read
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.errors import ToolError
 from skerry.model.event import ToolUpdated

@@ -46,6 +46,8 @@ def test_names_imports_docstrings_and_lines_are_counted(tmp_path: Path) -> None:
     assert rows["imports inside functions"] == "2"
     assert rows["module names used twice or more"] == "1"
     assert rows["class names used twice or more"] == "1"
+    assert rows["module names used twice by files that see each other"] == "1"
+    assert rows["class names used for several things"] == "1"
     assert rows["docstrings that break the rule of language"] == "1 of 8 (12%)"
     assert rows["lines of `skerry/app`"] == "16"
 

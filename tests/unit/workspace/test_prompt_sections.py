@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.features.anthropic_messages import request as anthropic_request
-from skerry.features.files.read import Read
+from skerry.features.files.read_tool import Read
 from skerry.features.google_generative_ai import request as google_request
 from skerry.features.openai_completions import request as compat_request
 from skerry.features.openai_responses import request as responses_request

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from skerry.features.files.apply_patch import ApplyPatch
-from skerry.features.files.edit import Edit
+from skerry.features.files.edit_tool import Edit
 from skerry.features.files.image import Image
 from skerry.features.files.journal import Journal
-from skerry.features.files.read import Read
-from skerry.features.files.write import Write
+from skerry.features.files.read_tool import Read
+from skerry.features.files.write_tool import Write
 from skerry.ports.tool import Tool
 from skerry.sdk.tool_host import ToolHost
 

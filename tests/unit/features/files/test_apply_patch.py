@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from skerry.features.files.apply_patch import ApplyPatch
-from skerry.features.files.edit import Edit
-from skerry.features.files.read import Read
-from skerry.features.files.write import Write
+from skerry.features.files.edit_tool import Edit
+from skerry.features.files.read_tool import Read
+from skerry.features.files.write_tool import Write
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.errors import SkerryError, ToolError
 from skerry.model.tool import ToolResult

@@ -12,7 +12,7 @@ from PIL import Image
 from skerry.config.root import Config
 from skerry.features.files.image import Image as ImageTool
 from skerry.features.files.pictures import MAX_SENT, MAX_SIDE
-from skerry.features.files.read import Read
+from skerry.features.files.read_tool import Read
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.errors import OutsideWorkspaceError, ToolError
 from skerry.model.message import ImageBlock

@@ -10,9 +10,9 @@ from skerry.config.protected import gate
 from skerry.config.root import Config
 from skerry.features.files import journal as journals
 from skerry.features.files.apply_patch import ApplyPatch
-from skerry.features.files.edit import Edit
+from skerry.features.files.edit_tool import Edit
 from skerry.features.files.journal import Journal
-from skerry.features.files.write import Write
+from skerry.features.files.write_tool import Write
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.caller import Caller
 from skerry.model.errors import SkerryError

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from skerry.features.files.edit import Edit
+from skerry.features.files.edit_tool import Edit
 from skerry.features.files.parameters import MAX_BYTES
-from skerry.features.files.write import Write
+from skerry.features.files.write_tool import Write
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.errors import OutsideWorkspaceError, ToolError
 from skerry.ports.tool import Tool, ToolContext

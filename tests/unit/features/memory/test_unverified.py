@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from skerry.config.protected import gate
-from skerry.features.files.read import Read
+from skerry.features.files.read_tool import Read
 from skerry.features.memory.recall_hook import recall
 from skerry.features.memory.tools import MemoryGet, MemorySearch
 from skerry.infra.rooted_fs import Beneath

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from skerry.features.files.read import LINE_BYTES, MAX_CHARS, MAX_LINES, Read
+from skerry.features.files.read_tool import LINE_BYTES, MAX_CHARS, MAX_LINES, Read
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.errors import OutsideWorkspaceError, ToolError
 from skerry.ports.tool import ToolContext

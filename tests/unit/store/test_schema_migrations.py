@@ -11,8 +11,8 @@ import pytest
 
 from skerry.infra.features import Feature
 from skerry.infra.sqlite import NewerSchemaError
-from skerry.store import migrations, restore_guard
-from skerry.store.migrations import migrate
+from skerry.store import restore_guard, schema_migrations
+from skerry.store.schema_migrations import migrate
 
 FIRST = "CREATE TABLE pond (name TEXT PRIMARY KEY)"
 SECOND = "ALTER TABLE pond ADD COLUMN depth INTEGER NOT NULL DEFAULT 1"
@@ -24,15 +24,15 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     module = ModuleType("skerry.features.pond.tables")
     vars(module)["STEPS"] = (FIRST,)
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(migrations, "FEATURES", (Feature("pond", tables=True),))
-    migrations.feature_steps.cache_clear()
+    monkeypatch.setattr(schema_migrations, "FEATURES", (Feature("pond", tables=True),))
+    schema_migrations.feature_steps.cache_clear()
     yield module
-    migrations.feature_steps.cache_clear()
+    schema_migrations.feature_steps.cache_clear()
 
 
 def migrated(path: Path) -> list[tuple[object, ...]]:
     """Migrate the file; return the rows of the pond."""
-    migrations.feature_steps.cache_clear()
+    schema_migrations.feature_steps.cache_clear()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         migrate(connection, path, keep=False)
         return connection.execute("SELECT * FROM pond").fetchall()
@@ -73,6 +73,6 @@ def test_a_database_with_tables_of_a_feature_that_is_gone_is_foreign(
     path = tmp_path / "state.sqlite"
     vars(tables)["STEPS"] = (FIRST,)
     migrated(path)
-    monkeypatch.setattr(migrations, "FEATURES", ())
-    migrations.feature_steps.cache_clear()
+    monkeypatch.setattr(schema_migrations, "FEATURES", ())
+    schema_migrations.feature_steps.cache_clear()
     assert "pond" in restore_guard.foreign(path)
