@@ -66,7 +66,7 @@ def again(
     candidates: list[Candidate], scores: Scores, question: Asked, hints: Hints, newer: float
 ) -> list[Candidate]:
     """Returns the candidates, the first `POOL` of them ordered by the hints; the others follow."""
-    first, rest = candidates[:POOL], candidates[POOL:]
+    first, others = candidates[:POOL], candidates[POOL:]
     rows = [candidate.row for candidate in first]
     weighed = weigh(
         [candidate.score for candidate in first],
@@ -81,7 +81,7 @@ def again(
     first.sort(key=lambda candidate: -candidate.score)
     if newer and not question.days:
         first = _newer(first, scores.at, question, newer)
-    return [*first, *rest]
+    return [*first, *others]
 
 
 def share_talk(
@@ -158,8 +158,8 @@ def related(
     )
     good = np.where(named, np.maximum(good, _NAMED), good)
     first = np.maximum.accumulate(good[:POOL][::-1])[::-1]
-    rest = np.minimum.accumulate(np.concatenate([first[-1:], good[POOL:]]))[1:]
-    for candidate, value in zip(candidates, np.concatenate([first, rest]).tolist(), strict=True):
+    others = np.minimum.accumulate(np.concatenate([first[-1:], good[POOL:]]))[1:]
+    for candidate, value in zip(candidates, np.concatenate([first, others]).tolist(), strict=True):
         candidate.score = value
     return candidates
 
@@ -176,7 +176,9 @@ def dated(at: Longs, question: Asked, hints: Hints) -> Floats:
     dates = at[at >= 0]
     if not len(dates):
         return shares
-    first, last = (moment(int(one), question.zone).year for one in (dates.min(), dates.max()))
+    first, last = (
+        moment(int(time_ms), question.zone).year for time_ms in (dates.min(), dates.max())
+    )
     years = range(max(first, last - _YEARS) - 1, last + 1)
     for day in question.days:
         for begin, end in within(day, years):

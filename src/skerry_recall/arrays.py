@@ -38,8 +38,8 @@ class OnDisk:
     def take(self, rows: Array) -> NDArray[np.float32]:
         """Returns these rows; about 1.5 us each."""
         size = self._shape[1] * 4
-        places = (self._offset + row * size for row in rows.tolist())
-        parts = [os.pread(self._fd, size, offset) for offset in places]
+        offsets = (self._offset + row * size for row in rows.tolist())
+        parts = [os.pread(self._fd, size, offset) for offset in offsets]
         return np.frombuffer(b"".join(parts), np.float32).reshape(-1, self._shape[1])
 
     def some(self, begin: int, end: int) -> NDArray[np.float32]:

@@ -185,25 +185,25 @@ class BatchEmbedder:
 
     def _answer(self, output: bytes, count: int) -> tuple[Sequence[Floats | None], int]:
         """Returns the rows that the job has, None for a line that failed, and what they cost."""
-        places: list[int] = []
+        indices: list[int] = []
         vectors: list[list[float | None] | None] = []
         tokens = 0
         for raw in output.splitlines():
             line = self._read(raw, _Line)
             body = line.response.body if line.response else None
-            place = int(line.custom_id) if line.custom_id.isdecimal() else count
-            if body is None or len(body.data) != 1 or place >= count:
+            index = int(line.custom_id) if line.custom_id.isdecimal() else count
+            if body is None or len(body.data) != 1 or index >= count:
                 continue
-            places.append(place)
+            indices.append(index)
             vectors.append(body.data[0].embedding)
             tokens += body.usage.total_tokens or 0
         if not vectors:
             raise EmbeddingAnswerError(f"{self.model}: the job has no vector.")
-        given = checked(matrix(vectors), len(vectors), None, str(self.model))
-        self._inner.dims = given.shape[1]
+        rows_given = checked(matrix(vectors), len(vectors), None, str(self.model))
+        self._inner.dims = rows_given.shape[1]
         rows: list[Floats | None] = [None] * count
-        for place, row in zip(places, given, strict=True):
-            rows[place] = row
+        for index, row in zip(indices, rows_given, strict=True):
+            rows[index] = row
         return rows, tokens
 
     def _read(self, body: bytes, shape: type[T]) -> T:

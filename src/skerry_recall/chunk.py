@@ -123,10 +123,10 @@ def _before_heading(units: list[_Unit], first: int, last: int) -> int:
 def _units(text: str, limit: int) -> Iterator[_Unit]:
     for line in re.finditer(r"[^\n]*\n|[^\n]+", text):
         begin, end = line.span()
-        whole = line[0]
-        if not whole.strip():
+        line_text = line[0]
+        if not line_text.strip():
             yield from (_Unit(*span, blank=True) for span in _cut(text, begin, end, limit))
-        elif len(whole) <= limit and _HEADING.match(whole):
+        elif len(line_text) <= limit and _HEADING.match(line_text):
             yield _Unit(begin, end, heading=True)
         else:
             for stop in [*(match.end() for match in _SENTENCE.finditer(text, begin, end)), end]:

@@ -56,9 +56,9 @@ class Collection:
 
     def embedded(self) -> frozenset[int]:
         """Returns the ids of the passages that have a vector."""
-        found = self._opened().snapshot
-        held = np.concatenate([vector.id for vector in found.vectors])
-        return frozenset(held.tolist()) & frozenset(found.id.tolist())
+        snapshot = self._opened().snapshot
+        ids = np.concatenate([vector.id for vector in snapshot.vectors])
+        return frozenset(ids.tolist()) & frozenset(snapshot.id.tolist())
 
     @property
     def model(self) -> str:

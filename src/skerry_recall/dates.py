@@ -95,12 +95,12 @@ class Day:
         """Returns whether it is a single day."""
         return self.day is not None and self.last is None
 
-    def has(self, one: date) -> bool:
+    def has(self, day: date) -> bool:
         """Returns whether the date is within."""
         return (
-            self.year in {None, one.year}
-            and self.month in {None, one.month}
-            and (self.day is None or self.day <= one.day <= (self.last or self.day))
+            self.year in {None, day.year}
+            and self.month in {None, day.month}
+            and (self.day is None or self.day <= day.day <= (self.last or self.day))
         )
 
     def edges(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -138,25 +138,25 @@ def named(
     where days begin; None is the zone of this machine. Linear in the question.
     """
     text = _WHITE.sub(" ", question)
-    found = list(_named(text))
+    days = list(_named(text))
     if now is None:
-        return tuple(found)
+        return tuple(days)
     today = moment(now, zone)
     for first, last in counted(text, today):
         begin, end = (Day(end_day.year, end_day.month, end_day.day) for end_day in (first, last))
-        whole = Day(first.year, first.month), Day(first.year)
+        spans = Day(first.year, first.month), Day(first.year)
         if begin == end:
-            found.append(begin)
+            days.append(begin)
         else:
-            found.append(
-                next((span for span in whole if _is_all(span, first, last)), Span(begin, end))
+            days.append(
+                next((span for span in spans if _is_all(span, first, last)), Span(begin, end))
             )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(days))
 
 
-def within(one: Day | Span, years: range) -> Iterator[tuple[date, date]]:
+def within(days: Day | Span, years: range) -> Iterator[tuple[date, date]]:
     """Yields the first and the last date of the days, for each year if they name none."""
-    first, last = (one, one) if isinstance(one, Day) else (one.first, one.last)
+    first, last = (days, days) if isinstance(days, Day) else (days.first, days.last)
     for year in years if first.year is None else (first.year,):
         (month, day), (until, end) = first.edges()[0], last.edges()[1]
         later = (last.year or year) + ((until, end) < (month, day) and last.year is None)
@@ -176,35 +176,35 @@ def _until(year: int, month: int, day: int) -> date:
     return date(year, month, min(day, monthrange(year, month)[1]))
 
 
-def _is_all(one: Day, first: date, last: date) -> bool:
+def _is_all(span: Day, first: date, last: date) -> bool:
     """Returns whether the month or year is all from the first to the last date."""
-    (month, day), (end, _) = one.edges()
+    (month, day), (end, _) = span.edges()
     return (
         (first.month, first.day, first.year) == (month, day, last.year)
         and last.month == end
         and (last.month == _DECEMBER or last.replace(day=1).month == end)
-        and not one.has(last.fromordinal(last.toordinal() + 1))
+        and not span.has(last.fromordinal(last.toordinal() + 1))
     )
 
 
 def _named(question: str) -> Iterator[Day | Span]:
     """Yields the days, months and years; two with a word between them that joins are one span."""
-    held: Day | None = None
+    first: Day | None = None
     end = 0
     for match in _NAMED.finditer(question):
         day = _day(match)
         if day is None:
             continue
         between = question[end : match.start()].lower().strip(" ,")
-        if held is not None and _TO.fullmatch(between) and _joins(held, day, question[:end]):
-            yield Span(replace(held, year=held.year or day.year), day)
-            held = None
+        if first is not None and _TO.fullmatch(between) and _joins(first, day, question[:end]):
+            yield Span(replace(first, year=first.year or day.year), day)
+            first = None
             continue
-        if held is not None:
-            yield held
-        held, end = day, match.end()
-    if held is not None:
-        yield held
+        if first is not None:
+            yield first
+        first, end = day, match.end()
+    if first is not None:
+        yield first
 
 
 def _joins(first: Day, second: Day, before: str) -> bool:

@@ -178,9 +178,9 @@ def excerpts(
 def _groups(sources: Sequence[Source], most: int) -> list[_Group]:
     """Returns the groups of the passages, ordered by their best one; at most so many."""
     groups: list[_Group] = []
-    held: dict[str, list[_Group]] = {}
+    by_document: dict[str, list[_Group]] = {}
     for at, source in enumerate(sources):
-        beside = held.setdefault(source.document, [])
+        beside = by_document.setdefault(source.document, [])
         group = next((group for group in beside if _touches(group, source, sources)), None)
         if group is not None:
             group.sources.append(at)
@@ -316,19 +316,19 @@ def _excerpts(group: _Group, sources: Sequence[Source], each: int) -> Iterable[E
             count -= 1
         part, chosen = chosen[:count], chosen[count:]
         start, end = (group.units[at].line for at in (part[0], part[-1]))
-        shown = [
+        passages = [
             at
             for at in group.sources
             if sources[at].start_line <= end and sources[at].end_line >= start
         ]
-        yield Excerpt(shown, _text(group, part), start, end)
+        yield Excerpt(passages, _text(group, part), start, end)
 
 
-def _text(group: _Group, shown: Sequence[int]) -> str:
+def _text(group: _Group, units: Sequence[int]) -> str:
     """Returns these units of a group, with marks where something is left out."""
     parts: list[str] = []
     last = -1
-    for at in shown:
+    for at in units:
         unit = group.units[at]
         if at > last + 1:
             parts.append(("\n" if parts else "") + GAP + "\n")

@@ -94,8 +94,8 @@ def answered(
     lacking = {piece.owner for piece, row in zip(all_pieces, rows, strict=True) if row is None}
     if len(lacking) == texts:
         return {}
-    whole = joined(of_size(rows, dims), all_pieces, texts)
-    return {row_number: row for row_number, row in enumerate(whole) if row_number not in lacking}
+    vectors = joined(of_size(rows, dims), all_pieces, texts)
+    return {row_number: row for row_number, row in enumerate(vectors) if row_number not in lacking}
 
 
 def _readable(text: str) -> str:

@@ -51,7 +51,7 @@ _TEXT_TOKENS: Final = 2048
 """Tokens of one text, until the model has reported its limit."""
 _CRASHES: Final = 2
 """Crashes of the process over the same texts, until they are given up."""
-_TOLD: Final = 600  # characters of the process's last words
+_MAX_STDERR: Final = 600  # characters of the process's last words
 _COMMAND: Final = (sys.executable, "-P", "-m", "skerry_recall.worker")
 # It needs no more than one thread.
 _ONE_THREAD: Final = (
@@ -210,7 +210,7 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
                     self._loading = False
                     await self._serve(pipe)
             except _DiedError as error:
-                words = " ".join(process.tail.split())[-_TOLD:] if process else ""
+                words = " ".join(process.tail.split())[-_MAX_STDERR:] if process else ""
                 output = f" It said: {words}" if words else ""
                 self._died(f"The process of {self.model} {error}.{output}")
             except EmbeddingError as error:

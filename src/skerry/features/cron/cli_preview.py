@@ -16,8 +16,8 @@ def run(arguments: Namespace) -> int:
     if arguments.json:
         show_json([f"{instant:%Y-%m-%dT%H:%M:%SZ}" for instant in instants])
         return 0
-    place = zone(arguments.tz)
+    time_zone = zone(arguments.tz)
     for instant in instants:
-        here = instant.astimezone(place)
+        here = instant.astimezone(time_zone)
         show(f"{instant:%Y-%m-%dT%H:%M:%SZ}  {here:%a %Y-%m-%d %H:%M:%S %Z}")
     return 0

@@ -215,10 +215,10 @@ def _fields(arguments: Namespace, before: Mapping[str, Any] | None = None) -> di
     }
     if (when := _schedule(arguments, before)) is not None:
         fields["schedule"] = when
-    if (what := _payload(arguments, before)) is not None:
-        fields["payload"] = what
-        if before is None or what["kind"] != before["payload"]["kind"]:
-            fields["sessionTarget"] = "main" if what["kind"] == "systemEvent" else "isolated"
+    if (payload := _payload(arguments, before)) is not None:
+        fields["payload"] = payload
+        if before is None or payload["kind"] != before["payload"]["kind"]:
+            fields["sessionTarget"] = "main" if payload["kind"] == "systemEvent" else "isolated"
     if (delivery := _delivery(arguments)) is not None:
         fields["delivery"] = delivery
     return fields
@@ -232,12 +232,12 @@ def _schedule(arguments: Namespace, before: Mapping[str, Any] | None) -> dict[st
         return {"kind": "every", "everyMs": _span(arguments.every)}
     stagger = 0 if arguments.exact else _span(arguments.stagger) if arguments.stagger else None
     changes = {"expr": arguments.cron, "tz": arguments.tz, "staggerMs": stagger}
-    given = {name: value for name, value in changes.items() if value is not None}
-    if not given:
+    fields = {name: value for name, value in changes.items() if value is not None}
+    if not fields:
         return None
-    if "expr" not in given and old.get("kind") != "cron":
+    if "expr" not in fields and old.get("kind") != "cron":
         raise JobError("The options --tz, --stagger and --exact are of --cron.", "Give --cron.")
-    return {"kind": "cron", **(old if old.get("kind") == "cron" else {}), **given}
+    return {"kind": "cron", **(old if old.get("kind") == "cron" else {}), **fields}
 
 
 def _payload(arguments: Namespace, before: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -249,10 +249,10 @@ def _payload(arguments: Namespace, before: Mapping[str, Any] | None) -> dict[str
         "thinking": arguments.thinking,
         "timeoutSeconds": arguments.timeout_seconds,
     }
-    given = {name: value for name, value in more.items() if value is not None}
-    if not given or ("message" not in given and before is None):
+    fields = {name: value for name, value in more.items() if value is not None}
+    if not fields or ("message" not in fields and before is None):
         return None
-    return {"kind": "agentTurn", **given}
+    return {"kind": "agentTurn", **fields}
 
 
 def _delivery(arguments: Namespace) -> dict[str, Any] | None:
@@ -261,8 +261,8 @@ def _delivery(arguments: Namespace) -> dict[str, Any] | None:
     if arguments.webhook:
         return {"mode": "webhook", "to": arguments.webhook}
     named = {"channel": arguments.channel, "to": arguments.to, "accountId": arguments.account}
-    given = {name: value for name, value in named.items() if value}
-    return {"mode": "announce", **given} if given or arguments.announce else None
+    target = {name: value for name, value in named.items() if value}
+    return {"mode": "announce", **target} if target or arguments.announce else None
 
 
 def _span(text: str) -> int:

@@ -227,8 +227,8 @@ def _converted(value: Mapping[str, Any], what: str, kinds: tuple[str, ...], into
 
 def _refuse_unknown(value: Mapping[str, Any], kind: type, what: str, known: frozenset[str]) -> None:
     names = {field.encode_name for field in msgspec.structs.fields(kind)} | known
-    for name, given in value.items():
-        if name not in names and given not in _ALLOWED_ANYWAY.get(name, (None,)):
+    for name, property_ in value.items():
+        if name not in names and property_ not in _ALLOWED_ANYWAY.get(name, (None,)):
             raise JobError(
                 f"{what} has an unknown property {name!r}.",
                 f"Its properties: {', '.join(sorted(names))}.",

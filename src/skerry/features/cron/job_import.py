@@ -99,13 +99,13 @@ class JobImporter:
 
 def _schedule(schedule: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a schedule as it is written here; an earlier form has the time as a number."""
-    given = _some(schedule, _SCHEDULE)
+    fields = _some(schedule, _SCHEDULE)
     at = schedule.get("atMs")
-    if given.get("kind") == "at" and "at" not in given and isinstance(at, int):
+    if fields.get("kind") == "at" and "at" not in fields and isinstance(at, int):
         if not 0 <= at <= _LATEST_MS:
             raise ScheduleError(f"The time {at} is out of range.", "Give a time that is to come.")
-        given["at"] = datetime.fromtimestamp(at / 1000, UTC).isoformat()
-    return given
+        fields["at"] = datetime.fromtimestamp(at / 1000, UTC).isoformat()
+    return fields
 
 
 def _given_delivery(entry: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -115,8 +115,8 @@ def _given_delivery(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _is_silent(entry: Mapping[str, Any]) -> bool:
-    given = _given_delivery(entry)
-    return given.get("mode") == "none" or given.get("deliver") is False
+    delivery = _given_delivery(entry)
+    return delivery.get("mode") == "none" or delivery.get("deliver") is False
 
 
 def _is_addressed(entry: Mapping[str, Any]) -> bool:

@@ -47,14 +47,14 @@ def _content(path: Path) -> bytes:
     except (OSError, ValueError):
         return b""
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             return b""
-        made = hashlib.sha256(f"{found.st_dev} {found.st_ino} {found.st_size}".encode())
+        made = hashlib.sha256(f"{status.st_dev} {status.st_ino} {status.st_size}".encode())
         with os.fdopen(os.dup(descriptor), "rb") as file:
             made.update(file.read(MOST_BYTES))
-        if found.st_size > MOST_BYTES:
-            made.update(str(found.st_mtime_ns).encode())
+        if status.st_size > MOST_BYTES:
+            made.update(str(status.st_mtime_ns).encode())
         return made.digest()
     except OSError:
         return b"?"

@@ -65,8 +65,10 @@ def run(arguments: Namespace) -> int:
     config = load(os.environ, fetch=False).config
     agent = AgentId(arguments.agent or config.agents.default_id)
     if agent not in config.agents.ids:
-        known = ", ".join(config.agents.ids)
-        raise FailedError(f"There is no agent {one_line(agent)}.", f"Configured agents: {known}.")
+        configured = ", ".join(config.agents.ids)
+        raise FailedError(
+            f"There is no agent {one_line(agent)}.", f"Configured agents: {configured}."
+        )
     if arguments.stdin == bool(arguments.words):
         remedy = "Give a command behind --, or --stdin: skerry exec check -- git status"
         raise FailedError("There must be either a command or --stdin.", remedy, 2)
@@ -103,9 +105,9 @@ async def _lines(agent: _Agent, stream: BinaryIO) -> None:
 def _line(stream: BinaryIO) -> bytes:
     """Returns the next line; of a longer one its first `MAX_LINE` + 1 bytes, without the rest."""
     line = stream.readline(MAX_LINE + 1)
-    rest = line
-    while len(rest) == MAX_LINE + 1 and not rest.endswith(b"\n"):
-        rest = stream.readline(MAX_LINE + 1)
+    block = line
+    while len(block) == MAX_LINE + 1 and not block.endswith(b"\n"):
+        block = stream.readline(MAX_LINE + 1)
     return line
 
 

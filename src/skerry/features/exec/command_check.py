@@ -190,22 +190,22 @@ class _Judge:
             return "safe-bin", f"{program.name} reads its standard input alone", None
         for argv in dict.fromkeys((peeled.argv, simple.argv)):
             needs_exact = runs or is_wrapper(argv[0])
-            whole = resolve(argv[0], rules.search_path)
+            resolved = resolve(argv[0], rules.search_path)
             for pattern in _parsed(rules.allowlist):
-                if whole is None or (needs_exact and not pattern.is_exact):
+                if resolved is None or (needs_exact and not pattern.is_exact):
                     continue
-                if patterns.matches(pattern, argv, whole, rules.search_path):
+                if patterns.matches(pattern, argv, resolved, rules.search_path):
                     return _ALLOWED, f"it matches {pattern.text}", pattern.text
         return None
 
 
-_SHOWN: Final = 80
+_MAX_WORD: Final = 80
 """Characters of a word in a reason."""
 _BUILTINS: Final = frozenset({"time", "command"})
 
 
 def _short(word: str) -> str:
-    return word if len(word) <= _SHOWN else f"{word[:_SHOWN]}…"
+    return word if len(word) <= _MAX_WORD else f"{word[:_MAX_WORD]}…"
 
 
 def _base(path: str) -> str:

@@ -145,14 +145,14 @@ def _settings(path: Path) -> str:
         return f"{path} has more than {MAX_BYTES} bytes"
     section = ""
     for line in data.decode("utf-8", "replace").splitlines():
-        found = _LINE.fullmatch(line)
-        if found is None or line.endswith("\\"):
+        match = _LINE.fullmatch(line)
+        if match is None or line.endswith("\\"):
             return f"{path} has a line that is not understood"
-        section = (found["section"] or section).lower()
-        key = (found["key"] or "").lower()
+        section = (match["section"] or section).lower()
+        key = (match["key"] or "").lower()
         if key and key not in _KEYS.get(section, "").split():
             return f"{path} sets {section}.{key}"
-        form, value = _FORMS.get((section, key)), (found["value"] or "").strip()
+        form, value = _FORMS.get((section, key)), (match["value"] or "").strip()
         is_folder = form is _REMOTE_NAME and os.path.lexists(path.parent.parent / value)
         if form is not None and (is_folder or not form.fullmatch(value)):
             return f"{path} names a folder, or what is no address, in {section}.{key}"

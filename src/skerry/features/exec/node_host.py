@@ -21,7 +21,7 @@ _GRACE_MS: Final = 5_000
 """Milliseconds that the answer may take after the time of the command."""
 RESULT_CHARS: Final = 30_000
 _LATE: Final = "timed out"
-_GONE: Final = ("node not connected", "changed while invocation was active")
+_DISCONNECTED: Final = ("node not connected", "changed while invocation was active")
 """Words of the errors after which the command may have run: the node was connected just before."""
 
 
@@ -62,13 +62,13 @@ async def find(call: Call, wanted: str | None) -> ExecNode:
         for row in listed["nodes"]
         if row["connected"] and RUN in row["commands"]
     ]
-    found = [node for node in nodes if wanted in {None, node.id, node.name}]
-    if len(found) == 1:
-        return found[0]
+    matching = [node for node in nodes if wanted in {None, node.id, node.name}]
+    if len(matching) == 1:
+        return matching[0]
     names = ", ".join(node.name for node in nodes) or "none"
     if wanted is not None:
         raise ToolError(f"The node {wanted!r} is not connected. Connected nodes: {names}.")
-    if not found:
+    if not matching:
         raise ToolError("No node is connected that runs commands.")
     raise ToolError(f"Several nodes are connected: {names}. tools.exec.node names none of them.")
 
@@ -103,7 +103,7 @@ async def run_on(call: Call, node: ExecNode, command: NodeCommand) -> ToolResult
     try:
         answer = await call("node.invoke", params, (ADMIN,))
     except ToolError as error:
-        if not any(words in str(error) for words in (_LATE, *_GONE)):
+        if not any(words in str(error) for words in (_LATE, *_DISCONNECTED)):
             raise ToolError(f"The node {node.name} did not run the command: {error}.") from error
         why = "did not answer in time" if _LATE in str(error) else "went away"
         text = (

@@ -46,16 +46,16 @@ class Notices(Struct, frozen=True):
 
 async def message(session: ProcessSession, request: RunRequest) -> RunRequest:
     """Returns the message about an end, with the rights of the run that began the command."""
-    text, shown = session.output.last(TAIL_CHARS).strip(), "It printed nothing."
+    text, ending = session.output.last(TAIL_CHARS).strip(), "It printed nothing."
     if text:
         scanned = await anyio.to_thread.run_sync(scan, text)
         fenced = fences.fence(text, "result", about=fences.about(scanned))
-        shown = f"The end of its output:\n{fenced}"
+        ending = f"The end of its output:\n{fenced}"
     command = session.command.text[:SHOWN_CHARS]
     return RunRequest(
         RunId(f"command-{session.id}-{session.started_at}"),
         request.key,
-        f"The command of session {session.id}, {command!r}, has ended. {session.ending} {shown}",
+        f"The command of session {session.id}, {command!r}, has ended. {session.ending} {ending}",
         reply_to=request.reply_to,
         origin=request.origin,
         purpose=Purpose.COMMAND,

@@ -114,10 +114,10 @@ class Output:
         if self.total <= limit:
             return self.text
         head = self._head[: limit // 5]
-        rest = limit - len(head)
-        tail = self._tail.text[-rest:]
-        if len(tail) < rest:  # the end begins in what is kept of the beginning
-            tail = (self._head + tail)[-rest:]
+        tail_size = limit - len(head)
+        tail = self._tail.text[-tail_size:]
+        if len(tail) < tail_size:  # the end begins in what is kept of the beginning
+            tail = (self._head + tail)[-tail_size:]
         return plain(_joined(head, self.total - len(head) - len(tail), tail))
 
     def last(self, limit: int) -> str:

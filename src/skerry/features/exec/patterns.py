@@ -27,10 +27,10 @@ def matches(
     """
     if pattern.is_path:
         return _is_under_path(pattern.program, program)
-    wanted = resolve(pattern.program, search_path)
-    if wanted is None or (wanted.name, wanted.real) != (program.name, program.real):
+    allowed = resolve(pattern.program, search_path)
+    if allowed is None or (allowed.name, allowed.real) != (program.name, program.real):
         return False
-    if not is_on_path(program, search_path) and program.path != wanted.path:
+    if not is_on_path(program, search_path) and program.path != allowed.path:
         return False
     words, rest = argv[1 : 1 + len(pattern.words)], argv[1 + len(pattern.words) :]
     if len(words) < len(pattern.words) or (rest and not pattern.takes_rest):
@@ -42,8 +42,8 @@ def matches(
 
 def _is_under_path(pattern: str, program: Resolved) -> bool:
     if not re.search(r"[*?]", pattern):
-        wanted = resolve(pattern)
-        return wanted is not None and (wanted.name, wanted.real) == (program.name, program.real)
+        allowed = resolve(pattern)
+        return allowed is not None and (allowed.name, allowed.real) == (program.name, program.real)
     return _path_form(pattern).fullmatch(program.real) is not None
 
 

@@ -172,11 +172,12 @@ class ProcessSessions:
     def _list(self, caller: Caller) -> ToolResult:
         sessions = self._registry.of(caller.key)
         lines = [
-            f"{one.id} {_status(one):9} {one.duration_ms // 1000}s :: {one.command.text[:120]}"
-            for one in sessions
+            f"{session.id} {_status(session):9} {session.duration_ms // 1000}s"
+            f" :: {session.command.text[:120]}"
+            for session in sessions
         ]
         text = "\n".join(lines) or "No running or recent sessions."
-        return ToolResult(text, details={"sessions": [report(one) for one in sessions]})
+        return ToolResult(text, details={"sessions": [report(session) for session in sessions]})
 
     async def _act(self, params: ProcessParams, session: ProcessSession) -> str:
         match params.action:

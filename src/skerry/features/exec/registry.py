@@ -18,7 +18,7 @@ MOST_ENDED: Final = 64
 """Limit on the commands that are kept after their end; the oldest is forgotten first."""
 
 _MANNERS: Final = ("amber", "brisk", "calm", "clear", "deep", "eager", "fresh", "keen", "kind")
-_THINGS: Final = ("atlas", "bay", "cedar", "cliff", "coral", "falcon", "fjord", "reef", "ridge")
+_NOUNS: Final = ("atlas", "bay", "cedar", "cliff", "coral", "falcon", "fjord", "reef", "ridge")
 
 Start = Callable[[Callable[[], Awaitable[None]], str], None]
 Tell = Callable[[ProcessSession], Awaitable[None]]
@@ -51,8 +51,12 @@ class Registry:
         Raises:
             ToolError: too many run already.
         """
-        running = [one for one in self._sessions.values() if one.status is CommandState.RUNNING]
-        own = sum(one.key == key for one in running)
+        running = [
+            session_
+            for session_ in self._sessions.values()
+            if session_.status is CommandState.RUNNING
+        ]
+        own = sum(session_.key == key for session_ in running)
         if len(running) >= MOST_RUNNING or own >= MOST_OF_SESSION:
             message = f"{own if own >= MOST_OF_SESSION else len(running)} commands run already."
             raise ToolError(f"{message} End some with the tool process, action kill.")
@@ -75,8 +79,12 @@ class Registry:
     def of(self, key: SessionKey) -> list[ProcessSession]:
         """Returns the commands of the conversation in the background, the newest first."""
         self._forget_old()
-        own = [one for one in self._sessions.values() if one.key == key and one.is_background]
-        return sorted(own, key=lambda one: one.started_at, reverse=True)
+        own = [
+            session
+            for session in self._sessions.values()
+            if session.key == key and session.is_background
+        ]
+        return sorted(own, key=lambda session: session.started_at, reverse=True)
 
     def forget(self, session: ProcessSession) -> None:
         """Keeps a command no longer."""
@@ -84,14 +92,14 @@ class Registry:
 
     def _forget_old(self) -> None:
         before = self._clock.now_ms() - self._keep_ms()
-        ended = [one for one in self._sessions.values() if one.ended_at is not None]
-        ended.sort(key=lambda one: one.ended_at or 0)
+        ended = [command for command in self._sessions.values() if command.ended_at is not None]
+        ended.sort(key=lambda command: command.ended_at or 0)
         for count, session in enumerate(ended):
             if (session.ended_at or 0) < before or count < len(ended) - MOST_ENDED:
                 self.forget(session)
 
     def _name(self) -> str:
-        name = f"{secrets.choice(_MANNERS)}-{secrets.choice(_THINGS)}"
+        name = f"{secrets.choice(_MANNERS)}-{secrets.choice(_NOUNS)}"
         while name in self._sessions:
             name += f"-{secrets.token_hex(1)}"
         return name

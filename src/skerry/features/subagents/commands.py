@@ -17,8 +17,8 @@ def commands(desk: CommandDependencies) -> tuple[Command, ...]:
 
     async def subagents(call: CommandCall) -> str:
         control = Control(desk.dispatcher)
-        action, _, rest = call.arguments.strip().partition(" ")
-        target, _, text = rest.strip().partition(" ")
+        action, _, arguments = call.arguments.strip().partition(" ")
+        target, _, text = arguments.strip().partition(" ")
         if action in {"", "list"}:
             return _listed(await control.rows(str(call.key)))
         if action not in _ACTIONS or not target:
@@ -80,9 +80,9 @@ def _name(row: Row) -> str:
 
 
 def _info(control: Control, row: Row) -> str:
-    shown = control.shown(row)
+    row_json = control.shown(row)
     facts = ("key", "state", "status", "model", "inputTokens", "outputTokens", "transcript")
-    lines = [f"- {name}: {shown[name]}" for name in facts if shown.get(name) is not None]
+    lines = [f"- {name}: {row_json[name]}" for name in facts if row_json.get(name) is not None]
     return "\n".join((_line(row), *lines))
 
 

@@ -76,9 +76,9 @@ class Control(Struct, frozen=True):
         named = [row for row in rows if _is_named(row.subagent, word)]
         if len(named) == 1:
             return named[0]
-        what = "Several sub-agents have" if named else "No sub-agent has"
+        problem = "Several sub-agents have" if named else "No sub-agent has"
         ids = ", ".join(_short(row.subagent) for row in rows[:10]) or "none"
-        error = UnknownSubagentError(f"{what} the name {target!r}. Ids: {ids}.")
+        error = UnknownSubagentError(f"{problem} the name {target!r}. Ids: {ids}.")
         error.remedy = "`skerry subagents list` shows the ids; the beginning of one is enough."
         raise error
 
@@ -92,16 +92,16 @@ class Control(Struct, frozen=True):
         None where it takes longer than `WAIT_SECONDS`.
         """
         subagent, config = row.subagent, self.dispatcher.runtime.config()
-        asked = subagent.request
+        parent = subagent.request
         request = RunRequest(
             RunId(f"subagent-send-{secrets.token_hex(8)}"),
             subagent.key,
             text,
-            extra_system_prompt=prompt(config, asked.key, subagent.key, subagent.label),
+            extra_system_prompt=prompt(config, parent.key, subagent.key, subagent.label),
             origin=Origin.OWNER,
             purpose=Purpose.SUBAGENT,
             rights=Rights.OWNER,
-            parent=asked.parent,
+            parent=parent.parent,
         )
         await self.dispatcher.submit(request)
         return await self.dispatcher.wait(request.run_id, WAIT_SECONDS)
@@ -110,7 +110,7 @@ class Control(Struct, frozen=True):
         """Returns the last messages of its session: role, text, tools called."""
         read = partial(sessions.entries, session_id=subagent.session_id, limit=limit)
         entries = await self.dispatcher.runtime.store.read(read)
-        return [shown for entry in entries if (shown := _entry(entry.message))]
+        return [message for entry in entries if (message := _entry(entry.message))]
 
     def shown(self, row: Row) -> dict[str, Any]:
         """Returns a sub-agent as methods show it."""
@@ -120,7 +120,7 @@ class Control(Struct, frozen=True):
         status = subagent.status
         if subagent.state is SubagentState.RUNNING:
             status = tables.SubagentOutcome.NONE
-        shown: dict[str, Any] = {
+        row_json: dict[str, Any] = {
             "runId": subagent.run_id,
             "key": subagent.session_key,
             "parentKey": subagent.parent_key,
@@ -135,13 +135,13 @@ class Control(Struct, frozen=True):
             "archiveAtMs": subagent.archive_at or None,
         }
         if session is not None:
-            shown |= {
+            row_json |= {
                 "model": session.settings.model,
                 "inputTokens": session.input_tokens,
                 "outputTokens": session.output_tokens,
                 "transcript": str(transcript_file(folder, session)),
             }
-        return shown
+        return row_json
 
 
 def children(rows: list[Row], key: SessionKey) -> list[Row]:

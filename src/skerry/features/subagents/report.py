@@ -61,20 +61,20 @@ def announcement(report: Report) -> RunRequest:
     Its id is made of the run's, so that it is accepted once. Text of others that the sub-agent has
     read taints the parent too.
     """
-    asked = report.subagent.request
+    parent = report.subagent.request
     return RunRequest(
         RunId(f"announce-{report.subagent.run_id}"),
-        asked.key,
+        parent.key,
         text(report),
-        reply_to=asked.reply_to,
-        origin=asked.origin,
+        reply_to=parent.reply_to,
+        origin=parent.origin,
         purpose=Purpose.ANNOUNCE,
-        rights=asked.rights,
-        scopes=asked.scopes,
-        sender=asked.sender,
-        behalf=asked.behalf,
+        rights=parent.rights,
+        scopes=parent.scopes,
+        sender=parent.sender,
+        behalf=parent.behalf,
         text_origin=report.origin,
-        parent=asked.parent,
+        parent=parent.parent,
     )
 
 
@@ -85,13 +85,13 @@ def text(report: Report) -> str:
     lines = [f"A sub-agent{name} that you started has ended. Status: {_WORDS[report.status]}."]
     if result is not None and result.error is not None:
         lines.append(f"Error: {result.error.message}")
-    said = report.text
-    if len(said) > MOST_CHARS:
-        said = said[:MOST_CHARS] + "\n[cut; its session has the rest]"
-    if said:
+    answer = report.text
+    if len(answer) > MOST_CHARS:
+        answer = answer[:MOST_CHARS] + "\n[cut; its session has the rest]"
+    if answer:
         about = fences.about(report.scanned)
-        identity = fences.derived_id(subagent.run_id, said)
-        lines.append(fences.fence(said, "report", identity=identity, about=about))
+        identity = fences.derived_id(subagent.run_id, answer)
+        lines.append(fences.fence(answer, "report", identity=identity, about=about))
     else:
         lines.append("It wrote no report.")
     lines.append(stats(report))

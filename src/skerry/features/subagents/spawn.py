@@ -92,8 +92,8 @@ def permitted(config: Config, parent: SessionKey, wanted: str | None) -> AgentId
             " (agents.list[].subagents.allowAgents). Leave agentId out to start one of its own."
         )
     if target not in config.agents.ids:
-        known = ", ".join(config.agents.ids)
-        raise RefusedSpawn("error", f"Unknown agent {target!r}. Agents: {known}.")
+        configured = ", ".join(config.agents.ids)
+        raise RefusedSpawn("error", f"Unknown agent {target!r}. Agents: {configured}.")
     return target
 
 
@@ -119,32 +119,32 @@ async def spawn(host: ToolHost, params: SpawnParams, context: ToolContext) -> St
         RefusedSpawn: it is not permitted, or a parameter has no meaning here.
         SkerryError: it could not be accepted.
     """
-    asked, runs, config = context.request, host.internal_runs, host.config()
-    if asked is None or runs is None:
+    parent, runs, config = context.request, host.internal_runs, host.config()
+    if parent is None or runs is None:
         raise RefusedSpawn("error", "No running conversation makes this call.")
-    target = permitted(config, asked.key, params.agentId)
-    nested = asked.key.scope if depth(asked.key) else ()
+    target = permitted(config, parent.key, params.agentId)
+    nested = parent.key.scope if depth(parent.key) else ()
     child = SessionKey(target, (*nested, SessionKind.SUBAGENT.value, str(uuid.uuid4())))
-    keep_sandboxed(config, asked.key, child)
-    settings = await _settings(host, params, asked, target)
+    keep_sandboxed(config, parent.key, child)
+    settings = await _settings(host, params, parent, target)
     request = RunRequest(
         RunId(f"subagent-{child.scope[-1]}"),
         child,
         params.task,
         timeout=params.runTimeoutSeconds,
-        extra_system_prompt=prompt(config, asked.key, child, params.label),
+        extra_system_prompt=prompt(config, parent.key, child, params.label),
         thinking=settings.thinking_level,
         model=settings.model,
-        origin=asked.origin,
+        origin=parent.origin,
         purpose=Purpose.SUBAGENT,
-        rights=asked.rights,
-        scopes=asked.scopes,
+        rights=parent.rights,
+        scopes=parent.scopes,
         label=params.label,
-        behalf=caller_of(asked).askers,
+        behalf=caller_of(parent).askers,
         text_origin=worst(context.taint) if context.taint else None,
-        parent=ParentRun(asked.key, asked.run_id),
+        parent=ParentRun(parent.key, parent.run_id),
     )
-    subagent = await _accept(host, runs.dispatch, request, settings, asked, params.cleanup)
+    subagent = await _accept(host, runs.dispatch, request, settings, parent, params.cleanup)
     return Started(subagent=subagent, model=settings.model)
 
 
