@@ -16,7 +16,7 @@ import anyio
 from skerry.sdk.api import PluginApi
 from skerry.sdk.hooks import AgentEnd
 from skerry.sdk.messages import Origin
-from skerry.sdk.transcripts import MOST, SpokenRow, Transcripts
+from skerry.sdk.transcripts import SpokenRow, Transcripts
 from skerry_memwal.client import MAX_ANALYZE, MemWalError
 from skerry_memwal.outbox import Letter, Outbox
 from skerry_memwal.recall import PromptTexts
@@ -29,6 +29,8 @@ COMMIT_SECONDS: Final = 30.0
 """The end of a run is committed after `agent_end`; so long it is waited for."""
 PAUSE_SECONDS: Final = 0.5
 """After a run; what is said meanwhile is read and written with it."""
+PAGE: Final = 200
+"""Messages that are read at once: more of them would stay in the memory of the process."""
 BATCH: Final = 20
 """Texts that are taken out of the outbox at once; a kill before that sends them again."""
 PROBE_SECONDS: Final = 15.0
@@ -113,8 +115,8 @@ class Capture:
 
     async def _collect(self, cursor: int) -> int:
         """Writes all that is new into the outbox; returns the new cursor."""
-        while rows := await self._transcripts.since(cursor, MOST):
-            if len(rows) == MOST:  # the last run may go on behind the limit
+        while rows := await self._transcripts.since(cursor, PAGE):
+            if len(rows) == PAGE:  # the last run may go on behind the limit
                 rows = [row for row in rows if _run(row) != _run(rows[-1])] or rows
             letters = [letter for run in _runs(rows) if (letter := self._letter(run)) is not None]
             self._reach("memwal.collected")

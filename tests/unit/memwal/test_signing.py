@@ -1,12 +1,15 @@
 """The plugin's own client signs as the official clients do, byte for byte."""
 
+import importlib
 import json
+import sys
 from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from skerry.sdk.errors import PluginError
 from skerry_memwal.signing import Signer, canonical
 
 CAPTURES = Path("/work/shared/data/memwal-captures.json")
@@ -97,3 +100,13 @@ def test_a_certificate_is_used_until_shortly_before_its_end() -> None:
     second = signer.session("0xcd")
     assert json.loads(b64decode(second))["creationTimeMs"] == now
     assert b64encode(b64decode(second)).decode() == second
+
+
+def test_without_the_library_that_signs_the_error_names_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "nacl.bindings", None)
+    monkeypatch.delitem(sys.modules, "skerry_memwal.signing")
+    with pytest.raises(PluginError, match="PyNaCl") as failure:
+        importlib.import_module("skerry_memwal.signing")
+    assert failure.value.remedy == "Install it: pip install 'skerry[memwal]'"
