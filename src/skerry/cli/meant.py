@@ -38,7 +38,7 @@ class Parser(ArgumentParser):
         if invalid is not None:
             near = spelt_like(invalid[1], re.findall(r"[\w-]+", invalid[2]))
             hint = f" Did you mean `{self.prog} {near[0]}`?" if near else ""
-            word = _shown(invalid[1])
+            word = _repeated(invalid[1])
             message = f"unknown command `{self.prog} {word}`.{hint} `{self.prog} --help` lists all."
         elif message.startswith(_UNKNOWN):
             message = _UNKNOWN + _listed(message.removeprefix(_UNKNOWN).split(" "))
@@ -51,12 +51,14 @@ class Parser(ArgumentParser):
 
 def _listed(words: list[str]) -> str:
     """Returns the words that nothing takes, without the values of options among them."""
-    shown: list[str] = []
+    words_shown: list[str] = []
     for word in words:
-        is_value = bool(shown) and shown[-1].startswith("-") and not word.startswith("-")
-        shown.append(_HIDDEN if is_value else _shown(word.partition("=")[0]))
-    return " ".join(shown)
+        is_value = (
+            bool(words_shown) and words_shown[-1].startswith("-") and not word.startswith("-")
+        )
+        words_shown.append(_HIDDEN if is_value else _repeated(word.partition("=")[0]))
+    return " ".join(words_shown)
 
 
-def _shown(word: str) -> str:
+def _repeated(word: str) -> str:
     return word if len(word) <= _MOST_PLAIN and _PLAIN.fullmatch(word) else _HIDDEN

@@ -80,8 +80,10 @@ def _status(status: dict[str, Any]) -> ModelStatus:
         status.get("message", ""),
         status.get("remedy", ""),
         tuple(
-            RestingProfile(rest["profile"], rest["model"], rest["reason"], rest["until"])
-            for rest in status.get("resting", ())
+            RestingProfile(
+                profile["profile"], profile["model"], profile["reason"], profile["until"]
+            )
+            for profile in status.get("resting", ())
         ),
         tuple(
             ModelOffer(

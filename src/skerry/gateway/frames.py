@@ -120,8 +120,8 @@ def _look_closer(text: str) -> RequestFrame | Malformed | None:
     try:
         # Unlike msgspec, the standard library takes a half pair; no encoding does.
         loaded = json.loads(text)
-        whole = json.dumps(loaded, ensure_ascii=False).encode(errors="replace")
-        value = msgspec.json.decode(whole)
+        encoded = json.dumps(loaded, ensure_ascii=False).encode(errors="replace")
+        value = msgspec.json.decode(encoded)
     except RecursionError:
         return TOO_DEEP
     except msgspec.MsgspecError:  # it has `NaN` or `Infinity`, as Python writes them
@@ -133,7 +133,7 @@ def _look_closer(text: str) -> RequestFrame | Malformed | None:
     if not isinstance(value, dict):
         return Malformed(_NO_ID, "must be object")
     try:
-        return _requests.decode(whole)
+        return _requests.decode(encoded)
     except msgspec.ValidationError:
         return Malformed(value.get("id", _NO_ID), "; ".join(_problems(value)))
 

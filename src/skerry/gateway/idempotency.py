@@ -90,11 +90,11 @@ class _Once:
         """Returns the answer of the first request."""
         if recorded.answer is not None:
             return Raw(recorded.answer)
-        what = "may have been" if self._first else "was"
-        raise self._refused(f"{what} carried out, and its answer was lost", "ANSWER_LOST")
+        outcome = "may have been" if self._first else "was"
+        raise self._refused(f"{outcome} carried out, and its answer was lost", "ANSWER_LOST")
 
-    def _refused(self, what: str, code: str, *, retryable: bool = False) -> RefusedError:
-        message = f"{self._method} with this idempotency key {what}"
+    def _refused(self, outcome: str, code: str, *, retryable: bool = False) -> RefusedError:
+        message = f"{self._method} with this idempotency key {outcome}"
         details = {"code": code}
         return RefusedError(
             message, code=ErrorCode.UNAVAILABLE, details=details, retryable=retryable

@@ -140,11 +140,11 @@ def _kind(about: DeviceInfo) -> tuple[str, str]:
     return platform, about.device_family or ""
 
 
-def tell(context: GatewayContext, role: str, what: str, payload: Json) -> None:
+def tell(context: GatewayContext, role: str, event: str, payload: Json) -> None:
     """Sends an event about a request to the clients that may approve devices."""
-    context.broadcast.send(f"device.pair.{what}", payload)
+    context.broadcast.send(f"device.pair.{event}", payload)
     if role == Role.NODE:
-        context.broadcast.send(f"node.pair.{what}", payload | {"nodeId": payload["deviceId"]})
+        context.broadcast.send(f"node.pair.{event}", payload | {"nodeId": payload["deviceId"]})
 
 
 def pending(request: DeviceRequest) -> dict[str, Json]:
@@ -153,7 +153,7 @@ def pending(request: DeviceRequest) -> dict[str, Json]:
         "requestId": request.request_id,
         "deviceId": request.device_id,
         "publicKey": request.public_key,
-        **_said(request.about),
+        **_device_fields(request.about),
         "role": request.role,
         "roles": [request.role],
         "scopes": request.scopes,
@@ -171,7 +171,7 @@ def paired(grants: Iterable[DeviceGrant]) -> list[dict[str, Json]]:
             device = by_id[grant.device_id] = {
                 "deviceId": grant.device_id,
                 "publicKey": grant.public_key,
-                **_said(grant.about),
+                **_device_fields(grant.about),
                 "role": grant.role,
                 "roles": [],
                 "scopes": [],
@@ -202,7 +202,7 @@ def new_token() -> str:
     return secrets.token_urlsafe(_TOKEN_BYTES)
 
 
-def _said(about: DeviceInfo) -> dict[str, Json]:
+def _device_fields(about: DeviceInfo) -> dict[str, Json]:
     fields = {
         "displayName": about.display_name,
         "platform": about.platform,

@@ -34,10 +34,10 @@ _SENTENCES: Final[dict[str, Callable[[_Context], str]]] = {
 def describe(error: ValidationError) -> str:
     """Returns every problem with its path; never a value of the request."""
     details = error.errors(include_url=False, include_input=False)[:_MOST]
-    return "; ".join(dict.fromkeys(_one(detail) for detail in details))
+    return "; ".join(dict.fromkeys(_problem(detail) for detail in details))
 
 
-def _one(detail: ErrorDetails) -> str:
+def _problem(detail: ErrorDetails) -> str:
     path = [str(part)[:64] for part in detail["loc"]]
     kind = detail["type"]
     if kind == "extra_forbidden":

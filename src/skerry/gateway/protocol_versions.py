@@ -126,17 +126,15 @@ class Version4:
 
     def tool_finished(self, body: ToolFinished, about: str) -> AgentEvent:
         """Returns the end of a tool call; `about` says in a few words what was requested."""
-        shown = [{"type": "text", "text": body.text[:_TOOL_TEXT]}]
         data = {"phase": "result", "name": body.name, "toolCallId": body.call_id, "meta": about}
-        result: Object = {"content": shown}
+        result: Object = {"content": [{"type": "text", "text": body.text[:_TOOL_TEXT]}]}
         if body.details is not None:
             result["details"] = body.details
         return AgentEvent("tool", {**data, "isError": body.is_error, "result": result})
 
     def tool_updated(self, body: ToolUpdated) -> AgentEvent:
         """Returns the output of a tool call so far, the end of a long one."""
-        shown = [{"type": "text", "text": body.text[-_TOOL_TEXT:]}]
-        partial: Object = {"content": shown}
+        partial: Object = {"content": [{"type": "text", "text": body.text[-_TOOL_TEXT:]}]}
         if body.details is not None:
             partial["details"] = body.details
         data = {"phase": "update", "name": body.name, "toolCallId": body.call_id}

@@ -33,9 +33,9 @@ class SystemEvents:
 
     def delivered(self, key: SessionKey, events: tuple[tuple[int, str], ...]) -> None:
         """Removes events that a run received."""
-        rest = tuple(event for event in self.queued.get(key, ()) if event not in events)
-        if rest:
-            self.queued[key] = rest
+        remaining = tuple(event for event in self.queued.get(key, ()) if event not in events)
+        if remaining:
+            self.queued[key] = remaining
         else:
             self.queued.pop(key, None)
 

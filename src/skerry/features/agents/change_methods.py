@@ -64,12 +64,12 @@ async def agents_create(call: Call, params: AgentsCreateParams) -> Json:
     if agent in config.agents.ids:
         raise RefusedError(f'agent "{agent}" already exists', "Choose another name, or update it.")
     own: Tree = {"id": agent, "name": params.name}
-    workspace = _place(config, agent)
-    _check_place(params.workspace, workspace)
+    workspace = _own_workspace(config, agent)
+    _check_workspace(params.workspace, workspace)
     if params.model is not None:
         own["model"] = {SHORT_FORMS["agents.defaults.model"]: await _model(call, params.model)}
-    if shown := _shown(params.emoji, params.avatar):
-        own["identity"] = shown
+    if identity := _identity(params.emoji, params.avatar):
+        own["identity"] = identity
     default = config.agents.default_id
 
     def edit(before: Source, expanded: Expanded) -> Tree:
@@ -85,7 +85,7 @@ async def agents_update(call: Call, params: AgentsUpdateParams) -> Json:
     """Changes an agent's name, model or identity."""
     agent = call.agent(params.agent_id)
     config = call.context.config()
-    _check_place(params.workspace, config.workspace(agent))
+    _check_workspace(params.workspace, config.workspace(agent))
     sent = params.model_fields_set
     model = await _model(call, params.model) if params.model is not None else None
 
@@ -97,8 +97,8 @@ async def agents_update(call: Call, params: AgentsUpdateParams) -> Json:
             row["model"] = {**_long(row.get("model")), "primary": model}
         elif "model" in sent:
             row.pop("model", None)
-        if shown := _shown(params.emoji, params.avatar):
-            row["identity"] = {**row.get("identity", {}), **shown}
+        if identity := _identity(params.emoji, params.avatar):
+            row["identity"] = {**row.get("identity", {}), **identity}
         return row
 
     def edit(before: Source, expanded: Expanded) -> Tree:
@@ -145,7 +145,7 @@ async def agents_delete(call: Call, params: AgentsDeleteParams) -> Json:
     answer: Tree = {"ok": True, "agentId": agent, "removedBindings": removed}
     if not params.delete_files:
         return answer
-    if shared or workspace != _place(config, agent):
+    if shared or workspace != _own_workspace(config, agent):
         call.warn("deleteFiles", f"{workspace} was kept: the gateway did not create it.")
         return answer
     now = context.clock.now_ms()
@@ -174,12 +174,12 @@ def _busy(call: Call) -> set[SessionKey]:
     return {SessionKey.parse(session.key) for session in call.context.dispatcher.queue().sessions}
 
 
-def _place(config: Config, agent: AgentId) -> Path:
+def _own_workspace(config: Config, agent: AgentId) -> Path:
     """Returns the workspace that the gateway gives an agent by itself."""
     return config.state_dir / f"workspace-{agent}"
 
 
-def _check_place(requested: str | None, workspace: Path) -> None:
+def _check_workspace(requested: str | None, workspace: Path) -> None:
     """Refuses any other directory than the agent's own: files are read from it."""
     if requested is not None and Path(requested).expanduser() != workspace:
         raise RefusedError(
@@ -213,7 +213,7 @@ def _long(model: object) -> Tree:
     return dict(model) if isinstance(model, dict) else {}
 
 
-def _shown(emoji: str | None, avatar: str | None) -> Tree:
+def _identity(emoji: str | None, avatar: str | None) -> Tree:
     identity = {"emoji": emoji, "avatar": avatar}
     return {key: text for key, text in identity.items() if text is not None}
 

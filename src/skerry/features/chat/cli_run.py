@@ -81,7 +81,7 @@ class _Turn:
     """A message that was sent, until its answer has ended."""
 
     saying: Future[Ending]
-    held: list[Update] = field(default_factory=list[Update])
+    waiting: list[Update] = field(default_factory=list[Update])
     """Updates to show when the answers before it have ended."""
     shared: bool = False
     """True when another answer that is shown is the answer to it too."""
@@ -238,7 +238,7 @@ class ChatTerminal:
             case _AnswerUpdate(key, heard) if key == self._live:
                 self._print(heard)
             case _AnswerUpdate(key, heard):
-                self._turns[key].held.append(heard)
+                self._turns[key].waiting.append(heard)
             case _Ended(key):
                 self._end(key)
             case _:
@@ -276,9 +276,9 @@ class ChatTerminal:
         if self._in_line:
             show()
             self._in_line = False
-        for update in turn.held:
+        for update in turn.waiting:
             self._print(update)
-        turn.held.clear()
+        turn.waiting.clear()
 
     def _interrupt(self, hint: str = "") -> None:
         if self._interrupted:

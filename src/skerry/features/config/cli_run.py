@@ -33,7 +33,7 @@ def run(arguments: Namespace) -> int:
         case "set":
             return _set(arguments)
         case "unset":
-            code = change({_place(arguments.place): None}, quiet=arguments.json)
+            code = change({_checked_path(arguments.place): None}, quiet=arguments.json)
             if arguments.json and code == 0:
                 show_json({"ok": True, "path": arguments.place})
             return code
@@ -52,11 +52,11 @@ def _get(arguments: Namespace) -> int:
     loaded = load_good(os.environ, fetch=arguments.reveal)
     if loaded.broken is not None:
         notice(f"{loaded.config.path} is broken; this is the last good configuration.")
-    value = lookup(_effective(loaded, reveal=arguments.reveal), _parsed_place(arguments.place))
+    value = lookup(_effective(loaded, reveal=arguments.reveal), _parsed_path(arguments.place))
     if value is MISSING:
         remedy = "`skerry config get` prints all values, `skerry config schema` all possible keys."
         raise FailedError(f"The configuration has no value {arguments.place}.", remedy)
-    value = _whole(value)
+    value = _with_integers(value)
     if arguments.json:
         show_json(value)
     else:
@@ -64,15 +64,15 @@ def _get(arguments: Namespace) -> int:
     return 0
 
 
-def _whole(value: JSON) -> JSON:
+def _with_integers(value: JSON) -> JSON:
     """Returns the value with whole numbers written as such: 33, not 33.0."""
     match value:
         case float() if value.is_integer():
             return int(value)
         case dict():
-            return {key: _whole(item) for key, item in value.items()}
+            return {key: _with_integers(item) for key, item in value.items()}
         case list():
-            return [_whole(item) for item in value]
+            return [_with_integers(item) for item in value]
         case _:
             return value
 
@@ -85,17 +85,17 @@ def _effective(loaded: Loaded, *, reveal: bool) -> JSON:
     return _revealed(with_defaults, loaded.expanded.tree)
 
 
-def _revealed(shown: JSON, real: Any) -> JSON:
+def _revealed(redacted: JSON, real: Any) -> JSON:
     """Returns the tree with the secrets, which print as stars, as they are in the file."""
-    match shown, real:
+    match redacted, real:
         case dict(), dict():
-            return {key: _revealed(item, real.get(key)) for key, item in shown.items()}
-        case list(), list() if len(shown) == len(real):
-            return [_revealed(item, other) for item, other in zip(shown, real, strict=True)]
-        case str(), str() if set(shown) == {"*"}:
+            return {key: _revealed(item, real.get(key)) for key, item in redacted.items()}
+        case list(), list() if len(redacted) == len(real):
+            return [_revealed(item, other) for item, other in zip(redacted, real, strict=True)]
+        case str(), str() if set(redacted) == {"*"}:
             return real
         case _:
-            return shown
+            return redacted
 
 
 def _set(arguments: Namespace) -> int:
@@ -113,7 +113,7 @@ def _set(arguments: Namespace) -> int:
             "skerry config set",
             USAGE,
         )
-    return change({_place(arguments.place): value})
+    return change({_checked_path(arguments.place): value})
 
 
 def _json5(text: str) -> JSON:
@@ -125,11 +125,11 @@ def _json5(text: str) -> JSON:
     return value
 
 
-def _place(text: str) -> str:
+def _checked_path(text: str) -> str:
     return show_key_path(parse_key_path(text))
 
 
-def _parsed_place(text: str | None) -> tuple[str | int, ...]:
+def _parsed_path(text: str | None) -> tuple[str | int, ...]:
     return parse_key_path(text) if text else ()
 
 

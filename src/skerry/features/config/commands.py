@@ -19,7 +19,7 @@ from skerry.config.source import Source
 from skerry.config.write import META, by_hand
 from skerry.model.errors import ConfigError, ConfigInvalidError
 
-_SHOWN: Final = 3000
+_MOST_CHARACTERS: Final = 3000
 """Characters of a value that are shown."""
 
 
@@ -80,33 +80,33 @@ class _Changing:
 
     async def config(self, call: CommandCall) -> str:
         """Answers `/config`."""
-        action, _, rest = call.arguments.partition(" ")
+        action, _, operand = call.arguments.partition(" ")
         try:
             match action.lower():
                 case "" | "show" | "get":
-                    return self._show(rest.strip())
+                    return self._show(operand.strip())
                 case "set":
-                    return await self._edit(*_assigned(rest))
+                    return await self._edit(*_assigned(operand))
                 case "unset":
-                    return await self._edit(_place(rest), MISSING)
+                    return await self._edit(_key_path(operand), MISSING)
         except ConfigError as error:
             raise CommandError(_refusal(error)) from error
         raise CommandError("/config takes show, get, set or unset: `/config set session.scope=…`.")
 
     async def debug(self, call: CommandCall) -> str:
         """Answers `/debug`."""
-        action, _, rest = call.arguments.partition(" ")
+        action, _, operand = call.arguments.partition(" ")
         overrides = dict(self.settings.overrides)
         try:
             match action.lower():
                 case "" | "show":
                     return _overridden(overrides)
                 case "set":
-                    path, value = _assigned(rest)
+                    path, value = _assigned(operand)
                     _refuse_start(path)
                     overrides[path] = value
                 case "unset":
-                    overrides.pop(_place(rest), None)
+                    overrides.pop(_key_path(operand), None)
                 case "reset":
                     overrides.clear()
                 case _:
@@ -135,25 +135,25 @@ class _Changing:
                 )
         else:
             tree = redact_config(self.desk.config(), expanded.used)
-            place = _place(path)
-            tree = lookup(tree, place)
+            key_path = _key_path(path)
+            tree = lookup(tree, key_path)
             if tree is MISSING:
-                raise CommandError(f"No value is set at `{show_key_path(place)}`.")
+                raise CommandError(f"No value is set at `{show_key_path(key_path)}`.")
         return f"```json\n{_text(tree, indent=2)}\n```"
 
-    async def _edit(self, place: KeyPath, value: Any) -> str:
+    async def _edit(self, key_path: KeyPath, value: Any) -> str:
         def edit(before: Source, _: Expanded) -> dict[str, Any]:
-            tree: dict[str, Any] = replaced(before.parsed, place, value)
+            tree: dict[str, Any] = replaced(before.parsed, key_path, value)
             return tree
 
-        remedy = by_hand({show_key_path(place): None if value is MISSING else value})
+        remedy = by_hand({show_key_path(key_path): None if value is MISSING else value})
         applied = await self.settings.edit(edit, "/config", remedy)
         if not applied.changed:
-            return f"`{show_key_path(place)}` is so already."
+            return f"`{show_key_path(key_path)}` is so already."
         restart = needs_restart(applied.changed)
         when = "It needs a restart." if restart else "The change is in effect."
-        done = "is removed" if value is MISSING else f"is {_text(_shown(place, value))}"
-        return f"`{show_key_path(place)}` {done}. {when}"
+        done = "is removed" if value is MISSING else f"is {_text(_without_secret(key_path, value))}"
+        return f"`{show_key_path(key_path)}` {done}. {when}"
 
 
 def _refusal(error: ConfigError) -> str:
@@ -163,22 +163,22 @@ def _refusal(error: ConfigError) -> str:
     return f"{error} {error.remedy}".strip()
 
 
-def _refuse_start(place: KeyPath) -> None:
+def _refuse_start(key_path: KeyPath) -> None:
     """Refuses what counts at a start only, where nothing of `/debug` is left.
 
     Raises:
         CommandError: it does.
     """
-    if needs_restart([place]):
-        name = show_key_path(place)
+    if needs_restart([key_path]):
+        name = show_key_path(key_path)
         raise CommandError(
             f"`{name}` takes effect only at a start, and a start drops the values set by /debug."
         )
 
 
-def _shown(place: KeyPath, value: Any) -> Any:
-    """Returns the value without secrets, which are known by the name of their place."""
-    name = str(place[-1])
+def _without_secret(key_path: KeyPath, value: Any) -> Any:
+    """Returns the value without secrets, which the last key of the path tells."""
+    name = str(key_path[-1])
     hidden: Any = redact({name: value})
     return hidden[name]
 
@@ -187,24 +187,24 @@ def _overridden(overrides: dict[KeyPath, Any]) -> str:
     if not overrides:
         return "Nothing is overridden."
     lines = [
-        f"- `{show_key_path(place)}`: {_text(_shown(place, value))}"
-        for place, value in overrides.items()
+        f"- `{show_key_path(key_path)}`: {_text(_without_secret(key_path, value))}"
+        for key_path, value in overrides.items()
     ]
     return "\n".join(["Until the next start:", *lines])
 
 
 def _assigned(text: str) -> tuple[KeyPath, Any]:
-    """Returns the place and the value of `a.b=value`: JSON, else a text."""
+    """Returns the path and the value of `a.b=value`: JSON, else a text."""
     path, equals, value = text.partition("=")
     if not equals:
         raise CommandError("Write it as path=value: `messages.queue.mode=steer`.")
     try:
-        return _place(path), json.loads(value)
+        return _key_path(path), json.loads(value)
     except ValueError:
-        return _place(path), value.strip()
+        return _key_path(path), value.strip()
 
 
-def _place(text: str) -> KeyPath:
+def _key_path(text: str) -> KeyPath:
     if not text.strip():
         raise CommandError("Name a path, such as messages.queue.mode.")
     return parse_key_path(text.strip())
@@ -212,4 +212,8 @@ def _place(text: str) -> KeyPath:
 
 def _text(value: Any, indent: int | None = None) -> str:
     text = json.dumps(value, indent=indent, ensure_ascii=False)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}\n… (name a path to see less)"
+    return (
+        text
+        if len(text) <= _MOST_CHARACTERS
+        else f"{text[:_MOST_CHARACTERS]}\n… (name a path to see less)"
+    )

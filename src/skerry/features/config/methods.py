@@ -222,8 +222,8 @@ def _view(call: Call, file: ConfigFile) -> ClientView:
     configuration = call.context.configuration
     if file.loaded is not None:
         return view_for_clients(file.source, file.loaded.expanded, file.loaded.config)
-    held = redact_config(call.context.config(), configuration.expanded.used)
-    return ClientView(public(file.source.parsed), public(configuration.expanded.merged), held)
+    in_force = redact_config(call.context.config(), configuration.expanded.used)
+    return ClientView(public(file.source.parsed), public(configuration.expanded.merged), in_force)
 
 
 def _owned(file: ConfigFile, section: str) -> bool:

@@ -35,7 +35,7 @@ async def _run(arguments: Namespace) -> int:
         if arguments.action == "show":
             _print(arguments, answer, lambda: _show(answer["file"]))
             return 0
-        digest = await _wanted(arguments, answer["file"])
+        digest = await _confirmed_hash(arguments, answer["file"])
         answer = await client.request("files.trust", {**params, "hash": digest})
     name = one_line(answer["file"]["path"])
     _print(arguments, answer, lambda: show(f"{name} is trusted with its present content."))
@@ -49,7 +49,7 @@ def _print(arguments: Namespace, answer: Any, render: Any) -> None:
         render()
 
 
-async def _wanted(arguments: Namespace, file: dict[str, Any]) -> str:
+async def _confirmed_hash(arguments: Namespace, file: dict[str, Any]) -> str:
     """Returns the hash of the content that the owner confirms.
 
     Raises:

@@ -25,7 +25,7 @@ MOST_LINES: Final = 5000
 """Number of lines that a gateway returns at a time."""
 _MOST_BYTES: Final = 1_000_000
 _STYLES: Final = {"warning": "yellow", "error": "red", "critical": "red", "debug": "dim"}
-_SHOWN: Final = ("time", "level", "logger", "message", "error")
+_FIELDS: Final = ("time", "level", "logger", "message", "error")
 
 Read = Callable[[int | None, int], Awaitable[dict[str, Any]]]
 """Gives the lines after a cursor, so many at most, as `logs.tail` does."""
@@ -100,7 +100,7 @@ class _Position:
         if not isinstance(entry, dict):
             show_json({"message": line}) if self.as_json else show(plain(line))
             return
-        parts = {key: str(entry[key]) for key in _SHOWN if key in entry}
+        parts = {key: str(entry[key]) for key in _FIELDS if key in entry}
         if self.as_json:
             show_json(parts)
             return

@@ -131,10 +131,9 @@ def _status(report: Standing, *, as_json: bool) -> int:
         if status.failure is not None:
             notice(one_line(f"Its last call failed: {status.failure.message}"))
             notice(status.failure.remedy)
-        for rest in status.resting:
-            show(
-                one_line(f"passed over {_end(rest)} ({rest.reason}): {rest.profile}, {rest.model}")
-            )
+        for resting in status.resting:
+            reason = f"passed over {_end(resting)} ({resting.reason})"
+            show(one_line(f"{reason}: {resting.profile}, {resting.model}"))
         _tell_offers(status)
     if usable:
         return 0
@@ -156,8 +155,8 @@ def _trust(arguments: Namespace) -> int:
     return 0
 
 
-def _end(rest: RestingProfile) -> str:
-    end = datetime.fromtimestamp(rest.until / 1000, UTC).astimezone()
+def _end(resting: RestingProfile) -> str:
+    end = datetime.fromtimestamp(resting.until / 1000, UTC).astimezone()
     return "until somebody signs in" if end.year == MAXYEAR else f"until {end:%Y-%m-%d %H:%M:%S}"
 
 

@@ -99,12 +99,12 @@ class _Choosing:
             if 1 <= int(text) <= len(offered):
                 return offered[int(text) - 1].ref
             raise CommandError(f"`/model list` has {len(offered)}.")
-        whole = await find_model(self.models, self.config(), text)
+        ref_of_text = await find_model(self.models, self.config(), text)
         name, _, profile = text.rpartition("@")
-        ref = whole or await find_model(self.models, self.config(), name)
+        ref = ref_of_text or await find_model(self.models, self.config(), name)
         if ref is None:
             raise CommandError(f"No usable model is called `{text}`: `/model list`.")
-        return whole or f"{ref}@{profile}"
+        return ref_of_text or f"{ref}@{profile}"
 
     async def listing(self, call: CommandCall) -> str:
         """Answers `/models`."""
@@ -175,10 +175,10 @@ def _page(models: list[ModelInfo], words: list[str]) -> str:
     pages = -(-len(rows) // PAGE)
     if not 1 <= page <= pages:
         raise CommandError(f"There are {pages} pages.")
-    shown = rows[(page - 1) * PAGE : page * PAGE]
+    page_rows = rows[(page - 1) * PAGE : page * PAGE]
     name = f"{provider} " if provider else ""
     more = [f"Page {page} of {pages}; `/models {name}{page % pages + 1}` is another."]
-    return "\n".join(shown + (["", *more] if pages > 1 else []))
+    return "\n".join(page_rows + (["", *more] if pages > 1 else []))
 
 
 def _settings(reader: Reader, call: CommandCall) -> SessionSettings:

@@ -91,18 +91,18 @@ class InventoryParams(Params):
 
 async def node_list(call: Call, _params: NoParams) -> Json:
     """Returns every node that is paired or connected."""
-    return {"ts": call.context.clock.now_ms(), "nodes": list((await _known(call)).values())}
+    return {"ts": call.context.clock.now_ms(), "nodes": list((await _nodes(call)).values())}
 
 
 async def describe(call: Call, params: DescribeParams) -> Json:
     """Describes a node."""
-    node = (await _known(call)).get(params.node_id)
+    node = (await _nodes(call)).get(params.node_id)
     if node is None:
         raise RefusedError("unknown nodeId")
     return {"ts": call.context.clock.now_ms(), **node}
 
 
-async def _known(call: Call) -> dict[str, dict[str, Json]]:
+async def _nodes(call: Call) -> dict[str, dict[str, Json]]:
     grants = await call.context.store.read(devices.grants)
     standing = [grant for grant in grants if grant.role == Role.NODE and grant.revoked_at is None]
     rows: dict[str, dict[str, Json]] = {}

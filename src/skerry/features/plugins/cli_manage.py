@@ -35,7 +35,7 @@ def run(arguments: Namespace) -> int:
             return _install(config, arguments)
         case "doctor":
             return _doctor(config, as_json=arguments.json)
-    candidate = _found(config, arguments.name)
+    candidate = _candidate(config, arguments.name)
     match arguments.action:
         case "info":
             return _info(config, candidate, as_json=arguments.json)
@@ -48,14 +48,14 @@ def run(arguments: Namespace) -> int:
             return _remove(config, candidate, arguments)
 
 
-def _found(config: Config, name: str) -> Candidate:
+def _candidate(config: Config, name: str) -> Candidate:
     plugin = ALIASES.get(name, name)
     every = candidates(config, installed=True)
-    found = next((candidate for candidate in every if candidate.id == plugin), None)
-    if found is None:
-        known = ", ".join(sorted({candidate.id for candidate in every}))
-        raise FailedError(f"Unknown plugin {name!r}.", f"Plugins: {known}.")
-    return found
+    match = next((candidate for candidate in every if candidate.id == plugin), None)
+    if match is None:
+        ids = ", ".join(sorted({candidate.id for candidate in every}))
+        raise FailedError(f"Unknown plugin {name!r}.", f"Plugins: {ids}.")
+    return match
 
 
 def _changed(plugin: str, values: dict[str, Any], arguments: Namespace, **more: Any) -> int:
@@ -78,7 +78,7 @@ def _install(config: Config, arguments: Namespace) -> int:
     if name in ALIASES or name in BUNDLED:
         plugin = ALIASES.get(name, name)
         notice(f"{name} is {plugin}, which comes with this program; nothing is downloaded.")
-        code = _enable(_found(config, plugin), arguments)
+        code = _enable(_candidate(config, plugin), arguments)
         if code == 0:
             notice("It needs a server and a key. With one here: skerry relayer init --connect")
         return code

@@ -10,6 +10,8 @@ _RUN = "skerry.features.prompt.cli_run"
 def add(group: ArgumentParser) -> None:
     """Adds what is beneath `skerry prompt`."""
     add = subcommands(group)
-    shown = command(add, "show", _RUN, "print the system prompt, or what its parts cost")
-    shown.add_argument("--sizes", action="store_true", help="the parts: characters, tokens, share")
-    output(session(reach(shown)))
+    showing = command(add, "show", _RUN, "print the system prompt, or what its parts cost")
+    showing.add_argument(
+        "--sizes", action="store_true", help="the parts: characters, tokens, share"
+    )
+    output(session(reach(showing)))

@@ -33,9 +33,9 @@ def commands(desk: CommandDependencies) -> list[Command]:
         except ModelError as error:
             raise CommandError(f"{error} {error.remedy}".rstrip()) from error
         if form == "json":
-            shown = msgspec.to_builtins(prompt)
-            del shown["system"]
-            text = msgspec.json.format(msgspec.json.encode(shown), indent=2).decode()
+            fields = msgspec.to_builtins(prompt)
+            del fields["system"]
+            text = msgspec.json.format(msgspec.json.encode(fields), indent=2).decode()
             return f"```json\n{text}\n```"
         return "\n".join(_lines(prompt, detail=form == "detail"))
 

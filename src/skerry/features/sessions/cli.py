@@ -26,8 +26,8 @@ def add(group: ArgumentParser) -> None:
         metavar="N",
         help="most rows, up to 1000 (default: 50)",
     )
-    shown = _sessions_command(add, "show", "print a conversation", name=True)
-    shown.add_argument("--jsonl", action="store_true", help="as the lines of a pi session v3")
+    showing = _sessions_command(add, "show", "print a conversation", name=True)
+    showing.add_argument("--jsonl", action="store_true", help="as the lines of a pi session v3")
     export = _sessions_command(add, "export", "write a conversation to a file", name=True)
     export.add_argument(
         "--format", choices=["jsonl", "markdown"], default="jsonl", help="default jsonl (pi v3)"

@@ -68,7 +68,7 @@ async def _import(arguments: Namespace) -> int:
     outcomes = []
     async with open_state(config) as (store, mirror):
         for number, file in enumerate(named, 1):
-            outcomes.append(await _one(store, file, folders[file.parent], agent, arguments))
+            outcomes.append(await _import_file(store, file, folders[file.parent], agent, arguments))
             if number % _PROGRESS == 0:
                 notice(f"{number} of {len(named)} files")
         await mirror.flush(store)
@@ -76,7 +76,7 @@ async def _import(arguments: Namespace) -> int:
     return int(any(outcome.report is None for outcome in outcomes))
 
 
-async def _one(
+async def _import_file(
     store: Store, file: Path, folder: Folder, agent: AgentId, arguments: Namespace
 ) -> _Outcome:
     try:

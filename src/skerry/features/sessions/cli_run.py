@@ -125,7 +125,7 @@ async def _reset(client: GatewayClient, arguments: Namespace) -> None:
     await _end(client, arguments, "sessions.reset", "begun anew")
 
 
-async def _end(client: GatewayClient, arguments: Namespace, method: str, what: str) -> None:
+async def _end(client: GatewayClient, arguments: Namespace, method: str, done: str) -> None:
     """Deletes or resets a conversation, and says how to undo it; one that is archived stays."""
     key, archived = await transcripts.find(client, arguments.name, arguments.agent)
     if archived is not None:
@@ -138,7 +138,7 @@ async def _end(client: GatewayClient, arguments: Namespace, method: str, what: s
     if arguments.json:
         show_json(payload | {"restore": before["sessionId"] if before else None})
         return
-    show(f"{key} is {what}.")
+    show(f"{key} is {done}.")
     if before is not None and before["systemSent"]:
         notice(f"To undo it: skerry sessions restore {before['sessionId']}")
 
@@ -181,8 +181,8 @@ async def _taint(client: GatewayClient, arguments: Namespace) -> None:
     lines = [("WHEN", "ORIGIN", "FROM")]
     for source in state["sources"]:
         when = datetime.fromtimestamp(source["at"] / 1000, UTC).astimezone()
-        what = f"{source['tool'] or 'message'} {source['call'] or ''}"
-        lines.append((f"{when:%Y-%m-%d %H:%M}", source["origin"], one_line(what)))
+        call = f"{source['tool'] or 'message'} {source['call'] or ''}"
+        lines.append((f"{when:%Y-%m-%d %H:%M}", source["origin"], one_line(call)))
     show(table(lines))
     notice(f"To trust what was said so far: skerry sessions taint {arguments.name} --clear")
 
@@ -198,7 +198,7 @@ async def _search(client: GatewayClient, arguments: Namespace) -> None:
         show_json(answer)
         return
     for hit in answer["hits"]:
-        for line in _found(hit):
+        for line in _hit_lines(hit):
             show(line)
     if not answer["hits"]:
         show("No message has these words. Try others.")
@@ -206,7 +206,7 @@ async def _search(client: GatewayClient, arguments: Namespace) -> None:
         notice("Not everything is indexed yet; ask again in a moment.")
 
 
-def _found(hit: dict[str, Any]) -> Iterator[str]:
+def _hit_lines(hit: dict[str, Any]) -> Iterator[str]:
     """Yields the lines of a hit: its place, and the messages around it."""
     archived = ", earlier session" if hit["archived"] else ""
     when = datetime.fromtimestamp(hit["at"] / 1000, UTC).astimezone()
@@ -222,9 +222,9 @@ async def _prune(client: GatewayClient, arguments: Namespace) -> None:
         show_json(payload)
         return
     lines = [
-        (what, row["key"], row["sessionId"], row["why"])
-        for what in ("archived", "removed")
-        for row in payload[what]
+        (outcome, row["key"], row["sessionId"], row["why"])
+        for outcome in ("archived", "removed")
+        for row in payload[outcome]
     ]
     if not lines:
         show("Nothing is over the limits of session.maintenance.")

@@ -138,8 +138,8 @@ def as_markdown(transcript: Transcript) -> Iterator[str]:
                 yield markdown_import.escaped(plain(text))
             else:
                 fence = "`" * (3 + _longest_run(text))
-                shown = markdown_import.escaped(plain(text))
-                yield f"{fence}{'json' if kind == 'call' else ''}\n{shown}\n{fence}"
+                escaped = markdown_import.escaped(plain(text))
+                yield f"{fence}{'json' if kind == 'call' else ''}\n{escaped}\n{fence}"
 
 
 def as_text(transcript: Transcript) -> Iterator[str]:
@@ -149,10 +149,10 @@ def as_text(transcript: Transcript) -> Iterator[str]:
             continue
         yield f"{_who(message)}, {_local(message['timestamp'])}"
         for kind, text in _parts(message):
-            shown = plain(text) if kind == "text" else one_line(text)
-            if kind == "result" and len(shown) > _SHORT:
-                shown = shown[:_SHORT] + "…"
-            yield "\n".join(f"  {line}" for line in shown.splitlines())
+            body = plain(text) if kind == "text" else one_line(text)
+            if kind == "result" and len(body) > _SHORT:
+                body = body[:_SHORT] + "…"
+            yield "\n".join(f"  {line}" for line in body.splitlines())
         yield ""
 
 

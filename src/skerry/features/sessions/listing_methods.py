@@ -112,25 +112,25 @@ async def sessions_list(call: Call, params: SessionsListParams) -> Json:
         if params.asks_for_none:
             return 0, []
         matches = session_listing.recent(reader, query, limit=limit, offset=params.offset)
-        shown: list[Json] = [
+        listed: list[Json] = [
             _row(reader, session, params, call.protocol, model) for session in matches
         ]
-        return session_listing.count(reader, query), shown
+        return session_listing.count(reader, query), listed
 
-    total, shown = await context.store.read(read)
+    total, listed = await context.store.read(read)
     payload: dict[str, Json] = {
         "ts": context.clock.now_ms(),
         "path": str(context.config().state_dir / DATABASE),
-        "count": len(shown),
+        "count": len(listed),
         "defaults": {
             "modelProvider": model.provider if model else None,
             "model": model.id if model else None,
             "contextTokens": model.context_window if model else None,
         },
-        "sessions": shown,
+        "sessions": listed,
     }
     if call.protocol > 3:  # noqa: PLR2004 - the version of the protocol
-        end = params.offset + len(shown)
+        end = params.offset + len(listed)
         config = context.config()
         level = config.thinking(config.agents.default_id)
         payload["defaults"] |= {
@@ -157,8 +157,8 @@ async def sessions_describe(call: Call, params: SessionsDescribeParams) -> Json:
         session = sessions.find(reader, str(key))
         return session and _row(reader, session, params, call.protocol, model)
 
-    shown = await call.context.store.read(read)
-    return {"session": shown}
+    session_row = await call.context.store.read(read)
+    return {"session": session_row}
 
 
 async def sessions_preview(call: Call, params: SessionsPreviewParams) -> Json:
@@ -280,7 +280,7 @@ def _resolve(reader: Reader, call: Call, params: SessionsResolveParams) -> list[
         matches = list(session_listing.recent(reader, query, limit=_MAX_CANDIDATES + 1))
     if params.spawned_by is not None:
         parent = str(call.session_key(params.spawned_by, None))
-        matches = [found for found in matches if found and found.settings.spawned_by == parent]
+        matches = [match for match in matches if match and match.settings.spawned_by == parent]
     return [session for session in matches if session is not None and session.archived is None]
 
 

@@ -25,10 +25,10 @@ async def sessions_prune(call: Call, params: SessionsPruneParams) -> Json:
         context.session_events.changed(
             [archived.session.session_id for archived in due.archive], "delete"
         )
-    return {"ok": True, "dryRun": params.dry_run, **_shown(due)}
+    return {"ok": True, "dryRun": params.dry_run, **_plan_fields(due)}
 
 
-def _shown(due: RetentionPlan) -> dict[str, Json]:
+def _plan_fields(due: RetentionPlan) -> dict[str, Json]:
     return {
         "archived": [_row(archived) for archived in due.archive],
         "removed": [_row(removed) for removed in due.remove],

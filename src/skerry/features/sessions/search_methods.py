@@ -43,13 +43,13 @@ def _hit(hit: TranscriptHit) -> Json:
         "key": hit.key,
         "sessionId": hit.session_id,
         "archived": hit.archived,
-        **_said(hit.said),
-        "before": _said(hit.before) if hit.before else None,
-        "after": _said(hit.after) if hit.after else None,
+        **_excerpt(hit.said),
+        "before": _excerpt(hit.before) if hit.before else None,
+        "after": _excerpt(hit.after) if hit.after else None,
     }
 
 
-def _said(exchange: Excerpt) -> dict[str, Json]:
+def _excerpt(exchange: Excerpt) -> dict[str, Json]:
     return {
         "id": exchange.entry,
         "seq": exchange.seq,

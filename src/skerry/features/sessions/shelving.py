@@ -91,5 +91,5 @@ def _archived_last(reader: Reader, key: SessionKey) -> SessionEntry:
     return last[0]
 
 
-def _nothing(key: SessionKey, what: str) -> RefusedError:
-    return RefusedError(f"There is no {what} {key}.")
+def _nothing(key: SessionKey, kind: str) -> RefusedError:
+    return RefusedError(f"There is no {kind} {key}.")

@@ -4,7 +4,7 @@ from skerry.app.command_dependencies import CommandDependencies
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.runtime import taint
 
-_SHOWN = 10
+_MOST_SOURCES = 10
 
 
 def taint_command(desk: CommandDependencies) -> Command:
@@ -43,10 +43,10 @@ def as_text(state: taint.Taint | None) -> str:
         return "This conversation has no words of others."
     origins = ", ".join(sorted(state.origins))
     lines = [f"This conversation has words of others ({origins}):"]
-    for source in state.sources[-_SHOWN:]:
-        what = f"`{source.tool}` `{source.call}`" if source.tool else "a message"
+    for source in state.sources[-_MOST_SOURCES:]:
+        source_name = f"`{source.tool}` `{source.call}`" if source.tool else "a message"
         if not source.seq:
-            what = "a summary of what was said before"
-        lines.append(f"- {source.origin}: {what}")
+            source_name = "a summary of what was said before"
+        lines.append(f"- {source.origin}: {source_name}")
     lines.append("A person is asked before it acts outside the sandbox. /taint clear ends that.")
     return "\n".join(lines)

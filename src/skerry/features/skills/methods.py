@@ -23,11 +23,11 @@ def skills_status(call: Call, params: SkillsStatusParams) -> Json:
         "workspaceDir": str(config.workspace(agent)),
         "managedSkillsDir": str(config.state_dir / "skills"),
         "agentId": agent,
-        "skills": [_shown(skill) for skill in skills.values()],
+        "skills": [_row(skill) for skill in skills.values()],
     }
 
 
-def _shown(skill: Skill) -> Json:
+def _row(skill: Skill) -> Json:
     requires = {kind: list(names) for kind, names in skill.requires}
     unmet = dict(skill.unmet)
     return {

@@ -73,7 +73,9 @@ async def status(call: Call, _params: StatusParams) -> Json:
         "failing": failing,
         "configuration": condition(context.configuration, context.config().path),
         "storage": await context.storage(),
-        "upkeep": {name: {"atMs": at, "outcome": what} for name, (at, what) in upkeep.items()},
+        "upkeep": {
+            name: {"atMs": at, "outcome": outcome} for name, (at, outcome) in upkeep.items()
+        },
         "heartbeat": {
             "defaultAgentId": config.agents.default_id,
             "agents": [heartbeat(config, agent) for agent in config.agents.ids],

@@ -20,8 +20,10 @@ def _text(most: int, least: int = 0) -> Any:
     return Annotated[str, Field(min_length=least, max_length=most)]
 
 
-def _empty(name: str, what: str, answer: dict[str, Json] | list[Json], **types: Any) -> Method[Any]:
-    """Returns the method `name`, which answers the same to everybody: there is no `what`.
+def _empty(
+    name: str, subject: str, answer: dict[str, Json] | list[Json], **types: Any
+) -> Method[Any]:
+    """Returns the method `name`, which answers the same to everybody: there is no `subject`.
 
     `types` has the types of its parameters by name; one that is no pair with a default is optional.
     """
@@ -29,7 +31,7 @@ def _empty(name: str, what: str, answer: dict[str, Json] | list[Json], **types: 
     def respond(_call: Call, _params: Params) -> Json:
         return answer
 
-    respond.__doc__ = f"Returns {what}: there are none."
+    respond.__doc__ = f"Returns {subject}: there are none."
     fields: dict[str, Any] = {
         key: kind if isinstance(kind, tuple) else (kind | None, None) for key, kind in types.items()
     }

@@ -60,8 +60,8 @@ def _rows(config: Config, records: FileRecords) -> list[dict[str, Json]]:
         own = config.agents.by_id.get(agent)
         if own is not None and own.name:
             row["name"] = own.name
-        if shown := _shown(identity(config, agent, records)):
-            row["identity"] = shown
+        if fields := _wire_fields(identity(config, agent, records)):
+            row["identity"] = fields
         primary = config.primary_model(agent)
         if primary:
             row["model"] = {"primary": primary}
@@ -99,7 +99,7 @@ def _source(config: Config, agent: AgentId, fields: Mapping[str, str]) -> str:
     return "workspace" if "name" in fields else "default"
 
 
-def _shown(fields: Mapping[str, str]) -> dict[str, Json]:
+def _wire_fields(fields: Mapping[str, str]) -> dict[str, Json]:
     return {key: fields[key] for key in _ON_THE_WIRE if key in fields}
 
 

@@ -26,14 +26,14 @@ MOST_BYTES: Final = 1_000_000
 
 def references(answer: AssistantMessage) -> list[str]:
     """Returns the files that an answer names."""
-    found: list[str] = []
+    files: list[str] = []
 
     def show(reference: str) -> str:
-        found.append(reference)
+        files.append(reference)
         return named(reference)
 
     shaped(answer.text, show)
-    return found
+    return files
 
 
 async def add_pictures(
@@ -52,8 +52,8 @@ async def add_pictures(
     config, approvals = call.context.config(), call.context.approvals
     beneath = Beneath(config.workspace(agent), gate(config, records=call.context.records))
     redact = approvals.redact if approvals else str
-    shown: list[Raw] = payload["messages"]
-    room, left = most - sum(len(bytes(line)) for line in shown), MOST
+    lines: list[Raw] = payload["messages"]
+    room, left = most - sum(len(bytes(line)) for line in lines), MOST
     for index, names in sorted(files.items(), reverse=True):  # the newest first
         blocks: list[dict[str, str]] = []
         for name in names[:left]:
@@ -68,6 +68,6 @@ async def add_pictures(
                 blocks.append({"type": "image", "data": data, "mimeType": file.mime})
         left -= len(blocks)
         if blocks:
-            message: dict[str, Any] = msgspec.json.decode(shown[index])
+            message: dict[str, Any] = msgspec.json.decode(lines[index])
             message["content"] = [*message["content"], *blocks]
-            shown[index] = Raw(msgspec.json.encode(message))
+            lines[index] = Raw(msgspec.json.encode(message))

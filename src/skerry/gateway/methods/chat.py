@@ -132,12 +132,12 @@ async def chat_history(call: Call, params: ChatHistoryParams) -> dict[str, Json]
         most = min(params.max_bytes, _HISTORY_BYTES)
         await answer_pictures.add_pictures(call, key.agent, payload, files, most)
     text = call.context.broadcast.text
-    shown: list[Json] = [
+    active: list[Json] = [
         {"runId": run.run_id, "text": text(run.run_id), **_not_written(run)} for run in running
     ]
-    payload["activeRuns"] = shown
-    if shown:
-        payload["inFlightRun"] = shown[0]
+    payload["activeRuns"] = active
+    if active:
+        payload["inFlightRun"] = active[0]
     return payload
 
 
@@ -164,37 +164,37 @@ def _read(
     offset = _offset(params, session.tail)
     newest = session.tail - offset
     entries = sessions.entries(reader, session.session_id, limit=params.limit, before=newest + 1)
-    shown: list[Raw] = []
+    lines: list[Raw] = []
     files: list[list[str]] = []
     size, most = 0, min(params.max_bytes, _HISTORY_BYTES)
     for entry in reversed(entries):
         if sessions.is_compaction(entry.message):
-            whole = compactions.at(reader, session.session_id, entry.seq)
-            line = msgspec.json.encode(_divider(entry, compactions.pi_fields(whole)))
+            summary = compactions.at(reader, session.session_id, entry.seq)
+            line = msgspec.json.encode(_divider(entry, compactions.pi_fields(summary)))
         else:
-            collected = _said(reader, entry, params.max_chars)
+            collected = _collected(reader, entry, params.max_chars)
             line = transcript_line(entry, protocol, params.max_chars, collected=collected)
         if size + len(line) > most and has_images(entry.message):
             line = without_images(line)
         size += len(line)
-        if shown and size > most:
+        if lines and size > most:
             break
-        shown.append(Raw(line))
+        lines.append(Raw(line))
         files.append(_named_files(entry))
     settings = session.settings
     payload: dict[str, Json] = {
         "sessionKey": str(key),
         "sessionId": session.session_id,
-        "messages": shown[::-1],
+        "messages": lines[::-1],
         "totalMessages": session.tail,
-        "hasMore": len(shown) < newest,
+        "hasMore": len(lines) < newest,
         "thinkingLevel": settings.thinking_level,
         "sessionInfo": rows.row(session, protocol, model),
     }
     if settings.verbose_level is not None:
         payload["verboseLevel"] = settings.verbose_level
     if payload["hasMore"]:
-        payload["nextOffset"] = offset + len(shown)
+        payload["nextOffset"] = offset + len(lines)
     return payload, {index: names for index, names in enumerate(files[::-1]) if names}
 
 
@@ -226,7 +226,7 @@ def find(reader: Reader, key: SessionKey, session_id: str | None) -> SessionEntr
     return session
 
 
-def _said(reader: Reader, entry: TranscriptEntry, max_chars: int | None) -> list[Json]:
+def _collected(reader: Reader, entry: TranscriptEntry, max_chars: int | None) -> list[Json]:
     """Returns the messages that were collected to one prompt, with their runs where known."""
     if not isinstance(entry.message, UserMessage):
         return []
@@ -292,15 +292,15 @@ def _divider(entry: TranscriptEntry, compaction: Json = None) -> dict[str, Json]
     }
 
 
-def _cut(whole: message.Message, max_chars: int) -> message.Message:
+def _cut(uncut: message.Message, max_chars: int) -> message.Message:
     """Returns the message with every text cut to `max_chars` characters."""
     blocks: tuple[Any, ...] = tuple(
         TextBlock(block.text[:max_chars] + _CUT)
         if isinstance(block, TextBlock) and len(block.text) > max_chars
         else block
-        for block in whole.content
+        for block in uncut.content
     )
-    return msgspec.structs.replace(whole, content=blocks)
+    return msgspec.structs.replace(uncut, content=blocks)
 
 
 async def chat_inject(call: Call, params: ChatInjectParams) -> Json:

@@ -30,7 +30,7 @@ def commands_list(call: Call, params: CommandsListParams) -> dict[str, Json]:
 
 
 def _command(command: Command, *, arguments: bool) -> Json:
-    shown: dict[str, Json] = {
+    row: dict[str, Json] = {
         "name": command.name,
         "textAliases": [f"/{name}" for name in (command.name, *command.aliases)],
         "description": command.description,
@@ -39,21 +39,21 @@ def _command(command: Command, *, arguments: bool) -> Json:
         "acceptsArgs": command.accepts_arguments,
     }
     if command.category:
-        shown["category"] = command.category
+        row["category"] = command.category
     if command.arguments and arguments:
-        shown["args"] = [_argument(argument) for argument in command.arguments]
-    return shown
+        row["args"] = [_argument(argument) for argument in command.arguments]
+    return row
 
 
 def _argument(argument: Argument) -> Json:
-    shown: dict[str, Json] = {
+    row: dict[str, Json] = {
         "name": argument.name,
         "description": argument.description,
         "type": "string",
     }
     if argument.choices:
-        shown["choices"] = [{"value": choice, "label": choice} for choice in argument.choices]
-    return shown
+        row["choices"] = [{"value": choice, "label": choice} for choice in argument.choices]
+    return row
 
 
 METHODS: Final = (Method("commands.list", CommandsListParams, commands_list),)

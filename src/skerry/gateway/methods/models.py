@@ -55,7 +55,7 @@ def _thinks(call: Call, model: ModelInfo, level: ThinkingLevel | None) -> dict[s
 
 
 def _model(model: ModelInfo, *, default: bool) -> dict[str, Json]:
-    shown: dict[str, Json] = {
+    row: dict[str, Json] = {
         "id": model.id,
         "name": model.name or model.id,
         "provider": model.provider,
@@ -66,8 +66,8 @@ def _model(model: ModelInfo, *, default: bool) -> dict[str, Json]:
         "available": True,
     }
     if default:
-        shown["tags"] = ["default"]
-    return shown
+        row["tags"] = ["default"]
+    return row
 
 
 METHODS: Final = (Method("models.list", ModelsListParams, models_list),)

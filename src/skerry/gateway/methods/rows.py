@@ -22,7 +22,7 @@ def row(
     `model` is the one that answers now; its context window is shown where it also answered last.
     """
     key = SessionKey.parse(session.key)
-    shown: dict[str, Json] = {
+    fields: dict[str, Json] = {
         "key": session.key,
         "kind": _kind(session, key),
         "displayName": ":".join(key.scope),
@@ -31,9 +31,9 @@ def row(
         **_overrides(session),
     }
     if model is not None and (model.provider, model.id) == (session.provider, session.model):
-        shown["contextTokens"] = model.context_window
+        fields["contextTokens"] = model.context_window
     if protocol > 3:  # noqa: PLR2004 - the version of the protocol
-        shown |= {
+        fields |= {
             "agentId": session.agent_id,
             "isMain": is_main(key),
             "createdAt": session.created_at,
@@ -43,8 +43,8 @@ def row(
             "lastActivityAt": session.updated_at,
         }
         if session.archived is not None:
-            shown |= {"archivedAt": session.archived_at, "archivedAs": session.archived}
-    return shown | more
+            fields |= {"archivedAt": session.archived_at, "archivedAs": session.archived}
+    return fields | more
 
 
 def runtime() -> dict[str, Json]:
