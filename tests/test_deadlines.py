@@ -26,7 +26,7 @@ CALLER: Final = "whoever calls it sets the deadline"
 RUN: Final = "ends with its run, which has `agents.defaults.timeoutSeconds`"
 
 WITHOUT: Final = {
-    "features/exec/process_tool.py:Process.source": "looks up records in memory",
+    "features/exec/process_tool.py:ProcessSessions.source": "looks up records in memory",
     "features/exec/sources.py:recorded": "at most `MOST_CHANGED` files are looked at",
     "features/exec/tool.py:Exec.source": "looks up records in memory",
     "runtime/tool_calls.py:_made": "at most `MOST_CHANGED` files are looked at",
@@ -152,7 +152,7 @@ WITHOUT: Final = {
     "features/sandbox/containers.py:Containers._start": "mounts, within milliseconds",
     "features/sandbox/containers.py:Containers.running": "opens mounts, within milliseconds",
     "features/sandbox/bubblewrap.py:Bubblewrap.running": "prepares mounts, within milliseconds",
-    "features/sandbox/command.py:Running.wait": CALLER,
+    "features/sandbox/command.py:RunningCommand.wait": CALLER,
     "features/sandbox/sandbox_holder.py:Sandboxes.within": DISK,
     "features/sandbox/selftest.py:_ended": "looks a hundred times",
     "infra/sockets.py:Stream.read": "has `seconds`",
@@ -174,7 +174,7 @@ WITHOUT: Final = {
     "features/memory/service.py:MemorySearchService.whole": DISK,
     "features/memory/service.py:MemorySearchService.write": DISK,
     "features/memory/passage_embedding.py:_thread": DISK,
-    "features/memory/index_keeper.py:Keeper._look": DISK,
+    "features/memory/index_keeper.py:IndexKeeper._look": DISK,
     "features/memory/qmd.py:QmdMemory._bind": DISK,
     "features/memory/qmd.py:QmdMemory._index": DISK,
     "features/memory/qmd.py:QmdMemory._mend": DISK,
