@@ -302,6 +302,18 @@ class SyncReport(Struct, frozen=True):
     fallback: "MemoryFallback | None" = None
     """Reason why another memory was synced than the configured one."""
 
+    def joined(self, other: "SyncReport") -> "SyncReport":
+        """Returns the report of both."""
+        return SyncReport(
+            self.added + other.added,
+            self.changed + other.changed,
+            self.removed + other.removed,
+            self.unchanged + other.unchanged,
+            self.chunks + other.chunks,
+            self.embedded + other.embedded,
+            (*self.failed, *other.failed),
+        )
+
 
 class MemoryBacklog(Struct, frozen=True):
     """Passages that wait for their vectors; their words are searched meanwhile."""

@@ -18,7 +18,7 @@ from skerry.features.memory.documents import Document
 from skerry.features.memory.erasure_matches import erasure_matches as held_phrases
 from skerry.features.memory.file_changes import Lookout
 from skerry.features.memory.index_tables import SCANNED, IndexChange, IndexedDocument, Tables
-from skerry.features.memory.indexer import Filling, IndexSettings, Report, Write, joined
+from skerry.features.memory.indexer import Filling, IndexSettings, Report, Write
 from skerry.features.memory.markdown_files import FileScan, scan
 from skerry.features.memory.open_index import GENERATION, OpenIndex, generation_of, stamped
 from skerry.infra.clock import DAY_MS, Clock
@@ -251,7 +251,7 @@ class Index(OpenIndex):
             documents = tables.known(MemorySource.SESSIONS)
         filling = self._filling(self.write, made_with)
         self._converse(filling, documents, talks, report)
-        return joined(filled, filling.tally.report())
+        return filled.joined(filling.tally.report())
 
     def _forget(self, redaction: Redaction, talks: "Conversations | None") -> SyncReport:
         with self.database.reading() as tables:

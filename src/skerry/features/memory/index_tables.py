@@ -383,9 +383,8 @@ class Tables(VectorRows):
 
     def _next(self, table: str) -> int:
         """Returns the next number, which no row ever had."""
-        row = self._db.execute(
-            "SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)
-        ).fetchone()
+        rows = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,))
+        row = rows.fetchone()
         return 1 if row is None else int(row[0]) + 1
 
     def number_after(self, other: "Tables") -> None:

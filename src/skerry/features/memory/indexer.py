@@ -119,19 +119,6 @@ class Tally:
         )
 
 
-def joined(first: SyncReport, second: SyncReport) -> SyncReport:
-    """Returns the report of both."""
-    return SyncReport(
-        first.added + second.added,
-        first.changed + second.changed,
-        first.removed + second.removed,
-        first.unchanged + second.unchanged,
-        first.chunks + second.chunks,
-        first.embedded + second.embedded,
-        (*first.failed, *second.failed),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class IndexPlan:
     """Work to be done."""
