@@ -191,7 +191,7 @@ WITHOUT: Final = {
     "features/embedded_model/provider.py:EmbeddedProvider._run": OWNER,
     "providers/offering.py:ModelLister._answer": DISK,
     "providers/candidates.py:CatalogTries._freed": "ends with another run's call of the model",
-    "providers/candidates.py:Probes.wait": CALLER,
+    "providers/candidates.py:CredentialProbes.wait": CALLER,
     "store/mirror.py:Mirror._append_dirty": DISK,
     "store/mirror.py:Mirror._save": DISK,
     "store/mirror.py:Mirror.repair": DISK,
