@@ -116,9 +116,9 @@ class Config(OpenSection):
         agent_ids = self.agents.ids
         for name, listed in self.broadcast.items():
             if not listed or any(agent_id(agent) not in agent_ids for agent in listed):
-                known = {"known": ", ".join(agent_ids)}
+                listed_ids = {"known": ", ".join(agent_ids)}
                 text = "it names no agent, or one that agents.list lacks, which has {known}"
-                error = PydanticCustomError("unknown_agent", text, known)
+                error = PydanticCustomError("unknown_agent", text, listed_ids)
                 raise ValidationError.from_exception_data(
                     type(self).__name__,
                     [InitErrorDetails(type=error, loc=("broadcast", name), input=None)],
