@@ -22,7 +22,7 @@ EXACT_ROWS: Final = 4_000
 GRAPH: Final = "m = 24, ef_construction = 128"
 """Edges of a vector, and candidates for them. With the defaults of pgvector (16 and 64) a tenant of
 50,000 among a million found 88 % of the nearest ten, with these 98 % (`bench.memwal_tenants`)."""
-EF_SEARCH: Final = 400
+EF_SEARCH: Final = 800
 """Candidates that the index looks at, the most of one step that pgvector takes being 1000."""
 _CONNECTIONS: Final = 8
 _TRIES: Final = 5
