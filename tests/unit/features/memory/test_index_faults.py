@@ -25,9 +25,8 @@ import os, signal, sys
 from pathlib import Path
 from skerry.infra.clock import SystemClock
 from skerry.features.memory import indexer
-from skerry.features.memory.index_settings import Places
+from skerry.features.memory.index_settings import MemoryPaths
 from skerry.features.memory.index import Index
-from skerry.features.memory.index_keeper import Keeper
 
 home, wanted, after = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 indexer.BATCH_FILES = 5
@@ -39,7 +38,7 @@ def reach(point):
     if point == wanted and seen > after:
         os.kill(os.getpid(), signal.SIGKILL)
 
-settings = indexer.Settings(Places(home / "workspace"))
+settings = indexer.IndexSettings(MemoryPaths(home / "workspace"))
 index = Index(home / "main.sqlite", settings, SystemClock(), reach)
 index.sync(force=sys.argv[4] == "force")
 """
