@@ -33,7 +33,7 @@ def read_in(file: Path) -> set[str]:
     return {one.attr for one in ast.walk(ast.parse(SOURCE[file])) if isinstance(one, ast.Attribute)}
 
 
-EMPTY = ("stubs", "polled")
+EMPTY = "features.stubs.methods"
 """Modules about what is not there: nothing is there that a property could choose."""
 WHOLE = {
     "connect": "What a client tells of itself has no answer in which it could be said.",

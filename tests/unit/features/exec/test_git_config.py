@@ -210,7 +210,9 @@ def repository_with_submodule(folder: Path, program: Path) -> None:
     git(folder / "inner", *who, "commit", "-qm", "first")
     git(folder, "add", "inner")
     git(folder / "inner", "config", "filter.x.clean", str(program))
-    (folder / "inner" / "file").write_text("other\n")
+    file = folder / "inner" / "file"
+    file.write_text("text\n"[::-1])
+    os.utime(file, (1, 1))  # of the same size and another time: git has to read it
 
 
 @pytest.mark.abuse(112)
