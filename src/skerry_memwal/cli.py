@@ -38,7 +38,7 @@ def add(parser: ArgumentParser) -> None:
         added.add_argument("--agent", default="main", metavar="NAME", help="whose memories")
         return added
 
-    search = command("search", "print the memories nearest to a text, as JSON")
+    search = with_json(command("search", "print the memories nearest to a text, as JSON"))
     search.add_argument("query", metavar="QUERY")
     search.add_argument("--limit", type=int, default=5, metavar="N", help="most memories (5)")
     with_json(command("stats", "print the state of the server and the options"))
@@ -50,7 +50,7 @@ def add(parser: ArgumentParser) -> None:
     forget.add_argument("words", metavar="WORDS", nargs="?", default="")
     forget.add_argument("--id", action="append", default=[], metavar="ID", help="id of `search`")
     forget.add_argument("--yes", action="store_true", help="do not ask")
-    export = command("export", "write the memories of an agent as JSON lines")
+    export = with_json(command("export", "write the memories of an agent as JSON lines"))
     export.add_argument("file", metavar="FILE", nargs="?", default="-", help="(default: stdout)")
     imported = with_json(command("import", "store the texts of JSON lines"))
     imported.add_argument("file", metavar="FILE", help="of `export`; - is stdin")
