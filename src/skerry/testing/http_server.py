@@ -1,5 +1,6 @@
 """A small HTTP/1.1 server on loopback, on which the fakes of chat platforms are built."""
 
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -95,6 +96,8 @@ class ServedSocket:
         self._stream = stream
         self._protocol = ServerProtocol()
         self._sends = anyio.Lock()
+        self._texts = deque[str]()
+        """Messages that arrived together with one that was returned."""
 
     async def open(self, request: ServedRequest) -> None:
         """Answers the request that opens it."""
@@ -112,7 +115,7 @@ class ServedSocket:
 
     async def receive(self) -> str | None:
         """Returns the next message; None when the client is gone."""
-        while True:
+        while not self._texts:
             try:
                 self._protocol.receive_data(await self._stream.receive())
             except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -120,7 +123,8 @@ class ServedSocket:
             await self._flush()
             for event in self._protocol.events_received():
                 if isinstance(event, Frame) and event.opcode is Opcode.TEXT:
-                    return bytes(event.data).decode()
+                    self._texts.append(bytes(event.data).decode())
+        return self._texts.popleft()
 
     async def close(self, code: int = 0) -> None:
         """Closes the connection; with a code the WebSocket before it."""
