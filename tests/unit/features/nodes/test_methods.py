@@ -160,7 +160,7 @@ async def test_the_same_key_does_nothing_twice(rig: Rig) -> None:
         asked = (await its.event("node.invoke.request"))["payload"]
         await wire.call("health")
         await its.call("node.invoke.result", {"id": asked["id"], "nodeId": device.id, "ok": True})
-        answers = [await wire.receive() for _ in range(2)]
+        answers = [await wire.until(lambda frame: frame["type"] == "res") for _ in range(2)]
         requests = [one for one in its.frames if one.get("event") == "node.invoke.request"]
     assert {one["id"] for one in answers} == {"a", "b"}
     assert all(one["ok"] for one in answers)
