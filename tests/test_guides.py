@@ -58,4 +58,6 @@ def test_what_an_installation_takes_is_told_by_its_size() -> None:
 
 def test_the_memory_of_both_processes_is_told() -> None:
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert "the worker that computes embeddings takes about as much again: 130 MB together" in readme
+    assert (
+        "the worker that computes embeddings takes about as much again: 130 MB together" in readme
+    )
