@@ -28,10 +28,10 @@ from skerry_relayer.folders import DATABASE, Folders
 from skerry_relayer.jobs import memory_of
 from skerry_relayer.keys.registry import Registry, now_ms
 from skerry_relayer.memories import Memories
-from skerry_relayer.nearest import VectorScope
 from skerry_relayer.ports import Caller, Item, Query
 from skerry_relayer.schema import SQLITE, steps
 from skerry_relayer.vault import Content, closed
+from skerry_relayer.vector_search import VectorScope
 from tests.support.relayer_memory import Delegate, delegate
 from tests.support.relayer_process import Client, made, served
 

@@ -18,9 +18,9 @@ import psycopg
 
 from bench.measure import figure
 from skerry_recall.embed import normalised
-from skerry_relayer.nearest import VectorScope
 from skerry_relayer.postgres import EXACT_ROWS, WORDS, NearestInPostgres, PostgresDatabase
 from skerry_relayer.schema import steps
+from skerry_relayer.vector_search import VectorScope
 from tests.support.mocks import program
 
 SERVE = Path(__file__).parent.parent / "tests" / "conformance" / "postgres" / "serve.py"

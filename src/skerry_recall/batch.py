@@ -16,10 +16,10 @@ from skerry_recall.embed import (
     Kind,
     checked,
 )
+from skerry_recall.embedding_apis import OpenAiAnswer, matrix
 from skerry_recall.lengths import answered, of_size, pieces
 from skerry_recall.numbers import Floats
 from skerry_recall.remote import RemoteEmbedder, Spent
-from skerry_recall.wires import OpenAiAnswer, matrix
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from skerry_recall.calibrations import has_calibration, path_of
+from skerry_recall.calibration_files import has_calibration, path_of
 from skerry_recall.embed import normalised
 from skerry_recall.numbers import Floats, np
 

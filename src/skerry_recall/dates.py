@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, tzinfo
 from types import MappingProxyType
 from typing import Final
 
-from skerry_recall.counted import counted
+from skerry_recall.relative_days import counted
 
 _LAST: Final = 253_370_678_400_000
 """Time in milliseconds from which on there is not always a next day."""

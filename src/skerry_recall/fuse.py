@@ -9,10 +9,10 @@ from typing import Final
 
 import numpy as np
 
-from skerry_recall.again import POOL, Candidate, again, dated, distinct, related, share_talk
-from skerry_recall.diverse import marginal, tokens
+from skerry_recall.diversity import marginal, tokens
 from skerry_recall.numbers import Doubles, Floats, Ints, Longs, Mask, Rows
 from skerry_recall.question import Asked
+from skerry_recall.reordering import POOL, Candidate, again, dated, distinct, related, share_talk
 from skerry_recall.rerank import Hints
 from skerry_recall.scores import Scores
 

@@ -18,10 +18,10 @@ from skerry_recall.embed import (
     Kind,
     checked,
 )
+from skerry_recall.embedding_apis import Wire
+from skerry_recall.failed_responses import FailedResponse, failure
 from skerry_recall.lengths import ModelText, answered, joined, of_size, pieces, requests
 from skerry_recall.numbers import Floats, np
-from skerry_recall.refusals import FailedResponse, failure
-from skerry_recall.wires import Wire
 
 QUERY_SECONDS: Final = 60.0
 BATCH_SECONDS: Final = 120.0

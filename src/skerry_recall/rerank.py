@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from skerry_recall.common import COMMON
+from skerry_recall.common_words import COMMON
 from skerry_recall.dates import Day, Span, moment, named
 from skerry_recall.question import Asked
 

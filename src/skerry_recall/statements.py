@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Final
 
-from skerry_recall.counted import counted_at
+from skerry_recall.relative_days import counted_at
 
 VITAL: Final = 0.9
 STANDARD: Final = 0.5

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from Stemmer import Stemmer  # type: ignore[import-not-found]
 
-from skerry_recall.common import COMMON, UNSPACED
+from skerry_recall.common_words import COMMON, UNSPACED
 from skerry_recall.language import SPOKEN, guess
 from skerry_recall.normalize import plain
 

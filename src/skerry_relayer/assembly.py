@@ -19,10 +19,10 @@ from skerry_relayer.keys.child import key_server
 from skerry_relayer.keys.client import KeyClient
 from skerry_relayer.keys.registry import now_ms
 from skerry_relayer.memories import QUOTA_BYTES, Memories
-from skerry_relayer.nearest import NearestInMemory
 from skerry_relayer.processes import child
 from skerry_relayer.s3 import S3Blobs, bucket_of
 from skerry_relayer.schema import SQLITE, steps
+from skerry_relayer.vector_search import NearestInMemory
 from skerry_relayer.walrus import WalrusBlobs, network_of
 
 if TYPE_CHECKING:

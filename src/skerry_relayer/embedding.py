@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from skerry_recall.calibrated import calibrated, cut, relevance_of, role_of, space_of
 from skerry_recall.embed import Embedder, EmbeddingError, EmbeddingRefusedError, Kind, normalised
 from skerry_recall.numbers import Floats, np
+from skerry_recall.vector_space import calibrated, cut, relevance_of, role_of, space_of
 from skerry_relayer.errors import DownError, RefusedError
 from skerry_relayer.ports import WIDTH
 

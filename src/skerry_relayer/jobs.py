@@ -32,8 +32,8 @@ from skerry_relayer.job_rows import Hold, Waiting
 from skerry_relayer.keys.client import KeyClient
 from skerry_relayer.keys.messages import Wrapped
 from skerry_relayer.keys.registry import now_ms
-from skerry_relayer.nearest import Nearest, VectorScope
 from skerry_relayer.vault import Content, closed
+from skerry_relayer.vector_search import Nearest, VectorScope
 
 logger = logging.getLogger(__name__)
 HOLD_MS: Final = 60_000

@@ -19,7 +19,6 @@ from skerry_relayer.errors import DownError, KeyReusedError, QuotaError
 from skerry_relayer.index import Memory
 from skerry_relayer.job_rows import Hold, Waiting
 from skerry_relayer.jobs import RelayerParts, Runner, memory_of, sealed_job
-from skerry_relayer.nearest import VectorScope
 from skerry_relayer.ports import (
     After,
     Caller,
@@ -34,10 +33,11 @@ from skerry_relayer.ports import (
     Stats,
     Stored,
 )
-from skerry_relayer.recalling import MANUAL, Recall
-from skerry_relayer.restoring import Restore
+from skerry_relayer.recall import MANUAL, Recall
+from skerry_relayer.restore import Restore
 from skerry_relayer.tags import fingerprint_of, tag_of
 from skerry_relayer.vault import Content, Vault, closed
+from skerry_relayer.vector_search import VectorScope
 
 QUOTA_BYTES: Final = 1024**3
 """Bytes of blobs of one owner; 0 is no limit."""

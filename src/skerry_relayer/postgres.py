@@ -12,7 +12,7 @@ import psycopg
 from skerry_recall.numbers import Floats
 from skerry_relayer.database import Database, Row, Unit
 from skerry_relayer.errors import DownError
-from skerry_relayer.nearest import VectorScope
+from skerry_relayer.vector_search import VectorScope
 
 T = TypeVar("T")
 WORDS: Final = {"bytes": "BYTEA", "vector": "VECTOR"}

@@ -16,11 +16,11 @@ from skerry_relayer import postgres
 from skerry_relayer.assembly import MemoryOptions, opened
 from skerry_relayer.folders import Folders
 from skerry_relayer.keys.server import SOCKET
-from skerry_relayer.nearest import VectorScope
 from skerry_relayer.ports import Item, Query
 from skerry_relayer.postgres import WORDS, NearestInPostgres, PostgresDatabase
 from skerry_relayer.schema import steps
 from skerry_relayer.shared_nonces import SharedNonces
+from skerry_relayer.vector_search import VectorScope
 from tests.support.embedding import Words
 from tests.support.mocks import program
 from tests.support.relayer_memory import delegate, ended, run_killed, stored

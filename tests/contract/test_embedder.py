@@ -15,9 +15,9 @@ from skerry.infra.http import HttpClient
 from skerry.infra.process import starter
 from skerry_recall.embed import Embedder, EmbeddingError, EmbeddingModel, Kind, has_direction
 from skerry_recall.embedder_chain import Chain
+from skerry_recall.embedding_apis import GeminiWire, OpenAiWire, VoyageWire, Wire
 from skerry_recall.local import LocalEmbedder
 from skerry_recall.remote import Remote, RemoteEmbedder
-from skerry_recall.wires import GeminiWire, OpenAiWire, VoyageWire, Wire
 from tests.unit.recall.embedding_server import Asked, Reply, embedding_server
 
 KEY: Final = "sk-0123456789abcdef"

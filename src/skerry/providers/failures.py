@@ -20,7 +20,7 @@ from skerry.model.errors import (
     ModelRateLimitError,
     ModelRequestError,
 )
-from skerry_recall.waits import retry_after, seconds
+from skerry_recall.retry_hints import retry_after, seconds
 
 _OVERFLOW: Final = re.compile(
     r"""

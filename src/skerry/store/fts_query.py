@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Final
 
 from skerry.store.index_words import spread
-from skerry_recall.common import COMMON, UNSPACED
+from skerry_recall.common_words import COMMON, UNSPACED
 from skerry_recall.question import identifiers, phrases
 
 MAX_TERMS: Final = 24

@@ -20,7 +20,7 @@ from skerry.model.message import (
     encode_arguments,
 )
 from skerry.model.origin import Origin
-from skerry_recall.common import UNSPACED
+from skerry_recall.common_words import UNSPACED
 
 MAX_TEXT: Final = 400_000
 """Characters of one entry that are indexed: as much as the largest tool result."""

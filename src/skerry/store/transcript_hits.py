@@ -18,7 +18,7 @@ from skerry.store.ranking import ranked
 from skerry.store.search_candidates import CANDIDATES, IndexedEntry, SearchScope, around, gather
 from skerry.store.transcript_search import MAX_HITS, TranscriptQuery
 from skerry.store.unit import AT_ONCE, Reader, marks
-from skerry_recall.diverse import jaccard, tokens
+from skerry_recall.diversity import jaccard, tokens
 
 _FETCHED: Final = 8
 """Entries ranked for a hit: an exchange counts once, whichever of its entries have the words."""

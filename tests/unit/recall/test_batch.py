@@ -11,8 +11,8 @@ import pytest
 from skerry.infra.http import HttpClient
 from skerry_recall.batch import LEAST, BatchEmbedder, BatchSettings
 from skerry_recall.embed import EmbeddingModel, Kind
+from skerry_recall.embedding_apis import OpenAiWire
 from skerry_recall.remote import Remote, RemoteEmbedder, Spent
-from skerry_recall.wires import OpenAiWire
 from tests.unit.recall.embedding_server import Asked, EmbeddingServer, Reply, embedding_server
 from tests.unit.recall.embedding_server import openai as at_once
 

@@ -26,8 +26,8 @@ from skerry_recall.fuse import (
     smoothed,
     top,
 )
-from skerry_recall.meanings import MEANINGS
 from skerry_recall.question import read
+from skerry_recall.score_descriptions import MEANINGS
 from skerry_recall.scores import Scores
 from skerry_recall.terms import Words
 

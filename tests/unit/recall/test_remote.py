@@ -20,8 +20,8 @@ from skerry_recall.embed import (
     EmbeddingUnavailableError,
     Kind,
 )
+from skerry_recall.embedding_apis import GeminiWire, OpenAiWire, VoyageWire, Wire
 from skerry_recall.remote import Remote, RemoteEmbedder, Spent, delay
-from skerry_recall.wires import GeminiWire, OpenAiWire, VoyageWire, Wire
 from tests.unit.recall.embedding_server import (
     Asked,
     EmbeddingServer,

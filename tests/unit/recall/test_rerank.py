@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from skerry_recall.meanings import MEANINGS
 from skerry_recall.question import read
 from skerry_recall.rerank import Hints, weigh
+from skerry_recall.score_descriptions import MEANINGS
 from skerry_recall.terms import Words
 
 WORDS = Words()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from skerry_recall.calibrated import MOST_CHARACTERS, MOST_QUESTION
 from skerry_recall.embed import EmbeddingModel, Kind
+from skerry_recall.vector_space import MOST_CHARACTERS, MOST_QUESTION
 from skerry_relayer.embedding import TextVectors
 
 

@@ -14,7 +14,7 @@ from skerry.model.memory import (
     SyncReport,
 )
 from skerry.model.provenance import MARK
-from skerry_recall.meanings import MEANINGS
+from skerry_recall.score_descriptions import MEANINGS
 
 
 def status_of(status: MemoryStatus) -> dict[str, Any]:

@@ -32,11 +32,11 @@ from skerry.sdk.embedding import EmbeddingProvider
 from skerry_recall.batch import BatchEmbedder, BatchSettings
 from skerry_recall.embed import Embedder, EmbeddingModel, EmbeddingUnavailableError, Kind
 from skerry_recall.embedder_chain import Chain
+from skerry_recall.embedding_apis import GeminiWire, OpenAiWire, VoyageWire, Wire
 from skerry_recall.local import LocalEmbedder
 from skerry_recall.models import GGUF, installed
 from skerry_recall.numbers import Floats
 from skerry_recall.remote import Remote, RemoteEmbedder, Spent
-from skerry_recall.wires import GeminiWire, OpenAiWire, VoyageWire, Wire
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from skerry.features.memory import transcript_markdown as transcript_markdown
     from skerry.store import holding_backups as holding_backups
     from skerry.store import orphan_mirrors as orphan_mirrors
-    from skerry_recall import calibrated as calibrated
     from skerry_recall import embed as embed
     from skerry_recall import embedder_chain as embedder_chain
+    from skerry_recall import vector_space as vector_space
 else:
     __getattr__ = late(
         __package__,
-        calibrated="skerry_recall.calibrated",
+        vector_space="skerry_recall.vector_space",
         embedder_chain="skerry_recall.embedder_chain",
         embed="skerry_recall.embed",
         holding_backups="skerry.store.holding_backups",

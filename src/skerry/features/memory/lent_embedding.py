@@ -6,7 +6,7 @@ from typing import Final
 
 import anyio
 
-from skerry.features.memory.late import calibrated, embed, embedder_chain, query_embedding
+from skerry.features.memory.late import embed, embedder_chain, query_embedding, vector_space
 from skerry.model.errors import PluginError
 from skerry.model.ids import AgentId
 from skerry.sdk.embedding import Embedded
@@ -46,20 +46,20 @@ class LentEmbeddings:
         face = self._chosen(agent, local_only=local_only)
         model = str(face.model)
         if not texts:
-            return Embedded(calibrated.space_of(model), ())
+            return Embedded(vector_space.space_of(model), ())
         try:
             with anyio.fail_after(SECONDS):
-                rows = calibrated.calibrated(model, await _embed(face, texts, is_query=is_query))
+                rows = vector_space.calibrated(model, await _embed(face, texts, is_query=is_query))
         except TimeoutError as error:
             raise PluginError(f"{model} gave no answer within {SECONDS:g} s.") from error
         except embed.EmbeddingError as error:
             raise PluginError(f"The texts are not embedded: {error}", error.remedy) from error
-        return Embedded(calibrated.space_of(model), tuple(map(tuple, rows.tolist())))
+        return Embedded(vector_space.space_of(model), tuple(map(tuple, rows.tolist())))
 
     def relevance(self, space: str, vector: Sequence[float], other: Sequence[float]) -> float:
         """Returns the relevance of two vectors of a space."""
         cosine = sum(map(mul, vector, other))
-        return max(-1.0, min(1.0, calibrated.relevance_of(calibrated.model_of(space), cosine)))
+        return max(-1.0, min(1.0, vector_space.relevance_of(vector_space.model_of(space), cosine)))
 
     def _chosen(self, agent: str, *, local_only: bool) -> "embedder_chain.Face":
         face = self._model(AgentId(agent))
@@ -83,10 +83,10 @@ async def _embed(face: "embedder_chain.Face", texts: Sequence[str], *, is_query:
         EmbeddingError: the model fails.
     """
     kind = embed.Kind.QUERY if is_query else embed.Kind.PASSAGE
-    some = [calibrated.cut(text, kind) for text in texts]
+    some = [vector_space.cut(text, kind) for text in texts]
     model = str(face.model)
     if not is_query:
-        rows = await face.kept(some, calibrated.role_of(model, kind))
+        rows = await face.kept(some, vector_space.role_of(model, kind))
         return np.stack([embed.directed(row, model) for row in rows])
     try:
         return np.stack(

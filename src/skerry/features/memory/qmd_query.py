@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from skerry.config.memory_qmd import QmdSearchMode
-from skerry_recall.common import COMMON
+from skerry_recall.common_words import COMMON
 
 MOST_WORDS: Final = 8
 """Each is one list that QMD ranks; with the whole question and its meaning there are ten, as many

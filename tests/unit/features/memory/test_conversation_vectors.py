@@ -22,8 +22,8 @@ from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryMode, MemoryQuestion, TrackedConversation, Utterance
 from skerry.testing.clock import FakeClock
 from skerry_recall.embed import EmbeddingModel
+from skerry_recall.embedding_apis import OpenAiWire
 from skerry_recall.remote import Remote, RemoteEmbedder
-from skerry_recall.wires import OpenAiWire
 from tests.unit.recall.embedding_server import EmbeddingServer, embedding_server
 
 TURNS = 50

@@ -19,8 +19,8 @@ from skerry.model.memory import MemoryAnswer, MemoryMode, MemoryQuestion
 from skerry.testing.clock import FakeClock
 from skerry_recall.embed import EmbeddingModel
 from skerry_recall.embedder_chain import Chain
+from skerry_recall.embedding_apis import OpenAiWire
 from skerry_recall.remote import Remote, RemoteEmbedder
-from skerry_recall.wires import OpenAiWire
 from tests.unit.recall.embedding_server import Asked, EmbeddingServer, Reply, embedding_server
 
 NOTES = 120

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from skerry.features.memory.lent_embedding import MOST_TEXTS, LentEmbeddings
 from skerry.model.errors import PluginError
-from skerry_recall.calibrated import MOST_CHARACTERS, MOST_QUESTION
 from skerry_recall.embed import EmbeddingModel, EmbeddingUnavailableError, Kind, normalised
 from skerry_recall.embedder_chain import Chain
+from skerry_recall.vector_space import MOST_CHARACTERS, MOST_QUESTION
 
 
 class Lengths:

@@ -8,7 +8,7 @@ from math import log
 from typing import Final
 
 from skerry.features.memory.bench.sets import BenchScope
-from skerry_recall.common import COMMON, UNSPACED
+from skerry_recall.common_words import COMMON, UNSPACED
 from skerry_recall.numbers import Floats
 
 BASELINES: Final = {"fts5-and": " AND ", "fts5-or": " OR "}

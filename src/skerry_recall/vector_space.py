@@ -6,7 +6,7 @@ Whoever embeds a text for a memory uses these rules, so that a relevance means t
 from typing import Final
 
 from skerry_recall.calibrate import calibration_of, relevance
-from skerry_recall.calibrations import VERSION, has_calibration
+from skerry_recall.calibration_files import VERSION, has_calibration
 from skerry_recall.embed import Kind
 from skerry_recall.numbers import Floats
 

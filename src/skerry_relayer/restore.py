@@ -9,11 +9,11 @@ from skerry_relayer.blobs import Blob, BlobError, Header, header_of, unpacked
 from skerry_relayer.database import Unit
 from skerry_relayer.errors import DownError, NoCertificateError
 from skerry_relayer.jobs import RelayerParts, memory_of
-from skerry_relayer.nearest import VectorScope
 from skerry_relayer.ports import Caller, Restored
-from skerry_relayer.recalling import MANUAL
+from skerry_relayer.recall import MANUAL
 from skerry_relayer.tags import tag_of
 from skerry_relayer.vault import OpenedBlob, Vault
+from skerry_relayer.vector_search import VectorScope
 
 _BATCH = 25
 

@@ -11,9 +11,9 @@ from skerry_relayer.embedding import placed
 from skerry_relayer.errors import DownError, NoCertificateError
 from skerry_relayer.index import Memory
 from skerry_relayer.jobs import RelayerParts
-from skerry_relayer.nearest import VectorScope
 from skerry_relayer.ports import Caller, Hit, Query, Recalled
 from skerry_relayer.vault import OpenedBlob, Vault
+from skerry_relayer.vector_search import VectorScope
 
 MANUAL: Final = "manual:"
 """Prefix of the space of memories whose text only the client can open."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from skerry_recall.diverse import jaccard, marginal, newer_first, newest, tokens
+from skerry_recall.diversity import jaccard, marginal, newer_first, newest, tokens
 
 TEXTS = ["the red boat", "the red boat", "a green house", "the red house"]
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from skerry_recall.embed import EmbeddingError, EmbeddingRefusedError, EmbeddingUnavailableError
-from skerry_recall.waits import retry_after
+from skerry_recall.retry_hints import retry_after
 
 _UNPAID: Final = re.compile(
     r"insufficient[_ ](quota|balance|credit|funds)|billing_hard_limit|credit balance",

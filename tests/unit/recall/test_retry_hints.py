@@ -2,7 +2,7 @@
 
 import pytest
 
-from skerry_recall.waits import retry_after
+from skerry_recall.retry_hints import retry_after
 
 
 @pytest.mark.parametrize(

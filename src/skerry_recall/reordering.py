@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from skerry_recall.common import COMMON
+from skerry_recall.common_words import COMMON
 from skerry_recall.dates import moment, within
-from skerry_recall.diverse import newer_first, newest, tokens
+from skerry_recall.diversity import newer_first, newest, tokens
 from skerry_recall.numbers import Floats, Longs, Rows
 from skerry_recall.question import Asked
 from skerry_recall.rerank import Hints, is_talk, weigh
