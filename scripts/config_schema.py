@@ -18,8 +18,8 @@ from pydantic.json_schema import models_json_schema
 
 from skerry.config.agents import SHORT_FORMS
 from skerry.config.base import FeatureSection, Section, feature_section
+from skerry.config.json_schema import FILE
 from skerry.config.root import Config
-from skerry.config.schema import FILE
 from skerry.config.session import duration, size, span
 from skerry.infra.channels import PLATFORMS
 from skerry.infra.features import FEATURES

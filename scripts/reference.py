@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from scripts import config_schema
-from skerry.config.schema import leaves
+from skerry.config.json_schema import leaves
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = ROOT / "docs" / "reference" / "configuration.md"

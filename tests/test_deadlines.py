@@ -127,7 +127,7 @@ WITHOUT: Final = {
     "gateway/connection.py:ClientConnection._wait_for_room": "closes a client that does not read",
     "gateway/connection.py:ClientConnection._next_text": "a client may be silent; ticks end it",
     "gateway/dispatch.py:MethodTable._call_feature": "imports a module",
-    "gateway/identity.py:check": "verifies a signature, within the deadline of the handshake",
+    "gateway/device_identity.py:check": "verifies a signature, within the handshake's deadline",
     "gateway/listen.py:_Server.main_loop": OWNER,
     "features/agents/change_methods.py:agents_delete": DISK,
     "features/agents/file_methods.py:files_get": DISK,

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from . import mcp, routes_memory, routes_open, routes_owners, routes_page
 from .answers import failure, reply
 from .gate import Admitted, admit
-from .limits import weight_of
+from .rate_limits import weight_of
 from .relayer import Relayer
 
 Open = Callable[[Relayer, Request], Awaitable[Response]]

@@ -30,7 +30,7 @@ from skerry_relayer.errors import DownError, RefusedError
 from skerry_relayer.index import Memory
 from skerry_relayer.job_rows import Hold, Waiting
 from skerry_relayer.keys.client import KeyClient
-from skerry_relayer.keys.messages import Wrapped
+from skerry_relayer.keys.framing import Wrapped
 from skerry_relayer.keys.registry import now_ms
 from skerry_relayer.vault import Content, closed
 from skerry_relayer.vector_search import Nearest, VectorScope

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .extract import Extractor
-from .limits import RequestLimits
+from .rate_limits import RequestLimits
 from .nonces import NonceStore
 from .ports import KeyServer, MemoryService
 

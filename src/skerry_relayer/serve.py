@@ -23,10 +23,10 @@ from skerry_relayer.assembly import MODEL, Folders, MemoryOptions, opened
 from skerry_relayer.cli_accounts import opened as opened_registry
 from skerry_relayer.errors import RefusedError
 from skerry_relayer.extract import Extractor, Rules
-from skerry_relayer.limits import RequestLimits
 from skerry_relayer.listen import Listener, bind
 from skerry_relayer.model import chat_model
 from skerry_relayer.nonces import Nonces, NonceStore
+from skerry_relayer.rate_limits import RequestLimits
 from skerry_relayer.relayer import Relayer
 from skerry_relayer.shared_nonces import SharedNonces
 

@@ -9,7 +9,7 @@ from skerry_relayer.blobs import Blob, BlobError, BlobStore, Header, Wrap, encod
 from skerry_relayer.envelope import Binding, EnvelopeError, SealKey, new_key, seal, unseal, wrap
 from skerry_relayer.index import Memory
 from skerry_relayer.keys.client import KeyClient
-from skerry_relayer.keys.messages import Wrapped
+from skerry_relayer.keys.framing import Wrapped
 from skerry_relayer.sessions import Certificate
 
 

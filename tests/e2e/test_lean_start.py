@@ -32,7 +32,7 @@ OURS = (
     "skerry.features.memory.chat_commands",
     "skerry.features.memory.checks",
     "skerry.features.memory.methods",
-    "skerry.plugins.load",
+    "skerry.plugins.loader",
     "skerry.store.backups",
     "skerry.store.transcript_search",
     "skerry.tools",

@@ -18,7 +18,7 @@ import pytest
 from msgspec.structs import replace
 
 from skerry.config.agents import AgentDefaults, AgentsConfig
-from skerry.config.context import Compaction, MemoryFlush
+from skerry.config.context_limits import Compaction, MemoryFlush
 from skerry.features.files.read_tool import Read
 from skerry.features.openai_completions.request import request_body
 from skerry.model.message import ToolCall, ToolResultMessage, UserMessage

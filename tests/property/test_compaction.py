@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 )
 from msgspec.structs import replace
 
-from skerry.config.context import Compaction
+from skerry.config.context_limits import Compaction
 from skerry.model import message
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.message import (

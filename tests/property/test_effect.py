@@ -5,9 +5,9 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skerry.config.json_schema import leaves, schema
 from skerry.config.paths import KeyPath, changes, show_key_path, within
 from skerry.config.reload_rules import RULES, Effect, effect, needs_restart
-from skerry.config.schema import leaves, schema
 
 _KEYS: Final = [path for path, _ in leaves(schema())]
 PLACES: Final = [tuple(path.replace("[]", ".0").split(".")) for path in _KEYS]

@@ -15,7 +15,6 @@ import msgspec
 from skerry_relayer.app import make_app
 from skerry_relayer.errors import KeyReusedError, NoCertificateError, RefusedError
 from skerry_relayer.extract import Rules
-from skerry_relayer.limits import RequestLimits
 from skerry_relayer.nonces import Nonces
 from skerry_relayer.ports import (
     WIDTH,
@@ -34,6 +33,7 @@ from skerry_relayer.ports import (
     Stats,
     Stored,
 )
+from skerry_relayer.rate_limits import RequestLimits
 from skerry_relayer.relayer import Relayer
 from skerry_relayer.sessions import address_of
 from tests.support import memwal

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from skerry.app.command_dependencies import CommandDependencies
-from skerry.app.late import commands, folders, load, session_search
+from skerry.app.late import commands, folders, loader, session_search
 from skerry.app.late import skills as plugin_skills
 from skerry.app.plugin_parts import PluginParts
 from skerry.app.records import stored_records
@@ -127,7 +127,7 @@ class LivePlugins:
         self._runtime = runtime
         self._tools = tools
         self._parts = parts
-        self._loaded: load.Plugins | None = None
+        self._loaded: loader.Plugins | None = None
         self._changed = anyio.Event()
 
     def touch(self, _: Config) -> None:
@@ -149,7 +149,7 @@ class LivePlugins:
                 reach=self._reach,
                 embeddings=self._embeddings,
             )
-            self._loaded = load.Plugins(
+            self._loaded = loader.Plugins(
                 runtime.hooks,
                 runtime.commands,
                 self._tools.reserved_names(config),

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from skerry.app import commands as commands
     from skerry.app import trial as trial
     from skerry.plugins import folders as folders
-    from skerry.plugins import load as load
+    from skerry.plugins import loader as loader
     from skerry.plugins import skills as skills
     from skerry.runtime import recovery as recovery
     from skerry.sdk import channel_host as channel_host
@@ -22,7 +22,7 @@ else:
         backups="skerry.store.backups",
         channel_host="skerry.sdk.channel_host",
         folders="skerry.plugins.folders",
-        load="skerry.plugins.load",
+        loader="skerry.plugins.loader",
         skills="skerry.plugins.skills",
         recovery="skerry.runtime.recovery",
         session_search="skerry.tools.session_search",

@@ -8,7 +8,7 @@ from typing import Final
 import anyio
 from msgspec.structs import replace
 
-from skerry.app.auth import Keeper
+from skerry.app.credential_files import Keeper
 from skerry.auth.profiles import Profile, split_reference
 from skerry.config.load import Loaded
 from skerry.config.root import Config

@@ -13,7 +13,7 @@ from skerry.client.discover import find
 from skerry.config.load import load_good
 from skerry.config.root import Config
 from skerry.model.errors import ConfigError, PluginError
-from skerry.plugins.candidates import Candidate, candidates
+from skerry.plugins.discovery import Candidate, candidates
 from skerry.plugins.registering import register
 from skerry.sdk.cli import CliCall, CliCommand
 from skerry.sdk.host import PluginHost

@@ -18,7 +18,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 
 from skerry import __version__
-from skerry.client import identity
+from skerry.client import device_key
 from skerry.client.discover import GatewayAddress
 from skerry.client.frames import (
     JSON,
@@ -199,7 +199,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
     async def _device(self, key: Path, introduction: JSON, challenge: object) -> JSON:
         """Returns the signed identity of this machine, for a gateway on another one."""
         payload: JSON = challenge.payload if isinstance(challenge, GatewayEvent) else None
-        sign = partial(identity.device, key, introduction, payload)
+        sign = partial(device_key.device, key, introduction, payload)
         try:
             return await anyio.to_thread.run_sync(sign)
         except (KeyError, TypeError) as error:

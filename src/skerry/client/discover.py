@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from skerry.client.identity import KEY
+from skerry.client.device_key import KEY
 from skerry.config import source
 from skerry.config.gateway import LOCK
 from skerry.config.include import included

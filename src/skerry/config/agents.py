@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from skerry.config.base import OpenSection
-from skerry.config.context import Compaction, ContextPruning
+from skerry.config.context_limits import Compaction, ContextPruning
 from skerry.config.heartbeat import HeartbeatConfig
 from skerry.config.limits import LimitsConfig
 from skerry.config.memory import MemorySearchConfig

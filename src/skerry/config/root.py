@@ -19,7 +19,7 @@ from skerry.config.base import OpenSection, with_sections
 from skerry.config.bindings import Binding
 from skerry.config.channels import ChannelConfig, checked_channels
 from skerry.config.commands import CommandsConfig
-from skerry.config.context import LegacyAgent, moved
+from skerry.config.context_limits import LegacyAgent, moved
 from skerry.config.cron import CronConfig
 from skerry.config.env import EnvConfig
 from skerry.config.gateway import GatewayConfig

@@ -10,7 +10,7 @@ import anyio.abc
 from starlette.types import Receive, Scope, Send
 
 from skerry import __version__
-from skerry.gateway import attachments, auth, dispatch, frames
+from skerry.gateway import attachments, dispatch, frames, shared_secret
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.dispatch import MethodTable
 from skerry.gateway.frames import (
@@ -62,7 +62,7 @@ class Accept:
     def __init__(self, context: GatewayContext) -> None:
         self._context = context
         self._methods = MethodTable(context.plugins)
-        self._failures = auth.Failures()
+        self._failures = shared_secret.Failures()
         self._handshakes: dict[anyio.CancelScope, None] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -98,7 +98,7 @@ class ClientConnection:
         self,
         context: GatewayContext,
         methods: MethodTable,
-        failures: auth.Failures,
+        failures: shared_secret.Failures,
         peer: ClientPeer,
         protocol: GatewayProtocol,
         receive: Receive,

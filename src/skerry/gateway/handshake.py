@@ -7,8 +7,7 @@ from msgspec import Struct
 from pydantic import Field, ValidationError
 
 from skerry.config.gateway import AuthMode
-from skerry.gateway import auth, handshake_errors, identity, pairing
-from skerry.gateway.auth import Failures, SecretCheck
+from skerry.gateway import device_identity, handshake_errors, pairing, shared_secret
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.frames import PROTOCOLS, TOO_DEEP, Json, Malformed, RequestFrame
 from skerry.gateway.handshake_errors import HandshakeError
@@ -16,6 +15,7 @@ from skerry.gateway.method import Name, Params
 from skerry.gateway.pairing import Paired
 from skerry.gateway.peer import ClientPeer
 from skerry.gateway.problems import describe
+from skerry.gateway.shared_secret import Failures, SecretCheck
 from skerry.model.errors import StateError
 from skerry.model.origin import Origin
 from skerry.model.rights import Rights
@@ -165,8 +165,8 @@ async def _admit(frame: RequestFrame, handshake: Handshake) -> Admitted:
     if seconds := handshake.failures.locked(handshake.peer, anyio.current_time()):
         raise handshake_errors.locked_out(seconds)
     gateway = handshake.context.config().gateway
-    secret = auth.check_secret(gateway.auth, params.auth.token, params.auth.password)
-    scopes = auth.operator_scopes(params.scopes) if role is Role.OPERATOR else ()
+    secret = shared_secret.check_secret(gateway.auth, params.auth.token, params.auth.password)
+    scopes = shared_secret.operator_scopes(params.scopes) if role is Role.OPERATOR else ()
     if params.device is None:
         _check_alone(role, secret, handshake, _is_named(params, gateway.auth.mode, protocol))
         return Admitted(frame.id, params, protocol, role, scopes, None, _actor(role, scopes))
@@ -222,8 +222,8 @@ async def _pair(
     token = credentials.device_token or credentials.token
     if secret is not SecretCheck.RIGHT and not token:
         raise handshake_errors.unauthorized(mode, shown=secret is SecretCheck.WRONG)
-    key = identity.key(device.id, device.public_key)
-    claim = identity.Claim(
+    key = device_identity.key(device.id, device.public_key)
+    claim = device_identity.Claim(
         device_id=device.id,
         client_id=params.client.id,
         client_mode=params.client.mode,
@@ -236,7 +236,7 @@ async def _pair(
         device_family=params.client.device_family or "",
     )
     now = handshake.context.clock.now_ms()
-    await identity.check(claim, key, device.signature, handshake.nonce, now)
+    await device_identity.check(claim, key, device.signature, handshake.nonce, now)
     connecting = pairing.ConnectingDevice(
         device_id=device.id.lower(),
         public_key=device.public_key,

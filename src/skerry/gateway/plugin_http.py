@@ -15,11 +15,11 @@ import anyio
 from starlette.requests import Request
 from starlette.responses import Response
 
-from skerry.gateway.auth import Failures, SecretCheck, check_secret
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.pages import Pages
 from skerry.gateway.peer import peer as peer_of
 from skerry.gateway.request_body import RefusedPost, read_body
+from skerry.gateway.shared_secret import Failures, SecretCheck, check_secret
 from skerry.sdk.http import HttpRequest, HttpRoute
 from skerry.sdk.registrations import Panel
 

@@ -4,11 +4,11 @@ A package lists in a module `late` which modules a start does without:
 
     if TYPE_CHECKING:
         from skerry.app import trial as trial
-        from skerry.plugins import load as load
+        from skerry.plugins import loader as loader
     else:
-        __getattr__ = late(__package__, load="skerry.plugins.load")
+        __getattr__ = late(__package__, loader="skerry.plugins.loader")
 
-Who writes `from skerry.app.late import load` pays at `load.Plugins(...)`.
+Who writes `from skerry.app.late import loader` pays at `loader.Plugins(...)`.
 """
 
 from collections.abc import Callable

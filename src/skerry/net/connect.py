@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import httpx2
 
 from skerry.infra.sockets import Stream, connect_addresses
-from skerry.net.resolve import Resolve
+from skerry.net.dns import Resolve
 from skerry.policy.addresses import parse_address
 from skerry.policy.network import NetworkRules, check_answers, check_target
 from skerry.policy.urls import Refusal, Target

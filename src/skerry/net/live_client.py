@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from skerry.net.connect import Dial
-from skerry.net.resolve import Resolve
+from skerry.net.dns import Resolve
 from skerry.net.safe_fetch import Fetched, FetchRequest, SafeClient
 from skerry.policy.network import NetworkRules
 

@@ -17,7 +17,7 @@ from skerry.infra.http11 import Head, PlainRequest
 from skerry.infra.sockets import connect_addresses
 from skerry.net.connect import CheckedConnect, Dial, TargetRefusedError
 from skerry.net.decode import ACCEPTED, Decoder, EncodingError
-from skerry.net.resolve import Resolve, SystemResolver
+from skerry.net.dns import Resolve, SystemResolver
 from skerry.policy.network import NetworkRules, allowing_rule, check_target, next_target
 from skerry.policy.urls import Refusal, Target, parse_url
 

@@ -35,7 +35,7 @@ from skerry.plugins.authors import HookFile, author
 from skerry.plugins.bundled import BUNDLED
 from skerry.plugins.front_matter import MAX_HEAD, missing
 from skerry.plugins.hookmd import EVENTS, DeclaredHook, declared
-from skerry.plugins.source import MAX_BYTES, PluginSource, read_source
+from skerry.plugins.source_check import MAX_BYTES, PluginSource, read_source
 from skerry.policy.file_records import FileRecords
 
 logger = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from skerry.config.root import Config
 from skerry.model.errors import PluginError
-from skerry.plugins.candidates import candidates
+from skerry.plugins.discovery import candidates
 from skerry.plugins.slots import missing_slots, off
 from skerry.ports.plugins import PluginReport, PluginStatus
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from skerry.model.errors import PluginError
 from skerry.plugins.manifest import read_manifest
-from skerry.plugins.source import PluginSource, read_source
+from skerry.plugins.source_check import PluginSource, read_source
 
 MAX_FILES: Final = 200
 MAIN: Final = "__init__.py"

@@ -13,8 +13,8 @@ from skerry.config.root import Config
 from skerry.infra.supervise import Supervisor, in_daemon_thread
 from skerry.model.errors import PluginError
 from skerry.model.skill import Skill
-from skerry.plugins.candidates import Candidate, entry_of
 from skerry.plugins.capabilities import check_capabilities
+from skerry.plugins.discovery import Candidate, entry_of
 from skerry.plugins.lifecycle import drop
 from skerry.plugins.manifest import FILE, Manifest
 from skerry.plugins.packages import Package

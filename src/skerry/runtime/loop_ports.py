@@ -58,7 +58,7 @@ from skerry.runtime.run_context import RunPlan, command_call, run_context
 from skerry.runtime.run_hooks import RunHooks, TranscriptHooks
 from skerry.runtime.tool_calls import CallGate, SessionRecall, refusal
 from skerry.runtime.tool_results import CallProgress, result_message
-from skerry.runtime.usage.limits import RunMeter
+from skerry.runtime.usage.usage_limits import RunMeter
 from skerry.store import Unit, runs, sessions
 
 CHECKPOINT_SECONDS: Final = 1.0

@@ -28,7 +28,7 @@ from skerry.runtime.model_call import ModelCall, ResponseDraft
 from skerry.runtime.request_builder import RequestBuilder
 from skerry.runtime.run_context import RunPlan
 from skerry.runtime.run_hooks import RunHooks, TranscriptHooks
-from skerry.runtime.usage.limits import RunMeter
+from skerry.runtime.usage.usage_limits import RunMeter
 from skerry.sessions.send_policy import sends_to
 from skerry.store import runs
 

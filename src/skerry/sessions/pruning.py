@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
-from skerry.config.context import ContextPruning, PruningTools, SoftTrim
+from skerry.config.context_limits import ContextPruning, PruningTools, SoftTrim
 from skerry.model.message import (
     CHARS_PER_TOKEN,
     AssistantMessage,

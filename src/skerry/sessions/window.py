@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from skerry.config.context import Compaction, ContextPruning, SoftTrim, seconds
+from skerry.config.context_limits import Compaction, ContextPruning, SoftTrim, seconds
 from skerry.model.message import (
     CHARS_PER_TOKEN,
     AssistantMessage,

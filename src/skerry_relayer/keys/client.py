@@ -20,7 +20,7 @@ from skerry_relayer.errors import (
     RefusedError,
     RelayerError,
 )
-from skerry_relayer.keys.messages import (
+from skerry_relayer.keys.framing import (
     AccountFound,
     AddDelegate,
     DelegateRow,

@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from skerry_relayer.envelope import EnvelopeError, unwrap, wrap
 from skerry_relayer.errors import ForbiddenError, MissingError, NoCertificateError, RelayerError
-from skerry_relayer.keys.messages import (
+from skerry_relayer.keys.framing import (
     MOST_ITEMS,
     AccountFound,
     AddDelegate,

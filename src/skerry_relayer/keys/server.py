@@ -16,8 +16,8 @@ import anyio
 import anyio.abc
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from skerry_relayer.keys.framing import FrameError, KeyFailure, read_request, receive, send
 from skerry_relayer.keys.judge import Judge
-from skerry_relayer.keys.messages import FrameError, KeyFailure, read_request, receive, send
 from skerry_relayer.keys.registry import Registry
 
 SOCKET: Final = "server.sock"

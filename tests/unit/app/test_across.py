@@ -7,7 +7,7 @@ import anyio
 from msgspec.structs import replace
 
 from skerry.config.agents import AgentDefaults, AgentsConfig
-from skerry.config.context import Compaction, MemoryFlush
+from skerry.config.context_limits import Compaction, MemoryFlush
 from skerry.infra.clock import SystemClock
 from skerry.model.ids import SessionId
 from skerry.model.message import AssistantMessage, UserMessage

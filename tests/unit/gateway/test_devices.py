@@ -346,7 +346,7 @@ async def test_a_restart_keeps_who_is_paired_and_who_waits(tmp_path: Path) -> No
 async def test_wrong_device_tokens_are_slowed_down_and_then_locked_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("skerry.gateway.auth.DELAYS", Backoff(base=0.1, cap=0.1))
+    monkeypatch.setattr("skerry.gateway.shared_secret.DELAYS", Backoff(base=0.1, cap=0.1))
     config = {"gateway": {"trustedProxies": ["127.0.0.1"]}}
     there = {"X-Forwarded-For": "198.51.100.4"}
     bogus = {"token": "wrong", "deviceToken": "bogus"}

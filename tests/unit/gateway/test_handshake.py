@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from skerry.gateway import connection
-from skerry.gateway.auth import LOCKED_AFTER
+from skerry.gateway.shared_secret import LOCKED_AFTER
 from skerry.infra.backoff import Backoff
 from tests.support.gateway import TOKEN, Rig, running_gateway
 from tests.support.wire import OPERATOR, connect_params, connected, dial, request
@@ -267,7 +267,7 @@ async def test_failures_are_slowed_down_and_the_right_token_is_not(
     assert await fail() >= 0.25
     assert await fail() >= 0.5
     longer = Backoff(base=60.0, cap=60.0)  # than anybody takes to connect
-    monkeypatch.setattr("skerry.gateway.auth.DELAYS", longer)
+    monkeypatch.setattr("skerry.gateway.shared_secret.DELAYS", longer)
     async with dial(rig.url) as slow:
         await slow.send(request("connect", connect_params(auth={"token": "wrong"}), id="slow"))
         async with connected(rig.url):
@@ -319,7 +319,7 @@ async def test_a_password_where_a_token_is_asked_for_is_a_wrong_secret(
 async def test_a_password_in_place_of_a_token_counts_as_a_guess(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("skerry.gateway.auth.DELAYS", Backoff(base=0.1, cap=0.1))
+    monkeypatch.setattr("skerry.gateway.shared_secret.DELAYS", Backoff(base=0.1, cap=0.1))
     headers = {"X-Forwarded-For": "203.0.113.9"}
     with anyio.fail_after(60):
         for number in range(LOCKED_AFTER):

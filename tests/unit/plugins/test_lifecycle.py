@@ -15,8 +15,8 @@ from skerry.config.check import check
 from skerry.hooks.hooks import Hooks
 from skerry.infra.rooted_fs import Beneath
 from skerry.plugins import lifecycle
-from skerry.plugins.candidates import candidates
-from skerry.plugins.load import Plugins, load_plugins
+from skerry.plugins.discovery import candidates
+from skerry.plugins.loader import Plugins, load_plugins
 from skerry.ports.tool import ToolContext
 
 CODE = """

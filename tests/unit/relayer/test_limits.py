@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry_relayer.limits import LAYERS, MOST_WINDOWS, RequestLimits, weight_of
+from skerry_relayer.rate_limits import LAYERS, MOST_WINDOWS, RequestLimits, weight_of
 from tests.support.memwal import Delegate
 from tests.support.relayer import Lab
 

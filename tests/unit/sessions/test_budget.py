@@ -2,7 +2,7 @@
 
 import pytest
 
-from skerry.config.context import Compaction
+from skerry.config.context_limits import Compaction
 from skerry.model import message
 from skerry.sessions.window import budget, tokens, weight
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.config.context import ContextPruning, HardClear, PruningTools, SoftTrim, seconds
+from skerry.config.context_limits import ContextPruning, HardClear, PruningTools, SoftTrim, seconds
 from skerry.model import message
 from skerry.model.message import (
     AssistantMessage,

@@ -13,10 +13,10 @@ from skerry.cli.failure import FailedError, complain
 from skerry.cli.render import notice, plain, show, show_json
 from skerry.config import source
 from skerry.config.backup import REJECTED, beside
+from skerry.config.json_schema import schema
 from skerry.config.load import Loaded, checked, load_good, locate
 from skerry.config.paths import MISSING, lookup, parse_key_path, show_key_path
 from skerry.config.redact import JSON, redact_config
-from skerry.config.schema import schema
 from skerry.config.write import write_text
 from skerry.infra.atomic import write_atomic
 from skerry.infra.process import NotStartedError, hand_over

@@ -19,10 +19,10 @@ from skerry.config.client_view import (
     view_for_clients,
 )
 from skerry.config.expand import Expanded
+from skerry.config.json_schema import for_forms
 from skerry.config.paths import show_key_path
 from skerry.config.redact import public, redact_config
 from skerry.config.reload_rules import needs_restart
-from skerry.config.schema import for_forms
 from skerry.config.source import MAX_BYTES, Source
 from skerry.gateway.config_writes import Edit, applied, invalid_config, issue_row, written
 from skerry.gateway.configuration import Applied, ConfigFile

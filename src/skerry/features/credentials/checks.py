@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from skerry.app.auth import Keeper, problem
+from skerry.app.credential_files import Keeper, problem
 from skerry.auth.credentials import refuse_in_workspace, vault_of
 from skerry.config.root import Config
 from skerry.infra.clock import SystemClock

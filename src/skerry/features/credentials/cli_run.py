@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import anyio
 
-from skerry.app.auth import Entered, Keeper, problem, where
+from skerry.app.credential_files import Entered, Keeper, problem, where
 from skerry.app.trial import attempt_profile, first_model
 from skerry.auth.credentials import vault_of
 from skerry.auth.profiles import SECRETS, CredentialKind, Profile

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from skerry.app.auth import Entered, Keeper
+from skerry.app.credential_files import Entered, Keeper
 from skerry.auth.profiles import CredentialKind, Profile
 from skerry.auth.refresh import Tokens
 from skerry.auth.signin import PRESETS, SignInService, obtained, printed, typed

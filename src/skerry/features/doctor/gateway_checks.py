@@ -7,7 +7,7 @@ from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.config.root import Config
 from skerry.model.errors import ClientError
-from skerry.plugins.candidates import BUNDLED
+from skerry.plugins.discovery import BUNDLED
 from skerry.plugins.inspecting import inspect
 from skerry.ports.checks import Check, Level
 from skerry.ports.plugins import PluginStatus

@@ -6,7 +6,7 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
-from skerry.features.google_generative_ai.schema import gemini_schema
+from skerry.features.google_generative_ai.gemini_schema import gemini_schema
 from skerry.sdk.model_api import NO_IMAGE, OWN_ID, Turns, is_own, levels
 from skerry.sdk.models import (
     AssistantMessage,

@@ -12,8 +12,8 @@ from typing import Any, Final
 import anyio
 import msgspec
 
-from skerry.app.auth import Entered, Keeper
 from skerry.app.build import open_state
+from skerry.app.credential_files import Entered, Keeper
 from skerry.auth.profiles import SECRETS, CredentialKind, is_id
 from skerry.cli.render import notice, one_line
 from skerry.config import source

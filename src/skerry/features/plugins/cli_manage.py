@@ -14,7 +14,7 @@ from skerry.cli.failure import FailedError
 from skerry.cli.render import notice, one_line, plain, show, show_json, styled
 from skerry.config.load import load_good
 from skerry.config.root import Config
-from skerry.plugins.candidates import BUNDLED, EXTENSIONS, Candidate, candidates
+from skerry.plugins.discovery import BUNDLED, EXTENSIONS, Candidate, candidates
 from skerry.plugins.inspecting import inspect
 from skerry.plugins.installing import Installed, install, remove
 from skerry.plugins.manifest import Manifest

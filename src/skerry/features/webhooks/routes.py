@@ -21,11 +21,11 @@ from skerry.config.webhooks import MappingConfig, WebhooksConfig
 from skerry.features.webhooks import posts, proof, tables
 from skerry.features.webhooks.bodies import AgentBody, BodyError, WakeBody, agent_order, payload_of
 from skerry.features.webhooks.posts import Order
-from skerry.gateway.auth import Failures
 from skerry.gateway.context import GatewayContext
 from skerry.gateway.peer import ClientPeer
 from skerry.gateway.peer import peer as peer_of
 from skerry.gateway.request_body import RefusedPost, read_body
+from skerry.gateway.shared_secret import Failures
 from skerry.infra.clock import iso
 from skerry.model.errors import BusyError, KeyReusedError, SkerryError, StateError
 from skerry.model.run import Admission, AdmissionStatus, RunRequest

@@ -19,7 +19,7 @@ from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunFailure, RunRequest
 from skerry.ports.model_candidates import ABORTED, CallTarget, ModelCallEnded, ModelCandidate
 from skerry.runtime.usage.budgets import BudgetWarning, budget_states, refusal, warning
-from skerry.runtime.usage.limits import Meter
+from skerry.runtime.usage.usage_limits import Meter
 from skerry.store import Store, Unit, usage
 from skerry.store.call_log import CallLog
 from skerry.store.usage import BookedCall, CallOutcome, Sums

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from skerry.config.agents import AgentDefaults, AgentsConfig
-from skerry.config.context import Compaction, MemoryFlush
+from skerry.config.context_limits import Compaction, MemoryFlush
 from skerry.config.root import Config
 from skerry.features.memory.recall_hook import recall
 from skerry.hooks.events import RunContext

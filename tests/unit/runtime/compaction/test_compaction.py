@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from skerry.commands.table import CommandTable
 from skerry.config.agents import AgentDefaults, AgentsConfig
-from skerry.config.context import Compaction, MemoryFlush
+from skerry.config.context_limits import Compaction, MemoryFlush
 from skerry.features.sessions.content import context_commands
 from skerry.infra.backoff import Backoff
 from skerry.model.errors import ModelOverflowError, ModelRequestError

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from skerry.config.agents import AgentDefaults, AgentsConfig
-from skerry.config.context import Compaction, MemoryFlush
+from skerry.config.context_limits import Compaction, MemoryFlush
 from skerry.hooks.events import AfterCompaction, BeforeCompaction
 from skerry.hooks.hooks import Hooks
 from skerry.ports.model import ModelRequest

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from skerry.config.agents import AgentDefaults, AgentsConfig
-from skerry.config.context import Compaction, ContextPruning
+from skerry.config.context_limits import Compaction, ContextPruning
 from skerry.features.anthropic_messages.provider import AnthropicProvider
 from skerry.infra.http import HttpClient
 from skerry.model import message

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from skerry.config.agents import AgentDefaults, AgentsConfig
-from skerry.config.context import Compaction, MemoryFlush
+from skerry.config.context_limits import Compaction, MemoryFlush
 from skerry.features.memory.notes import notes
 from skerry.infra.rooted_fs import Beneath
 from skerry.model.errors import ModelOverflowError, ModelRequestError, ToolError

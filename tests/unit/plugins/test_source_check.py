@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from skerry.model.errors import PluginError
-from skerry.plugins import source
-from skerry.plugins.source import read_source
+from skerry.plugins import source_check
+from skerry.plugins.source_check import read_source
 
 CODE = b"def register(api): ...\n"
 
@@ -82,7 +82,7 @@ def test_what_is_no_plain_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_endless_file_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "MAX_BYTES", 4)
+    monkeypatch.setattr(source_check, "MAX_BYTES", 4)
     assert "more than 4 bytes" in str(refusal(file))
 
 
@@ -134,7 +134,7 @@ def test_a_link_that_is_put_in_place_after_the_look_is_not_followed(
     for directory in (good, evil):
         directory.mkdir()
         (directory / "tea.py").write_bytes(CODE)
-    check = source._check_way
+    check = source_check._check_way
 
     def swap(path: Path) -> None:
         check(path)
@@ -142,5 +142,5 @@ def test_a_link_that_is_put_in_place_after_the_look_is_not_followed(
         place.rename(tmp_path / "away")
         place.symlink_to(evil / swapped)
 
-    monkeypatch.setattr(source, "_check_way", swap)
+    monkeypatch.setattr(source_check, "_check_way", swap)
     assert "cannot be read" in str(refusal(good / "tea.py"))

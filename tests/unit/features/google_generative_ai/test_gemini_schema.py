@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from skerry.features.google_generative_ai.schema import gemini_schema
+from skerry.features.google_generative_ai.gemini_schema import gemini_schema
 
 ACCEPTED = {
     "anyOf",

@@ -3,20 +3,20 @@
 import pytest
 
 from skerry.config.gateway import AuthConfig
-from skerry.gateway import auth
-from skerry.gateway.auth import LOCKED_AFTER, Failures, SecretCheck
+from skerry.gateway import shared_secret
 from skerry.gateway.peer import ClientPeer
+from skerry.gateway.shared_secret import LOCKED_AFTER, Failures, SecretCheck
 from skerry.policy.access import READ
 
 
 def test_who_claims_nothing_may_only_read() -> None:
-    assert auth.operator_scopes(None) == (READ,)
+    assert shared_secret.operator_scopes(None) == (READ,)
 
 
 def test_tokens_of_any_text_can_be_compared() -> None:
-    assert auth.same_secret("schlüssel", "schlüssel")
-    assert not auth.same_secret("schlüssel", "schluessel")
-    assert not auth.same_secret("abc", "")
+    assert shared_secret.same_secret("schlüssel", "schlüssel")
+    assert not shared_secret.same_secret("schlüssel", "schluessel")
+    assert not shared_secret.same_secret("abc", "")
 
 
 def test_each_failure_waits_longer_up_to_two_seconds() -> None:
@@ -117,4 +117,4 @@ PASSWORD = {"mode": "password", "password": "right", "token": "other"}
 def test_what_was_shown_is_judged_by_the_mode(
     config: dict[str, str], token: str | None, password: str | None, shown: SecretCheck
 ) -> None:
-    assert auth.check_secret(AuthConfig.model_validate(config), token, password) is shown
+    assert shared_secret.check_secret(AuthConfig.model_validate(config), token, password) is shown

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from skerry.net.resolve import SystemResolver, hosts_addresses
+from skerry.net.dns import SystemResolver, hosts_addresses
 
 HOSTS = """
 127.0.0.1 localhost

@@ -6,8 +6,8 @@ import anyio
 import pytest
 
 from skerry.client.client import GatewayClient
+from skerry.client.device_key import KEY
 from skerry.client.discover import GatewayAddress, find
-from skerry.client.identity import KEY
 from skerry.model.errors import ClientError, GatewayRefusedError
 from tests.support.gateway import TOKEN, running_gateway
 

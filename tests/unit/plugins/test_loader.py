@@ -18,7 +18,7 @@ from skerry.infra.rooted_fs import Beneath
 from skerry.model.errors import PluginError
 from skerry.model.ids import SessionKey
 from skerry.plugins import guarded, registering
-from skerry.plugins.load import Plugins, load_plugins
+from skerry.plugins.loader import Plugins, load_plugins
 from skerry.ports.plugins import PluginStatus
 from skerry.ports.tool import ToolContext
 from skerry.sdk.methods import MethodCall

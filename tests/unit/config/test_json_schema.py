@@ -10,7 +10,7 @@ from jsonschema import Draft7Validator
 
 from scripts import config_schema
 from scripts.reference import PAGE, page
-from skerry.config.schema import FILE, for_forms, hints, leaves, schema
+from skerry.config.json_schema import FILE, for_forms, hints, leaves, schema
 
 
 @pytest.fixture(scope="module")

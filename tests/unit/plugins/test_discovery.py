@@ -10,9 +10,9 @@ from skerry.commands.table import CommandTable
 from skerry.config.check import check
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
-from skerry.plugins.candidates import candidates
+from skerry.plugins.discovery import candidates
 from skerry.plugins.inspecting import inspect
-from skerry.plugins.load import Plugins, load_plugins
+from skerry.plugins.loader import Plugins, load_plugins
 
 CODE = """
 async def run(call): return "green"

@@ -23,7 +23,7 @@ from skerry.infra.clock import SystemClock
 from skerry.infra.supervise import Supervisor
 from skerry.model.errors import PluginError
 from skerry.model.ids import AgentId
-from skerry.plugins.candidates import Candidate, candidates, entry_of
+from skerry.plugins.discovery import Candidate, candidates, entry_of
 from skerry.plugins.guarded import (
     GuardedCall,
     GuardedTool,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from skerry.gateway.identity import SKEW_MS
+from skerry.gateway.device_identity import SKEW_MS
 from tests.support.device import Device
 from tests.support.gateway import Rig
 from tests.support.wire import OPERATOR, Wire, dial
