@@ -19,8 +19,8 @@ from starlette.responses import Response
 from . import routes_memory, routes_open
 from .answers import failure, reply
 from .gate import LATE_SECONDS, MOST_BODY, Admitted, read_body
-from .rate_limits import weight_of
 from .ports import Caller
+from .rate_limits import weight_of
 from .relayer import VERSION, Relayer
 from .sessions import issue, verify
 from .signatures import RejectedError

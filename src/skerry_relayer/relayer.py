@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .extract import Extractor
-from .rate_limits import RequestLimits
 from .nonces import NonceStore
 from .ports import KeyServer, MemoryService
+from .rate_limits import RequestLimits
 
 VERSION = "0.1.0"
 """Version of the relayer, x.y.z."""
