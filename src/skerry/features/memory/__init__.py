@@ -1,1 +1,1 @@
-"""Keeps the index of what is remembered fresh, and answers searches."""
+"""Keeps the index of notes and conversations up to date, and answers searches."""

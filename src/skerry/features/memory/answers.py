@@ -1,4 +1,4 @@
-"""Values of the memory as clients and scripts get them: JSON (pure)."""
+"""Converts values of the memory to the JSON that clients and scripts receive (pure)."""
 
 from typing import Any
 
@@ -93,7 +93,7 @@ def file_row(file: MemoryFile) -> Json:
 
 
 def hit_row(hit: MemoryHit) -> Json:
-    """Returns a passage with its score, ready for JSON; a note's mark is taken out of it."""
+    """Returns a passage with its score, ready for JSON; the marks of notes are removed."""
     row: dict[str, Json] = {
         "path": hit.path,
         "startLine": hit.start_line,

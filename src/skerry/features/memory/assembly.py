@@ -1,4 +1,4 @@
-"""Claims the memory's slot: makes the parts of the memory for a gateway, or for a command."""
+"""Claims the memory slot: builds the parts of the memory for a gateway, or for a command."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from skerry.ports.memory import Memories
 
 CORE: Final = "memory-core"
-"""Our own memory in `plugins.slots.memory`."""
+"""Value of `plugins.slots.memory` for the memory of this package."""
 NONE: Final = "none"
-OURS: Final = frozenset({CORE, NONE})
+NON_PLUGIN_VALUES: Final = frozenset({CORE, NONE})
 """Values of `plugins.slots.memory` that name no plugin."""
 
 
@@ -56,13 +56,13 @@ class MemoryParts(Struct, frozen=True):
 
     @property
     def falls_back(self) -> bool:
-        """Returns whether this memory answers where that of a plugin does not."""
+        """Returns whether this memory answers when the memory of a plugin fails."""
         slots = self.host.config().plugins.slots
-        return slots.memory not in OURS and slots.memory_fallback
+        return slots.memory not in NON_PLUGIN_VALUES and slots.memory_fallback
 
     @asynccontextmanager
     async def keep(self) -> AsyncGenerator[None]:
-        """Keeps the indexes fresh and completes erasures for the block."""
+        """Keeps the indexes up to date and completes erasures for the block."""
         keeps = self.has_slot or self.falls_back
         async with (
             self.builtin.open(keep=keeps and not self.chains.has_qmd),
@@ -87,7 +87,7 @@ async def open_parts(host: MemoryHost) -> AsyncGenerator[MemoryParts]:
         behind, transcripts = host.memories or builtin, StoredTranscripts(store)
         chains = SlotMemories(config, behind, transcripts, clock, host.redact, host.environ)
         memories: Memories = chains
-        if config().plugins.slots.memory not in OURS:
+        if config().plugins.slots.memory not in NON_PLUGIN_VALUES:
             plugin = claimed.ClaimedMemories(config, host.claims, chains)
             memories = plugin
             if config().plugins.slots.memory_fallback:
@@ -105,9 +105,9 @@ async def open_parts(host: MemoryHost) -> AsyncGenerator[MemoryParts]:
 
 @asynccontextmanager
 async def open_memory(host: MemoryHost) -> AsyncGenerator[MemoryHolder]:
-    """Gives what the memory adds to a gateway.
+    """Gives the service, tools and commands that the memory adds to a gateway.
 
-    Where a plugin has the slot, it has no tools and no index: the service asks the plugin, and
+    When a plugin has the slot, there are no tools and no index: the service asks the plugin, and
     notes in files of the workspace are read and written as before. With `none` it only erases.
     """
     async with open_parts(host) as parts:
@@ -124,7 +124,7 @@ async def open_memory(host: MemoryHost) -> AsyncGenerator[MemoryHolder]:
 
 
 def add_recall(service: MemorySearchService, hooks: Hooks) -> None:
-    """Lets the memory add passages to the prompts of conversations that were summarised."""
+    """Adds the hook that puts passages into the prompts of conversations that were summarised."""
 
     async def recalled(draft: PromptDraft) -> PromptChange | None:
         return await recall_hook.recall(service, draft)

@@ -1,4 +1,4 @@
-"""The built-in memory: an index of our own, brought up to date before it answers."""
+"""The built-in memory: an index that is updated before each answer."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ from skerry.model.redaction import Redaction
 from skerry_recall.embed import EmbeddingError
 from skerry_recall.numbers import Floats
 
-if TYPE_CHECKING:  # numpy and the model come with the first use
+if TYPE_CHECKING:  # numpy and the model are loaded at the first use
     from skerry_recall.embed import Embedder
 
 logger = logging.getLogger(__name__)
@@ -49,17 +49,18 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 NAME: Final = "builtin"
 MEASURED: Final = 8
-"""Texts that tell what one costs; of fewer, to load the model is the larger part."""
+"""Number of texts from which the time per text is computed; below it, loading the model costs
+more than embedding."""
 LOADING: Final = "its model is being loaded; ask again in a few seconds"
 
 
 class BuiltinMemory:
     """The memory of one agent over its own index. A `ports.memory.MemoryBackend`.
 
-    Nothing is opened before the first search or sync. `close` it at the end.
+    The first search or sync opens the index. Call `close` at the end.
     """
 
-    def __init__(  # noqa: PLR0913 - each is one thing that it is given
+    def __init__(  # noqa: PLR0913 - each is a separate dependency
         self,
         agent: AgentId,
         index: Index,
@@ -70,7 +71,7 @@ class BuiltinMemory:
         weighing: Callable[[], Weighing] = Weighing,
         settings: Callable[[], IndexSettings] | None = None,
     ) -> None:
-        """Takes what it is given; `settings` says anew each time what the index is to hold."""
+        """Stores its parts; `settings` returns the current settings of the index."""
         self._agent = agent
         self._index = index
         self._clock = clock
@@ -81,12 +82,12 @@ class BuiltinMemory:
         self._embedding = anyio.Lock()
         self._dirty = True
         self.looked = False
-        """True when all changes were just indexed, so that the next search need not check."""
+        """True when all changes were just indexed, so that the next search skips the check."""
         self._fallback: MemoryFallback | None = None
         self._progress: MemoryProgress | None = None
         self._resized = False
         self._each = 0.0
-        """Seconds that the vector of a passage took lately."""
+        """Seconds per vector, as last measured; 0 before the first measurement."""
 
     @property
     def name(self) -> str:
@@ -95,24 +96,24 @@ class BuiltinMemory:
 
     @property
     def fallback(self) -> MemoryFallback | None:
-        """Returns why the model did not answer when it was asked last, or None if it did."""
+        """Returns the failure of the last request to the model; None if it succeeded."""
         return self._fallback
 
     @property
     def resized(self) -> bool:
-        """Returns whether vectors have another size than before, so that all want to be made."""
+        """Returns whether the model returns vectors of a new size, so that all must be computed."""
         return self._resized
 
     @property
     def dirty(self) -> bool:
-        """Returns whether something changed since it was indexed, as far as is known."""
+        """Returns whether a change is known that is not indexed."""
         return self._dirty
 
     async def search(self, question: MemoryQuestion) -> MemoryAnswer:
-        """Returns the passages that answer best, of the files as they are now.
+        """Returns the best passages, after indexing the changed files.
 
         Raises:
-            MemoryBackendError: the index can neither be read nor made anew.
+            MemoryBackendError: the index can neither be read nor rebuilt.
         """
         self._configure()
         begun = anyio.current_time()
@@ -140,9 +141,9 @@ class BuiltinMemory:
         force: bool = False,
         progress: Callable[[MemoryProgress], None] | None = None,
     ) -> SyncReport:
-        """Brings the index up to what the files say; `force` builds it anew beside the old one.
+        """Updates the index from the files; `force` rebuilds it next to the old one.
 
-        Words first, which are searched at once, then the vectors.
+        Text is indexed first and can be searched at once, then the vectors.
 
         Raises:
             MemoryBackendError: the index cannot be written.
@@ -156,7 +157,7 @@ class BuiltinMemory:
         force: bool = False,
         progress: Callable[[MemoryProgress], None] | None = None,
     ) -> SyncReport:
-        """Does `sync` without the vectors."""
+        """Updates the index as `sync` does, without the vectors."""
         self._configure()
         self._dirty = False
         tell = partial(self._tell, progress)
@@ -179,11 +180,11 @@ class BuiltinMemory:
         sources: Sequence[MemorySource] = ORDER,
         seconds: float | None = None,
     ) -> int:
-        """Gives passages their vectors; returns how many texts the model was asked for.
+        """Computes the missing vectors; returns the number of texts sent to the model.
 
-        Where the model fails, what it did stays, and `status` says why; the next call goes on.
-        With `force` a server is asked first whether it still has the same model behind its name.
-        After `seconds` no more is asked for.
+        When the model fails, the vectors so far are kept, `status` has the reason, and the next
+        call continues. `force` first checks the size of the vectors of a hosted model. After
+        `seconds` no further request is made.
 
         Raises:
             MemoryBackendError: the index cannot be written.
@@ -195,22 +196,22 @@ class BuiltinMemory:
             try:
                 tell, begun = partial(self._tell, progress), anyio.current_time()
                 selection = PassageSelection(sources, seconds, probes=force)
-                done = await embed(self._index, embedder, tell, selection)
-                if done >= MEASURED:
-                    self._each = (anyio.current_time() - begun) / done
+                embedded = await embed(self._index, embedder, tell, selection)
+                if embedded >= MEASURED:
+                    self._each = (anyio.current_time() - begun) / embedded
             except EmbeddingError as error:
                 self._fallback = MemoryFallback(embedder.model.provider, str(error))
                 logger.warning("the memory is searched by words: %s", error)
                 return 0
-            except IndexDamagedError as error:  # the next sync makes it anew
+            except IndexDamagedError as error:  # the next sync rebuilds it
                 raise MemoryBackendError(f"The memory's index is damaged: {error}.") from error
             finally:
                 self._progress = None
         self._fallback, self._resized = None, False
-        return done
+        return embedded
 
     async def waits(self) -> bool:
-        """Returns whether a whole passage of a conversation waits for its vector.
+        """Returns whether a complete passage of a conversation has no vector yet.
 
         Raises:
             MemoryBackendError: the index cannot be read.
@@ -221,9 +222,9 @@ class BuiltinMemory:
         return await self._mended(partial(waits, self._index, embedder.model))
 
     async def forget(self, redaction: Redaction) -> int:
-        """Leaves nothing of the phrases in the index; returns how many documents held them.
+        """Removes the phrases from the index; returns the number of documents that had them.
 
-        The files and conversations are not to hold them any more.
+        Call it after the phrases were removed from the files and conversations.
 
         Raises:
             MemoryBackendError: the index cannot be written, or is closed.
@@ -235,15 +236,15 @@ class BuiltinMemory:
         return report.removed
 
     def touch(self) -> None:
-        """Notes that files changed: the next search looks at them first."""
+        """Marks the index as outdated: the next search checks the files first."""
         self._dirty = True
 
     async def document(self, path: str) -> MemoryDocument | None:
-        """Returns a conversation by the path of a hit; None where there is no such document."""
+        """Returns a conversation by the path of a hit; None if there is no such document."""
         return await _thread(partial(self._document, path))
 
     async def status(self) -> MemoryStatus:
-        """Returns its state; it never fails."""
+        """Returns the state of the memory; raises nothing."""
         embedder = self._embedder()  # in the loop, where it may start something
         try:
             return await self._mended(partial(self._status, self._state(embedder)))
@@ -259,7 +260,7 @@ class BuiltinMemory:
         return await self._mended(self._listing)
 
     def close(self) -> None:
-        """Lets go of the index. Blocks until a job that runs has noticed."""
+        """Closes the index. Blocks until a running job has stopped."""
         self._index.close()
 
     def _tell(self, progress: Callable[[MemoryProgress], None] | None, now: MemoryProgress) -> None:
@@ -268,26 +269,26 @@ class BuiltinMemory:
             progress(now)
 
     def _configure(self) -> None:
-        """Lets the index have the settings of now."""
+        """Gives the index the current settings."""
         if self._settings is not None:
             self._index.settings = self._settings()
 
     async def _freshen(self, seconds: float) -> Sequence[str]:
-        """Brings in files that changed; returns what keeps the answer from being complete."""
+        """Indexes changed files; returns the reasons why the answer may be incomplete."""
         try:
             with anyio.move_on_after(seconds):
                 if await _thread(partial(self._index.freshen, seconds)):
                     return ()
         except (MemoryBackendError, StoppedError) as error:
-            return (str(error),)  # what is indexed is still found
+            return (str(error),)  # the indexed passages can still be searched
         return ("The index is being updated; the latest changes may be missing.",)
 
     async def _vector(
         self, text: str, seconds: float, patience: float
     ) -> tuple[Floats | None, str, MemoryFallback | None]:
-        """Returns the vector of a question and its model; None where words have to do.
+        """Returns the vector of a question and its model; None when only words can be searched.
 
-        With it, what is to be said where the model was being loaded all the time: that will pass.
+        The third value is the fallback to report when the model was still being loaded.
         """
         embedder = self._embedder()
         if embedder is None or not text.strip():
@@ -322,12 +323,12 @@ class BuiltinMemory:
     def _search(
         self, question: MemoryQuestion, vector: Floats | None, label: str
     ) -> "tuple[list[MemoryHit], bool, MemoryFallback | None, Sequence[str]]":
-        """Returns the hits, whether meaning was compared, why not for all, and what waits."""
+        """Returns the hits, whether vectors were compared, why not for all, and notes."""
         lacks: MemoryFallback | None = None
         notes: Sequence[str] = ()
         zone = self._index.settings.zone
         recall = self._index.recalling()
-        asking = SearchSettings(self._weighing(), self._clock.now_ms(), recall, zone)
+        settings = SearchSettings(self._weighing(), self._clock.now_ms(), recall, zone)
         try:
             with self._index.reading() as (tables, collection, behind):
                 if collection is None:
@@ -337,11 +338,14 @@ class BuiltinMemory:
                     self._resized |= lack.resized
                     vector, lacks, notes = vector if lack.meant else None, lack.fallback, lack.notes
                 notes = (*notes, behind) if behind else notes
-                searched = search(tables, collection, question, vector, asking)
+                searched = search(tables, collection, question, vector, settings)
                 return searched, vector is not None, lacks, notes
-        except (OSError, ValueError) as error:  # what is derived can neither be read nor made
+        except (
+            OSError,
+            ValueError,
+        ) as error:  # the derived collection can be neither read nor built
             self._index.lost(str(error))
-            lacks = MemoryFallback(NAME, f"what is derived of its tables cannot be used: {error}")
+            lacks = MemoryFallback(NAME, f"its search collection cannot be used: {error}")
         with self._index.tables() as tables:
             return by_words(tables, question), False, lacks, notes
 
@@ -353,8 +357,8 @@ class BuiltinMemory:
         )
         if conversation is None:
             return None
-        made = self._talks.document(conversation)
-        return MemoryDocument(made.text, made.source, made.session)
+        document = self._talks.document(conversation)
+        return MemoryDocument(document.text, document.source, document.session)
 
     def _listing(self) -> list[MemoryFile]:
         with self._index.tables() as tables:
@@ -366,7 +370,7 @@ class BuiltinMemory:
             return filled(state, tables, self._each or EACH_SECONDS, share)
 
     def _state(self, embedder: "Embedder | None", *notes: str) -> MemoryStatus:
-        """Returns the state as far as it is known without the tables."""
+        """Returns the part of the state that needs no tables."""
         by_meaning = embedder is not None and not self._resized and not self._fallback
         return MemoryStatus(
             agent=self._agent,

@@ -1,4 +1,4 @@
-"""Gives passages that were written anew the vectors that the cache has of their texts. Blocking."""
+"""Restores vectors of rewritten passages from the cache. Blocking."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -11,19 +11,19 @@ AT_ONCE: Final = 1000
 
 
 class EmbeddedTexts(Protocol):
-    """An index."""
+    """The part of an index that `retake` uses."""
 
     def tables(self) -> AbstractContextManager[Tables]:
-        """Gives one state of the tables."""
+        """Gives a consistent snapshot of the tables."""
         ...
 
     def embed(self, label: str, rows: Sequence[tuple[int, bytes]]) -> None:
-        """Gives passages their vectors."""
+        """Stores the vectors of passages."""
         ...
 
 
 def retake(index: EmbeddedTexts) -> None:
-    """Gives back what a passage had before it was written anew; no model is asked."""
+    """Gives rewritten passages the vectors of their texts from the cache; asks no model."""
     with index.tables() as tables:
         label, size = tables.meta(EMBEDDED_WITH) or "", int(tables.meta(SIZE) or 0)
     provider, _, model = label.partition("/")

@@ -1,4 +1,4 @@
-"""The commands `/remember` and `/forget`: the owner's own word, which no model reads before."""
+"""The commands `/remember` and `/forget`; the gateway runs them without a model."""
 
 from functools import partial
 
@@ -12,11 +12,11 @@ from skerry.policy.access import ADMIN
 
 
 def commands(service: MemorySearchService, plugin: str) -> tuple[Command, ...]:
-    """Returns the commands, as brought by the `plugin` of this name."""
+    """Returns the commands, registered by the `plugin` of this name."""
     return (
         Command(
             "remember",
-            "notes what follows for every later conversation",
+            "writes a note for every later conversation",
             partial(remember, service),
             accepts_arguments=True,
             plugin=plugin,
@@ -24,7 +24,7 @@ def commands(service: MemorySearchService, plugin: str) -> tuple[Command, ...]:
         ),
         Command(
             "forget",
-            "erases every sentence with the words that follow, everywhere",
+            "erases every sentence with these words, everywhere",
             partial(forget, service),
             accepts_arguments=True,
             plugin=plugin,
@@ -34,9 +34,9 @@ def commands(service: MemorySearchService, plugin: str) -> tuple[Command, ...]:
 
 
 async def remember(service: MemorySearchService, call: CommandCall) -> str:
-    """Writes the owner's words into the log of the day."""
+    """Appends the text to the log of the day."""
     if not call.arguments:
-        raise CommandError("Say what: `/remember The dentist is in Mill Road.`")
+        raise CommandError("/remember needs a text: `/remember The dentist is in Mill Road.`")
     try:
         noted = await service.write(
             call.key.agent, call.arguments, None, Origin.OWNER, str(call.key)
@@ -45,39 +45,41 @@ async def remember(service: MemorySearchService, call: CommandCall) -> str:
         raise CommandError(str(error)) from error
     return (
         f"Noted in `{noted.path}`, line {noted.start_line}."
-        f" `skerry memory undo {noted.id}` takes it out again."
+        f" To remove it: `skerry memory undo {noted.id}`"
     )
 
 
 async def forget(service: MemorySearchService, call: CommandCall) -> str:
     """Erases the sentences with the words, and returns a summary."""
     if not call.arguments:
-        raise CommandError("Say which words: `/forget Mill Road`. Their sentences go.")
+        raise CommandError(
+            "/forget needs words: `/forget Mill Road` erases every sentence with them."
+        )
     try:
-        done, _ = await service.forget(call.key.agent, call.arguments)
+        report, _ = await service.forget(call.key.agent, call.arguments)
     except SkerryError as error:
         raise CommandError(str(error)) from error
-    return summary(done)
+    return summary(report)
 
 
-def summary(done: Forgotten) -> str:
+def summary(report: Forgotten) -> str:
     """Summarises the erasure, for a chat (pure)."""
     parts = [
-        f"{count} {single if count == 1 else several}"
-        for count, single, several in (
-            (len(done.lines), "statement in files", "statements in files"),
-            (done.messages, "message", "messages"),
-            (done.summaries, "summary", "summaries"),
-            (done.replies, "reply", "replies"),
-            (done.records, "record of a job or a sender", "records of jobs and senders"),
-            (done.media, "copied file", "copied files"),
+        f"{count} {single if count == 1 else plural}"
+        for count, single, plural in (
+            (len(report.lines), "statement in files", "statements in files"),
+            (report.messages, "message", "messages"),
+            (report.summaries, "summary", "summaries"),
+            (report.replies, "reply", "replies"),
+            (report.records, "record of a job or a sender", "records of jobs and senders"),
+            (report.media, "copied file", "copied files"),
         )
         if count
     ]
     text = f"Forgotten: {', '.join(parts)}." if parts else "No text had these words."
-    if done.left:
-        text += f" It may stay in {', '.join(path for path, _ in done.left)}."
-    if done.backups:
-        names = ", ".join(backup.name for backup in done.backups)
-        text += f" Backups that still have it: {names}."
+    if report.left:
+        text += f" It may still be in {', '.join(path for path, _ in report.left)}."
+    if report.backups:
+        names = ", ".join(backup.name for backup in report.backups)
+        text += f" Backups that still contain it: {names}."
     return text

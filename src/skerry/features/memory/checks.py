@@ -1,4 +1,4 @@
-"""Checks of the memory: its index, what is not in it, and whether QMD can be run."""
+"""Checks of the memory: the state of its index, and whether QMD can be run."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -28,11 +28,11 @@ from skerry_recall.embed import EmbeddingError, Kind
 
 NAME: Final = "memory qmd"
 MAX_NAMED: Final = 3
-"""Files that are named of those that are amiss."""
+"""Limit on the files that a check names."""
 LATE_MS: Final = 60_000
-"""A running gateway has looked at a change by then: it does every 15 s at the latest."""
+"""Age of a change by which a running gateway has indexed it: it checks every 15 s or sooner."""
 MODEL_SECONDS: Final = 60.0
-"""A local model that is loaded for the first time takes a second or two."""
+"""Time limit for one vector; loading a local model for the first time takes a second or two."""
 INDEX: Final = "Run: skerry memory index"
 
 
@@ -42,7 +42,7 @@ async def examine(installation: Installation) -> list[Check]:
     if config is None:
         return []
     if config.plugins.slots.memory != CORE:
-        return []  # the plugin in the slot has a check of its own
+        return []  # the plugin in the slot has its own check
     checks = [check for agent in config.agents.ids for check in await index(config, agent)]
     return [*checks, *await qmd(config, installation.environ)]
 
@@ -66,14 +66,14 @@ async def _look(config: Config, agent: AgentId, *, whole: bool) -> Inspection | 
 def _index(inspection: Inspection | None, agent: AgentId) -> Iterator[Check]:
     name = f"memory of {agent}"
     if inspection is None:
-        message = "not indexed yet; the first search, or a running gateway, does it."
+        message = "not indexed yet; the first search, or a running gateway, indexes it."
         yield Check(name, Level.OK, message)
         return
     if inspection.damage:
-        remedy = "Nothing is lost: skerry memory index --force makes it anew from the files."
+        remedy = "Nothing is lost: skerry memory index --force rebuilds it from the files."
         yield Check(name, Level.FAILURE, f"the index is damaged: {inspection.damage}.", remedy)
         return
-    counts = f"{_many(inspection.files, 'file')}, {_many(inspection.passages, 'passage')}"
+    counts = f"{_counted(inspection.files, 'file')}, {_counted(inspection.passages, 'passage')}"
     counts += f", {inspection.vectors} with a vector"
     yield Check(name, Level.OK, f"{counts} of {inspection.model}" if inspection.model else counts)
     if inspection.encodings:
@@ -85,7 +85,7 @@ def _index(inspection: Inspection | None, agent: AgentId) -> Iterator[Check]:
 
 
 async def thorough(config: Config, environ: Mapping[str, str], agent: AgentId) -> list[Check]:
-    """Returns all that can be said of an agent's memory; a model is asked for one vector."""
+    """Returns all checks of an agent's memory; requests one vector from the model."""
     checks = await index(config, agent, whole=True)
     search = config.memory_search(agent)
     inspection = await _look(config, agent, whole=False) if search.enabled else None
@@ -102,37 +102,43 @@ async def thorough(config: Config, environ: Mapping[str, str], agent: AgentId) -
 
 
 def _fresh(inspection: Inspection, *, is_kept: bool) -> Iterator[Check]:
-    """Yields whether the index is as the files are; `is_kept` where a gateway looks after it."""
+    """Yields whether the index matches the files; `is_kept` if a gateway keeps it up to date."""
     now = SystemClock().now_ms()
     late = [path for path, at in inspection.stale if not is_kept or now - at > LATE_MS]
     if not late:
-        message = "a gateway looks after it" if is_kept else "as the files are; no gateway runs"
+        message = "up to date, kept by a gateway" if is_kept else "up to date; no gateway runs"
         yield Check("memory watcher", Level.OK, f"{message}.")
         return
-    more = " and others" if len(late) > MAX_NAMED else ""
+    suffix = " and others" if len(late) > MAX_NAMED else ""
     message = (
-        f"{len(late)} files changed since they were indexed: {', '.join(late[:MAX_NAMED])}{more}."
+        f"{len(late)} files changed since they were indexed: {', '.join(late[:MAX_NAMED])}{suffix}."
     )
     if not is_kept:
-        yield Check("memory watcher", Level.OK, f"{message} The next search looks.", INDEX)
+        yield Check("memory watcher", Level.OK, f"{message} The next search indexes them.", INDEX)
         return
-    remedy = f"{INDEX}. If it comes back: skerry logs says what keeps it."
+    remedy = f"{INDEX}. If it happens again, look for the reason with: skerry logs"
     yield Check("memory watcher", Level.WARNING, message, remedy)
 
 
 def _vectors(inspection: Inspection) -> Iterator[Check]:
-    """Yields how many passages are found by their meaning."""
+    """Yields warnings about passages without a vector."""
     refused = sum(count for _, count in inspection.refused)
     lacking = inspection.passages - inspection.vectors - refused
     if refused:
-        why = "; ".join(f"{count}: {reason}" for reason, count in inspection.refused[:MAX_NAMED])
-        message = (
-            f"{refused} of {inspection.passages} passages got none from {inspection.model} ({why})."
+        reasons = "; ".join(
+            f"{count}: {reason}" for reason, count in inspection.refused[:MAX_NAMED]
         )
-        remedy = "Words find them. They are asked for again after a day; now: skerry memory index"
+        message = (
+            f"{inspection.model} refused a vector for {refused} of {inspection.passages} passages"
+            f" ({reasons})."
+        )
+        remedy = "Word search finds them. They are retried after a day; now: skerry memory index"
         yield Check("memory vectors refused", Level.WARNING, message, f"{remedy} --force")
     if lacking:
-        message = f"{lacking} of {inspection.passages} passages have none: words alone find them."
+        message = (
+            f"{lacking} of {inspection.passages} passages have no vector: only word search finds"
+            " them."
+        )
         yield Check("memory vectors", Level.WARNING, message, INDEX)
 
 
@@ -151,17 +157,17 @@ async def _request_state(environ: Mapping[str, str], agent: AgentId) -> dict[str
 
 
 def _running(status: Mapping[str, Any]) -> Iterator[Check]:
-    """Yields who answers in the running gateway, and what fell back."""
+    """Yields the backend that answers in the running gateway, and its fallback."""
     if "error" in status:
         yield Check("memory answers", Level.FAILURE, status["error"], status["remedy"])
         return
     answer = status["answer"]
-    how = "words and meaning" if answer["mode"] == "hybrid" else "words"
+    compared = "words and meaning" if answer["mode"] == "hybrid" else "words"
     model = f", {answer['provider']}/{answer['model']}" if answer["model"] else ""
-    yield Check("memory answers", Level.OK, f"{answer['backend']}, by {how}{model}")
+    yield Check("memory answers", Level.OK, f"{answer['backend']}, by {compared}{model}")
     if fallback := answer["fallback"] or status["fallback"]:
         message = f"{fallback['from']} does not answer: {fallback['reason']}"
-        remedy = "It is tried again by itself; meanwhile fewer passages are found."
+        remedy = "It is retried automatically; until then fewer passages are found."
         yield Check("memory fallback", Level.WARNING, message, remedy)
     if progress := status["progress"]:
         message = f"{progress['stage']}: {progress['done']} of {progress['total']}"
@@ -169,17 +175,17 @@ def _running(status: Mapping[str, Any]) -> Iterator[Check]:
 
 
 async def _model(config: Config, environ: Mapping[str, str], agent: AgentId) -> Check:
-    """Returns whether the embedding model can be used; a hosted one is asked by a gateway alone."""
+    """Checks the embedding model; a hosted model is only asked by a running gateway."""
     name = "memory model"
     async with HttpClient() as http, anyio.create_task_group() as tasks:
-        made = embedding_models.Embedders(
+        models = embedding_models.Embedders(
             lambda: config, http, environ, tasks, book=lambda _: None, allow=lambda _: None
         )
-        first = next(iter(made.of(agent).embedders), None)
+        first = next(iter(models.of(agent).embedders), None)
         if first is None:
             check = Check(name, Level.OK, "none: only words are searched.")
         elif not first.local:
-            check = Check(name, Level.OK, f"{first.model}; a running gateway asks it.")
+            check = Check(name, Level.OK, f"{first.model}, hosted; only a running gateway asks it.")
         else:
             try:
                 with anyio.fail_after(MODEL_SECONDS):
@@ -189,16 +195,18 @@ async def _model(config: Config, environ: Mapping[str, str], agent: AgentId) -> 
                 check = Check(name, Level.WARNING, f"{first.model}: {error}", error.remedy)
             except TimeoutError:
                 message = f"{first.model} did not answer within {MODEL_SECONDS:g} s."
-                check = Check(name, Level.WARNING, message, "Meanwhile only words are searched.")
+                check = Check(
+                    name, Level.WARNING, message, "Until it answers, only words are searched."
+                )
         tasks.cancel_scope.cancel()
     return check
 
 
 async def qmd(config: Config, environ: Mapping[str, str]) -> list[Check]:
-    """Returns which QMD, and which Node, would be run; nothing where QMD is not configured."""
+    """Returns the QMD program and its Node; nothing if QMD is not configured."""
     if config.memory.backend != "qmd":
         return []
-    anywhere = QmdHome(Path("/"))  # nothing is written; the agent's own folder may not be there yet
+    anywhere = QmdHome(Path("/"))  # nothing is written; the agent's folder may not exist yet
     try:
         program = await find_program(config.memory.qmd.command, environ, anywhere)
     except QmdError as error:
@@ -208,5 +216,5 @@ async def qmd(config: Config, environ: Mapping[str, str]) -> list[Check]:
     return [Check(NAME, Level.OK, f"{program.path}{runs}")]
 
 
-def _many(number: int, noun: str) -> str:
+def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"

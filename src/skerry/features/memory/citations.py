@@ -5,13 +5,13 @@ from skerry.model.inbound import PeerKind
 
 
 def citation(path: str, start_line: int, end_line: int) -> str:
-    """Returns `path#L3`, or `path#L3-L9` of a passage of several lines."""
+    """Returns `path#L3`, or `path#L3-L9` for a passage of several lines."""
     end = f"-L{end_line}" if end_line > start_line else ""
     return f"{path}#L{start_line}{end}"
 
 
 def cited(text: str, source: str) -> str:
-    """Returns the text with its citation on a line of its own."""
+    """Returns the text with its citation on a separate line."""
     return f"{text}\n\nSource: {source}"
 
 

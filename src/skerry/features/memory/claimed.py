@@ -1,4 +1,4 @@
-"""Memory of a plugin that claims the slot, as the service, the page and an erasure see it."""
+"""Adapts the memory of a plugin that claims the slot to `ports.memory`."""
 
 import logging
 from collections import OrderedDict
@@ -34,9 +34,9 @@ SEARCH_SECONDS: Final = 20.0
 FORGET_SECONDS: Final = 60.0
 STATUS_SECONDS: Final = 10.0
 FOLDER: Final = "slot/"
-"""Beginning of the path of a text of the plugin."""
-MOST_KEPT: Final = 200
-"""Texts that were found last, which can be opened by their path."""
+"""Prefix of the paths of the plugin's texts."""
+MAX_TEXTS: Final = 200
+"""Limit on the recently found texts that can be opened by their path."""
 
 
 class SlotEmptyError(MemoryBackendError):
@@ -57,7 +57,7 @@ class ClaimedMemory:
         self._plugin = plugin
         self._claims = claims
         self._behind = behind
-        """The built-in memories: an erasure cleans their indexes too."""
+        """The built-in memories; an erasure also cleans their indexes."""
         self._texts: OrderedDict[str, str] = OrderedDict()
 
     @property
@@ -66,7 +66,7 @@ class ClaimedMemory:
         return self._plugin
 
     async def search(self, question: MemoryQuestion) -> MemoryAnswer:
-        """Returns the texts that answer best.
+        """Returns the best texts of the plugin.
 
         Raises:
             MemoryBackendError: the plugin is not loaded, fails, or does not answer in time.
@@ -103,7 +103,7 @@ class ClaimedMemory:
         """Does nothing: the plugin has no index of files."""
 
     async def status(self) -> MemoryStatus:
-        """Returns the state; a plugin that is not loaded or fails is named in the notes."""
+        """Returns the state; the failure of a plugin is in the notes."""
         try:
             memory = self._memory()
             state = await self._limited(
@@ -127,15 +127,15 @@ class ClaimedMemory:
         )
 
     async def document(self, path: str) -> MemoryDocument | None:
-        """Returns a text that was found lately, by its path."""
+        """Returns a recently found text by its path."""
         text = self._texts.get(path)
         return None if text is None else MemoryDocument(text, MemorySource.MEMORY)
 
     async def forget(self, redaction: Redaction) -> int:
-        """Erases the phrases in the plugin's memory and in the index of the built-in one.
+        """Erases the phrases in the plugin's memory and in the built-in index.
 
         Raises:
-            MemoryBackendError: it cannot be done now.
+            MemoryBackendError: the plugin or the index failed.
         """
         behind: object = self._behind.of(self._agent)
         documents = await behind.forget(redaction) if isinstance(behind, MemoryForgets) else 0
@@ -155,7 +155,7 @@ class ClaimedMemory:
     def _hit(self, remembered: Remembered) -> MemoryHit:
         path = f"{FOLDER}{remembered.id}.md"
         self._texts[path] = remembered.text
-        while len(self._texts) > MOST_KEPT:
+        while len(self._texts) > MAX_TEXTS:
             self._texts.popitem(last=False)
         lines = remembered.text.count("\n") + 1
         score = min(max(remembered.score, 0.0), 1.0)
@@ -165,7 +165,7 @@ class ClaimedMemory:
         """Returns the result of a call of the plugin.
 
         Raises:
-            MemoryBackendError: it failed, or gave no result within its time.
+            MemoryBackendError: the call failed, or took longer than `seconds`.
         """
         with anyio.move_on_after(seconds):
             try:
@@ -177,7 +177,7 @@ class ClaimedMemory:
                 failed.remedy = error.remedy
                 raise failed from error
             except Exception as error:
-                # A plugin may raise anything; the service answers all the same.
+                # A plugin may raise any exception; the service must still answer.
                 logger.exception("memory %s: %s failed", self.name, operation)
                 message = f"{self.name}: {operation} raised {type(error).__name__}."
                 raise MemoryBackendError(message) from error
@@ -185,7 +185,7 @@ class ClaimedMemory:
 
 
 def _fits(hit: MemoryHit, question: MemoryQuestion) -> bool:
-    """Returns whether a text is of the time that the question names."""
+    """Returns whether the date of a text is in the range of the question."""
     if hit.at is None:
         return question.since is None and question.until is None
     return (question.since is None or hit.at >= question.since) and (
@@ -194,19 +194,19 @@ def _fits(hit: MemoryHit, question: MemoryQuestion) -> bool:
 
 
 class ClaimedMemories:
-    """The memories of all agents, of the plugin in the slot. Implements `ports.memory.Memories`."""
+    """The plugin's memories of all agents. Implements `ports.memory.Memories`."""
 
     def __init__(self, config: Callable[[], Config], claims: SlotClaims, behind: Memories) -> None:
         self._config = config
         self._claims = claims
         self._behind = behind
-        self._made: dict[tuple[AgentId, str], ClaimedMemory] = {}
+        self._memories: dict[tuple[AgentId, str], ClaimedMemory] = {}
 
     def of(self, agent: AgentId) -> ClaimedMemory:
         """Returns the agent's memory."""
         plugin = self._config().plugins.slots.memory
-        made = self._made.get((agent, plugin))
-        if made is None:
-            made = ClaimedMemory(agent, plugin, self._claims, self._behind)
-            self._made[agent, plugin] = made
-        return made
+        memory = self._memories.get((agent, plugin))
+        if memory is None:
+            memory = ClaimedMemory(agent, plugin, self._claims, self._behind)
+            self._memories[agent, plugin] = memory
+        return memory

@@ -92,7 +92,7 @@ def nowhere(folder: Path) -> dict[str, str]:
 async def test_files_that_cannot_be_indexed_or_changed_since_are_named(tmp_path: Path) -> None:
     config, _ = indexed(tmp_path)
     told = {one.name: one for one in await thorough(config, nowhere(tmp_path), MAIN)}
-    assert told["memory watcher"].message == "as the files are; no gateway runs."
+    assert told["memory watcher"].message == "up to date; no gateway runs."
     assert told["memory model"].message == "none: only words are searched."
     first, failed = await index(config, MAIN)
     assert (first.level, first.message) == (Level.OK, "1 file, 1 passage, 0 with a vector")

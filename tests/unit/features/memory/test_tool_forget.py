@@ -92,6 +92,6 @@ async def test_a_phrase_that_is_too_short_is_refused_with_what_would_do(here: Pl
 
 def test_the_answer_in_a_chat_is_one_line() -> None:
     assert summary(REPORT) == (
-        "Forgotten: 1 statement in files, 2 messages. It may stay in memory/a.md."
+        "Forgotten: 1 statement in files, 2 messages. It may still be in memory/a.md."
     )
     assert summary(Forgotten()) == "No text had these words."

@@ -1,1 +1,1 @@
-"""Measures how well the memory finds: data sets, figures, the product's own search beside FTS5."""
+"""Measures the search quality of the memory on data sets, compared with FTS5."""

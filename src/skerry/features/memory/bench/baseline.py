@@ -1,4 +1,4 @@
-"""Baselines measured beside the product: SQLite's FTS5, and BM25 with vectors by RRF."""
+"""Baselines to compare the product with: SQLite's FTS5, and BM25 with vectors by RRF."""
 
 import re
 import sqlite3
@@ -12,7 +12,7 @@ from skerry_recall.common_words import COMMON, UNSPACED
 from skerry_recall.numbers import Floats
 
 BASELINES: Final = {"fts5-and": " AND ", "fts5-or": " OR "}
-"""Operators that join the words of a question; stemmed by `porter`, common words included."""
+"""Operators that join the words of a query; stemmed by `porter`, common words included."""
 _WORD: Final = re.compile(r"\w+")
 FUSED: Final = "bm25-rrf"
 """BM25 and the cosine, merged by reciprocal rank."""
@@ -32,7 +32,7 @@ class FullText:
         self._db.executemany("INSERT INTO t(rowid, text) VALUES (?, ?)", rows)
 
     def search(self, question: str, joined: str, limit: int) -> Sequence[int]:
-        """Returns the rows that its BM25 puts first."""
+        """Returns the rows with the best BM25 rank of FTS5."""
         match = joined.join(f'"{word}"' for word in _WORD.findall(question))
         sql = "SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank LIMIT ?"
         return [row for (row,) in self._db.execute(sql, (match, limit))] if match else []
@@ -43,13 +43,13 @@ class FullText:
 
 
 class Fused:
-    """BM25 (1.2, 0.75) without stems and common words, Han and kana in pairs; vectors beside it."""
+    """BM25 (1.2, 0.75) without stems and common words, Han and kana in pairs; and vectors."""
 
     def __init__(self, scope: BenchScope, vectors: "Mapping[str, Floats]") -> None:
         self._words = [Counter(_words(passage.text)) for passage in scope.passages]
         self._length = [sum(word.values()) for word in self._words]
         self._mean = sum(self._length) / max(1, len(self._length)) or 1.0
-        self._having = Counter(word for words in self._words for word in words)
+        self._document_counts = Counter(word for words in self._words for word in words)
         self._vectors = [vectors[passage.text] for passage in scope.passages] if vectors else []
 
     def search(self, question: str, vector: "Floats | None", limit: int) -> Sequence[int]:
@@ -70,8 +70,8 @@ class Fused:
         return sorted(sums, key=lambda row: -sums[row])[:limit]
 
     def _weight(self, word: str, row: int) -> float:
-        having, count = self._having[word], self._words[row][word]
-        rare = log(1 + (len(self._words) - having + 0.5) / (having + 0.5))
+        document_count, count = self._document_counts[word], self._words[row][word]
+        rare = log(1 + (len(self._words) - document_count + 0.5) / (document_count + 0.5))
         norm = 1 - _B + _B * self._length[row] / self._mean
         return rare * count * (_K + 1) / (count + _K * norm)
 

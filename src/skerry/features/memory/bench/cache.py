@@ -1,4 +1,4 @@
-"""Keeps vectors in a folder, so that a second run of the benchmark embeds nothing."""
+"""Stores vectors in a folder, so that a second run of the benchmark embeds nothing."""
 
 import hashlib
 import re
@@ -24,7 +24,7 @@ class VectorCache:
     async def of(
         self, texts: Sequence[str], embed: Embed, report: Callable[[int, int], None]
     ) -> dict[str, "Floats"]:
-        """Returns the vector of each text; what is not kept is embedded, and kept at once."""
+        """Returns the vector of each text; embeds and stores those that are missing."""
         cached = self._load()
         keys = {text: hashlib.sha256(text.encode()).digest() for text in texts}
         missing = [text for text in texts if keys[text] not in cached]
@@ -40,7 +40,7 @@ class VectorCache:
         return {text: cached[key] for text, key in keys.items()}
 
     def _load(self) -> dict[bytes, "Floats"]:
-        """Loads the stored vectors; a record that was not written to its end is cut off."""
+        """Loads the stored vectors; truncates a record that was not written completely."""
         if not self._path.exists():
             return {}
         data, at, vectors = self._path.read_bytes(), 0, dict[bytes, "Floats"]()

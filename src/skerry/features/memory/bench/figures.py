@@ -7,16 +7,17 @@ from skerry.features.memory.bench.sets import BenchQuery, BenchScope
 
 
 def units(rows: Sequence[int], scope: BenchScope) -> list[str]:
-    """Returns the units of the passages found, each where its best passage stands."""
+    """Returns the units of the passages, each at the rank of its best passage."""
     return list(dict.fromkeys(scope.units[row] for row in rows))
 
 
 def figure(name: str, rows: Sequence[int], query: BenchQuery, scope: BenchScope) -> float:
     """Returns one figure of one ranking, 0 to 1.
 
-    `recall@k`: share of the units that answer among the first k; of the characters that answer
-    among the first k returned, where spans are asked for. `hit@k`: whether one is among the first
-    k. `ndcg@k`: as is usual, each unit worth 1. `mrr`: one over the place of the first.
+    `recall@k`: share of the relevant units among the first k; for queries with spans, share of the
+    relevant characters among the first k returned. `hit@k`: 1 if a relevant unit is among the
+    first k. `ndcg@k`: the usual formula, each unit worth 1. `mrr`: reciprocal rank of the first
+    relevant unit.
     """
     measure, _, cut = name.partition("@")
     if query.spans:
@@ -43,7 +44,7 @@ def _discount(at: int) -> float:
 
 
 def _characters(rows: Sequence[int], query: BenchQuery, scope: BenchScope, budget: int) -> float:
-    """Returns the share of the characters asked for among the first `budget` that come back."""
+    """Returns the share of the relevant characters among the first `budget` returned."""
     missing: dict[str, set[int]] = {}
     for unit, start, end in query.spans:
         missing.setdefault(unit, set()).update(range(start, end))

@@ -1,4 +1,4 @@
-"""Runs the trials through the code that also answers the agent."""
+"""Runs the trials through the search code that the agent's tools use."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ Table = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class BenchVectors:
-    """The vectors of texts, made before anything is measured; empty where no model is used."""
+    """Vectors of texts, computed before the measurement; empty without a model."""
 
     passages: Mapping[str, Floats] = field(default_factory=dict)
     queries: Mapping[str, Floats] = field(default_factory=dict)
@@ -52,7 +52,7 @@ def measure(
     folder: Path,
     report: Report,
 ) -> Table:
-    """Returns the figures of each profile, and of FTS5 beside them; `folder` is for the index.
+    """Returns the figures of each profile and of the baselines; `folder` is for the index.
 
     Blocking: some milliseconds for each question.
     """
@@ -60,8 +60,8 @@ def measure(
     table |= {name: {} for name in (*BASELINES, FUSED)}
     for number, trial in enumerate(trials):
         figures = _measured(trial, profiles, vectors, folder / str(number), report)
-        for (who, name), value in figures.items():
-            table[who][f"{trial.name}.{name}"] = value
+        for (method, name), value in figures.items():
+            table[method][f"{trial.name}.{name}"] = value
     return table
 
 
@@ -72,24 +72,24 @@ def _measured(
     folder: Path,
     report: Report,
 ) -> Mapping[tuple[str, str], float]:
-    """Returns each figure of each way of searching, in per cent."""
+    """Returns each figure of each search method, in per cent."""
     total = sum(len(scope.queries) for scope in trial.scopes)
     sums: defaultdict[tuple[str, str], float] = defaultdict(float)
-    done = 0
+    answered = 0
     for index, scope in enumerate(trial.scopes):
         folder_of_index = folder / str(index)
         for query, rankings in _answers(scope, profiles, vectors, folder_of_index, trial.limit):
-            for who, name in product(rankings, trial.figures):
-                sums[who, name] += figure(name, rankings[who], query, scope)
-            done += 1
-            report(trial.name, done, total)
+            for method, name in product(rankings, trial.figures):
+                sums[method, name] += figure(name, rankings[method], query, scope)
+            answered += 1
+            report(trial.name, answered, total)
     return {key: round(100 * value / total, 2) for key, value in sums.items()}
 
 
 def _answers(
     scope: BenchScope, profiles: Sequence[Profile], vectors: BenchVectors, folder: Path, limit: int
 ) -> Iterator[tuple[BenchQuery, Mapping[str, Sequence[int]]]]:
-    """Yields each question with the rows that each way of searching finds."""
+    """Yields each query with the rows that each search method returns."""
     folder.mkdir(parents=True)
     collection, words = Collection(folder), shared()
     vectors_by_id = {

@@ -1,4 +1,4 @@
-"""Draws recall against budget as SVG: one line a profile."""
+"""Draws recall against budget as SVG: one line per profile."""
 
 from collections.abc import Mapping
 from html import escape
@@ -9,27 +9,27 @@ from skerry.features.memory.bench.sets import BUDGETS
 
 _WIDTH: Final = 640
 _HEIGHT: Final = 360
-_LEFT: Final = 56
-_RIGHT: Final = 110
-_TOP: Final = 40
-_BOTTOM: Final = 48
+_MARGIN_LEFT: Final = 56
+_MARGIN_RIGHT: Final = 110
+_MARGIN_TOP: Final = 40
+_MARGIN_BOTTOM: Final = 48
 _COLOURS: Final = ("#0b7285", "#e8590c", "#5f3dc4", "#868e96", "#2b8a3e")
 
 
 def curves(table: Mapping[str, Mapping[str, float]], title: str) -> str:
-    """Returns the picture of `chunking.recall@N` against N, the number of characters returned.
+    """Returns an SVG of `chunking.recall@N` against N, the number of characters returned.
 
-    Without these figures it has only its axes.
+    A table without these figures gives the axes only.
     """
     names = {budget: f"chunking.recall@{budget}" for budget in BUDGETS}
     lines = {
-        who: [(budget, figures[name]) for budget, name in names.items() if name in figures]
-        for who, figures in table.items()
+        profile: [(budget, figures[name]) for budget, name in names.items() if name in figures]
+        for profile, figures in table.items()
     }
-    body = [_text(_LEFT, _TOP - 16, title, size=14), *_axes()]
-    for colour, (who, points) in zip(_COLOURS, lines.items(), strict=False):
+    body = [_text(_MARGIN_LEFT, _MARGIN_TOP - 16, title, size=14), *_axes()]
+    for colour, (profile, points) in zip(_COLOURS, lines.items(), strict=False):
         if points:
-            body += _line(who, [(_x(at), _y(value)) for at, value in points], colour)
+            body += _line(profile, [(_x(at), _y(value)) for at, value in points], colour)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}"'
         ' font-family="sans-serif" font-size="11">\n'
@@ -40,35 +40,37 @@ def curves(table: Mapping[str, Mapping[str, float]], title: str) -> str:
 
 
 def _axes() -> list[str]:
-    right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
+    right, bottom = _WIDTH - _MARGIN_RIGHT, _HEIGHT - _MARGIN_BOTTOM
     lines = []
     for value in range(0, 101, 20):
         y = _y(value)
-        lines.append(f'<path d="M{_LEFT} {y:.1f}H{right}" stroke="#dee2e6"/>')
-        lines.append(_text(_LEFT - 8, y + 4, f"{value} %", anchor="end"))
+        lines.append(f'<path d="M{_MARGIN_LEFT} {y:.1f}H{right}" stroke="#dee2e6"/>')
+        lines.append(_text(_MARGIN_LEFT - 8, y + 4, f"{value} %", anchor="end"))
     lines += [_text(_x(at), bottom + 18, f"{at:,}", anchor="middle") for at in BUDGETS]
-    lines.append(_text((_LEFT + right) / 2, bottom + 36, "characters returned", anchor="middle"))
+    lines.append(
+        _text((_MARGIN_LEFT + right) / 2, bottom + 36, "characters returned", anchor="middle")
+    )
     return lines
 
 
-def _line(who: str, points: list[tuple[float, float]], colour: str) -> list[str]:
+def _line(profile: str, points: list[tuple[float, float]], colour: str) -> list[str]:
     path = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
     x, y = points[-1]
     dots = [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points]
     return [
         f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"/>',
         *dots,
-        _text(x + 8, y + 4, f"{who}", fill=colour),
+        _text(x + 8, y + 4, f"{profile}", fill=colour),
     ]
 
 
 def _x(at: int) -> float:
     share = log2(at / BUDGETS[0]) / log2(BUDGETS[-1] / BUDGETS[0])
-    return _LEFT + 8 + share * (_WIDTH - _LEFT - _RIGHT - 16)
+    return _MARGIN_LEFT + 8 + share * (_WIDTH - _MARGIN_LEFT - _MARGIN_RIGHT - 16)
 
 
 def _y(value: float) -> float:
-    return _HEIGHT - _BOTTOM - value / 100 * (_HEIGHT - _TOP - _BOTTOM)
+    return _HEIGHT - _MARGIN_BOTTOM - value / 100 * (_HEIGHT - _MARGIN_TOP - _MARGIN_BOTTOM)
 
 
 def _text(

@@ -1,4 +1,4 @@
-"""Measures the evidence in replies: asks `memory_search` itself, over files and transcripts."""
+"""Measures the evidence in replies of the tool `memory_search`, over files and transcripts."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -36,10 +36,10 @@ from skerry_recall.numbers import Floats, np
 from skerry_recall.passage import Passage
 
 KIND: Final = "turn"
-"""The trials whose turns are also asked for through the tool."""
+"""Kind of the trials whose queries also run through the tool."""
 NAME: Final = "reply.evidence"
 KINDS: Final = ("notes", "transcripts")
-"""A session as a file of notes, and as what was said in a conversation with the agent."""
+"""Two forms of a session: a file of notes, and a conversation with the agent."""
 _DAY_MS: Final = 86_400_000
 _OWNER: Final = Caller(SessionKey.main(), PeerKind.DIRECT, Origin.OWNER, is_private=True)
 _YEARS: Final = 3650
@@ -56,11 +56,11 @@ async def evidence(
     report: Report,
     embed: Embed | None = None,
 ) -> Table:
-    """Returns for each profile the share of the turns that answer which the replies show.
+    """Returns for each profile the share of the relevant turns that the replies contain.
 
-    Each session of a conversation is a file `memory/DATE-SESSION.md`; for `transcripts`, what was
-    said in a conversation with the agent. A turn counts if the reply has all of it. Without
-    `embed` words alone are compared.
+    Each session of a conversation is a file `memory/DATE-SESSION.md`; for `transcripts`, a
+    conversation with the agent. A turn counts if the reply contains its whole text. Without
+    `embed`, only words are compared.
     """
     table: dict[str, dict[str, float]] = {name: {} for name in profiles}
     for trial in trials:
@@ -68,8 +68,8 @@ async def evidence(
         for kind in KINDS:
             way = _Way(kind, folder / kind, embed)
             measured = await _measured(trial, profiles, way, partial(report, f"{name}.{kind}"))
-            for who, value in measured.items():
-                table[who][f"{name}.{kind}"] = round(value, 2)
+            for profile, value in measured.items():
+                table[profile][f"{name}.{kind}"] = round(value, 2)
         for figures in table.values():
             figures[name] = round(sum(figures[f"{name}.{kind}"] for kind in KINDS) / len(KINDS), 2)
     return table
@@ -90,20 +90,20 @@ async def _measured(
     """Returns the figure of each profile, in per cent."""
     total = max(1, sum(len(scope.queries) for scope in trial.scopes))
     sums = dict.fromkeys(profiles, 0.0)
-    done = 0
+    answered = 0
     for scope in trial.scopes:
-        async with aclosing(_Asking(scope, way)) as asking:
-            await asking.fill()
+        async with aclosing(_ConversationMemory(scope, way)) as memory:
+            await memory.fill()
             for query in scope.queries:
-                for who in profiles:
-                    sums[who] += await asking.share(query.text, query.gold, who)
-                done += 1
-                report(done, total)
-    return {who: 100 * value / total for who, value in sums.items()}
+                for profile in profiles:
+                    sums[profile] += await memory.share(query.text, query.gold, profile)
+                answered += 1
+                report(answered, total)
+    return {profile: 100 * value / total for profile, value in sums.items()}
 
 
-class _Asking:
-    """A memory that holds one conversation, and the tool that asks it."""
+class _ConversationMemory:
+    """A memory of one conversation, and the tool that searches it."""
 
     def __init__(self, scope: BenchScope, way: _Way) -> None:
         notes, folder = way.kind == KINDS[0], way.folder / scope.name
@@ -128,15 +128,17 @@ class _Asking:
             weighing=lambda: Weighing(profile=self._profile),
         )
         config = Config.model_validate({"state_dir": folder, "path": folder / "skerry.json"})
-        self._tool = MemorySearch(MemorySearchService(_One(self._memory), lambda: config, clock))
+        self._tool = MemorySearch(
+            MemorySearchService(_SingleMemory(self._memory), lambda: config, clock)
+        )
         self._context = ToolContext(Beneath(workspace), None, _OWNER)
 
     async def fill(self) -> None:
-        """Indexes everything, its vectors too."""
+        """Indexes the conversation, with its vectors."""
         await self._memory.sync()
 
     async def share(self, question: str, gold: frozenset[str], profile: str) -> float:
-        """Returns the share of the turns that answer which are in the reply."""
+        """Returns the share of the relevant turns that are in the reply."""
         self._profile = profile
         result = await self._tool.run({"query": question}, self._context)
         reply = json.loads(result.text)
@@ -145,23 +147,23 @@ class _Asking:
         return sum(turn in snippets for turn in turns) / len(turns)
 
     async def aclose(self) -> None:
-        """Lets go of the index."""
+        """Closes the index."""
         self._memory.close()
 
 
 @dataclass(frozen=True, slots=True)
 class _Clock:
-    """The day after the last session."""
+    """Clock that shows the day after the last session."""
 
     at: int
 
     def now_ms(self) -> int:
-        """Returns that day."""
+        """Returns that day, in ms since 1970."""
         return self.at
 
 
 @dataclass(frozen=True, slots=True)
-class _One:
+class _SingleMemory:
     """The memories of one agent."""
 
     memory: MemoryBackend
@@ -175,10 +177,10 @@ class _Conversations:
     """Sessions as the owner's conversations. Implements `memory.index.Conversations`."""
 
     def __init__(self, sessions: Sequence[tuple[str, Sequence[Passage]]]) -> None:
-        self._said = dict(sessions)
+        self._turns = dict(sessions)
 
     def conversations(self, since: int) -> Sequence[TrackedConversation]:
-        """Returns those since then."""
+        """Returns the sessions that were updated at or after `since`, in ms since 1970."""
         conversations = [
             TrackedConversation(
                 name,
@@ -187,23 +189,23 @@ class _Conversations:
                 sum(len(utterance.text) for utterance in utterances),
                 max(utterance.at or 0 for utterance in utterances),
             )
-            for name, utterances in self._said.items()
+            for name, utterances in self._turns.items()
         ]
         return [conversation for conversation in conversations if conversation.updated_at >= since]
 
     def document(self, conversation: TrackedConversation, after: int = 0) -> Document:
-        """Returns the transcript behind entry `after`: who speaks first is the user."""
-        utterances = self._said[conversation.session_id]
+        """Returns the transcript after entry `after`; the first speaker is the user."""
+        utterances = self._turns[conversation.session_id]
         user = utterances[0].text.partition(": ")[0]
         turns = []
         for seq, utterance in enumerate(utterances[after:], after + 1):
-            who, _, text = utterance.text.partition(": ")
-            turns.append(Utterance(who == user, text, utterance.at or 0, seq))
+            speaker, _, text = utterance.text.partition(": ")
+            turns.append(Utterance(speaker == user, text, utterance.at or 0, seq))
         return document(conversation, turns, str)
 
 
 class _Embedder:
-    """Gives the vectors that were made before, and has the others made."""
+    """Embedder over the vectors that were computed before; missing ones are computed."""
 
     local = True
     bulk = 64
@@ -214,9 +216,9 @@ class _Embedder:
         self.dims: int | None = None
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Floats:
-        """Returns a row a text."""
-        made = await self._embed(kind, texts)
-        rows = np.array([made[text] for text in texts], np.float32)
+        """Returns one row per text."""
+        vectors = await self._embed(kind, texts)
+        rows = np.array([vectors[text] for text in texts], np.float32)
         self.dims = rows.shape[1]
         return rows
 

@@ -1,4 +1,4 @@
-"""Reads data sets from a folder: what they hold is told from their fields."""
+"""Reads data sets from a folder; their fields determine their kind."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,29 +13,29 @@ from skerry_recall.chunk import chunks
 from skerry_recall.passage import Passage
 
 SESSION_LIMIT: Final = 40
-"""Passages that are ranked where a session counts by its best one."""
+"""Number of ranked passages when a session counts by its best passage."""
 SPAN_LIMIT: Final = 64
 RANKED: Final = ("recall@5", "recall@10", "ndcg@10", "mrr")
 FIRST: Final = ("hit@1", "hit@5")
 BUDGETS: Final = (1000, 2000, 4000, 8000, 16000)
-"""Characters that a search may return."""
+"""Limits on the characters that a search returns."""
 _ADVERSARIAL: Final = 5
 """The category of questions that the conversation does not answer."""
 
 
 class NoDataError(Exception):
-    """The folder has no data set of a known form; the message says what helps."""
+    """The folder has no data set of a known form; the message has the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class BenchQuery:
-    """A question, and what answers it."""
+    """A query, and its relevant units or characters."""
 
     text: str
     gold: frozenset[str] = frozenset()
-    """The units that answer."""
+    """The relevant units."""
     spans: Sequence[tuple[str, int, int]] = ()
-    """The characters that answer: the file, where they begin and end."""
+    """The relevant characters: file, begin and end."""
     now: int | None = None
     """Time of the question, in milliseconds since 1970."""
 
@@ -47,7 +47,7 @@ class BenchScope:
     name: str
     passages: Sequence[Passage]
     units: Sequence[str]
-    """Unit of each passage, which counts as found with it."""
+    """Unit of each passage: a hit of the passage counts as a hit of the unit."""
     queries: Sequence[BenchQuery]
     offsets: Sequence[tuple[int, int]] = ()
     """Begin and end of each passage in its unit, where spans are scored."""
@@ -63,7 +63,7 @@ class BenchTrial:
     figures: Sequence[str]
     scopes: Sequence[BenchScope]
     limit: int = 10
-    """Passages asked for."""
+    """Number of passages requested."""
 
 
 @dataclass(slots=True)
@@ -76,15 +76,15 @@ class _Builder:
     documents: int = 0
 
     def add(self, unit: str, text: str, at: int | None = None) -> None:
-        """Adds a file, cut as the product cuts it; its passages count as `unit`."""
+        """Adds a file, cut into passages as the index does; its passages count as `unit`."""
         for number, chunk in enumerate(chunks(text)):
             self._put(number, chunk.text, unit, at)
             self.offsets.append((chunk.start, chunk.end))
         self.documents += 1
 
-    def add_whole(self, pieces: Sequence[tuple[str, str, int | None]]) -> None:
-        """Adds a document of pieces that are passages: unit, text, date."""
-        for number, (unit, text, at) in enumerate(pieces):
+    def add_whole(self, passages: Sequence[tuple[str, str, int | None]]) -> None:
+        """Adds a document from passages: unit, text, date."""
+        for number, (unit, text, at) in enumerate(passages):
             self._put(number, text, unit, at)
         self.documents += 1
 
@@ -97,14 +97,14 @@ class _Builder:
 def trials(folder: Path, scopes: int | None = None) -> list[BenchTrial]:
     """Returns the measurements possible with the data sets in the folder, by name.
 
-    `<name>.docs.jsonl` beside `<name>.queries.jsonl` is a set of conversations where its rows have
-    a `session`, and of paragraphs in languages where they have a `lang`; `<name>.queries.jsonl`
-    beside the folder `<name>_corpora` asks for characters. `<name>.notes.json` has workspaces:
-    files by path, when they are asked, and questions with words of the answer. `scopes` takes only
-    the first so many conversations.
+    `<name>.docs.jsonl` with `<name>.queries.jsonl` is a set of conversations if its rows have a
+    `session`, and of paragraphs in several languages if they have a `lang`. `<name>.queries.jsonl`
+    with the folder `<name>_corpora` asks for characters. `<name>.notes.json` has workspaces: files
+    by path, the time of the queries, and queries with words of the answer. `scopes` limits the
+    number of conversations.
 
     Raises:
-        NoDataError: there is none.
+        NoDataError: the folder has no data set.
     """
     trials_of_kinds: list[BenchTrial] = []
     for path in sorted(folder.glob("*.queries.jsonl")):
@@ -142,11 +142,11 @@ def _conversations(
 ) -> Iterator[BenchTrial]:
     """Yields the trials of turns and of sessions: a session is a document."""
     turns, sessions = [], []
-    for scope, mine in list(_grouped(rows, "scope").items())[:first]:
+    for scope, scope_rows in list(_grouped(rows, "scope").items())[:first]:
         in_scope = [query for query in queries if query["scope"] == scope]
         by_turn, by_file = _Builder(), _Builder()
-        session_of = {row["id"]: row["session"] for row in mine}
-        for session, turn_rows in _grouped(mine, "session").items():
+        session_of = {row["id"]: row["session"] for row in scope_rows}
+        for session, turn_rows in _grouped(scope_rows, "session").items():
             lines = [f"{row['speaker']}: {row['text']}" for row in turn_rows]
             by_turn.add_whole(
                 [(row["id"], line, _ms(row)) for row, line in zip(turn_rows, lines, strict=True)]
@@ -177,11 +177,11 @@ def _conversations(
 def _languages(
     name: str, rows: list[dict[str, Any]], queries: list[dict[str, Any]]
 ) -> Iterator[BenchTrial]:
-    """Yields a trial for each language, and one of German questions about English text."""
+    """Yields a trial for each language, and one of German queries on English text."""
     scopes: dict[str, BenchScope] = {}
-    for lang, mine in _grouped(rows, "lang").items():
+    for lang, language_rows in _grouped(rows, "lang").items():
         builder = _Builder()
-        for row in mine:
+        for row in language_rows:
             builder.add(row["id"], row["text"])
         queries_of_set = [
             BenchQuery(query["question"], frozenset(query["evidence"]))
@@ -200,7 +200,7 @@ def _languages(
 
 
 def _spans(corpora: Path, queries: list[dict[str, Any]]) -> BenchTrial:
-    """Returns the trial of the characters that answer: all files of the folder are searched."""
+    """Returns the trial of the relevant characters: all files of the folder are searched."""
     builder = _Builder()
     for path in sorted(corpora.glob("*.md")):
         with path.open(encoding="utf-8", newline="") as file:
@@ -221,7 +221,7 @@ def _spans(corpora: Path, queries: list[dict[str, Any]]) -> BenchTrial:
 
 
 def _notes(name: str, workspaces: list[dict[str, Any]]) -> Iterator[BenchTrial]:
-    """Yields a trial for each workspace and one of all: a passage that has the words counts."""
+    """Yields a trial for each workspace and one of all: a passage with the words is relevant."""
     scopes: list[BenchScope] = []
     for workspace in workspaces:
         builder = _Builder()
@@ -247,7 +247,7 @@ def _scope(name: str, builder: _Builder, queries: Sequence[BenchQuery]) -> Bench
 
 
 def _grouped(rows: list[dict[str, Any]], by: str) -> Mapping[str, list[dict[str, Any]]]:
-    """Returns the rows of each value, in the order in which they stand."""
+    """Groups the rows by the value of a field, in their order."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for value, some in groupby(rows, key=lambda row: row[by]):
         groups.setdefault(value, []).extend(some)
