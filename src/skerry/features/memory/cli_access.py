@@ -1,4 +1,4 @@
-"""Access to the memory: through a running gateway, else in the state directory."""
+"""Access to the memory: through a running gateway, else directly in the state directory."""
 
 import os
 from argparse import Namespace
@@ -22,9 +22,9 @@ from skerry.model.ids import AgentId, agent_id
 from skerry.model.memory import MemoryProgress
 
 WAIT_SECONDS: Final = 86_400.0
-"""Embedding a hundred thousand passages here takes hours; each batch is kept."""
+"""Time limit for an index job; embedding 100,000 passages takes hours, and each batch is stored."""
 FORGET_SECONDS: Final = 3600.0
-"""A large database is read twice and written anew."""
+"""Time limit for an erasure, which reads a large database twice and rewrites it."""
 POLL_SECONDS: Final = 0.5
 ADMIN: Final = ("operator.admin",)
 
@@ -33,35 +33,35 @@ P = TypeVar("P", bound=BaseModel)
 
 
 class Memory(Protocol):
-    """An agent's memory, wherever it is."""
+    """An agent's memory, local or behind a gateway."""
 
     async def ask(self, method: str, params: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        """Returns the answer of a method such as `memory.search`."""
+        """Returns the result of a method such as `memory.search`."""
         ...
 
     async def sync(self, *, force: bool, progress: Progress) -> dict[str, Any]:
-        """Brings the index up; returns the report."""
+        """Updates the index; returns the report."""
         ...
 
     async def forget(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Returns the answer of `memory.forget`."""
+        """Returns the result of `memory.forget`."""
         ...
 
 
-def nothing(workspace: str) -> str:
-    """Returns the advice for an empty memory; `workspace` is empty if it is on another machine."""
-    where = one_line(workspace) or "the agent's workspace"
+def empty_advice(workspace: str) -> str:
+    """Returns the advice for an empty memory; `workspace` is "" if it is on another machine."""
+    location = one_line(workspace) or "the agent's workspace"
     return (
-        f"The memory is empty: write MEMORY.md or memory/*.md in {where}, or"
+        f"The memory is empty: write MEMORY.md or memory/*.md in {location}, or"
         ' `skerry memory write "The dentist is Dr. Maro."`'
     )
 
 
 def agent_of(config: Config, named: str | None) -> AgentId:
-    """Returns the agent that is meant.
+    """Returns the agent with the id `named`, or the default agent.
 
     Raises:
-        ClientError: there is none of that name.
+        ClientError: no agent has that id.
     """
     agent = agent_id(named) if named else config.agents.default_id
     if agent not in config.agents.ids:
@@ -73,21 +73,23 @@ def agent_of(config: Config, named: str | None) -> AgentId:
 
 @asynccontextmanager
 async def memory(
-    arguments: Namespace, scopes: Sequence[str] = ADMIN, *, ours: bool = True
+    arguments: Namespace, scopes: Sequence[str] = ADMIN, *, requires_slot: bool = True
 ) -> AsyncGenerator[tuple[Memory, str]]:
-    """Gives the memory, and the workspace whose files are in it where that is on this machine.
+    """Gives the memory, and the path of its workspace, "" if that is on another machine.
 
-    A gateway that is named is asked, else the one that has the state directory; where none has, the
-    directory is ours for the block, and the memory answers here. Without `ours` it does so too
-    where another memory is in the slot.
+    Uses the gateway that the arguments or the environment name, else the gateway that owns the
+    state directory. Without a gateway, the block owns the directory and opens the memory itself;
+    `requires_slot=False` allows this also when another memory is in the slot.
     """
     if not (arguments.url or os.environ.get(URL)):
         config = load_good(os.environ).config
         agent = agent_of(config, arguments.agent)
         workspace = str(config.workspace(agent))
         try:
-            async with offline.open_memory(config, os.environ, ours=ours) as alone:
-                yield _Here(alone, agent), workspace
+            async with offline.open_memory(
+                config, os.environ, requires_slot=requires_slot
+            ) as local:
+                yield _LocalMemory(local, agent), workspace
         except StateLockedError as error:
             async with _ask_gateway(arguments, scopes, error) as remote:
                 yield remote, workspace
@@ -100,41 +102,41 @@ async def memory(
 async def _ask_gateway(
     arguments: Namespace, scopes: Sequence[str], locked: StateLockedError | None
 ) -> AsyncGenerator[Memory]:
-    """Gives the memory of a gateway; `locked` is said where none answers."""
+    """Gives the memory of a gateway; raises `locked`, if given, when no gateway answers."""
     address = find(os.environ, url=arguments.url, token=arguments.token)
     try:
         async with GatewayClient(address, scopes=tuple(scopes)) as client:
-            yield _There(client, agent_id(arguments.agent) if arguments.agent else None)
+            yield _RemoteMemory(client, agent_id(arguments.agent) if arguments.agent else None)
     except GatewayUnreachableError as error:
         raise locked or error from error
 
 
-class _Here:
-    """The memory under our own lock."""
+class _LocalMemory:
+    """The memory in a state directory that this process has locked."""
 
-    def __init__(self, alone: "offline.MemoryAlone", agent: AgentId) -> None:
-        self._alone = alone
+    def __init__(self, local: "offline.OfflineMemory", agent: AgentId) -> None:
+        self._local = local
         self._agent = agent
 
     async def ask(self, method: str, params: dict[str, Any], progress: Progress) -> dict[str, Any]:
         if method == "memory.status":
-            return self._noted(answers.status_of(await self._alone.of(self._agent).status()))
+            return self._with_notes(answers.status_of(await self._local.of(self._agent).status()))
         shape, answer = methods.ANSWERS[method]
         checked = _checked(shape, params)
         if method == "memory.search":
-            await self._alone.prepare(self._agent, params["query"], progress)
-        reply = await answer(self._alone.parts.service, self._agent, checked)
-        return self._noted(reply) if method == "memory.search" else reply
+            await self._local.prepare(self._agent, params["query"], progress)
+        reply = await answer(self._local.parts.service, self._agent, checked)
+        return self._with_notes(reply) if method == "memory.search" else reply
 
-    def _noted(self, reply: dict[str, Any]) -> dict[str, Any]:
-        return reply | {"notes": [*self._alone.notes, *reply["notes"]]}
+    def _with_notes(self, reply: dict[str, Any]) -> dict[str, Any]:
+        return reply | {"notes": [*self._local.notes, *reply["notes"]]}
 
     async def sync(self, *, force: bool, progress: Progress) -> dict[str, Any]:
-        memory = self._alone.of(self._agent)
+        memory = self._local.of(self._agent)
         return answers.report_of(await memory.sync(force=force, progress=progress), memory.name)
 
     async def forget(self, params: dict[str, Any]) -> dict[str, Any]:
-        parts = self._alone.parts
+        parts = self._local.parts
         service = parts.service if parts.has_slot else None
         return await methods.forget(
             parts.forgets, service, self._agent, _checked(methods.ForgetParams, params)
@@ -142,10 +144,10 @@ class _Here:
 
 
 def _checked(shape: type[P], params: dict[str, Any]) -> P:
-    """Returns the parameters.
+    """Returns the validated parameters.
 
     Raises:
-        ClientError: they are wrong, in the words of a gateway.
+        ClientError: a parameter is invalid; the message is that of a gateway.
     """
     try:
         return shape.model_validate(params)
@@ -153,15 +155,15 @@ def _checked(shape: type[P], params: dict[str, Any]) -> P:
         raise ClientError(describe(error)) from error
 
 
-class _There:
-    """The memory of a gateway that runs."""
+class _RemoteMemory:
+    """The memory of a running gateway."""
 
     def __init__(self, client: GatewayClient, agent: AgentId | None) -> None:
         self._client = client
         self._agent = {} if agent is None else {"agentId": agent}
 
     async def ask(self, method: str, params: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        del progress  # it keeps its index fresh itself
+        del progress  # the gateway keeps its index up to date
         reply: dict[str, Any] = await self._client.request(method, self._agent | params)
         return reply
 
@@ -179,7 +181,7 @@ class _There:
 async def sync_with_progress(
     client: GatewayClient, params: dict[str, Any], seconds: float | None
 ) -> dict[str, Any]:
-    """Calls `memory.sync` for `skerry gateway call`, and shows the progress on a terminal."""
+    """Calls `memory.sync` for `skerry gateway call`; shows the progress on a terminal."""
     bar = Bar()
     try:
         return await synced(client, params, bar, seconds or WAIT_SECONDS)
@@ -193,11 +195,11 @@ async def synced(
     progress: Progress,
     seconds: float = WAIT_SECONDS,
 ) -> dict[str, Any]:
-    """Has a gateway bring its index up, and tells how far it is until it answers.
+    """Requests an index update from a gateway, and reports the progress until it answers.
 
     Raises:
-        ClientError: it refuses, or is gone.
-        TimeoutError: it was not done in so many seconds; it goes on.
+        ClientError: the gateway refused, or closed the connection.
+        TimeoutError: the gateway did not answer within `seconds`; its job continues.
     """
     report: dict[str, Any] = {}
     failed: list[Exception] = []
@@ -206,7 +208,10 @@ async def synced(
     async def ask() -> None:
         try:
             report.update(await client.request("memory.sync", params, timeout=seconds))
-        except (ClientError, TimeoutError) as error:  # in a group it would be one of several
+        except (
+            ClientError,
+            TimeoutError,
+        ) as error:  # the task group would wrap it in an ExceptionGroup
             failed.append(error)
         tasks.cancel_scope.cancel()
 
@@ -227,7 +232,7 @@ async def synced(
 
 
 async def _follow(status: Callable[[], Awaitable[dict[str, Any]]], progress: Progress) -> None:
-    """Tells how far the job is until cancelled."""
+    """Reports the progress of the job until cancelled."""
     while True:
         await anyio.sleep(POLL_SECONDS)
         now = (await status())["progress"]

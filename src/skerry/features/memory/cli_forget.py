@@ -1,4 +1,4 @@
-"""`skerry memory forget`: shows what would go, asks, and says what went and what still holds it."""
+"""`skerry memory forget`: shows the matches, asks for confirmation, erases, and reports."""
 
 import sys
 from argparse import Namespace
@@ -32,31 +32,32 @@ async def _run(arguments: Namespace) -> int:
     if arguments.dry_run or not arguments.yes:
         preview = await _ask(arguments, dryRun=True)
         if arguments.dry_run:
-            return _report(preview, arguments, _would(preview))
-        _show(_would(preview))
-        if not _agrees():  # nobody has the state directory while a person thinks
+            return _report(preview, arguments, _matches(preview))
+        _show(_matches(preview))
+        if not _agrees():  # the state directory is not locked while the person decides
             notice("Nothing was changed.")
             return 1
-    return _report(done := await _ask(arguments, extra=arguments.extra), arguments, _done(done))
+    report = await _ask(arguments, extra=arguments.extra)
+    return _report(report, arguments, _erased(report))
 
 
-async def _ask(arguments: Namespace, **more: bool) -> dict[str, Any]:
-    async with memory(arguments, ours=False) as (access, _):
-        return await access.forget({"phrases": arguments.text, **more})
+async def _ask(arguments: Namespace, **flags: bool) -> dict[str, Any]:
+    async with memory(arguments, requires_slot=False) as (access, _):
+        return await access.forget({"phrases": arguments.text, **flags})
 
 
 def _agrees() -> bool:
-    """Returns whether the person wants it.
+    """Returns whether the person confirmed the erasure.
 
     Raises:
-        ClientError: nobody is there to be asked.
+        ClientError: stdin is not a terminal.
     """
     if not sys.stdin.isatty():
         raise ClientError(
             "Refusing to erase without confirmation: stdin is not a terminal.",
             "Preview with --dry-run, then pass --yes.",
         )
-    print("Forget this? It cannot be undone. [y/N] ", end="", file=sys.stderr, flush=True)
+    print("Erase this? It cannot be undone. [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
@@ -73,7 +74,7 @@ def _show(lines: list[str]) -> None:
         show(line)
 
 
-def _would(report: dict[str, Any]) -> list[str]:
+def _matches(report: dict[str, Any]) -> list[str]:
     """Describes the matches that would be erased (pure)."""
     lines = [
         f"{one_line(line['path'])}:{line['line']}  {one_line(line['text'])}"
@@ -82,27 +83,26 @@ def _would(report: dict[str, Any]) -> list[str]:
     counts = _counts(report)
     if not counts:
         return ["No text has these words. `skerry memory search` finds by meaning."]
-    return [*lines, f"Would go: {counts}.", *_left(report), *_backups(report)]
+    return [*lines, f"Would be erased: {counts}.", *_unchanged(report), *_backups(report)]
 
 
-def _done(report: dict[str, Any]) -> list[str]:
-    """Describes the erased matches, and the rest (pure)."""
+def _erased(report: dict[str, Any]) -> list[str]:
+    """Describes the erased matches, and text that may remain (pure)."""
     counts = _counts(report)
     lines = [f"Forgotten: {counts}." if counts else "No text had these words."]
     if report["waits"]:
         lines.append(
-            "1 run may still have it in memory: when it has ended, what it wrote is looked through"
-            " once more."
+            "1 run may still have it in memory: when it has ended, its output is searched again."
             if report["waits"] == 1
-            else f"{report['waits']} runs may still have it in memory: when they have ended, what"
-            " they wrote is looked through once more."
+            else f"{report['waits']} runs may still have it in memory: when they have ended, their"
+            " output is searched again."
         )
     elif not report["done"]:
         lines.append(
-            "The files of the database are still to be written anew: a gateway does so by itself,"
-            " at its start at the latest."
+            "The files of the database are not rewritten yet: a gateway does so automatically, at"
+            " its start at the latest."
         )
-    lines += [*_left(report), *_backups(report)]
+    lines += [*_unchanged(report), *_backups(report)]
     if report["near"]:
         lines.append(
             styled("Nearest remaining passages; check whether they still contain it:", "bold")
@@ -116,8 +116,8 @@ def _done(report: dict[str, Any]) -> list[str]:
 
 def _counts(report: dict[str, Any]) -> str:
     counts = [
-        f"{report[name]} {single if report[name] == 1 else several}"
-        for name, single, several in _COUNTS
+        f"{report[name]} {single if report[name] == 1 else plural}"
+        for name, single, plural in _COUNTS
         if report[name]
     ]
     if count := len(report["lines"]):
@@ -125,7 +125,7 @@ def _counts(report: dict[str, Any]) -> str:
     return ", ".join(counts)
 
 
-def _left(report: dict[str, Any]) -> list[str]:
+def _unchanged(report: dict[str, Any]) -> list[str]:
     return [
         f"Not changed: {one_line(file['path'])}: {one_line(file['reason'])}"
         for file in report["left"]
@@ -133,7 +133,7 @@ def _left(report: dict[str, Any]) -> list[str]:
 
 
 def _backups(report: dict[str, Any]) -> list[str]:
-    lines = ["Backups that still have it:"] if report["backups"] else []
+    lines = ["Backups that still contain it:"] if report["backups"] else []
     for backup in report["backups"]:
         until = f", until about {local_time(backup['until'])}" if backup["until"] else ""
         lines.append(f"  {one_line(backup['name'])}{until}. {one_line(backup['remedy'])}")

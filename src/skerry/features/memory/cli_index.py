@@ -1,4 +1,4 @@
-"""`skerry memory status` and `index`: with a gateway through it, else by themselves."""
+"""`skerry memory status` and `index`: through a gateway, else in the state directory."""
 
 import sys
 from argparse import Namespace
@@ -8,7 +8,7 @@ import anyio
 
 from skerry.cli.gateway import duration
 from skerry.cli.render import local_time, notice, one_line, show, show_json, styled, table
-from skerry.features.memory.cli_access import Memory, memory, nothing
+from skerry.features.memory.cli_access import Memory, empty_advice, memory
 from skerry.features.memory.cli_progress import Bar
 
 
@@ -42,21 +42,21 @@ async def _index(access: Memory, arguments: Namespace, workspace: str) -> int:
     if fallback:
         notice(f"{fallback['from']}: {one_line(fallback['reason'])}")
     if not any(value for name, value in report.items() if name not in {"backend", "fallback"}):
-        show(nothing(workspace))
+        show(empty_advice(workspace))
         return 0
-    written = report["chunks"]
+    passages = report["chunks"]
     show(
-        f"{report['added']} new, {report['changed']} changed, {report['removed']} gone,"
-        f" {report['unchanged']} as they were; {written} passage{'s' * (written != 1)} written,"
-        f" {report['embedded']} embedded{_where(report)}."
+        f"{report['added']} new, {report['changed']} changed, {report['removed']} deleted,"
+        f" {report['unchanged']} unchanged; {passages} passage{'s' * (passages != 1)} written,"
+        f" {report['embedded']} embedded{_backend(report)}."
     )
     for failure in report["failed"]:
         notice(f"not indexed: {one_line(failure['path'])}: {one_line(failure['reason'])}")
     return 0
 
 
-def _where(report: dict[str, Any]) -> str:
-    """Returns which memory it was, where that is not ours."""
+def _backend(report: dict[str, Any]) -> str:
+    """Returns the name of the index, for a report; "" for the built-in one without a fallback."""
     backend = report.get("backend") or "builtin"
     fallback = report.get("fallback")
     return f", in the index of {backend}" if fallback or backend != "builtin" else ""
@@ -64,7 +64,7 @@ def _where(report: dict[str, Any]) -> str:
 
 def _show(status: dict[str, Any], workspace: str) -> None:
     if not status["files"]:
-        show(nothing(workspace))
+        show(empty_advice(workspace))
     at = status["indexedAt"]
     rows = [
         ("agent", status["agentId"]),
@@ -73,13 +73,13 @@ def _show(status: dict[str, Any], workspace: str) -> None:
         ("model", f"{status['provider']}/{status['model']}" if status["model"] else "none"),
         ("files", str(status["files"])),
         ("passages", f"{status['chunks']}, {status['vectors']} with a vector"),
-        ("indexed", local_time(at) if at else "never; now: skerry memory index"),
+        ("indexed", local_time(at) if at else "never; index now: skerry memory index"),
         ("index", one_line(status["database"])),
     ]
     show(table(rows))
     for source in status["sources"]:
         files, passages = source["files"], source["chunks"]
-        by_meaning = f", {source['vectors']} found by meaning too" if status["model"] else ""
+        by_meaning = f", {source['vectors']} also found by meaning" if status["model"] else ""
         show(
             f"  {source['source']}: {files} file{'s' * (files != 1)},"
             f" {passages} passage{'s' * (passages != 1)}{by_meaning}"
@@ -98,6 +98,9 @@ def waiting(backlog: dict[str, Any]) -> str:
     counted = " and ".join(f"{number} {of}" for number, of in counts if number)
     seconds = backlog["seconds"]
     if seconds is None:
-        return f"  by words alone: {counted}; conversations get no vectors (cpuPercent 0)"
+        return f"  found by words only: {counted}; conversations get no vectors (cpuPercent 0)"
     ready = duration(round(seconds) * 1000)
-    return f"  by words alone: {counted}; by meaning in about {ready}, or now: skerry memory index"
+    return (
+        f"  found by words only: {counted}; by meaning in about {ready}."
+        " Index now: skerry memory index"
+    )

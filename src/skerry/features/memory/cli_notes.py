@@ -1,4 +1,4 @@
-"""The `skerry memory` commands on notes: through a gateway, else by themselves."""
+"""The `skerry memory` commands on notes: through a gateway, else in the state directory."""
 
 import re
 import sys
@@ -8,12 +8,12 @@ from typing import Any, Final
 import anyio
 
 from skerry.cli.render import notice, one_line, plain, show, show_json, styled
-from skerry.features.memory.cli_access import memory, nothing
+from skerry.features.memory.cli_access import empty_advice, memory
 from skerry.features.memory.cli_progress import Bar
 
 READ: Final = ("operator.read",)
 WRITE: Final = ("operator.write",)
-_FRUITLESS: Final = "No hits. Try other words; `skerry memory status` shows the state of the index."
+_NO_HITS: Final = "No hits. Try other words; `skerry memory status` shows the state of the index."
 _LINE_RANGE: Final = re.compile(r"(?P<path>.+?)#L(?P<first>\d+)(?:-L(?P<last>\d+))?")
 
 
@@ -39,7 +39,7 @@ async def _run(arguments: Namespace) -> int:
     if arguments.action == "search":
         _hits(reply)
         if not reply["results"]:
-            show(_FRUITLESS if files else nothing(workspace))
+            show(_NO_HITS if files else empty_advice(workspace))
     else:
         _print(arguments.action, reply)
     return 0
@@ -59,7 +59,7 @@ def _print(action: str, reply: dict[str, Any]) -> None:
 
 
 def request(arguments: Namespace) -> tuple[str, dict[str, Any]]:
-    """Returns the method that the arguments ask for, and its parameters (pure, but for stdin)."""
+    """Returns the method for the arguments, and its parameters (pure, except for stdin)."""
     params: dict[str, Any]
     match arguments.action:
         case "search":
@@ -89,7 +89,7 @@ def request(arguments: Namespace) -> tuple[str, dict[str, Any]]:
 
 
 def _line_range(arguments: Namespace) -> dict[str, Any]:
-    """Parses the line range: `PATH#L3-L9` names it too."""
+    """Parses the line range, from the options or from `PATH#L3-L9`."""
     match = _LINE_RANGE.fullmatch(arguments.path)
     if match is None:
         options = {"path": arguments.path, "from": arguments.start, "lines": arguments.lines}
@@ -108,7 +108,7 @@ def _waiting(reply: dict[str, Any]) -> None:
         show(styled(f"{note['id']}  {one_line(note['at'])}  {one_line(note['origin'])}", "bold"))
         show(f"   {one_line(note['text'])}")
     if reply["notes"]:
-        show("To make one yours: skerry memory confirm ID. To drop it: skerry memory undo ID.")
+        show("Accept one as yours: skerry memory confirm ID. Remove it: skerry memory undo ID.")
     else:
         show("No unverified notes.")
 
@@ -129,7 +129,7 @@ def _hits(reply: dict[str, Any]) -> None:
 
 
 def _notes(reply: dict[str, Any]) -> list[str]:
-    """Returns the notes on the answer for the person."""
+    """Returns the remarks on the answer, for people."""
     notes = [str(note) for note in reply["notes"]]
     if reply["mode"] == "text":
         notes.insert(0, "Only words were searched.")

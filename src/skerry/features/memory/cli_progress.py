@@ -1,4 +1,4 @@
-"""Shows on a terminal how far the index of the memory is."""
+"""Shows the progress of an index job on a terminal."""
 
 import sys
 from collections.abc import Callable
@@ -11,40 +11,40 @@ BAR: Final = 24
 
 
 class Bar:
-    """Shows how far a job is, how fast, and how long it may take, on a terminal; else nothing."""
+    """Shows progress, rate and remaining time of a job; nothing if stderr is not a terminal."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
         self._stage = ""
         self._begin = 0.0
         self._from = 0
-        self._shown = False
+        self._visible = False
 
     def __call__(self, now: MemoryProgress) -> None:
-        """Shows it."""
+        """Shows the progress."""
         if not sys.stderr.isatty():
             return
         if now.stage != self._stage:
             self._stage, self._begin, self._from = now.stage, self._clock(), now.done
         line = bar(now, now.done - self._from, self._clock() - self._begin)
         print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
-        self._shown = True
+        self._visible = True
 
     def end(self) -> None:
-        """Leaves the line."""
-        if self._shown:
+        """Clears the line."""
+        if self._visible:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-        self._shown = False
+        self._visible = False
 
 
-def bar(now: MemoryProgress, done: int, seconds: float) -> str:
-    """Returns the line: `done` were done in so many seconds (pure)."""
+def bar(now: MemoryProgress, completed: int, seconds: float) -> str:
+    """Returns the line; `completed` items took `seconds` (pure)."""
     share = now.done / now.total if now.total else 1.0
     full = round(share * BAR)
     line = f"{now.stage} [{'#' * full}{'.' * (BAR - full)}] {now.done}/{now.total}"
-    if done <= 0 or seconds <= 0:
+    if completed <= 0 or seconds <= 0:
         return line
-    rate = done / seconds
+    rate = completed / seconds
     remaining = round((now.total - now.done) / rate)
     time_left = f"{remaining // 3600}:{remaining // 60 % 60:02}:{remaining % 60:02}"
     return f"{line}  {rate:.1f}/s  {time_left} left"

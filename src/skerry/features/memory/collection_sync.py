@@ -1,4 +1,4 @@
-"""Makes what is searched equal to the tables."""
+"""Makes the search collection equal to the tables."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -7,39 +7,39 @@ from typing import TYPE_CHECKING, Final
 from skerry.features.memory.index_tables import Tables
 from skerry_recall.numbers import Floats, np
 
-if TYPE_CHECKING:  # numpy comes with the first search or the first text, not with a start
+if TYPE_CHECKING:  # numpy is loaded at the first search or indexing, not at the start
     from skerry_recall.collection import Collection
     from skerry_recall.passage import Passage
 
 EMBEDDED_WITH: Final = "embedded with"
-"""The note about the model of the vectors, as `provider/model`."""
+"""Key in `meta` of the model of the vectors, as `provider/model`."""
 SIZE: Final = "vector size"
-"""The note about how many numbers a vector has; others of the same model are not compared."""
+"""Key in `meta` of the size of the vectors; vectors of another size are not compared."""
 STATE: Final = "state"
-"""The note that names what passages and vectors there are; each change gives it another name."""
+"""Key in `meta` of the stamp of passages and vectors; each change sets a new stamp."""
 VECTORS: Final = 20_000
 """Number of vectors passed at once: 30 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Rows that a collection lacks of the tables, and those it has in excess."""
+    """Rows of the tables that a collection lacks, and rows that it has in excess."""
 
     lacking: set[int]
     removed: frozenset[int]
     shared: int
-    """Passages that both have."""
+    """Number of passages in both."""
     bare: set[int]
-    """Passages whose vectors it lacks."""
+    """Passages whose vectors the collection lacks."""
 
     @property
     def size(self) -> int:
-        """Returns how much there is to do."""
+        """Returns the number of rows to change."""
         return len(self.lacking) + len(self.removed) + len(self.bare)
 
 
 def difference(collection: "Collection", tables: Tables) -> Difference:
-    """Returns in what the collection differs from the tables."""
+    """Returns the difference between the collection and the tables."""
     ids, collected, embedded = tables.ids(), collection.ids(), tables.embedded()
     if collection.model == kind(tables.meta(EMBEDDED_WITH) or "", tables.meta(SIZE)):
         embedded -= collection.embedded()
@@ -47,7 +47,7 @@ def difference(collection: "Collection", tables: Tables) -> Difference:
 
 
 def is_of(collection: "Collection", tables: Tables) -> bool:
-    """Returns whether the collection was brought to this state of the tables, as its stamp says."""
+    """Returns whether the collection has the stamp of this state of the tables."""
     state = tables.meta(STATE)
     return state is not None and collection.stamp == state
 
@@ -58,9 +58,9 @@ def equal(
     lag: Difference,
     paced: "Callable[[Iterable[Passage]], Iterable[Passage]]" = lambda rows: rows,
 ) -> None:
-    """Brings into the collection in what it differs from the tables; `paced` may raise to end it.
+    """Applies the difference to the collection; `paced` may raise to stop it.
 
-    At the end it has the stamp of the tables' state.
+    At the end the collection has the stamp of the tables.
     """
     if lag.lacking or lag.removed:
         added = tables.passages(sorted(lag.lacking) if lag.shared else None)
@@ -78,18 +78,18 @@ def equal(
 
 
 def kind(model: str, size: str | int | None) -> str:
-    """Returns how vectors are named that can be compared with each other."""
+    """Returns the label of vectors that can be compared with each other: `model@size`."""
     return f"{model}@{size or ''}" if model else ""
 
 
 def vectors(rows: Sequence[tuple[int, bytes]]) -> dict[int, Floats]:
-    """Returns vectors by passage, of float32 as the tables have them; what rotted is left out."""
+    """Returns vectors by passage, from the float32 blobs of the tables; skips damaged ones."""
     size = len(rows[0][1]) // 4 if rows else 0
     return {key: np.frombuffer(blob, "<f4") for key, blob in rows if is_sound(blob, size)}
 
 
 def is_sound(blob: bytes, size: int) -> bool:
-    """Returns whether it is a vector of this size: finite, and with a direction."""
+    """Returns whether the blob is a vector of this size: finite and not zero."""
     if not blob or len(blob) != 4 * size:
         return False
     row = np.frombuffer(blob, "<f4")

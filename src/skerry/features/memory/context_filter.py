@@ -1,4 +1,4 @@
-"""Leaves out of hits what the model that asks has before it: its own conversation (pure)."""
+"""Removes from hits the messages that are already in the model's context (pure)."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -12,27 +12,29 @@ from skerry_recall.terms import shared
 
 SPEAKERS: Final = ("User: ", "Assistant: ")
 """Labels of the lines of a transcript."""
-_BETWEEN: Final = "\ue000"
-"""A character for private use, which stays where texts are cleaned and in which no line goes on."""
+_SEPARATOR: Final = "\ue000"
+"""Private-use character that cleaning keeps and that no line contains."""
 
 
-def unheard(hits: Iterable[MemoryHit], heard: KnownMessages, question: str) -> Iterator[MemoryHit]:
-    """Yields the hits without what was heard of their conversation.
+def outside_context(
+    hits: Iterable[MemoryHit], messages: KnownMessages, question: str
+) -> Iterator[MemoryHit]:
+    """Yields the hits without the lines that are in the model's context.
 
-    What was said is in passages, and the first message that the model has before it may stand in
-    the middle of one. Such a passage ends before it; one that answered with it alone is left out.
-    The text is compared, since one backend knows the date of the whole conversation only.
+    The first message of the context may be in the middle of a passage. Such a passage is cut
+    before it; it is left out if only the removed lines answered the question. The text is
+    compared, because one backend has only the date of the whole conversation.
     """
-    spoken: str | None = None
+    context_text: str | None = None
     for hit in hits:
-        if hit.source is not MemorySource.SESSIONS or hit.session != heard.key:
+        if hit.source is not MemorySource.SESSIONS or hit.session != messages.key:
             yield hit
             continue
-        if spoken is None:  # half a megabyte of text, for the few questions that need it
-            spoken = flat(map(unrecalled, heard.texts()))
+        if context_text is None:  # half a megabyte of text, for the few questions that need it
+            context_text = flat(map(unrecalled, messages.texts()))
         lines = hit.text.split("\n")
         kept_lines = list(lines)
-        while kept_lines and stands_in(kept_lines[-1], spoken):
+        while kept_lines and is_in_context(kept_lines[-1], context_text):
             kept_lines.pop()
         if len(kept_lines) == len(lines) or all(
             not line.strip() for line in lines[len(kept_lines) :]
@@ -43,24 +45,24 @@ def unheard(hits: Iterable[MemoryHit], heard: KnownMessages, question: str) -> I
             yield replace(hit, text="\n".join(kept_lines), end_line=min(end, hit.end_line))
 
 
-def stands_in(line: str, spoken: str) -> bool:
-    """Returns whether a line of a transcript is nothing but what `said` has, its spaces single."""
+def is_in_context(line: str, context_text: str) -> bool:
+    """Returns whether `context_text`, as `flat` returns it, contains a line of a transcript."""
     line = _flat(clean(line))
     for label in SPEAKERS:
         line = line.removeprefix(label)
-    return line in spoken
+    return line in context_text
 
 
 def flat(texts: Iterable[str]) -> str:
-    """Returns the texts as `stands_in` compares them, with a mark between two.
+    """Returns the texts in one line, with a separator between two.
 
-    All are split at once: a long conversation has hundreds of short ones.
+    They are split together: a long conversation has hundreds of short texts.
     """
-    return _flat(clean(f" {_BETWEEN} ".join(texts)))
+    return _flat(clean(f" {_SEPARATOR} ".join(texts)))
 
 
 def _answers(question: str, kept_lines: list[str], lines: list[str]) -> bool:
-    """Returns whether the rest has half of the question's words that the whole had, or more."""
+    """Returns whether the kept lines have at least half of the question's words in `lines`."""
     words = shared()
     terms = set(words.content(question))
     had, has = (terms.intersection(words.content("\n".join(part))) for part in (lines, kept_lines))

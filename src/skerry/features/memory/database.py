@@ -1,7 +1,7 @@
-"""One index file: opened, checked, read by many threads, written by one, replaced whole.
+"""One index file: open, check, read from many threads, write from one, replace as a whole.
 
-The file can be made again from what it indexes, so a damaged one is thrown away, not mended. It
-belongs to one process at a time, the one that holds the lock of the state directory.
+The file can be rebuilt from the indexed files, so a damaged one is deleted, not repaired. It
+belongs to one process at a time, the holder of the lock of the state directory.
 """
 
 import os
@@ -20,24 +20,24 @@ from skerry.infra.sqlite import NewerSchemaError, connect, migrate, problems
 from skerry.model.memory import MemoryBackendError
 
 SPARE: Final = 4
-"""Open connections that are kept for readers."""
+"""Limit on open connections kept for readers."""
 SWAP_SECONDS: Final = 30.0
 """Seconds that a replacement waits for readers."""
 _DAMAGE: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
 
 
 class IndexDamagedError(Exception):
-    """The index cannot be read; it has to be made anew."""
+    """The index cannot be read; it must be rebuilt."""
 
 
-def nothing(_: str) -> None:
-    """Goes on: the fault points of a program that is not under test."""
+def no_fault(_: str) -> None:
+    """Does nothing: the fault points outside tests."""
 
 
 class IndexDatabase:
-    """The index at `path`. `open` it before use and `close` it after; usable from all threads."""
+    """The index at `path`. Call `open` before use and `close` after it. Thread-safe."""
 
-    def __init__(self, path: Path, reach: Callable[[str], None] = nothing) -> None:
+    def __init__(self, path: Path, reach: Callable[[str], None] = no_fault) -> None:
         self.path = path
         self._reach = reach
         self._writer: sqlite3.Connection | None = None
@@ -47,23 +47,23 @@ class IndexDatabase:
         self._free = threading.Condition()
 
     def open(self) -> str | None:
-        """Opens or creates it; returns why the old one was thrown away, where it was.
+        """Opens or creates the file; returns the damage if an old one was deleted, else None.
 
-        After a process that did not end in order the file is looked through first.
+        The file is checked first when the last process was not shut down cleanly.
 
         Raises:
             MemoryBackendError: it cannot be written: a full or read-only disk, no permission.
         """
-        with self._noticed(OSError):
+        with self._translated(OSError):
             make_private(self.path.parent)
             _remove(self._temporary)
         damage = None
-        with suppress(FileNotFoundError), self._noticed(PermissionError):
-            if _beside(self.path, "-wal").stat().st_size:
+        with suppress(FileNotFoundError), self._translated(PermissionError):
+            if _sibling(self.path, "-wal").stat().st_size:
                 damage = self.damage(whole=False)
         if damage is None:
             try:
-                with self._noticed(OSError):
+                with self._translated(OSError):
                     self._connect()
                     return None
             except IndexDamagedError as error:
@@ -72,7 +72,7 @@ class IndexDatabase:
         return damage
 
     def close(self) -> None:
-        """Closes it; what was written is in the one file then."""
+        """Closes the connections; the log is then merged into the file."""
         with self._writing, self._free:
             for connection in (*self._spare, self._writer):
                 if connection is not None:
@@ -82,8 +82,8 @@ class IndexDatabase:
             self._writer = None
 
     def discard(self) -> None:
-        """Throws the file away and begins an empty one."""
-        with self._writing, self._free, self._noticed(OSError):
+        """Deletes the file and creates an empty one."""
+        with self._writing, self._free, self._translated(OSError):
             self.close()
             _remove(self.path)
             self._connect()
@@ -102,17 +102,17 @@ class IndexDatabase:
 
     @contextmanager
     def reading(self) -> Generator[Tables]:
-        """Gives one state of the tables for the block, whatever is written meanwhile.
+        """Gives a consistent snapshot of the tables for the block.
 
         Raises:
-            DamagedError: the file is damaged.
+            IndexDamagedError: the file is damaged.
             MemoryBackendError: it cannot be read now.
         """
         with self._free:
             self._reading += 1
             connection = self._spare.pop() if self._spare else None
         try:
-            with self._noticed():
+            with self._translated():
                 if connection is None:
                     connection = connect(self.path, read_only=True)
                 connection.execute("BEGIN")
@@ -136,13 +136,13 @@ class IndexDatabase:
 
     @contextmanager
     def writing(self) -> Generator[Tables]:
-        """Gives the tables for the block and commit it; what raises in it is undone.
+        """Gives the tables for one transaction; rolls it back if the block raises.
 
         Raises:
-            DamagedError: the file is damaged.
-            MemoryBackendError: it cannot be written: a full disk, say. Nothing is changed.
+            IndexDamagedError: the file is damaged.
+            MemoryBackendError: it cannot be written, as on a full disk. Nothing is changed.
         """
-        with self._writing, self._noticed(OSError):
+        with self._writing, self._translated(OSError):
             if self._writer is None:
                 raise MemoryBackendError("The memory's index is closed.")
             with _transaction(self._writer):
@@ -150,60 +150,60 @@ class IndexDatabase:
                 self._reach("index.commit")
             self._reach("index.committed")
 
-    def purge(self, pieces: Sequence[bytes] | None) -> None:
-        """Leaves nothing of rows that were deleted, with these texts and vectors, in any file.
+    def purge(self, fragments: Sequence[bytes] | None) -> None:
+        """Removes all traces of deleted rows, with these texts and vectors, from the files.
 
-        What is deleted is overwritten at once; the file is written anew only where a copy was left
-        between other rows, or where the pieces are not known. Readers go on but for moments.
+        SQLite overwrites deleted rows at once; the file is only rewritten if a copy remains between
+        other rows, or if the fragments are not known (None). Readers wait for moments only.
 
         Raises:
-            DamagedError, MemoryBackendError: as `writing`; or it is read without end.
+            IndexDamagedError, MemoryBackendError: as `writing`; or the readers do not finish.
         """
-        with self._writing, self._noticed(OSError):
+        with self._writing, self._translated(OSError):
             if self._writer is None:
                 raise MemoryBackendError("The memory's index is closed.")
-            self._cut(self._writer)
-            if pieces is None or is_left(self.path, pieces):
+            self._truncate_log(self._writer)
+            if fragments is None or is_left(self.path, fragments):
                 self._reach("index.rewriting")
                 self._writer.execute("VACUUM")
-                self._cut(self._writer)
+                self._truncate_log(self._writer)
             self._reach("index.purged")
 
-    def _cut(self, writer: sqlite3.Connection) -> None:
-        """Takes the log into the file, most of it beside readers, and cuts it to nothing."""
+    def _truncate_log(self, writer: sqlite3.Connection) -> None:
+        """Merges the log into the file, mostly while readers continue, and truncates it."""
         writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         with self._free:
-            self._alone()
+            self._wait_for_readers()
 
     def replace(
         self, build: Callable[[Tables], None], swapped: Callable[[], None] = lambda: None
     ) -> None:
-        """Writes a new file beside the old one, which it replaces when it is complete.
+        """Writes a new file next to the old one, and replaces the old one when it is complete.
 
-        Vectors that the new one can use are carried over. A crash leaves one or the other, whole.
+        Vectors of texts in the new file are copied. After a crash either file is complete.
 
         Args:
             build: Fills the new tables.
-            swapped: Called while nobody reads, right after the new file has its name.
+            swapped: Called without readers, right after the new file was renamed.
 
         Raises:
-            DamagedError, MemoryBackendError: as `writing`; the old file is as it was.
+            IndexDamagedError, MemoryBackendError: as `writing`; the old file is unchanged.
         """
         new = self._temporary
-        with self._writing, self._noticed(OSError):
+        with self._writing, self._translated(OSError):
             try:
                 _remove(new)
-                with closing(_temporary(new)) as made:
-                    tables = Tables(made)
-                    with _transaction(made):
+                with closing(_temporary(new)) as replacement:
+                    tables = Tables(replacement)
+                    with _transaction(replacement):
                         if self._writer is not None:
                             tables.number_after(Tables(self._writer))
                         build(tables)
                     self._reach("swap.built")
-                    made.execute("ATTACH ? AS old", (str(self.path),))
-                    with _transaction(made):
+                    replacement.execute("ATTACH ? AS old", (str(self.path),))
+                    with _transaction(replacement):
                         tables.carry_over()
-                    made.execute("DETACH old")
+                    replacement.execute("DETACH old")
                 _sync(new)
                 self._reach("swap.synced")
                 self._swap(new, swapped)
@@ -212,12 +212,13 @@ class IndexDatabase:
 
     def _swap(self, new: Path, swapped: Callable[[], None]) -> None:
         with self._free:
-            self._alone()  # a log that outlives its file would be read into the new one
+            # A remaining log of the old file would be merged into the new one.
+            self._wait_for_readers()
             self.close()
             try:
                 self._reach("swap.closed")
                 for suffix in ("-wal", "-shm"):
-                    _beside(self.path, suffix).unlink(missing_ok=True)
+                    _sibling(self.path, suffix).unlink(missing_ok=True)
                 new.replace(self.path)
                 self._reach("swap.renamed")
                 _sync(self.path.parent)
@@ -225,10 +226,12 @@ class IndexDatabase:
                 self._connect()
             swapped()
 
-    def _alone(self) -> None:
-        """Waits until nobody reads, and cuts the log to nothing. `_free` is held."""
+    def _wait_for_readers(self) -> None:
+        """Waits until there are no readers, and truncates the log. `_free` is held."""
         if not self._free.wait_for(lambda: not self._reading, SWAP_SECONDS):
-            raise MemoryBackendError("The readers of the memory's index do not end.")
+            raise MemoryBackendError(
+                f"The readers of the memory's index did not finish within {SWAP_SECONDS:g} s."
+            )
         if self._writer is not None:
             (busy, _, _) = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if busy:
@@ -236,14 +239,14 @@ class IndexDatabase:
 
     @property
     def _temporary(self) -> Path:
-        return _beside(self.path, ".new")
+        return _sibling(self.path, ".new")
 
     def _connect(self) -> None:
         connection = connect(self.path)
         try:
-            # What a loss of power takes of it is indexed again.
+            # Rows that a power failure loses are indexed again.
             connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute("PRAGMA secure_delete = ON")  # what is forgotten is overwritten
+            connection.execute("PRAGMA secure_delete = ON")  # deleted rows are overwritten
             migrate(connection, self.path, STEPS, keep=False)
         except NewerSchemaError as error:
             connection.close()
@@ -254,9 +257,9 @@ class IndexDatabase:
         self._writer = connection
 
     @contextmanager
-    def _noticed(self, *more: type[Exception]) -> Generator[None]:
-        """Turns what SQLite raises, and these, into what callers know."""
-        kinds: tuple[type[Exception], ...] = (sqlite3.Error, *more)
+    def _translated(self, *exceptions: type[Exception]) -> Generator[None]:
+        """Translates errors of SQLite, and these exceptions, into errors of this module."""
+        kinds: tuple[type[Exception], ...] = (sqlite3.Error, *exceptions)
         try:
             yield
         except kinds as error:
@@ -267,11 +270,11 @@ class IndexDatabase:
 
 
 def refusal(error: Exception) -> MemoryBackendError:
-    """Returns the error for people when the index cannot be read or written, with the remedy."""
-    made = MemoryBackendError(f"The memory's index cannot be used: {error}.")
+    """Returns the error for an index that cannot be read or written, with the remedy."""
+    failure = MemoryBackendError(f"The memory's index cannot be used: {error}.")
     if "full" in str(error) or "No space" in str(error):
-        made.remedy = "Make room on the disk; the index is then updated by itself."
-    return made
+        failure.remedy = "Free disk space; the index is then updated automatically."
+    return failure
 
 
 @contextmanager
@@ -287,7 +290,7 @@ def _transaction(connection: sqlite3.Connection) -> Generator[None]:
 
 
 def _temporary(path: Path) -> sqlite3.Connection:
-    """Returns a database that nobody sees yet: without a log, since a crash only wastes it."""
+    """Returns a new database that is not in use yet: it needs no log to survive a crash."""
     path.touch(mode=0o600)
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA journal_mode = MEMORY")  # an error in `build` can be rolled back
@@ -296,13 +299,13 @@ def _temporary(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _beside(path: Path, suffix: str) -> Path:
+def _sibling(path: Path, suffix: str) -> Path:
     return path.with_name(f"{path.name}{suffix}")
 
 
 def _remove(path: Path) -> None:
     for suffix in ("", "-wal", "-shm", "-journal"):
-        _beside(path, suffix).unlink(missing_ok=True)
+        _sibling(path, suffix).unlink(missing_ok=True)
 
 
 def _sync(path: Path) -> None:

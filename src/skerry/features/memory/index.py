@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from skerry.features.memory.cached_vectors import retake
 from skerry.features.memory.collection_sync import STATE
-from skerry.features.memory.database import IndexDamagedError, nothing
+from skerry.features.memory.database import IndexDamagedError, no_fault
 from skerry.features.memory.document_chunking import Cutter
 from skerry.features.memory.documents import Document
 from skerry.features.memory.erasure_matches import erasure_matches as held_phrases
@@ -71,7 +71,7 @@ class Index(OpenIndex):
         path: Path,
         settings: IndexSettings,
         clock: Clock,
-        reach: Callable[[str], None] = nothing,
+        reach: Callable[[str], None] = no_fault,
     ) -> None:
         self.settings = settings
         """Settings; they may be replaced at any time; `sync` rebuilds parts that cannot change by

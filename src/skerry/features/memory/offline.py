@@ -1,4 +1,4 @@
-"""The built-in memory of a state directory that no gateway has, for a command that needs it."""
+"""The built-in memory of a state directory without a gateway, for a command."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -26,14 +26,13 @@ if TYPE_CHECKING:  # loaded with the memory itself
     from skerry.features.memory.builtin import BuiltinMemory
 
 LOAD_SECONDS: Final = 60.0
-"""Seconds that the embedding model of a query may take to load: its process starts with the
-command."""
+"""Time limit for loading the embedding model of a query: its process starts with the command."""
 
 
-class MemoryAlone(Struct, frozen=True):
-    """The memories, for as long as the state directory is ours.
+class OfflineMemory(Struct, frozen=True):
+    """The memories while this process owns the state directory.
 
-    An erasure of a command that dies is completed by the gateway's next start.
+    If the process dies during an erasure, the next start of the gateway completes it.
     """
 
     parts: MemoryParts
@@ -44,7 +43,7 @@ class MemoryAlone(Struct, frozen=True):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Returns the differences to a memory with a gateway, for people."""
+        """Returns the differences from a memory with a gateway, for people."""
         if self.parts.host.config().memory.backend == "builtin":
             return ()
         return ("A running gateway asks QMD; without one the built-in index answers.",)
@@ -52,7 +51,7 @@ class MemoryAlone(Struct, frozen=True):
     async def prepare(
         self, agent: AgentId, question: str, progress: Callable[[MemoryProgress], None]
     ) -> None:
-        """Indexes what changed, and loads the model of the question where there are vectors.
+        """Indexes changed files, and loads the model of the question if there are vectors.
 
         Raises:
             MemoryBackendError: the index cannot be written.
@@ -68,9 +67,9 @@ class MemoryAlone(Struct, frozen=True):
                 try:
                     await embedder.embed([question], Kind.QUERY)
                 except EmbeddingTimeoutError:
-                    continue  # it loads on; the answer is kept for the search
+                    continue  # it is still loading; the vector is cached for the search
                 except EmbeddingError:
-                    pass  # the search finds the same, and says so
+                    pass  # the search gets the same error, and reports it
                 break
 
 
@@ -79,26 +78,26 @@ async def open_memory(
     config: Config,
     environ: Mapping[str, str],
     *,
-    ours: bool = True,
+    requires_slot: bool = True,
     reach: Callable[[str], None] = nothing,
-) -> AsyncGenerator[MemoryAlone]:
+) -> AsyncGenerator[OfflineMemory]:
     """Owns the state directory for the block, and gives the memories of its agents.
 
-    Without `ours` also where another memory is in the slot, to erase what is here all the same.
-    `reach` is called at each named fault point.
+    `requires_slot=False` opens it also when another memory is in the slot, so that an erasure
+    covers the built-in index too. `reach` is called at each named fault point.
 
     Raises:
-        StateLockedError: a gateway owns the directory: it is to be asked.
+        StateLockedError: a gateway owns the directory; ask that gateway.
         StateError: the database cannot be used.
-        MemoryBackendError: our memory is not the one that is configured.
+        MemoryBackendError: another memory is configured.
     """
-    async with open_state(config, reach) as (store, mirror):  # a gateway that runs is asked instead
+    async with open_state(config, reach) as (store, mirror):  # raises if a gateway owns it
         holder = config.plugins.slots.memory
-        if ours and holder != CORE:
+        if requires_slot and holder != CORE:
             error = MemoryBackendError(
-                f"The memory {holder} of plugins.slots.memory needs a gateway."
+                f"The memory {holder} of plugins.slots.memory needs a running gateway."
             )
-            error.remedy = "Start one: skerry gateway run"
+            error.remedy = "Start it: skerry gateway run"
             raise error
         redactor, clock = Redactor(), SystemClock()
         redactor.know(secrets(config, environ))
@@ -116,4 +115,4 @@ async def open_memory(
             reach=reach,
         )
         async with open_parts(host) as parts, parts.builtin.open(keep=False):
-            yield MemoryAlone(parts)
+            yield OfflineMemory(parts)

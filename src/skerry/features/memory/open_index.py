@@ -58,7 +58,7 @@ class OpenIndex:
         search. None where it has too little of them.
 
         Raises:
-            DamagedError: the file is damaged; `sync` makes it anew.
+            IndexDamagedError: the file is damaged; `sync` makes it anew.
             MemoryBackendError: it cannot be read.
         """
         changes = self._deriving.changes
@@ -73,7 +73,7 @@ class OpenIndex:
         """Gives one state of the tables, without what is searched.
 
         Raises:
-            DamagedError, MemoryBackendError: as `reading`.
+            IndexDamagedError, MemoryBackendError: as `reading`.
         """
         self._open()
         with self.database.reading() as tables:
@@ -103,7 +103,7 @@ class OpenIndex:
         """Writes in one transaction, and takes what changed into what is searched.
 
         Raises:
-            DamagedError, MemoryBackendError: it cannot be written. Nothing is changed.
+            IndexDamagedError, MemoryBackendError: it cannot be written. Nothing is changed.
         """
         with self.database.writing() as tables:
             change = write(tables)
@@ -122,7 +122,7 @@ class OpenIndex:
         """Gives passages their vectors, float32; `label` names the model.
 
         Raises:
-            DamagedError, MemoryBackendError: as `write`.
+            IndexDamagedError, MemoryBackendError: as `write`.
         """
         with self.database.writing() as tables:
             tables.embed(label, rows)
@@ -151,7 +151,7 @@ class OpenIndex:
 
         Raises:
             StoppedError: it was closed meanwhile, or something is forgotten; the rest is for later.
-            DamagedError, MemoryBackendError: the tables cannot be read.
+            IndexDamagedError, MemoryBackendError: the tables cannot be read.
         """
         self._open()
 

@@ -65,7 +65,7 @@ async def embed(
     Raises:
         EmbeddingError: the model fails. What was embedded before stays.
         MemoryBackendError: the index cannot be written.
-        DamagedError: it is damaged.
+        IndexDamagedError: it is damaged.
     """
     selection = selection or PassageSelection()
     job = _Job(index, embedder, report, selection)

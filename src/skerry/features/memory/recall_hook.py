@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from skerry.features.memory.citations import citation
-from skerry.features.memory.context_filter import flat, stands_in
+from skerry.features.memory.context_filter import flat, is_in_context
 from skerry.features.memory.results import WIDER, clamped, is_foreign
 from skerry.features.memory.service import MemorySearchService
 from skerry.model.errors import SkerryError
@@ -54,7 +54,7 @@ async def recall(service: MemorySearchService, draft: PromptDraft) -> PromptChan
     hits = [
         hit
         for hit in answer.hits
-        if not all(stands_in(line, spoken) for line in hit.text.splitlines())
+        if not all(is_in_context(line, spoken) for line in hit.text.splitlines())
         and not is_foreign(hit.path, hit.text)
     ]
     excerpts = clamped(hits, question.text, limits, cites=False)

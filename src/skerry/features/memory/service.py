@@ -139,7 +139,7 @@ class MemorySearchService(Struct, frozen=True):
         answer = await self._ask(agent, allowed, self.limits(agent).timeout_ms / 1000)
         hits = [hit for hit in answer.hits if may_read(caller, hit)]  # once more: it fails closed
         if question.heard is not None:
-            hits = list(context_filter.unheard(hits, question.heard, question.text))
+            hits = list(context_filter.outside_context(hits, question.heard, question.text))
         return replace(answer, hits=hits)
 
     async def get(

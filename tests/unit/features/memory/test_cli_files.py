@@ -22,7 +22,7 @@ async def test_files_are_listed_and_the_memory_is_checked(tmp_path: Path) -> Non
         assert "MEMORY.md" in listed
         assert "not indexed yet" in listed
         few = await skerry(rig, "files", "--limit", "1")
-        assert b"1 that changed earlier are left out" in few.stderr
+        assert b"1 older files are not shown" in few.stderr
         found = json.loads((await skerry(rig, "files", "--json")).stdout)
         assert [one["path"] for one in found["files"]] == ["MEMORY.md", "memory/2026-11-20.md"]
         checked = await skerry(rig, "doctor", "--json")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from skerry.features.memory.cli_forget import _COUNTS, _done
+from skerry.features.memory.cli_forget import _COUNTS, _erased
 
 
 @pytest.mark.parametrize(
@@ -12,6 +12,6 @@ from skerry.features.memory.cli_forget import _COUNTS, _done
 )
 def test_runs_that_may_still_have_it_are_counted_in_words(waits: int, said: str) -> None:
     found: dict[str, Any] = dict.fromkeys((name for name, *_ in _COUNTS), 0)
-    lines = _done(found | {"lines": [{}], "waits": waits, "left": [], "backups": [], "near": []})
+    lines = _erased(found | {"lines": [{}], "waits": waits, "left": [], "backups": [], "near": []})
     assert lines[0] == "Forgotten: 1 statement in files."
     assert [said in line for line in lines].count(True) == 1

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from skerry.features.memory.context_filter import unheard
+from skerry.features.memory.context_filter import outside_context
 from skerry.model.memory import KnownMessages, MemoryHit, MemorySource
 from skerry.model.recalled import unrecalled
 
@@ -19,7 +19,7 @@ QUESTION = "Where does the key of the shed hang?"
 
 
 def left(*hits: MemoryHit) -> Sequence[MemoryHit]:
-    return list(unheard(hits, HEARD, QUESTION))
+    return list(outside_context(hits, HEARD, QUESTION))
 
 
 def test_a_passage_ends_before_the_first_message_that_the_model_has() -> None:
@@ -39,7 +39,9 @@ def test_what_a_memory_put_before_a_message_was_not_said() -> None:
     recalled = f'<recalled-memory id="1">\n{EARLY}\n</recalled-memory id="1">\n\nWhere is it?'
     heard = KnownMessages(KEY, 7, lambda: [recalled])
     assert unrecalled(recalled).strip() == "Where is it?"
-    assert list(unheard([replace(HIT, text=EARLY)], heard, QUESTION)) == [replace(HIT, text=EARLY)]
+    assert list(outside_context([replace(HIT, text=EARLY)], heard, QUESTION)) == [
+        replace(HIT, text=EARLY)
+    ]
 
 
 def test_notes_and_other_conversations_stay_as_they_are() -> None:

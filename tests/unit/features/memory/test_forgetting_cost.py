@@ -10,7 +10,7 @@ import anyio.to_thread
 import pytest
 
 from skerry.features.memory.builtin import BuiltinMemory
-from skerry.features.memory.database import nothing
+from skerry.features.memory.database import no_fault
 from skerry.features.memory.index import PURGING, Index
 from skerry.features.memory.index_settings import MemoryPaths
 from skerry.features.memory.index_tables import IndexChange, Tables
@@ -35,7 +35,7 @@ def workspace(tmp_path: Path) -> Path:
     return folder.parent
 
 
-def opened(tmp_path: Path, workspace: Path, reach: Callable[[str], None] = nothing) -> Index:
+def opened(tmp_path: Path, workspace: Path, reach: Callable[[str], None] = no_fault) -> Index:
     path = tmp_path / "index" / "main.sqlite"
     return Index(path, IndexSettings(MemoryPaths(workspace)), SystemClock(), reach)
 

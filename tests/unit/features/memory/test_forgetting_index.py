@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from skerry.features.memory.builtin import BuiltinMemory
-from skerry.features.memory.database import nothing
+from skerry.features.memory.database import no_fault
 from skerry.features.memory.documents import Document
 from skerry.features.memory.index import Index
 from skerry.features.memory.index_settings import MemoryPaths
@@ -71,7 +71,7 @@ def workspace(tmp_path: Path) -> Path:
     return folder
 
 
-def opened(tmp_path: Path, workspace: Path, reach: Callable[[str], None] = nothing) -> Index:
+def opened(tmp_path: Path, workspace: Path, reach: Callable[[str], None] = no_fault) -> Index:
     path = tmp_path / "index" / "main.sqlite"
     return Index(path, IndexSettings(MemoryPaths(workspace)), SystemClock(), reach)
 
