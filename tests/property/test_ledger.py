@@ -135,7 +135,7 @@ def _careless(*_: object) -> bool:
 
 @pytest.mark.parametrize(
     ("module", "name", "defect"),
-    [(inbound, "take", lambda *_: None), (runs, "says_other", _careless)],
+    [(inbound, "take", lambda *_: None), (runs, "has_other_content", _careless)],
     ids=["a ledger that forgets", "keys without content"],
 )
 def test_the_machine_finds_a_defect(

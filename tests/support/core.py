@@ -41,7 +41,7 @@ from skerry.runtime.dispatcher import Dispatch
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.toolbox import Toolbox
 from skerry.runtime.usage.ledger import Ledger
-from skerry.store import Store, nothing, open_store, sessions
+from skerry.store import Store, no_fault, open_store, sessions
 from skerry.store.call_log import CallLog
 from skerry.testing.channel import OPEN
 from skerry.testing.model import ScriptedModels
@@ -135,7 +135,7 @@ async def open_core(  # noqa: PLR0913 - each has a default; a test names what it
     clock: Clock | None = None,
     agents: AgentsConfig | None = None,
     queue: QueueConfig | None = None,
-    reach: Callable[[str], None] = nothing,
+    reach: Callable[[str], None] = no_fault,
     hooks: Hooks | None = None,
     commands: CommandTable | None = None,
     session: SessionConfig | None = None,

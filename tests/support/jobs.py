@@ -9,7 +9,7 @@ import anyio
 
 from skerry.client.client import GatewayClient
 from skerry.ports.model import Models
-from skerry.store import nothing
+from skerry.store import no_fault
 from skerry.testing.channel import CHANNEL
 from skerry.testing.clock import FakeClock
 from tests.support.chaos import until
@@ -75,7 +75,7 @@ async def jobs(
     *,
     clock: FakeClock | None = None,
     config: Mapping[str, Any] | None = None,
-    reach: Callable[[str], None] = nothing,
+    reach: Callable[[str], None] = no_fault,
 ) -> AsyncGenerator[Jobs]:
     """Runs a gateway over the folder, whose owner is `ann` on the platform."""
     clock = clock or FakeClock(START)

@@ -27,7 +27,7 @@ from skerry.gateway.server import create_app
 from skerry.infra.clock import Clock, SystemClock
 from skerry.model.message import ToolCall, ToolResultMessage, UserMessage
 from skerry.ports.model import ModelRequest, Models
-from skerry.store import DATABASE, nothing
+from skerry.store import DATABASE, no_fault
 from skerry.testing.channel import OPEN, FakePlatform, MemoryChannel
 from skerry.testing.model import ScriptedModel, ScriptedModels, Step, echo, unfenced
 from tests.support.gateway import serving
@@ -102,7 +102,7 @@ class Life:
 @asynccontextmanager
 async def life(
     folder: Path,
-    reach: Callable[[str], None] = nothing,
+    reach: Callable[[str], None] = no_fault,
     models: Models | None = None,
     config: Mapping[str, Any] | None = None,
     clock: Clock | None = None,

@@ -17,7 +17,7 @@ import anyio.to_thread
 import pytest
 
 from skerry.model.errors import StoreClosedError
-from skerry.store import Store, nothing
+from skerry.store import Store, no_fault
 from skerry.store.condition import Condition
 from skerry.store.store import _opened
 from skerry.store.writer import Writer, _Job
@@ -79,7 +79,7 @@ class Disk:
         condition = Condition()
         loop = asyncio.get_running_loop()
         self.writer = writer = LoopWriter(
-            self._connection, loop, lambda _: None, nothing, condition
+            self._connection, loop, lambda _: None, no_fault, condition
         )
         try:
             yield Store(writer, self._connection, Path("simulated"), condition)

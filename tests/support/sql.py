@@ -73,15 +73,20 @@ CHOICES: Final[Mapping[str, Mapping[str, list[Any]]]] = MappingProxyType(
             "table": list(forgetting_tables.tables()),
             "agent": [None, "main"],
         },
-        "store/frozen_prompt.py": {"where": ["session_id = ?", "session_id = ? AND audience = ?"]},
+        "store/frozen_prompt.py": {
+            "condition": ["session_id = ?", "session_id = ? AND audience = ?"]
+        },
         "store/session_listing.py": {
-            "where": [
+            "clause": [
                 " AND ".join((*session_listing._ARCHIVED.values(), session_listing._UNLISTED))
             ],
             "order": list(session_listing._ORDER),
-            "which": [session_listing.EVERY, session_listing.SessionFilter(by_last_message=True)],
+            "session_filter": [
+                session_listing.EVERY,
+                session_listing.SessionFilter(by_last_message=True),
+            ],
         },
-        "store/outbox.py": {"where": [f"state IN ({_TWO})"], "some": ["ab"]},
+        "store/outbox.py": {"condition": [f"state IN ({_TWO})"], "some": ["ab"]},
         "store/transcript_hits.py": {"some": ["ab"]},
         "store/transcript_search.py": {"column": ["agent_id", "key"]},
         "store/settled_runs.py": {

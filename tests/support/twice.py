@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from skerry.store.condition import is_ours
+from skerry.store.condition import is_database_fault
 from skerry.store.unit import Unit
 from skerry.store.writer import Writer, _Job
 
@@ -30,11 +30,11 @@ def _do(writer: Writer, job: _Job) -> None:
     value, error = _rehearse(writer, job)
     if not writer._connection.in_transaction:  # a full disk rolls all of it back
         assert error is not None
-        job.error = writer._failed(error) if is_ours(error) else error
+        job.error = writer._failed(error) if is_database_fault(error) else error
         raise sqlite3.OperationalError(str(error))
     _once(writer, job)
     first, second = (error, value), (job.error, job.value)
-    if type(first[0]) is not type(second[0]) and not is_ours(first[0] or ValueError()):
+    if type(first[0]) is not type(second[0]) and not is_database_fault(first[0] or ValueError()):
         job.error = AssertionError(f"the second time {second[0]!r}, the first {first[0]!r}")
     elif job.error is None and first[1] != second[1]:
         job.error = AssertionError(f"the second time {second[1]!r}, the first {first[1]!r}")

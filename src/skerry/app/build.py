@@ -63,7 +63,7 @@ from skerry.runtime.prompt_report import report
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.usage.ledger import Ledger
 from skerry.sdk.slots import Live, MemoryHost, model_parts, open_memory, open_transcriber
-from skerry.store import DATABASE, Store, nothing, open_store
+from skerry.store import DATABASE, Store, no_fault, open_store
 from skerry.store.call_log import CallLog
 from skerry.store.indexing import Indexer
 from skerry.store.mirror import Mirror
@@ -88,7 +88,7 @@ class Outside(Struct, frozen=True):
     """Rules of channels that the configuration does not name, for the platforms of tests."""
     memories: Memories | None = None
     clock: Clock = field(default_factory=SystemClock)
-    reach: Callable[[str], None] = nothing
+    reach: Callable[[str], None] = no_fault
     """Called at each named fault point."""
     hooks: Hooks = field(default_factory=Hooks)
     """Hooks at which plugins register."""
@@ -284,7 +284,7 @@ def _hide(settings: Settings, environ: Mapping[str, str], outside: Outside) -> R
 @asynccontextmanager
 async def open_state(
     config: Config,
-    reach: Callable[[str], None] = nothing,
+    reach: Callable[[str], None] = no_fault,
     *,
     starting: bool = False,
 ) -> AsyncGenerator[tuple[Store, Mirror]]:

@@ -38,7 +38,7 @@ from skerry.sdk.methods import GatewayMethod
 from skerry.sdk.registrations import Event, Panel
 from skerry.sdk.slots import MemoryHolder
 from skerry.sdk.transcripts import Transcripts
-from skerry.store import Store, nothing
+from skerry.store import Store, no_fault
 
 if TYPE_CHECKING:
     from skerry.sdk.tool_host import ToolHost
@@ -118,7 +118,7 @@ class LivePlugins:
         runtime: Runtime,
         tools: OwnTools,
         parts: PluginParts,
-        reach: Callable[[str], None] = nothing,
+        reach: Callable[[str], None] = no_fault,
         embeddings: Embeddings | None = None,
     ) -> None:
         self._reach = reach

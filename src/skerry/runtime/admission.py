@@ -300,7 +300,7 @@ class Arrival(Struct, frozen=True):
             run_id = earlier or run_id
         stored = runs.find(unit, run_id)
         if stored is not None:
-            if self.arrived is None and runs.says_other(unit, request):
+            if self.arrived is None and runs.has_other_content(unit, request):
                 raise KeyReusedError(run_id)
             return stored
         if (to := request.reply_to) is not None and self.arrived is not None:

@@ -31,7 +31,7 @@ from skerry.model.outbound import Additions, Button, Content
 from skerry.model.run import RunRequest
 from skerry.ports.approval import PendingCall
 from skerry.runtime.delivery import Senders
-from skerry.store import Store, Unit, approvals, nothing, outbox
+from skerry.store import Store, Unit, approvals, no_fault, outbox
 from skerry.store.approvals import ApprovalView, ApprovedCall, StoredApproval
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class ApprovalDesk(Struct):
     clock: Clock
     outside: Callable[[str], AbstractAsyncContextManager[None]] = lambda _: nullcontext()
     """Gives the slot of a session's job to others for a block."""
-    reach: Callable[[str], None] = nothing
+    reach: Callable[[str], None] = no_fault
     """Called at each named fault point."""
     redact: Callable[[str], str] = str
     """Takes secrets out of what a person is shown."""

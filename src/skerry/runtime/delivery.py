@@ -162,7 +162,7 @@ class Sender(Struct):
         return min(self._retry_at.values()) - anyio.current_time() if self._retry_at else None
 
     def _waiting(self, reader: Reader, without: set[int]) -> list[WaitingPart]:
-        return outbox.waiting(reader, self.adapter.channel, self.adapter.account, without=without)
+        return outbox.waiting(reader, self.adapter.channel, self.adapter.account, excluded=without)
 
     def _wait_seconds(self, waiting: WaitingPart) -> float:
         """Returns the seconds that a part still waits which an earlier process put off.

@@ -186,7 +186,7 @@ def _unreadable(
     reader: Reader, guests: Mapping[RunId, Sequence[runs.OpenRun]]
 ) -> Iterator[_Broken]:
     for run in runs.unreadable(reader):
-        logger.error("run %s cannot be read and is closed: %s", run.run_id, run.why)
+        logger.error("run %s cannot be read and is closed: %s", run.run_id, run.reason)
         to = inbound.source(reader, run.run_id, _peer_kind(run.session_key))
         yield _Broken(run, [guest.request.run_id for guest in guests.get(run.run_id, ())], to)
 
@@ -207,7 +207,7 @@ def _goes_on(
     own = {run_id, *(guest.request.run_id for guest in guests)}
     entries = sessions.entries(reader, run.session_id, limit=-1, after=run.entry)
     spoken = [entry for entry in entries if is_note(entry.message) != "compaction"]
-    if any(entry.run_id not in own for entry in spoken) or not (spoken or run.only_said):
+    if any(entry.run_id not in own for entry in spoken) or not (spoken or run.only_text_sent):
         return False
     for call in open_calls(entry.message for entry in spoken):
         if approvals.waits(reader, run_id, call.id):

@@ -274,7 +274,7 @@ class SessionRecall(Struct, frozen=True):
             active.request.key,
             query,
             limit=limit,
-            others=others and active.request.origin is Origin.OWNER,
+            owner_conversations=others and active.request.origin is Origin.OWNER,
             until=(active.session_id, active.entry) if active.entry else None,
         )
         return await search(self.store, question)

@@ -23,7 +23,7 @@ from skerry.sdk.embedding import EmbeddingProvider, Embeddings, NoEmbeddings
 from skerry.sdk.features import Features, model_apis, registered
 from skerry.sdk.memory import SlotMemory
 from skerry.sdk.search import SearchProvider
-from skerry.store import Store, nothing
+from skerry.store import Store, no_fault
 from skerry.store.mirror import Mirror
 from skerry.workspace.prompt_builder import Prompts
 
@@ -79,7 +79,7 @@ class MemoryHost(Struct, frozen=True):
     """Takes the place of the built-in memories, in tests."""
     embeds: bool = True
     """False where no embedding model may be used."""
-    reach: Callable[[str], None] = nothing
+    reach: Callable[[str], None] = no_fault
     """Called at each named fault point."""
     claims: SlotClaims = field(default_factory=SlotClaims)
     """Claims of plugins."""

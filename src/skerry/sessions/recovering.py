@@ -54,7 +54,7 @@ class RecoveryOutcome(StrEnum):
     EARLIER = "imported as an earlier session"
     """Imported as a session of the same conversation, because it has new messages since."""
     IMPORTED = "imported"
-    KNOWN = "already there"
+    ALREADY_IMPORTED = "already there"
 
 
 def look(about: RecoveredFile) -> ImportedSession:
@@ -91,7 +91,7 @@ def take(unit: Unit, about: RecoveredFile, now: int) -> RecoveryOutcome:
         if stored.get(entry_id(entry[0])) != (entry[0], recovered_lines.iso(entry[1]))
     ]
     if not missing:
-        return RecoveryOutcome.KNOWN
+        return RecoveryOutcome.ALREADY_IMPORTED
     if missing[0][0] == session.tail + 1:
         _go_on(unit, session, missing)
         return RecoveryOutcome.ADDED
@@ -165,7 +165,11 @@ def _apart(
         SessionKey.parse(session.key), SessionId(str(name)), missing[0][1], messages, Archived.RESET
     )
     outcome = session_import.take(unit, incoming, now)
-    return RecoveryOutcome.KNOWN if outcome is ImportOutcome.KNOWN else RecoveryOutcome.EARLIER
+    return (
+        RecoveryOutcome.ALREADY_IMPORTED
+        if outcome is ImportOutcome.ALREADY_IMPORTED
+        else RecoveryOutcome.EARLIER
+    )
 
 
 def _spoken(entries: Sequence[_Entry]) -> list[_Entry]:
@@ -178,8 +182,8 @@ def _outcome(outcome: ImportOutcome) -> RecoveryOutcome:
             return RecoveryOutcome.IMPORTED
         case ImportOutcome.ARCHIVED:
             return RecoveryOutcome.EARLIER
-        case ImportOutcome.KNOWN:
-            return RecoveryOutcome.KNOWN
+        case ImportOutcome.ALREADY_IMPORTED:
+            return RecoveryOutcome.ALREADY_IMPORTED
 
 
 def _key(about: RecoveredFile) -> SessionKey:

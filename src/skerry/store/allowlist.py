@@ -8,9 +8,9 @@ from skerry.model.message import storable
 from skerry.store import audit
 from skerry.store.unit import Reader, Row, Unit
 
-MOST_PATTERNS = 1000
+MAX_PATTERNS = 1000
 """Patterns of one agent."""
-MOST_NOTE = 1024
+MAX_NOTE = 1024
 """Characters of a note about the last use."""
 _COLUMNS = "agent, pattern, source, added_at, last_used_at, last_command, last_path"
 
@@ -45,7 +45,7 @@ def patterns(reader: Reader, agent: str | None = None) -> list[AllowedPattern]:
 def add(unit: Unit, agent: str, pattern: str, source: str, by: str, now: int) -> bool:
     """Adds a pattern; returns False where the agent has it, or as many as it may have."""
     count = unit.one("SELECT count(*) FROM allowlist WHERE agent = ?", (agent,))
-    if count and int(count[0]) >= MOST_PATTERNS:
+    if count and int(count[0]) >= MAX_PATTERNS:
         return False
     added = unit.execute(
         "INSERT INTO allowlist (agent, pattern, source, added_at, last_command, last_path)"
@@ -77,7 +77,7 @@ def used(
         unit.execute(
             "UPDATE allowlist SET last_used_at = ?, last_command = ?, last_path = ?"
             " WHERE agent IN (?, '*') AND pattern = ?",
-            (now, storable(command[:MOST_NOTE]), storable(path[:MOST_NOTE]), agent, pattern),
+            (now, storable(command[:MAX_NOTE]), storable(path[:MAX_NOTE]), agent, pattern),
         )
 
 

@@ -53,7 +53,7 @@ class AuditReport(Struct, frozen=True):
     """Hash of the last entry. A copy of it elsewhere shows later that nobody made a chain anew."""
     broken: int | None = None
     """Number of the first entry that does not fit; None where all do."""
-    why: str = ""
+    reason: str = ""
     erased: int = 0
     """Number of entries whose body was erased."""
 
@@ -132,12 +132,12 @@ def verify(reader: Reader, anchors: Iterable[Anchor] = ()) -> AuditReport:
         row = reader.one("SELECT hash FROM audit WHERE seq = ? AND seq > 0", (anchor.seq,))
         present = FIRST if anchor.seq == 0 else str(row[0]) if row else ""
         if present != anchor.hash:
-            why = f"entry {anchor.seq} has another hash than its anchor"
+            reason = f"entry {anchor.seq} has another hash than its anchor"
             if not present:
-                why = (
+                reason = (
                     f"the log has {report.entries} entries, and an anchor names entry {anchor.seq}"
                 )
-            return AuditReport(report.entries, report.head, anchor.seq, why, report.erased)
+            return AuditReport(report.entries, report.head, anchor.seq, reason, report.erased)
     return report
 
 
@@ -146,20 +146,20 @@ def _followed(reader: Reader) -> AuditReport:
     for seq, at, kind, digest, body, hash_ in reader.each(
         "SELECT seq, at, kind, digest, body, hash FROM audit WHERE seq <> 0 ORDER BY seq"
     ):
-        why = ""
+        reason = ""
         if seq != count + 1:
-            why = f"entry {count + 1} is missing"
+            reason = f"entry {count + 1} is missing"
         elif chained(before, seq, at, kind, digest) != hash_:
-            why = f"entry {seq} was changed, or one before it"
+            reason = f"entry {seq} was changed, or one before it"
         elif body is not None and _digest(body) != digest:
-            why = f"the facts of entry {seq} were changed"
-        if why:
-            return AuditReport(count, before, count + 1, why, erased)
+            reason = f"the facts of entry {seq} were changed"
+        if reason:
+            return AuditReport(count, before, count + 1, reason, erased)
         before, count, erased = hash_, count + 1, erased + (body is None)
     head = reader.one("SELECT at, hash FROM audit WHERE seq = ?", (_HEAD,))
     if head is not None and tuple(head) != (count, before):
-        why = f"the log ended with another entry than {count}"
-        return AuditReport(count, before, count + 1, why, erased)
+        reason = f"the log ended with another entry than {count}"
+        return AuditReport(count, before, count + 1, reason, erased)
     return AuditReport(count, before, erased=erased)
 
 

@@ -70,7 +70,7 @@ def create(
     state_dir: Path,
     kind: BackupKind,
     now: int,
-    progress: sqlite.Progress = lambda _done, _all: None,
+    progress: sqlite.Progress = lambda _completed, _total: None,
 ) -> Backup:
     """Copies the database as it is now, and looks whether the copy is sound. Blocks.
 
@@ -119,8 +119,8 @@ def replaced(state_dir: Path) -> list[Backup]:
         path = folder / DATABASE
         try:
             stamp = folder.name.removeprefix(ASIDE)[:15]
-            made = datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC)
-            at = round(made.timestamp() * 1000)
+            created = datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC)
+            at = round(created.timestamp() * 1000)
             replaced_files.append(Backup(path, BackupKind.REPLACED, at, path.stat().st_size))
         except (ValueError, FileNotFoundError):
             continue
@@ -181,7 +181,8 @@ def _read(path: Path) -> Backup | None:
     """Returns the backup that the file is, from its name; None for a file of somebody else."""
     stamp, _, kind = path.name.removeprefix("state-").removesuffix(".sqlite").partition(".")
     try:
-        made = datetime.strptime(stamp[:15], _STAMP).replace(tzinfo=UTC)
-        return Backup(path, BackupKind(kind), round(made.timestamp() * 1000), path.stat().st_size)
+        created = datetime.strptime(stamp[:15], _STAMP).replace(tzinfo=UTC)
+        made_at = round(created.timestamp() * 1000)
+        return Backup(path, BackupKind(kind), made_at, path.stat().st_size)
     except (ValueError, FileNotFoundError):
         return None

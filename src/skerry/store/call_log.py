@@ -96,9 +96,9 @@ class CallLog:
         try:
             if self._file < 0 or self._size > MAX_BYTES:
                 self._turn()
-            written = os.write(self._file, line)
-            self._size += written
-            if written < len(line):
+            size = os.write(self._file, line)
+            self._size += size
+            if size < len(line):
                 os.write(self._file, b"\n")
         except OSError as error:
             if not self._failed:

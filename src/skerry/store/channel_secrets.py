@@ -35,20 +35,20 @@ def number(reader: Reader, channel: str, account: str) -> int:
 
 
 def write(
-    unit: Unit, channel: str, account: str, changes: Sequence[Kept], most: Mapping[str, int]
+    unit: Unit, channel: str, account: str, changes: Sequence[Kept], limits: Mapping[str, int]
 ) -> int:
     """Writes values, an empty one deletes; returns how often the state has changed with this.
 
-    Of a kind in `most` only so many are kept, the newest.
+    Of a kind in `limits` only so many are kept, the newest.
     """
     for change in changes:
         _put(unit, channel, account, change)
-    for kind in {change.kind for change in changes} & most.keys():
+    for kind in {change.kind for change in changes} & limits.keys():
         unit.execute(
             "DELETE FROM channel_secret WHERE channel = ? AND account = ? AND kind = ?"
             " AND serial <= (SELECT serial FROM channel_secret WHERE channel = ? AND account = ?"
             " AND kind = ? ORDER BY serial DESC LIMIT 1 OFFSET ?)",
-            (channel, account, kind, channel, account, kind, most[kind]),
+            (channel, account, kind, channel, account, kind, limits[kind]),
         )
     return advance(unit, channel, account, number(unit, channel, account))
 

@@ -2,7 +2,7 @@
 
 from skerry.store.unit import Reader, Unit
 
-MOST_VALUE = 65_536
+MAX_VALUE = 65_536
 
 
 def read(reader: Reader, channel: str, account: str, name: str) -> str:
@@ -19,5 +19,5 @@ def write(unit: Unit, channel: str, account: str, name: str, value: str) -> None
     unit.execute(
         "INSERT INTO channel_state (channel, account, name, value) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (channel, account, name) DO UPDATE SET value = excluded.value",
-        (channel, account, name, value[:MOST_VALUE]),
+        (channel, account, name, value[:MAX_VALUE]),
     )

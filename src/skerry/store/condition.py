@@ -73,7 +73,7 @@ def kind(error: sqlite3.Error) -> Storage:
     return _KINDS.get(code & 0xFF, Storage.FAILING) if code else Storage.FAILING
 
 
-def is_ours(error: BaseException) -> TypeGuard[sqlite3.Error]:
+def is_database_fault(error: BaseException) -> TypeGuard[sqlite3.Error]:
     """Returns whether the file is at fault, not the statement."""
     if isinstance(error, sqlite3.OperationalError):
         return True
@@ -131,21 +131,21 @@ class Condition(Struct):
             f"entry {seq} of session {session_id}"
             for session_id, seq in sorted(self.entries)[:NAMED]
         ]
-        more = len(self.entries) - len(named)
-        suffix = f" and {more} more" if more else ""
+        remaining = len(self.entries) - len(named)
+        suffix = f" and {remaining} more" if remaining else ""
         listed = f"{', '.join(named)}{suffix}"
         problem = (
             f"entries of transcripts cannot be read and are left out: {listed}; all else works"
         )
         return problem, ENTRIES_REMEDY
 
-    def broken(self, session_id: str, seq: int, why: str) -> None:
+    def broken(self, session_id: str, seq: int, reason: str) -> None:
         """Notes an entry that cannot be read."""
         if (session_id, seq) not in self.entries:
-            logger.error("entry %d of session %s cannot be read: %s", seq, session_id, why)
-            self.entries[session_id, seq] = why
+            logger.error("entry %d of session %s cannot be read: %s", seq, session_id, reason)
+            self.entries[session_id, seq] = reason
 
-    def met(self, error: sqlite3.Error) -> None:
+    def note_failure(self, error: sqlite3.Error) -> None:
         """Notes an error of a unit."""
         self.writing, self.message = kind(error), str(error)
         self.read(error)
@@ -155,6 +155,6 @@ class Condition(Struct):
         if kind(error) is Storage.CORRUPT:
             self.damage = self.damage or str(error)
 
-    def worked(self) -> None:
+    def note_success(self) -> None:
         """Notes that something was written."""
         self.writing, self.message = Storage.OK, ""

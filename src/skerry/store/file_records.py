@@ -11,7 +11,8 @@ def every(reader: Reader) -> list[FileRecord]:
     """Returns all records."""
     rows = reader.all("SELECT path, digest, size, who, taint FROM file_record")
     return [
-        FileRecord(path, digest, size, who, _read(taint)) for path, digest, size, who, taint in rows
+        FileRecord(path, digest, size, author, _read(taint))
+        for path, digest, size, author, taint in rows
     ]
 
 

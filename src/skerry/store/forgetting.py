@@ -97,9 +97,9 @@ async def redact(
     Raises:
         StateError: it could not be written; what is written down is gone on with at the next start.
     """
-    done = RedactionCounts()
+    total = RedactionCounts()
     for _ in range(PASSES):
-        now = RedactionCounts()
+        changed = RedactionCounts()
         for table in tables():
 
             def look(
@@ -112,7 +112,7 @@ async def redact(
                 return keys, names
 
             keys, names = await store.scan(look)
-            now += RedactionCounts(media=await discard(names) if names else 0)
+            changed += RedactionCounts(media=await discard(names) if names else 0)
             for at in range(0, len(keys), BATCH):
                 part = keys[at : at + BATCH]
 
@@ -121,11 +121,11 @@ async def redact(
                 ) -> RedactionCounts:
                     return _change(unit, table, part, redaction)
 
-                now += await store.write(change)
-        done += now
-        if not now.rows:
+                changed += await store.write(change)
+        total += changed
+        if not changed.rows:
             break
-    return done
+    return total
 
 
 async def finish(store: Store, serial: int) -> None:
@@ -194,8 +194,11 @@ def _change(
     engine.overwrite_deleted(unit)
     changed = RedactionCounts()
     for key in keys:
-        whose = key[: table.named.count("?")]
-        values = unit.one(f"SELECT {table.columns} FROM {table.name} WHERE {table.named}", whose)  # noqa: S608 - names of ours
+        key_values = key[: table.named.count("?")]
+        values = unit.one(
+            f"SELECT {table.columns} FROM {table.name} WHERE {table.named}",  # noqa: S608 - constant names
+            key_values,
+        )
         if values is None:
             continue
         row = values[len(table.keys) :]
@@ -206,7 +209,7 @@ def _change(
             _index_anew(unit, key, bytes(row[0]), texts[0])
         unit.execute(
             f"UPDATE {table.name} SET {table.changed} WHERE {table.named}",  # noqa: S608 - names of ours
-            (*texts, *whose),
+            (*texts, *key_values),
         )
         _follow(unit, table, key, row[0], texts[0])
         changed += table.counted(key)

@@ -123,7 +123,7 @@ def _label(row: Sequence[Any]) -> RedactionCounts:
 
 
 _OF_SESSION: Final = "session_id IN (SELECT session_id FROM session WHERE agent_id = ?)"
-_OWN: Final = (
+_KERNEL_TABLES: Final = (
     TextTable("entry", ("session_id", "seq", "kind"), ("body",), _OF_SESSION, _entry),
     TextTable(
         "run",
@@ -199,10 +199,10 @@ _OWN: Final = (
 @cache
 def tables() -> tuple[TextTable, ...]:
     """Returns the tables of the kernel, then those of features (`tables.TEXTS` of each)."""
-    theirs = [
+    feature_tables = [
         TextTable(name, keys, texts, owner, _record, words, dropped)
         for feature in FEATURES
         if feature.tables
         for (name, keys, texts, owner), (words, dropped) in feature.load("tables:TEXTS")
     ]
-    return (*_OWN, *theirs)
+    return (*_KERNEL_TABLES, *feature_tables)

@@ -77,11 +77,11 @@ def melt_text(unit: Unit, digest: str) -> None:
     unit.execute("DELETE FROM frozen_text WHERE digest = ?", (digest,))
 
 
-def _drop(unit: Unit, where: str, whose: tuple[str, ...]) -> None:
+def _drop(unit: Unit, condition: str, values: tuple[str, ...]) -> None:
     """Removes rows, and the texts that nobody else began with."""
-    digests = unit.all(f"SELECT DISTINCT digest FROM frozen_part WHERE {where}", whose)  # noqa: S608 - constant
-    unit.execute(f"DELETE FROM frozen_part WHERE {where}", whose)  # noqa: S608 - constant
-    unit.execute(f"DELETE FROM frozen WHERE {where}", whose)  # noqa: S608 - constant
+    digests = unit.all(f"SELECT DISTINCT digest FROM frozen_part WHERE {condition}", values)  # noqa: S608 - constant
+    unit.execute(f"DELETE FROM frozen_part WHERE {condition}", values)  # noqa: S608 - constant
+    unit.execute(f"DELETE FROM frozen WHERE {condition}", values)  # noqa: S608 - constant
     unit.executemany(
         "DELETE FROM frozen_text WHERE digest = ?"
         " AND digest NOT IN (SELECT digest FROM frozen_part)",

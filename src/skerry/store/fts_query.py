@@ -45,10 +45,9 @@ def search_terms(question: str) -> SearchTerms:
         lone = len(term) == 1 and _UNSPACED.fullmatch(term)
         words |= {term: f'"{term}"*'} if lone else {pair: f'"{pair}"' for pair in pairs or [term]}
     named = (*phrases(question), *identifiers(question))
-    exact = [" ".join(_WORD.findall(spread(name))) for name in named]
-    return SearchTerms(
-        words, [f'"{fromkey}"' for fromkey in dict.fromkeys(exact) if fromkey][:MAX_EXACT]
-    )
+    spread_names = (" ".join(_WORD.findall(spread(name))) for name in named)
+    exact = [f'"{phrase}"' for phrase in dict.fromkeys(spread_names) if phrase]
+    return SearchTerms(words, exact[:MAX_EXACT])
 
 
 def excerpt(text: str, question: str, size: int) -> str:
@@ -64,10 +63,10 @@ def excerpt(text: str, question: str, size: int) -> str:
     )
     room = size * 3 // 4
 
-    def together(at: int) -> int:
+    def words_in_window(at: int) -> int:
         return len({term for start, term in positions if at <= start < at + room})
 
-    first = max((start for start, _ in positions[:_MAX_STARTS]), key=together, default=0)
+    first = max((start for start, _ in positions[:_MAX_STARTS]), key=words_in_window, default=0)
     begin = max(0, first - size // 4)
     cut = text[begin : begin + size]
     return f"{'…' if begin else ''}{cut}{'…' if begin + size < len(text) else ''}"

@@ -3,7 +3,7 @@
 from skerry.model.message import storable
 from skerry.store.unit import Reader, Unit
 
-MOST_ROWS = 20_000
+MAX_ROWS = 20_000
 """Rows of all groups together; the oldest go first."""
 _ROUND = 64
 """Rows after which the limit over all groups is applied."""
@@ -25,7 +25,7 @@ def add(  # noqa: PLR0913 - the columns of a row
         (key, key, limit),
     )
     if serial % _ROUND == 0:
-        unit.execute("DELETE FROM group_message WHERE serial <= ?", (serial - MOST_ROWS,))
+        unit.execute("DELETE FROM group_message WHERE serial <= ?", (serial - MAX_ROWS,))
 
 
 def read(reader: Reader, key: str, limit: int) -> list[tuple[int, str, str]]:

@@ -29,8 +29,8 @@ def holding(state_dir: Path, redaction: Redaction) -> list[HoldingBackup]:
             doubt = f"It cannot be read: {error}. "
         until = None
         if backup in daily:
-            more = KEPT_DAILY - daily.index(backup)
-            until = daily[0].made_at + more * DAY_MS
+            remaining_days = KEPT_DAILY - daily.index(backup)
+            until = daily[0].made_at + remaining_days * DAY_MS
         remedy = doubt + _remedy(backup)
         holders.append(HoldingBackup(backup.name, str(backup.path), backup.made_at, until, remedy))
     return holders

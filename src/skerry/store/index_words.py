@@ -32,10 +32,10 @@ def indexed(message: Message, answer: Message | None = None) -> str:
     Nothing of what only repeats others: each finding would be found again, before what it was found
     in. Nothing of what was said to the gateway and by it: it would bury what was talked about.
     """
-    return spread(plain(message)[:MAX_TEXT]) if is_said(message, answer) else ""
+    return spread(plain(message)[:MAX_TEXT]) if is_indexed(message, answer) else ""
 
 
-def is_said(message: Message, answer: Message | None = None) -> bool:
+def is_indexed(message: Message, answer: Message | None = None) -> bool:
     """Returns whether the words of the message are indexed, by the entry that follows it."""
     match message:
         case ToolResultMessage(origin=Origin.MEMORY):

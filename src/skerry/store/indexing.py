@@ -42,8 +42,8 @@ class Indexer(Struct):
 
     async def run(self, store: Store) -> None:
         """Indexes what earlier processes left, then what is new, at most every five seconds."""
-        if left := await store.read(behind):
-            self.touched.add(left)
+        if unindexed := await store.read(behind):
+            self.touched.add(unindexed)
         while True:
             await self.touched.due()
             touched = self.touched.take()
@@ -89,25 +89,25 @@ def _index_some(unit: Unit, session_id: str) -> bool:
         (session_id, last, BATCH + 1),
     )
     rows: list[tuple[int, str]] = []
-    chars, more = 0, len(entries) > BATCH
-    messages = _read([(seq, body) for seq, spoken, body in entries if spoken])
+    chars, has_more = 0, len(entries) > BATCH
+    messages = _read([(seq, body) for seq, is_message, body in entries if is_message])
     for seq, _, _ in entries[:BATCH]:
         text = ""
         if seq in messages:
-            spoken, answer = messages[seq]
-            if answer is None and may_be_command(spoken):
-                more = False
+            entry_message, answer = messages[seq]
+            if answer is None and may_be_command(entry_message):
+                has_more = False
                 break
-            text = indexed(spoken, answer)
+            text = indexed(entry_message, answer)
         if text:
             rows.append((serial << 32 | seq, text))
         last, chars = seq, chars + len(text)
         if chars > BATCH_CHARS:
-            more = True
+            has_more = True
             break
     text_index.add(unit, rows)
     unit.execute("UPDATE entry_indexed SET seq = ? WHERE serial = ?", (last, serial))
-    return more
+    return has_more
 
 
 def _read(rows: Sequence[tuple[int, bytes]]) -> dict[int, tuple[Message, Message | None]]:
@@ -119,7 +119,10 @@ def _read(rows: Sequence[tuple[int, bytes]]) -> dict[int, tuple[Message, Message
         except (TypeError, *UNREADABLE):
             logger.exception("an entry cannot be read; the search does not find it")
     answers = [answer for _, answer in messages[1:]]
-    return {seq: (spoken, answer) for (seq, spoken), answer in zip_longest(messages, answers)}
+    return {
+        seq: (entry_message, answer)
+        for (seq, entry_message), answer in zip_longest(messages, answers)
+    }
 
 
 def forget(unit: Unit, session_id: str) -> None:
@@ -134,8 +137,8 @@ def forget(unit: Unit, session_id: str) -> None:
     )
     rows = [
         (serial << 32 | seq, text)
-        for seq, (spoken, answer) in _read(entries).items()
-        if seq <= last and (text := indexed(spoken, answer))
+        for seq, (entry_message, answer) in _read(entries).items()
+        if seq <= last and (text := indexed(entry_message, answer))
     ]
     text_index.remove(unit, rows)
     unit.execute("DELETE FROM entry_indexed WHERE serial = ?", (serial,))

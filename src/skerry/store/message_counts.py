@@ -6,6 +6,7 @@ They are written with the messages, so that a question about a year parses no tr
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
+from operator import add
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -67,7 +68,7 @@ class MessageCounts(NamedTuple):
 
     def plus(self, other: "MessageCounts") -> "MessageCounts":
         """Returns both together."""
-        return MessageCounts._make(mine + its for mine, its in zip(self, other, strict=True))
+        return MessageCounts._make(map(add, self, other))
 
 
 def note(unit: Unit, session_id: str, at: int, messages: Iterable[Message]) -> None:

@@ -38,7 +38,7 @@ from skerry.store import (
     unreadable_entries,
 )
 from skerry.store.session_listing import SessionFilter, recent
-from skerry.store.store import Store, TouchedSessions, nothing
+from skerry.store.store import Store, TouchedSessions, no_fault
 from skerry.store.unit import Reader, Unit
 
 logger = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class Mirror(Struct):
 
     agents_dir: Path
     cwd: Path
-    reach: Callable[[str], None] = nothing
+    reach: Callable[[str], None] = no_fault
     """Called at each named fault point."""
     touched: TouchedSessions = field(default_factory=lambda: TouchedSessions(COLLECT_SECONDS))
     """Sessions whose files are behind."""
@@ -104,7 +104,7 @@ class Mirror(Struct):
             logger.warning("lost messages could not be kept aside; the next start tries: %s", error)
         self.touched.waiting.update(await store.read(self._behind))
         await self.flush(store)
-        await anyio.to_thread.run_sync(self._tell, store)
+        await anyio.to_thread.run_sync(self._update_notice, store)
 
     def _look_back(self, store: Store) -> None:
         """Notes where the database went back, and keeps files of sessions that it does not have."""
@@ -130,7 +130,7 @@ class Mirror(Struct):
     def _keep(
         self,
         path: Path,
-        whose: tuple[str, str, str],
+        owner: tuple[str, str, str],
         start: int,
         after: int,
         entries: dict[str, tuple[int, str]],
@@ -140,11 +140,11 @@ class Mirror(Struct):
         Raises:
             OSError: it could not be kept; then it must not be cut.
         """
-        count, first = recovered_lines.unknown(path, start, after, entries)
+        count, first = recovered_lines.missing_lines(path, start, after, entries)
         if not count:
             return
         about = recovered_lines.RecoveredFile(
-            *whose, count, first, path.stat().st_mtime_ns // 1_000_000
+            *owner, count, first, path.stat().st_mtime_ns // 1_000_000
         )
         copy = recovered_lines.keep(self.agents_dir.parent, path, about, move=not entries)
         logger.error(
@@ -155,7 +155,7 @@ class Mirror(Struct):
             recovered_lines.REMEDY,
         )
 
-    def _tell(self, store: Store) -> None:
+    def _update_notice(self, store: Store) -> None:
         """Lets the store say what is kept aside."""
         store.condition.aside = recovered_lines.notice(self.agents_dir.parent)
 
@@ -230,23 +230,23 @@ class Mirror(Struct):
             partial(unreadable_entries.scan_session, session_id=session.session_id)
         )
         for entry in broken:
-            store.condition.broken(entry.session_id, entry.seq, entry.why)
+            store.condition.broken(entry.session_id, entry.seq, entry.reason)
         if broken:
-            whose = session.agent_id, session.session_id, session.key
+            owner = session.agent_id, session.session_id, session.key
             about = recovered_lines.RecoveredFile(
-                *whose, 0, 0, file.stat().st_mtime_ns // 1_000_000
+                *owner, 0, 0, file.stat().st_mtime_ns // 1_000_000
             )
             recovered_lines.keep(self.agents_dir.parent, file, about, move=False)
 
     def _spare(self, store: Store, session: SessionEntry, file: Path, mark: _Mark) -> None:
         """Keeps the file aside where what is cut off it does not stand in the database."""
         rows = store.read_now(lambda reader: sessions.times(reader, session.session_id, mark.seq))
-        whose = (session.agent_id, session.session_id, session.key)
+        owner = (session.agent_id, session.session_id, session.key)
         entries = recovered_lines.ids(rows) | {
             "": (0, "")
         }  # the session is known, also without entries
-        self._keep(file, whose, mark.size, mark.seq, entries)
-        self._tell(store)
+        self._keep(file, owner, mark.size, mark.seq, entries)
+        self._update_notice(store)
 
     def _behind_by(
         self, reader: Reader, session_id: str

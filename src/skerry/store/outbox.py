@@ -19,7 +19,7 @@ _encode = msgspec.json.encode
 _destinations = msgspec.json.Decoder(ReplyTo)
 _receipts = msgspec.json.Decoder(Receipt)
 _additions = msgspec.json.Decoder(Additions)
-_MOST_ERROR = 500
+_MAX_ERROR = 500
 
 
 class PartState(StrEnum):
@@ -102,7 +102,7 @@ def waiting(
     channel: ChannelId,
     account: AccountId,
     *,
-    without: Collection[int] = (),
+    excluded: Collection[int] = (),
     limit: int = 100,
 ) -> list[WaitingPart]:
     """Returns parts of the account that are not brought to an end, in order, but those serials.
@@ -114,7 +114,7 @@ def waiting(
         " AND state IN ('pending', 'sending') ORDER BY serial",
         (channel, account),
     )
-    some = tuple(islice((serial for (serial,) in open_parts if serial not in without), limit))
+    some = tuple(islice((serial for (serial,) in open_parts if serial not in excluded), limit))
     if not some:
         return []
     rows = reader.all(
@@ -153,14 +153,14 @@ def put_off(unit: Unit, serial: int, error: str, retry_at: int, *, maybe_sent: b
         "UPDATE outbox SET error = ?, retry_at = ?,"
         " state = CASE WHEN ? THEN state ELSE 'pending' END"
         " WHERE serial = ? AND state <> 'dropped'",
-        (storable(error[:_MOST_ERROR]), retry_at, maybe_sent, serial),
+        (storable(error[:_MAX_ERROR]), retry_at, maybe_sent, serial),
     )
 
 
 def explain(unit: Unit, serial: int, error: str) -> None:
     """Notes why a part is given up."""
     unit.execute(
-        "UPDATE outbox SET error = ? WHERE serial = ?", (storable(error[:_MOST_ERROR]), serial)
+        "UPDATE outbox SET error = ? WHERE serial = ?", (storable(error[:_MAX_ERROR]), serial)
     )
 
 
@@ -211,11 +211,11 @@ def undelivered(
     reader: Reader, states: Sequence[PartState] = (), limit: int = 200
 ) -> list[KeptPart]:
     """Returns the parts that are neither sent nor dropped, or those in `states`, oldest first."""
-    where = "state NOT IN ('sent', 'dropped')"
+    condition = "state NOT IN ('sent', 'dropped')"
     if states:
-        where = f"state IN ({marks(states)})"
+        condition = f"state IN ({marks(states)})"
     rows = reader.all(
-        f"SELECT {_COLUMNS} FROM outbox WHERE {where} ORDER BY serial LIMIT ?",  # noqa: S608 - constant columns, placeholders
+        f"SELECT {_COLUMNS} FROM outbox WHERE {condition} ORDER BY serial LIMIT ?",  # noqa: S608 - constant columns, placeholders
         (*states, limit),
     )
     return [_to_part(row) for row in rows]
@@ -245,8 +245,8 @@ def ids_of(reader: Reader, serial: int) -> tuple[str, ...]:
 def open_preview(reader: Reader, run_id: RunId) -> int:
     """Returns the serial of the last preview of a run that no part completes; 0 without one."""
     parts = [row.waiting.part for row in of_run(reader, run_id)]
-    done = {part.more.completes for part in parts}
-    return max((p.serial for p in parts if p.more.preview and p.serial not in done), default=0)
+    completed = {part.more.completes for part in parts}
+    return max((p.serial for p in parts if p.more.preview and p.serial not in completed), default=0)
 
 
 def is_completed(reader: Reader, part: OutboundPart) -> bool:
@@ -255,9 +255,9 @@ def is_completed(reader: Reader, part: OutboundPart) -> bool:
     return any(row.waiting.part.more.completes == part.serial for row in rows)
 
 
-def change(unit: Unit, serial: int, more: Additions) -> None:
+def change(unit: Unit, serial: int, additions: Additions) -> None:
     """Replaces everything that a part has besides its text."""
-    encoded = _encode(more) if more != PLAIN else None
+    encoded = _encode(additions) if additions != PLAIN else None
     unit.execute("UPDATE outbox SET more = ? WHERE serial = ?", (encoded, serial))
 
 
@@ -317,8 +317,9 @@ def _decided(reader: Reader, serial: int) -> KeptPart:
 
 
 def _to_part(row: Row) -> KeptPart:
-    serial, run_id, block, part, to, text, state, attempts, retry_at, repeated, more, *times = row
-    additions = _additions.decode(more) if more else PLAIN
+    serial, run_id, block, part, to, text, state, attempts, retry_at, repeated, *columns = row
+    encoded, *times = columns
+    additions = _additions.decode(encoded) if encoded else PLAIN
     to = _destinations.decode(to)
     return KeptPart(
         WaitingPart(

@@ -44,20 +44,22 @@ class RankedEntry:
     """0 to 1."""
 
 
-def ranked(gathered: "SearchCandidates", question: str, most: int) -> list[RankedEntry]:
-    """Returns up to `most` candidates, the best first; what has a phrase of the question leads."""
+def ranked(gathered: "SearchCandidates", question: str, limit: int) -> list[RankedEntry]:
+    """Returns up to `limit` candidates, the best first; what has a phrase of the question leads."""
     entries = gathered.entries
     if not entries:
         return []
     words = shared()
     parsed = read(question, words)
     rows, length = _counted([entry.text for entry in entries], parsed.terms)
-    having = {term: count for word, count in gathered.having.items() for term in words.terms(word)}
+    entry_counts = {
+        term: count for word, count in gathered.entry_counts.items() for term in words.terms(word)
+    }
     norm = norms(length, float(length.mean()))
     text = np.zeros(len(entries), np.float32)
     possible = 0.0
     for term, postings in rows.items():
-        weight = rarity(gathered.total, having.get(term, len(postings[0])))
+        weight = rarity(gathered.total, entry_counts.get(term, len(postings[0])))
         possible += weight
         add(text, norm, postings, weight)
     scores = Scores(
@@ -73,7 +75,7 @@ def ranked(gathered: "SearchCandidates", question: str, most: int) -> list[Ranke
     options = RankOptions(asked=parsed, texts=lambda rows: [entries[row].text for row in rows])
     hits = [
         RankedEntry(hit.row, hit.score)
-        for hit in rank(scores, _PROFILE, most, options)
+        for hit in rank(scores, _PROFILE, limit, options)
         if scores.text[hit.row] > 0
     ]
     return sorted(hits, key=lambda hit: entries[hit.at].rowid not in gathered.exact)
@@ -91,18 +93,18 @@ def _counted(
     postings: dict[str, tuple[list[int], list[int]]] = {term: ([], []) for term in terms}
     lengths: list[int] = []
     for row, text in enumerate(texts):
-        spoken = words.spoken(guess(text))
+        terms_of_form = words.spoken(guess(text))
         forms = FORM.findall(text[:MAX_TEXT])
-        all_terms = list(chain.from_iterable(map(spoken.__getitem__, forms)))
+        all_terms = list(chain.from_iterable(map(terms_of_form.__getitem__, forms)))
         lengths.append(len(all_terms))
         for term, count in Counter(filter(needed.__contains__, all_terms)).items():
             postings[term][0].append(row)
             postings[term][1].append(min(count, MAX_COUNT))
-    made = {
+    term_postings = {
         term: (np.array(rows, np.int32), np.array(counts, np.uint8))
         for term, (rows, counts) in postings.items()
     }
-    return made, np.array(lengths, np.int32)
+    return term_postings, np.array(lengths, np.int32)
 
 
 def _lifted(text: "Floats", gathered: "SearchCandidates") -> "Floats":
@@ -120,7 +122,7 @@ def _lifted(text: "Floats", gathered: "SearchCandidates") -> "Floats":
 def _sittings(entries: "Sequence[IndexedEntry]") -> list[int]:
     """Returns the number of the sitting of each entry."""
     numbers = [0]
-    for entry, other in pairwise(entries):
-        new = entry.serial != other.serial or other.at - entry.at > SITTING_MS
+    for entry, following in pairwise(entries):
+        new = entry.serial != following.serial or following.at - entry.at > SITTING_MS
         numbers.append(numbers[-1] + new)
     return numbers

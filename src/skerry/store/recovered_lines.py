@@ -60,7 +60,7 @@ def lines(path: Path, start: int = 0) -> Iterator[bytes]:
                 yield line
 
 
-def unknown(
+def missing_lines(
     path: Path, start: int, after: int, known_entries: Mapping[str, tuple[int, str]]
 ) -> tuple[int, int]:
     """Returns how many lines from byte `start` on the database lacks, and the first's position.

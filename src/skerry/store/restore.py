@@ -71,7 +71,7 @@ def restore(
     now: int,
     *,
     read_damaged: bool = True,
-    progress: sqlite.Progress = lambda _done, _all: None,
+    progress: sqlite.Progress = lambda _completed, _total: None,
 ) -> Restored:
     """Restores the backup; blocks.
 
@@ -86,26 +86,27 @@ def restore(
     path, problems = state_dir / DATABASE, damage(state_dir)
     if backup is None and not problems:
         raise BackupError("There is no backup, and the database is not damaged.")
-    made = path.with_name(f"{DATABASE}.restored")
+    restored_path = path.with_name(f"{DATABASE}.restored")
     try:
-        _start_from(backup, made)
+        _start_from(backup, restored_path)
         tables: list[SalvagedTable] = []
         if problems and read_damaged:
-            tables = salvage.salvage(path, made, progress)
-        _forget_what_may_be_done(made, {table.name for table in tables if table.is_complete})
-        devices = restore_guard.keep(path, made)
-        if wrong := sqlite.problems(made, whole=True):
-            raise BackupError(f"What was restored is damaged itself: {wrong[0]}.")
-        missing = salvage.gaps(made)
-        before, after = _contents(path), contents(made)
+            tables = salvage.salvage(path, restored_path, progress)
+        complete = {table.name for table in tables if table.is_complete}
+        _close_open_work(restored_path, complete)
+        devices = restore_guard.keep(path, restored_path)
+        if faults := sqlite.problems(restored_path, whole=True):
+            raise BackupError(f"What was restored is damaged itself: {faults[0]}.")
+        missing = salvage.gaps(restored_path)
+        before, after = _contents(path), contents(restored_path)
         aside = _set_aside(state_dir, missing, now) if path.exists() else None
-        made.replace(path)
+        restored_path.replace(path)
         rollback_check.forget(state_dir)  # it goes back because somebody wants it so
     except (OSError, sqlite3.Error) as error:
         raise BackupError(f"Nothing was restored: {error}.") from error
     finally:
         for ending in (*_ENDINGS, "-journal"):
-            made.with_name(f"{made.name}{ending}").unlink(missing_ok=True)
+            restored_path.with_name(f"{restored_path.name}{ending}").unlink(missing_ok=True)
     return Restored(backup, problems, tuple(tables), tuple(missing), before, after, devices, aside)
 
 
@@ -116,30 +117,30 @@ def _contents(path: Path) -> Contents | None:
         return None
 
 
-def _start_from(backup: Backup | None, made: Path) -> None:
+def _start_from(backup: Backup | None, restored_path: Path) -> None:
     """Makes a database of the newest version: the backup's, or one without rows."""
-    made.unlink(missing_ok=True)
-    made.touch(mode=0o600)
+    restored_path.unlink(missing_ok=True)
+    restored_path.touch(mode=0o600)
     if backup is not None:
         if foreign := restore_guard.foreign(backup.path):
             error = BackupError(f"{backup.name} was not made by this program: it has {foreign}.")
             error.remedy = "Restore another one: skerry backup list"
             raise error
-        if wrong := sqlite.problems(backup.path, whole=True):
-            raise BackupError(f"{backup.name} is damaged: {wrong[0]}.")
+        if faults := sqlite.problems(backup.path, whole=True):
+            raise BackupError(f"{backup.name} is damaged: {faults[0]}.")
         with closing(sqlite.connect(backup.path, read_only=True)) as connection:
-            sqlite.copy(connection, made)
-    with closing(sqlite3.connect(made, isolation_level=None)) as connection:
-        migrate(connection, made, keep=False)
+            sqlite.copy(connection, restored_path)
+    with closing(sqlite3.connect(restored_path, isolation_level=None)) as connection:
+        migrate(connection, restored_path, keep=False)
 
 
-def _forget_what_may_be_done(made: Path, current: set[str]) -> None:
+def _close_open_work(restored_path: Path, current: set[str]) -> None:
     """Lets nothing happen twice that was still to do when the backup was made, and may be done.
 
     Open runs are closed at the start, not run again; of parts to deliver the adapter is asked; keys
     of encryption are behind those that were used.
     """
-    with closing(sqlite3.connect(made, isolation_level=None)) as connection:
+    with closing(sqlite3.connect(restored_path, isolation_level=None)) as connection:
         if "run" not in current:
             connection.execute(
                 "UPDATE run SET left_trace = 1, restarts = 1000 WHERE result IS NULL"

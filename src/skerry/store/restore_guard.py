@@ -47,15 +47,15 @@ class KeptDevices:
     """True when the replaced database could be read for them."""
 
 
-def keep(replaced: Path, made: Path) -> KeptDevices:
-    """Puts the devices of the replaced database into `made`, in the place of the backup's.
+def keep(replaced: Path, restored: Path) -> KeptDevices:
+    """Puts the devices of the replaced database into `restored`, in the place of the backup's.
 
     Where they cannot be read, nobody is paired: nothing tells who was revoked since.
     """
     rows = _rows(replaced, TABLES)
     records = _rows(replaced, (RECORDS,))  # apart: an earlier version has none
     decisions = {name: _rows(replaced, (name,)) for name in DECISIONS}
-    with closing(sqlite3.connect(made, isolation_level=None)) as connection:
+    with closing(sqlite3.connect(restored, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         before = _paired(connection)
         for name in FROZEN:
@@ -101,15 +101,15 @@ def foreign(path: Path) -> str:
     try:
         with closing(sqlite.connect(path, read_only=True)) as connection:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
-            steps_run = schema_migrations.done(connection)
+            steps_run = schema_migrations.steps_done(connection)
             schema = _schema(connection)
     except sqlite3.DatabaseError:
         return ""  # it is damaged, and whoever looks for that says so
     if not 0 <= version <= len(STEPS):
         return f"the tables of a newer version ({version}; this one has {len(STEPS)})"
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as ours:
-        schema_migrations.expected(ours, version, steps_run)
-        expected = _schema(ours)
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as reference:
+        schema_migrations.expected(reference, version, steps_run)
+        expected = _schema(reference)
     for key, sql in schema.items():
         if expected.get(key) != sql:
             kind, name = key

@@ -57,10 +57,10 @@ def retained(reader: Reader) -> list[RetainedSession]:
             updated_at,
             archived_at,
             size,
-            pinned=_settings.decode(own).pinned,
+            pinned=_settings.decode(settings_json).pinned,
             busy=bool(busy),
         )
-        for session_id, key, agent_id, updated_at, archived_at, size, own, busy in rows
+        for session_id, key, agent_id, updated_at, archived_at, size, settings_json, busy in rows
     ]
 
 

@@ -41,7 +41,7 @@ class OpenRun(Struct, frozen=True):
     delivered: int | None = None
     """Characters of `partial` that stand in the outbox as blocks; None where none does, nor
     anything that earlier responses of the run have said."""
-    only_said: bool = False
+    only_text_sent: bool = False
     """True when blocks of text are its only trace: nothing but the person's screen has changed."""
 
     @property
@@ -69,7 +69,7 @@ class BrokenRun(Struct, frozen=True):
     session_id: SessionId
     accepted_at: int
     entry: int
-    why: str
+    reason: str
 
 
 def digest(request: RunRequest) -> bytes:
@@ -96,7 +96,7 @@ def add(unit: Unit, request: RunRequest, session_id: SessionId, entry: int, now:
     )
 
 
-def says_other(reader: Reader, request: RunRequest) -> bool:
+def has_other_content(reader: Reader, request: RunRequest) -> bool:
     """Returns whether the run with the request's id was asked for with another content."""
     row = reader.one("SELECT digest FROM run WHERE run_id = ?", (request.run_id,))
     return row is not None and row[0] is not None and row[0] != digest(request)
@@ -271,10 +271,10 @@ def _of_serial(reader: Reader, serial: int) -> OpenRun | BrokenRun:
     except (TypeError, sqlite3.OperationalError, *UNREADABLE) as error:
         if isinstance(error, sqlite3.OperationalError) and not str(error).startswith(NO_TEXT):
             raise
-        why = str(error)
+        reason = str(error)
     *raw, accepted_at, entry = unreadable_entries.raw_run(reader, serial) or (b"", b"", b"", 0, 0)
     run_id, key, session_id = (bytes(value).decode("utf-8", "replace") for value in raw)
-    return BrokenRun(serial, RunId(run_id), key, SessionId(session_id), accepted_at, entry, why)
+    return BrokenRun(serial, RunId(run_id), key, SessionId(session_id), accepted_at, entry, reason)
 
 
 def _open(row: tuple[object, ...]) -> OpenRun:

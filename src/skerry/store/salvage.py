@@ -47,7 +47,7 @@ class Gap:
 
 
 def salvage(
-    damaged: Path, sound: Path, progress: Progress = lambda _done, _all: None
+    damaged: Path, sound: Path, progress: Progress = lambda _completed, _total: None
 ) -> list[SalvagedTable]:
     """Reads what can be read of `damaged` into `sound`, which has the newest tables. Blocks."""
     with closing(sqlite3.connect(sound, isolation_level=None)) as target:

@@ -28,7 +28,7 @@ def migrate(connection: sqlite3.Connection, path: Path, *, keep: bool = True) ->
     Raises:
         NewerSchemaError: it has seen more steps than there are.
     """
-    steps_run = done(connection)
+    steps_run = steps_done(connection)
     for feature, steps in feature_steps().items():
         if steps_run.get(feature, 0) > len(steps):
             raise sqlite.NewerSchemaError(steps_run[feature], len(steps))
@@ -55,7 +55,7 @@ def expected(connection: sqlite3.Connection, version: int, steps_run: Mapping[st
             connection.executescript(step)
 
 
-def done(connection: sqlite3.Connection) -> dict[str, int]:
+def steps_done(connection: sqlite3.Connection) -> dict[str, int]:
     """Returns how many steps of each feature the database has seen."""
     exists = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
     if connection.execute(exists, (COUNTS,)).fetchone() is None:

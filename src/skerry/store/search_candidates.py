@@ -17,17 +17,17 @@ from skerry.model import message
 from skerry.model.message import Message
 from skerry.store import text_index
 from skerry.store.fts_query import search_terms
-from skerry.store.index_words import MAX_TEXT, is_said, plain
+from skerry.store.index_words import MAX_TEXT, is_indexed, plain
 from skerry.store.unit import Reader
 from skerry_recall.postings import idf
 
 CANDIDATES: Final = 100
 """Entries whose text is looked at, at most."""
-BESIDE: Final = 2
+NEIGHBOURS: Final = 2
 """Entries before and behind each, which say what it is about."""
 MAX_CHARS: Final = 2_000_000
 """Characters that are looked at, about: half a second of CPU."""
-MOST: Final = 5000
+MAX_MATCHES: Final = 5000
 """Entries in which one word is looked for, the newest: what stands in more says little."""
 
 
@@ -37,7 +37,7 @@ class SearchScope:
 
     serials: Mapping[int, str]
     """The sessions' ids by their number in the index."""
-    own: int = 0
+    until_serial: int = 0
     """The session, if any, of which only what stands before `until` is searched."""
     until: int = 0
     total: int = 0
@@ -75,7 +75,7 @@ class SearchCandidates:
     """Weight of an entry's words by their rarity, by rowid; entries without any are missing."""
     exact: frozenset[int]
     """Rowids of those that have a phrase or an identifier of the question."""
-    having: Mapping[str, int]
+    entry_counts: Mapping[str, int]
     """Number of entries with each word."""
     total: int
     """Approximate number of all entries."""
@@ -89,33 +89,33 @@ class _Reading:
     chars: int = 0
 
 
-def rarity(total: int, having: int) -> float:
+def rarity(total: int, count: int) -> float:
     """Returns how much a word tells that so many of all entries have; above 0."""
-    return idf(max(total, having), having)
+    return idf(max(total, count), count)
 
 
-def best(weighted: Sequence[tuple[float, "array[int]"]], most: int) -> dict[int, float]:
+def best(weighted: Sequence[tuple[float, "array[int]"]], limit: int) -> dict[int, float]:
     """Returns the rows with the highest sums of their words' weights, the newest of equal ones."""
     if not weighted:
         return {}
     rows = np.concatenate([np.asarray(rowids, np.int64) for _, rowids in weighted])
     weights = np.repeat([weight for weight, _ in weighted], [len(rowids) for _, rowids in weighted])
-    keys, where = np.unique(rows, return_inverse=True)
-    sums = np.bincount(where, weights)
-    order = np.lexsort((-keys, -sums))[:most]
+    keys, positions = np.unique(rows, return_inverse=True)
+    sums = np.bincount(positions, weights)
+    order = np.lexsort((-keys, -sums))[:limit]
     return dict(zip(keys[order].tolist(), sums[order].tolist(), strict=True))
 
 
 def gather(
-    reader: Reader, question: str, scope: SearchScope, most: int = CANDIDATES
+    reader: Reader, question: str, scope: SearchScope, limit: int = CANDIDATES
 ) -> SearchCandidates:
-    """Returns the candidates, of which `most` have words. Some 10 ms, however many there are."""
+    """Returns the candidates, of which `limit` have words. Some 10 ms, however many there are."""
     query = search_terms(question)
     rows = {word: _matching(reader, phrase, scope) for word, phrase in query.words.items()}
-    having = {word: len(rowids) for word, rowids in rows.items()}
-    weights = best([(rarity(scope.total, len(row)), row) for row in rows.values() if row], most)
+    entry_counts = {word: len(rowids) for word, rowids in rows.items()}
+    weights = best([(rarity(scope.total, len(row)), row) for row in rows.values() if row], limit)
     exact = frozenset(
-        rowid for phrase in query.exact for rowid in _matching(reader, phrase, scope)[:most]
+        rowid for phrase in query.exact for rowid in _matching(reader, phrase, scope)[:limit]
     )
     reading = _Reading()
     for rowid in (*exact, *weights):
@@ -123,14 +123,14 @@ def gather(
             break
         _read(reader, rowid, scope, reading)
     entries = [reading.entries[rowid] for rowid in sorted(reading.entries)]
-    return SearchCandidates(entries, weights, exact, having, scope.total)
+    return SearchCandidates(entries, weights, exact, entry_counts, scope.total)
 
 
-def around(reader: Reader, rowid: int, scope: SearchScope, width: int) -> list[IndexedEntry]:
+def neighbourhood(reader: Reader, rowid: int, scope: SearchScope, width: int) -> list[IndexedEntry]:
     """Returns the entry, and those that stand up to `width` before and behind it, in order."""
     serial, seq = rowid >> 32, rowid & 0xFFFF_FFFF
     last = seq + width
-    if serial == scope.own:
+    if serial == scope.until_serial:
         last = min(last, scope.until - 1)
     rows = reader.all(
         "SELECT seq, at, body FROM entry WHERE session_id = ? AND kind IS NULL"
@@ -142,7 +142,7 @@ def around(reader: Reader, rowid: int, scope: SearchScope, width: int) -> list[I
     for (number, at, words), (_, _, answer) in zip_longest(
         messages, messages[1:], fillvalue=(0, 0, None)
     ):
-        if number <= last and words is not None and is_said(words, answer):
+        if number <= last and words is not None and is_indexed(words, answer):
             text = plain(words)[:MAX_TEXT]
             entries += [IndexedEntry(serial << 32 | number, at, words, text)] if text else []
     return entries
@@ -150,7 +150,7 @@ def around(reader: Reader, rowid: int, scope: SearchScope, width: int) -> list[I
 
 def _read(reader: Reader, rowid: int, scope: SearchScope, reading: _Reading) -> None:
     """Reads the entry, and what stands beside it."""
-    for entry in around(reader, rowid, scope, BESIDE):
+    for entry in neighbourhood(reader, rowid, scope, NEIGHBOURS):
         if entry.rowid not in reading.entries:
             reading.entries[entry.rowid] = entry
             reading.chars += len(entry.text)
@@ -166,5 +166,6 @@ def _decoded(body: bytes) -> Message | None:
 
 def _matching(reader: Reader, phrase: str, scope: SearchScope) -> "array[int]":
     """Returns the rowids of the entries with the phrase, the newest first."""
-    until = scope.own << 32 | scope.until
-    return array("q", text_index.matching(reader, phrase, scope.serials, (scope.own, until), MOST))
+    until = scope.until_serial << 32 | scope.until
+    end = (scope.until_serial, until)
+    return array("q", text_index.matching(reader, phrase, scope.serials, end, MAX_MATCHES))

@@ -14,9 +14,9 @@ from skerry.store.unit import Reader, Row, Unit
 
 LASTS_MS: Final = 3_600_000
 """Time for which a code can be approved."""
-MOST_PENDING: Final = 3
+MAX_PENDING: Final = 3
 """Requests of one account that wait at the same time."""
-_MOST_NAME: Final = 128
+_MAX_NAME: Final = 128
 _encode = msgspec.json.encode
 _destinations = msgspec.json.Decoder(ReplyTo)
 _REQUEST: Final = (
@@ -87,7 +87,7 @@ def ask(unit: Unit, message: InboundMessage, to: ReplyTo, code: str, now: int) -
     count = unit.one(
         "SELECT count(*) FROM pairing_request WHERE channel = ? AND account = ?", sender[:2]
     )
-    if count and int(count[0]) >= MOST_PENDING:
+    if count and int(count[0]) >= MAX_PENDING:
         return False
     unit.execute(
         f"INSERT INTO pairing_request ({_REQUEST}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constant columns
@@ -139,14 +139,14 @@ def senders(reader: Reader, channel: str = "", account: str = "") -> list[Paired
 
 
 def decide(
-    unit: Unit, code: str, where: tuple[str, str], now: int, by: str, *, rejected: bool
+    unit: Unit, code: str, scope: tuple[str, str], now: int, by: str, *, rejected: bool
 ) -> PairingRequest:
     """Notes the owner's decision about the request with the code; each can be decided once.
 
     Args:
         unit: The unit to write it in.
         code: The code that the sender got, in any case.
-        where: Channel and account of the request; an empty one is any.
+        scope: Channel and account of the request; an empty one is any.
         now: Milliseconds since 1970.
         by: Who decides.
         rejected: Refuses the sender.
@@ -155,7 +155,7 @@ def decide(
         NoRequestError: no request with this code waits there, or two do.
     """
     folded = code.strip().upper()
-    waiting = [request for request in requests(unit, now, *where) if request.code == folded]
+    waiting = [request for request in requests(unit, now, *scope) if request.code == folded]
     if len(waiting) != 1:
         raise NoRequestError(code)
     request = waiting[0]
@@ -193,7 +193,7 @@ def _record(  # noqa: PLR0913, PLR0917 - the facts of one line of the log
 
 
 def _named(text: str) -> str:
-    return storable(text[:_MOST_NAME])
+    return storable(text[:_MAX_NAME])
 
 
 def _request(row: Row) -> PairingRequest:

@@ -16,7 +16,7 @@ from skerry.store.unit import Reader
 
 _LOOKED_AT: Final = 2000
 """Runs, the latest first."""
-_OWN: Final = re.compile("agent:.*:(main|global)")
+_OWNER_KEY: Final = re.compile("agent:.*:(main|global)")
 _requests: Final = msgspec.json.Decoder(RunRequest)
 
 
@@ -32,7 +32,7 @@ def strangers_in_main(file: Path) -> int:
                 " ORDER BY serial DESC LIMIT ?",
                 (_LOOKED_AT,),
             )
-            chats = {_stranger(request) for request, key in rows if _OWN.fullmatch(key)}
+            chats = {_stranger(request) for request, key in rows if _OWNER_KEY.fullmatch(key)}
     except sqlite3.Error:
         return 0  # the check of the database says what is wrong
     return len(chats - {None})

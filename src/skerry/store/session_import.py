@@ -18,7 +18,7 @@ class ImportOutcome(StrEnum):
     PRESENT = "imported"
     ARCHIVED = "imported as an earlier session"
     """Its conversation has a present session already."""
-    KNOWN = "already there"
+    ALREADY_IMPORTED = "already there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def take(unit: Unit, incoming: IncomingSession, now: int) -> ImportOutcome:
     """
     key, session_id = incoming.key, incoming.session_id
     if sessions.get(unit, session_id) is not None:
-        return ImportOutcome.KNOWN
+        return ImportOutcome.ALREADY_IMPORTED
     archived = incoming.archived or (Archived.RESET if sessions.present(unit, key) else None)
     sessions.begin(unit, key, session_id, incoming.created_at, current=archived is None)
     _write(unit, incoming)

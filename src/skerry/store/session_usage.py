@@ -26,18 +26,18 @@ class SessionUsage:
     last: int = 0
     """Time at which the first of its calls ended, and the last; 0 without calls."""
 
-    def add(self, other: "SessionUsage") -> None:
+    def add(self, added: "SessionUsage") -> None:
         """Adds what another session used."""
-        for group, sums in other.calls.items():
+        for group, sums in added.calls.items():
             self.calls[group] = self.calls.get(group, Sums()).plus(sums)
-        for day, counts in other.messages.items():
+        for day, counts in added.messages.items():
             self.messages[day] = self.messages.get(day, MessageCounts()).plus(counts)
-        for name, count in other.tools.items():
+        for name, count in added.tools.items():
             self.tools[name] = self.tools.get(name, 0) + count
-        for day, seconds in other.seconds.items():
+        for day, seconds in added.seconds.items():
             self.seconds[day] = [*self.seconds.get(day, ()), *seconds]
-        times = [at for at in (self.first, other.first) if at]
-        self.first, self.last = min(times, default=0), max(self.last, other.last)
+        times = [at for at in (self.first, added.first) if at]
+        self.first, self.last = min(times, default=0), max(self.last, added.last)
 
 
 def of(
@@ -45,19 +45,19 @@ def of(
     ids: Sequence[str],
     days: Sequence[str],
     begin: Callable[[str], int],
-    most: int = 1 << 62,
+    max_rows: int = 1 << 62,
 ) -> dict[str, SessionUsage]:
     """Returns the usage of these sessions on these days, which are consecutive.
 
-    It stops after `most` rows: the sessions after these are left out. `begin` tells when a day
+    It stops after `max_rows` rows: the sessions after these are left out. `begin` tells when a day
     begins. For a thread of its own: there may be many calls.
     """
     usage: dict[str, SessionUsage] = {}
     for start in range(0, len(ids) if days else 0, _AT_ONCE):
-        if most <= 0:
+        if max_rows <= 0:
             break
         some = _of(reader, ids[start : start + _AT_ONCE], days, begin)
-        most -= sum(len(used.calls) + len(used.messages) for used in some.values())
+        max_rows -= sum(len(used.calls) + len(used.messages) for used in some.values())
         usage |= some
     return usage
 
@@ -69,8 +69,8 @@ def _of(
     within = f"session_id IN ({marks(ids)})"
     _read_calls(reader, usage, within, (*ids, days[0], days[-1]))
     for session_id, day, counts in message_counts.by_day(reader, ids, days, begin):
-        own = usage[session_id].messages
-        own[day] = own.get(day, MessageCounts()).plus(counts)
+        counts_by_day = usage[session_id].messages
+        counts_by_day[day] = counts_by_day.get(day, MessageCounts()).plus(counts)
     for session_id, tool, count in message_counts.by_tool(reader, ids, days, begin):
         usage[session_id].tools[tool] = count
     return usage
@@ -105,13 +105,13 @@ class UsagePoint(NamedTuple):
     sums: Sums
 
 
-def series(reader: Reader, session_id: str, most: int) -> list[UsagePoint]:
+def series(reader: Reader, session_id: str, max_points: int) -> list[UsagePoint]:
     """Returns a session's calls in order of time, neighbours together where there are too many."""
     rows = reader.all(
         f"SELECT at, {OF_CALLS} FROM model_call WHERE session_id = ? GROUP BY serial ORDER BY at",  # noqa: S608 - constants
         (session_id,),
     )
-    step = max(1, -(-len(rows) // most))
+    step = max(1, -(-len(rows) // max_points))
     points: list[UsagePoint] = []
     for start in range(0, len(rows), step):
         some = rows[start : start + step]

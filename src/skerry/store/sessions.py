@@ -246,9 +246,9 @@ def title(reader: Reader, session_id: str) -> str:
     """Returns the beginning of what the person first said, a command only where nothing else is."""
     first_entries = entries(reader, session_id, limit=_BEGINNING, before=_BEGINNING + 1)
     texts = [
-        _short(found_entry.message)
-        for found_entry in first_entries
-        if isinstance(found_entry.message, UserMessage)
+        _short(first_entry.message)
+        for first_entry in first_entries
+        if isinstance(first_entry.message, UserMessage)
     ]
     return next((text for text in texts if not text.startswith("/")), texts[0] if texts else "")
 
@@ -261,32 +261,32 @@ def preview(reader: Reader, session_id: str) -> str:
     return ""
 
 
-def is_compaction(spoken: Message) -> bool:
-    """Returns whether it is a summary that stands for the messages before it."""
-    return isinstance(spoken, AssistantMessage) and (spoken.provider, spoken.model) == COMPACTION
+def is_compaction(entry_message: Message) -> bool:
+    """Returns whether the message is a summary that replaces the messages before it."""
+    if not isinstance(entry_message, AssistantMessage):
+        return False
+    return (entry_message.provider, entry_message.model) == COMPACTION
 
 
-def text_of(spoken: Message) -> str:
+def text_of(entry_message: Message) -> str:
     """Returns the text of the message, on one line."""
-    return " ".join("".join(getattr(block, "text", "") for block in spoken.content).split())
+    return " ".join("".join(getattr(block, "text", "") for block in entry_message.content).split())
 
 
 def entry(row: tuple[object, ...]) -> SessionEntry:
     """Returns the session that a row of `COLUMNS` holds."""
-    key, session_id, agent_id, *columns, archived, archived_at, own, count, flushed, flushed_at = (
-        row
-    )
+    key, session_id, agent_id, *columns, archived, archived_at, encoded, count, flushed, at = row
     columns += [
         Archived(str(archived)) if archived else None,
         archived_at,
-        _settings.decode(own),  # type: ignore[arg-type]  # the column holds JSON
+        _settings.decode(encoded),  # type: ignore[arg-type]  # the column holds JSON
         count,
         flushed,
-        flushed_at,
+        at,
     ]
     return SessionEntry(str(key), SessionId(str(session_id)), AgentId(str(agent_id)), *columns)  # type: ignore[arg-type]  # columns in the order of the fields
 
 
-def _short(spoken: Message) -> str:
-    text = text_of(spoken)
+def _short(entry_message: Message) -> str:
+    text = text_of(entry_message)
     return text if len(text) <= TITLE_LENGTH else f"{text[: TITLE_LENGTH - 1].rstrip()}…"

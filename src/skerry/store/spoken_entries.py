@@ -20,7 +20,7 @@ from skerry.store.unit import Reader, Unit
 
 logger = logging.getLogger(__name__)
 
-_MOST: Final = 500
+_MAX_ENTRIES: Final = 500
 """Entries of a session that one unit numbers; other units wait behind it."""
 _COLUMNS: Final = (
     "SELECT session.session_id, coalesce(seq, 0), tail, (SELECT min(entry) FROM run"
@@ -31,7 +31,7 @@ _COLUMNS: Final = (
 
 _LAST_NUMBER: Final = "SELECT seq FROM spoken_to WHERE session_id = ''"
 """The last number that was given."""
-_NOBODY: Final = ("", "", Origin.STRANGER)
+_NO_WORDS: Final = ("", "", Origin.STRANGER)
 
 
 class SpokenRow(Struct, frozen=True):
@@ -77,13 +77,13 @@ def number(unit: Unit, sessions: Collection[str] | None) -> bool:
             for session_id in sorted(sessions)
             for row in unit.all(f"{_COLUMNS} WHERE session.session_id = ?", (session_id,))
         ]
-    left = False
+    has_more = False
     for session_id, seq, tail, first_open in rows:
         end = _last(tail, first_open)
-        last = min(end, seq + _MOST)
+        last = min(end, seq + _MAX_ENTRIES)
         if last <= seq:
             continue
-        left |= last < end
+        has_more |= last < end
         # The row of the counter is locked until COMMIT, so that numbers are in its order.
         unit.execute("UPDATE spoken_to SET seq = seq + ? WHERE session_id = ''", (last - seq,))
         ((newest,),) = unit.all(_LAST_NUMBER)
@@ -96,7 +96,7 @@ def number(unit: Unit, sessions: Collection[str] | None) -> bool:
             " ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq",
             (session_id, last),
         )
-    return left
+    return has_more
 
 
 def _last(tail: int, first_open: int | None) -> int:
@@ -116,7 +116,7 @@ def since(reader: Reader, cursor: int, limit: int) -> list[SpokenRow]:
     entries = []
     for serial, key, agent, session_id, run_id, at, kind, body in rows:
         is_private = SessionKey.parse(key).is_owners
-        role, text, origin = _NOBODY if kind is not None else _words(body)
+        role, text, origin = _NO_WORDS if kind is not None else _words(body)
         entries.append(
             SpokenRow(serial, key, agent, session_id, run_id, role, text, at, origin, is_private)
         )
@@ -134,7 +134,7 @@ def _words(body: bytes) -> tuple[str, str, Origin]:
         entry = message.decode(body)
     except (TypeError, *UNREADABLE):
         logger.exception("an entry cannot be read; plugins do not get it")
-        return _NOBODY
+        return _NO_WORDS
     match entry:
         case UserMessage() if not entry.text.startswith("/"):
             return "user", entry.text, entry.origin
@@ -143,4 +143,4 @@ def _words(body: bytes) -> tuple[str, str, Origin]:
         case ToolResultMessage():
             return "tool", "", entry.origin
         case _:
-            return _NOBODY
+            return _NO_WORDS

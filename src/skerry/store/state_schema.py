@@ -40,7 +40,7 @@ reached   one row: which database this is, and how often the mirror has noted ho
 
 from typing import Final
 
-from skerry.store.state_schema_later import LATER
+from skerry.store.state_schema_later import LATER_STEPS
 
 STEPS: Final = (
     """
@@ -390,5 +390,5 @@ STEPS: Final = (
         PRIMARY KEY (day, agent)
     ) WITHOUT ROWID
     """,
-    *LATER,
+    *LATER_STEPS,
 )

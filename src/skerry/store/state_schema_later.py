@@ -2,7 +2,7 @@
 
 from typing import Final
 
-LATER: Final = (
+LATER_STEPS: Final = (
     """
     CREATE TABLE tally (
         session_id TEXT NOT NULL, quarter INTEGER NOT NULL, role TEXT NOT NULL, tool TEXT NOT NULL,

@@ -21,7 +21,7 @@ from skerry.store.condition import (
     Condition,
     Storage,
     StoreDamagedError,
-    is_ours,
+    is_database_fault,
     kind,
 )
 from skerry.store.schema_migrations import migrate
@@ -45,7 +45,7 @@ def _try(unit: Unit) -> None:
     unit.execute("DELETE FROM mirror WHERE session_id = ?", name)
 
 
-def nothing(point: str) -> None:
+def no_fault(point: str) -> None:
     """Reaches a fault point where no fault is planted."""
 
 
@@ -166,7 +166,7 @@ class Store:
     async def _look_at_entries(self) -> list[unreadable_entries.BrokenEntry]:
         """Looks for entries whose bytes have changed, which no check of SQLite notices."""
         broken = await self.scan(unreadable_entries.scan, whole=False)
-        self.condition.entries = {(entry.session_id, entry.seq): entry.why for entry in broken}
+        self.condition.entries = {(entry.session_id, entry.seq): entry.reason for entry in broken}
         return broken
 
     async def purge(self) -> None:
@@ -227,7 +227,7 @@ class Store:
             with self._lock, engine.snapshot(self._connection):
                 return work(self._reading)
         except sqlite3.DatabaseError as error:
-            if not is_ours(error):
+            if not is_database_fault(error):
                 raise
             self.condition.read(error)
             failed = StoreFailedError(f"nothing could be read: {error}")
@@ -241,7 +241,7 @@ async def open_store(
     path: Path,
     *,
     on_commit: Callable[[list[str]], None] = lambda _: None,
-    reach: Callable[[str], None] = nothing,
+    reach: Callable[[str], None] = no_fault,
 ) -> AsyncGenerator[Store]:
     """Opens, migrate and owns the database for the block; leaving it writes what is queued.
 

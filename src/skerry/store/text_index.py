@@ -23,13 +23,13 @@ def matching(
         until: A session's serial, and the rowid from which on its entries are left out.
         limit: Of rows.
     """
-    own, first = until
+    until_serial, first = until
     rows = reader.each(
         "SELECT rowid FROM entry_text WHERE entry_text MATCH ?"
         " AND rowid >> 32 IN (SELECT value FROM json_each(?))"
         " AND NOT (rowid >= ? AND rowid >> 32 = ?)"
         " ORDER BY rowid DESC LIMIT ?",
-        (phrase, msgspec.json.encode(list(serials)).decode(), first, own, limit),
+        (phrase, msgspec.json.encode(list(serials)).decode(), first, until_serial, limit),
     )
     return (rowid for (rowid,) in rows)
 

@@ -15,7 +15,13 @@ from skerry.model.recall import Excerpt, TranscriptHit
 from skerry.store.fts_query import excerpt
 from skerry.store.index_words import plain
 from skerry.store.ranking import ranked
-from skerry.store.search_candidates import CANDIDATES, IndexedEntry, SearchScope, around, gather
+from skerry.store.search_candidates import (
+    CANDIDATES,
+    IndexedEntry,
+    SearchScope,
+    gather,
+    neighbourhood,
+)
 from skerry.store.transcript_search import MAX_HITS, TranscriptQuery
 from skerry.store.unit import AT_ONCE, Reader, marks
 from skerry_recall.diversity import jaccard, tokens
@@ -26,7 +32,7 @@ SAME: Final = 0.9
 """The Jaccard index from which on an exchange repeats a better one and is left out."""
 EXCERPT: Final = 700
 """Characters of what was found, of its question and of its answer."""
-AROUND: Final = 300
+CONTEXT: Final = 300
 """Characters of what else was said before and after it."""
 WIDTH: Final = 12
 """Entries to either side of a hit among which its question and its answer are looked for."""
@@ -43,7 +49,7 @@ class HitExchange:
     """The answer, or what was said after it."""
     rowids: frozenset[int]
     """Rowids of all entries of the exchange, and of those shown."""
-    both: frozenset[int]
+    question_and_answer: frozenset[int]
     """Rowids of its question and its answer."""
 
 
@@ -59,25 +65,25 @@ def exchange(entries: Sequence[IndexedEntry], at: int) -> HitExchange:
     )
     answers = [index for index in range(begin, end) if _answers(entries[index])]
     answer = answers[-1] if answers else None
-    before = begin if begin < at else _spoken(entries, range(at - 1, -1, -1))
+    before = begin if begin < at else _nearest_message(entries, range(at - 1, -1, -1))
     after = (
         answer
         if answer is not None and answer > at
-        else _spoken(entries, range(at + 1, len(entries)))
+        else _nearest_message(entries, range(at + 1, len(entries)))
     )
     parts = [entries[index] for index in (at, before, after) if index is not None]
-    both = [entries[index] for index in (begin, answer) if index is not None]
+    question_and_answer = [entries[index] for index in (begin, answer) if index is not None]
     return HitExchange(
         match=entries[at],
         before=None if before is None else entries[before],
         after=None if after is None else entries[after],
         rowids=frozenset(entry.rowid for entry in (*entries[begin:end], *parts)),
-        both=frozenset(entry.rowid for entry in both),
+        question_and_answer=frozenset(entry.rowid for entry in question_and_answer),
     )
 
 
-def _spoken(entries: Sequence[IndexedEntry], where: range) -> int | None:
-    return next((at for at in where if _asks(entries[at]) or _answers(entries[at])), None)
+def _nearest_message(entries: Sequence[IndexedEntry], positions: range) -> int | None:
+    return next((at for at in positions if _asks(entries[at]) or _answers(entries[at])), None)
 
 
 def _asks(entry: IndexedEntry) -> bool:
@@ -89,37 +95,40 @@ def _answers(entry: IndexedEntry) -> bool:
 
 
 def find(
-    reader: Reader, question: TranscriptQuery, where: Mapping[str, tuple[str, bool]]
+    reader: Reader, question: TranscriptQuery, sessions: Mapping[str, tuple[str, bool]]
 ) -> list[TranscriptHit]:
-    """Returns the hits among the sessions `where`: id to key and whether it is archived."""
-    scope = _scope(reader, question, where)
-    most = min(question.limit, MAX_HITS)
-    gathered = gather(reader, question.text, scope, min(most * _FETCHED, CANDIDATES))
-    seen: set[int] = set()
+    """Returns the hits among the sessions `sessions`: id to key and whether it is archived."""
+    scope = _scope(reader, question, sessions)
+    limit = min(question.limit, MAX_HITS)
+    gathered = gather(reader, question.text, scope, min(limit * _FETCHED, CANDIDATES))
+    shown: set[int] = set()
     token_sets: list[frozenset[str]] = []
     hits: list[TranscriptHit] = []
-    for candidate in ranked(gathered, question.text, most * _FETCHED):
+    for candidate in ranked(gathered, question.text, limit * _FETCHED):
         entry = gathered.entries[candidate.at]
-        if len(hits) == most:
+        if len(hits) == limit:
             break
-        if entry.rowid in seen:
+        if entry.rowid in shown:
             continue  # an exchange whose question and answer both match is one hit
-        near = around(reader, entry.rowid, scope, WIDTH)
-        around_hit = exchange(
-            near, next(at for at, other in enumerate(near) if other.rowid == entry.rowid)
+        near = neighbourhood(reader, entry.rowid, scope, WIDTH)
+        hit_exchange = exchange(
+            near, next(at for at, neighbour in enumerate(near) if neighbour.rowid == entry.rowid)
         )
-        words = tokens(" ".join(other.text for other in near if other.rowid in around_hit.both))
-        seen |= around_hit.rowids
-        if all(jaccard(words, other) < SAME for other in token_sets):
+        compared = hit_exchange.question_and_answer
+        words = tokens(
+            " ".join(neighbour.text for neighbour in near if neighbour.rowid in compared)
+        )
+        shown |= hit_exchange.rowids
+        if all(jaccard(words, earlier) < SAME for earlier in token_sets):
             token_sets.append(words)
-            hits.append(_hit(around_hit, question.text, scope, where))
+            hits.append(_hit(hit_exchange, question.text, scope, sessions))
     return hits
 
 
 def _scope(
-    reader: Reader, question: TranscriptQuery, where: Mapping[str, tuple[str, bool]]
+    reader: Reader, question: TranscriptQuery, sessions: Mapping[str, tuple[str, bool]]
 ) -> SearchScope:
-    ids, serials, total = list(where), dict[int, str](), 0
+    ids, serials, total = list(sessions), dict[int, str](), 0
     for at in range(0, len(ids), AT_ONCE):
         some = tuple(ids[at : at + AT_ONCE])
         for serial, session_id, seq in reader.all(
@@ -130,18 +139,18 @@ def _scope(
             serials[serial] = session_id
             total += seq
     until_id, until = question.until or (None, 0)
-    own = next((serial for serial, id_ in serials.items() if id_ == until_id), 0)
-    return SearchScope(serials, own, until, total)
+    until_serial = next((serial for serial, id_ in serials.items() if id_ == until_id), 0)
+    return SearchScope(serials, until_serial, until, total)
 
 
 def _hit(
-    hit: HitExchange, question: str, scope: SearchScope, where: Mapping[str, tuple[str, bool]]
+    hit: HitExchange, question: str, scope: SearchScope, sessions: Mapping[str, tuple[str, bool]]
 ) -> TranscriptHit:
     session_id = scope.serials[hit.match.serial]
-    key, archived = where[session_id]
+    key, archived = sessions[session_id]
 
     def excerpt_of(entry: IndexedEntry) -> Excerpt:
-        size = EXCERPT if entry is hit.match or entry.rowid in hit.both else AROUND
+        size = EXCERPT if entry is hit.match or entry.rowid in hit.question_and_answer else CONTEXT
         role = msgspec.to_builtins(entry.message)["role"]
         return Excerpt(entry.seq, entry.at, role, excerpt(plain(entry.message), question, size))
 

@@ -36,7 +36,7 @@ class TranscriptQuery:
     """The conversation that asks."""
     text: str
     limit: int = 8
-    others: bool = False
+    owner_conversations: bool = False
     """Adds the owner's other conversations, if this one is the owner's."""
     everywhere: bool = False
     """Searches every conversation of the agent; for callers who may read them all."""
@@ -57,25 +57,25 @@ async def search(store: Store, question: TranscriptQuery) -> SearchResults:
     Raises:
         StateError: the database cannot be read.
     """
-    where = await store.read(lambda reader: _searchable(reader, question))
+    sessions = await store.read(lambda reader: _searchable(reader, question))
     complete = False
     try:
         with anyio.move_on_after(FILL_SECONDS):
-            await fill(store, list(where))
+            await fill(store, list(sessions))
             complete = True
     except StateError:
         pass  # a full disk must not keep what is indexed from being found
     with anyio.move_on_after(SEARCH_SECONDS):
-        hits = await store.scan(partial(_hits, question=question, where=where))
+        hits = await store.scan(partial(_hits, question=question, sessions=sessions))
         return SearchResults(hits, complete)
     return SearchResults((), complete=False)
 
 
 def _searchable(reader: Reader, question: TranscriptQuery) -> dict[str, tuple[str, bool]]:
     """Returns the sessions to search: by id their key and whether they are archived."""
-    own = str(question.key)
-    wide = question.everywhere or (question.others and question.key.is_owners)
-    column, value = ("agent_id", question.key.agent) if wide else ("key", own)
+    own_key = str(question.key)
+    wide = question.everywhere or (question.owner_conversations and question.key.is_owners)
+    column, value = ("agent_id", question.key.agent) if wide else ("key", own_key)
     rows = reader.all(
         "SELECT session_id, key, NOT current FROM session"  # noqa: S608 - one of two columns
         f" WHERE (archived IS NULL OR archived <> ?) AND {column} = ?",
@@ -84,15 +84,15 @@ def _searchable(reader: Reader, question: TranscriptQuery) -> dict[str, tuple[st
     return {
         session_id: (key, bool(archived))
         for session_id, key, archived in rows
-        if (key == own or question.everywhere or SessionKey.parse(key).is_owners)
+        if (key == own_key or question.everywhere or SessionKey.parse(key).is_owners)
         and question.within in {None, session_id}
         and (question.only is None or key in question.only)
     }
 
 
 def _hits(
-    reader: Reader, question: TranscriptQuery, where: Mapping[str, tuple[str, bool]]
+    reader: Reader, question: TranscriptQuery, sessions: Mapping[str, tuple[str, bool]]
 ) -> list[TranscriptHit]:
     from skerry.store.transcript_hits import find  # noqa: PLC0415 - numpy comes with a search, in its thread
 
-    return find(reader, question, where)
+    return find(reader, question, sessions)

@@ -16,7 +16,7 @@ ReportBroken = Callable[[str, int, str], None]
 """Callback for an entry that cannot be read: its session, its number, and the reason."""
 
 
-def _ignore(_session_id: str, _seq: int, _why: str) -> None:
+def _ignore(_session_id: str, _seq: int, _reason: str) -> None:
     """Tells nobody."""
 
 

@@ -24,16 +24,16 @@ class BrokenEntry(Struct, frozen=True):
 
     session_id: str
     seq: int
-    why: str
+    reason: str
 
     @property
     def message(self) -> str:
         """Returns which it is, and why."""
-        return f"entry {self.seq} of session {self.session_id} cannot be read: {self.why}"
+        return f"entry {self.seq} of session {self.session_id} cannot be read: {self.reason}"
 
 
 def rows(
-    reader: Reader, session_id: str, columns: str, which: str, parameters: Parameters
+    reader: Reader, session_id: str, columns: str, condition: str, parameters: Parameters
 ) -> list[Row]:
     """Returns rows of the session's entries; those with a text that is none are left out and told.
 
@@ -41,17 +41,17 @@ def rows(
         reader: Of the store.
         session_id: Whose.
         columns: The first is `seq`.
-        which: Conditions and order, in SQL of ours.
-        parameters: Of `which`.
+        condition: Conditions and order, in SQL of ours.
+        parameters: Of `condition`.
     """
-    where = f"FROM entry WHERE session_id = ? AND {which}"
+    source = f"FROM entry WHERE session_id = ? AND {condition}"
     try:
-        return reader.all(f"SELECT {columns} {where}", (session_id, *parameters))
+        return reader.all(f"SELECT {columns} {source}", (session_id, *parameters))
     except sqlite3.OperationalError as error:
         if not str(error).startswith(NO_TEXT):
             raise
     legible_rows = []
-    for (seq,) in reader.all(f"SELECT seq {where}", (session_id, *parameters)):
+    for (seq,) in reader.all(f"SELECT seq {source}", (session_id, *parameters)):
         try:
             legible_rows += reader.all(
                 f"SELECT {columns} FROM entry WHERE session_id = ? AND seq = ?",  # noqa: S608 - columns of ours
@@ -108,12 +108,12 @@ def scan_session(reader: Reader, session_id: str) -> list[BrokenEntry]:
         f"SELECT {_RAW} FROM entry WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT {PAGE}",  # noqa: S608 - constants
         (session_id, after),
     ):
-        broken += [BrokenEntry(session_id, row[0], why) for row in page if (why := _wrong(row))]
+        broken += [BrokenEntry(session_id, row[0], fault) for row in page if (fault := _fault(row))]
         after = page[-1][0]
     return broken
 
 
-def _wrong(row: Row) -> str:
+def _fault(row: Row) -> str:
     """Returns why the row of an entry cannot be read; nothing where it can."""
     _, parent, at, run_id, kind, body = row
     if not (isinstance(parent, int) and isinstance(at, int)):

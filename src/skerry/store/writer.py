@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 
 from skerry.model.errors import StoreClosedError, StoreFailedError
-from skerry.store.condition import Condition, Storage, is_ours, kind
+from skerry.store.condition import Condition, Storage, is_database_fault, kind
 from skerry.store.unit import Unit
 
 logger = logging.getLogger(__name__)
@@ -149,7 +149,7 @@ class Writer:
             unwritten = any(isinstance(job.error, StoreFailedError) for job in batch)
             failing = self._condition.writing is not Storage.OK
             if failing and not unwritten and self._connection.total_changes != changes:
-                self._condition.worked()
+                self._condition.note_success()
             self._reach("store.after-commit")
         except (sqlite3.Error, MemoryError) as error:  # the module's name for SQLITE_NOMEM
             if self._connection.in_transaction:
@@ -190,12 +190,12 @@ class Writer:
             job.value = job.work(unit)
             job.touched = unit.touched
         except Exception as error:
-            job.error = self._failed(error) if is_ours(error) else error
+            job.error = self._failed(error) if is_database_fault(error) else error
             if not self._connection.in_transaction:  # a full disk rolls all of it back
                 raise sqlite3.OperationalError(str(error)) from error
 
     def _failed(self, error: sqlite3.Error) -> StoreFailedError:
-        self._condition.met(error)
+        self._condition.note_failure(error)
         failed = StoreFailedError(f"nothing was written: {error}")
         failed.__cause__ = error
         return failed

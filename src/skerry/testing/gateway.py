@@ -28,7 +28,7 @@ from skerry.app.serve import main as serve
 from skerry.client.discover import GatewayAddress
 from skerry.config.load import prepare
 from skerry.model.outbound import Settlement
-from skerry.store import nothing
+from skerry.store import no_fault
 from skerry.testing import forks
 from skerry.testing.channel import OPEN, FakePlatform, MemoryChannel
 from skerry.testing.model import ScriptedModel, ScriptedModels, echo
@@ -235,7 +235,7 @@ def hold() -> None:
 def planted(fault: str, act: Callable[[], None]) -> Callable[[str], None]:
     """Returns a `reach` that acts at the named point, the `N`th time it is reached: `name:N`."""
     if not fault:
-        return nothing
+        return no_fault
     name, _, text = fault.partition(":")
     remaining = int(text or 1)
 

@@ -208,5 +208,5 @@ def test_the_worst_is_told_and_damage_stays() -> None:
     condition.writing = Storage.FULL
     assert state(condition) is Storage.FULL
     condition.damage = "page 7"
-    condition.worked()
+    condition.note_success()
     assert state(condition) is Storage.CORRUPT

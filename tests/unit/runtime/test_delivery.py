@@ -23,7 +23,7 @@ from skerry.model.undelivered import DeliveryDelayedError, PartError
 from skerry.ports.channel import Inbox
 from skerry.runtime import delivery
 from skerry.runtime.delivery import Sender, Senders
-from skerry.store import Store, nothing, open_store, outbox
+from skerry.store import Store, no_fault, open_store, outbox
 from skerry.store.outbox import PartState
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import ReplyGate
@@ -94,7 +94,7 @@ class Post:
 @asynccontextmanager
 async def post(home: Path, adapter: Adapter) -> AsyncGenerator[Post]:
     async with Hooks() as hooks, open_store(home / "state.sqlite") as store:
-        yield Post(store, adapter, Sender(adapter, store, SystemClock(), nothing, hooks))
+        yield Post(store, adapter, Sender(adapter, store, SystemClock(), no_fault, hooks))
 
 
 def broken_for(name: str) -> Callable[[OutboundPart], Exception | None]:
@@ -261,11 +261,11 @@ async def test_a_platform_that_says_when_is_asked_then_and_not_before(tmp_path: 
         assert kept.waiting.retry_at == clock.now_ms() + 3_600_000
         assert "slow down" in kept.error
         # A start before that waits on; one after it does not, nor does one whose clock was set.
-        again = Sender(adapter, one.store, clock, nothing, one.sender.hooks)
+        again = Sender(adapter, one.store, clock, no_fault, one.sender.hooks)
         await again.flush()
         assert adapter.sent == []
         clock.advance(3_600_000)
-        again = Sender(adapter, one.store, clock, nothing, one.sender.hooks)
+        again = Sender(adapter, one.store, clock, no_fault, one.sender.hooks)
         await again.flush()
         assert adapter.sent == ["a1", "a2"]
 
@@ -348,7 +348,7 @@ async def test_a_stop_waits_for_the_part_that_is_being_sent(tmp_path: Path) -> N
 
 def test_a_text_is_cut_to_what_the_platform_takes() -> None:
     store: Store = object()  # type: ignore[assignment]  # cutting does not ask it
-    sender = Sender(Adapter(), store, SystemClock(), nothing, Hooks())
+    sender = Sender(Adapter(), store, SystemClock(), no_fault, Hooks())
     both = Senders({(ChannelId("memory"), AccountId("default")): sender})
     assert len(both.parts(to("alice"), "eleven char")) > 1
     gone = ReplyTo(ChannelId("gone"), AccountId("x"), Peer(PeerKind.DIRECT, "a"), "m")

@@ -284,7 +284,7 @@ async def test_our_own_file_comes_back_as_it_was_and_only_once(tmp_path: Path) -
     async with open_store(tmp_path / "b.sqlite") as store:
         incoming = IncomingSession(key, SessionId("s1"), AT, found.messages)
         outcomes = [await store.write(partial(take, incoming=incoming, now=AT + 9)) for _ in "ab"]
-        assert outcomes == [ImportOutcome.PRESENT, ImportOutcome.KNOWN]
+        assert outcomes == [ImportOutcome.PRESENT, ImportOutcome.ALREADY_IMPORTED]
         kept = await store.read(lambda reader: sessions.entries(reader, "s1", limit=-1))
         assert [(one.at, one.message) for one in kept] == [(AT, one) for one in said]
         session = await store.read(lambda reader: sessions.get(reader, "s1"))

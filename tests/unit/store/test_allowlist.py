@@ -54,7 +54,7 @@ async def test_the_last_use_is_noted_without_secrets(tmp_path: Path) -> None:
 async def test_an_agent_has_so_many_patterns_at_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(allowlist, "MOST_PATTERNS", 2)
+    monkeypatch.setattr(allowlist, "MAX_PATTERNS", 2)
     async with open_store(tmp_path / DATABASE) as store:
         pairs = (("main", "a"), ("main", "b"), ("main", "c"), ("ops", "a"))
         assert await added(store, *pairs) == [True, True, False, True]

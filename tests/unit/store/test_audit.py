@@ -59,7 +59,7 @@ async def test_what_was_changed_behind_the_log_is_noticed(
         await store.write(lambda unit: unit.execute(statement))
         report = await store.read(audit.verify)
     assert report.broken == number
-    assert report.why
+    assert report.reason
 
 
 async def test_an_entry_cut_off_stays_noticed_when_others_follow(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ async def test_an_entry_cut_off_stays_noticed_when_others_follow(tmp_path: Path)
         await store.write(lambda unit: audit.append(unit, 4, "k", {}))
         report = await store.read(audit.verify)
         entries = await store.read(lambda reader: audit.last(reader, 9))
-    assert (report.broken, report.why) == (3, "entry 3 is missing")
+    assert (report.broken, report.reason) == (3, "entry 3 is missing")
     assert [entry.seq for entry in entries] == [1, 2, 4]
 
 
@@ -102,10 +102,10 @@ async def test_a_chain_that_was_made_anew_does_not_fit_an_anchor_of_before(tmp_p
         await store.write(three_others)
         assert (await store.read(audit.verify)).broken is None
         report = await store.read(lambda reader: audit.verify(reader, [anchor]))
-        assert (report.broken, report.why) == (3, "entry 3 has another hash than its anchor")
+        assert (report.broken, report.reason) == (3, "entry 3 has another hash than its anchor")
         later = Anchor(9, anchor.hash)
         report = await store.read(lambda reader: audit.verify(reader, [later]))
-        assert (report.broken, "3 entries" in report.why) == (9, True)
+        assert (report.broken, "3 entries" in report.reason) == (9, True)
 
 
 @pytest.mark.parametrize("text", ["", "3", "3:abc", "-1:" + "0" * 64, "x:" + "0" * 64])

@@ -87,6 +87,6 @@ async def test_runs_of_the_version_before_answer_and_have_no_content_to_compare(
         )
     async with open_store(path) as store:
         other = request("anything", "old")
-        assert not await store.read(lambda reader: runs.says_other(reader, other))
+        assert not await store.read(lambda reader: runs.has_other_content(reader, other))
         rows = await store.read(lambda reader: reader.all("SELECT error, retry_at FROM outbox"))
         assert rows == [("", 0)]

@@ -108,7 +108,7 @@ async def test_parts_come_in_order_page_by_page(store: Store) -> None:
     await store.write(lambda unit: outbox.add(unit, RunId("r1"), 0, to(ALICE), texts, 1))
     first = await store.read(lambda reader: outbox.waiting(reader, CHANNEL, ACCOUNT, limit=3))
     seen = {one.part.serial for one in first}
-    rest = await store.read(lambda reader: outbox.waiting(reader, CHANNEL, ACCOUNT, without=seen))
+    rest = await store.read(lambda reader: outbox.waiting(reader, CHANNEL, ACCOUNT, excluded=seen))
     assert [one.part.text for one in (*first, *rest)] == texts
     assert first[1].part.nonce == "r1/0/1"
 
@@ -120,7 +120,7 @@ async def test_a_part_with_a_lower_number_that_is_written_later_is_not_passed_ov
     (_, held) = await store.read(lambda reader: outbox.waiting(reader, CHANNEL, ACCOUNT))
     await store.write(lambda unit: unit.execute("UPDATE outbox SET serial = -1 WHERE serial = 1"))
     found = await store.read(
-        lambda reader: outbox.waiting(reader, CHANNEL, ACCOUNT, without={held.part.serial})
+        lambda reader: outbox.waiting(reader, CHANNEL, ACCOUNT, excluded={held.part.serial})
     )
     assert [one.part.text for one in found] == ["a"]
 

@@ -158,7 +158,8 @@ async def test_the_rest_is_added_with_its_summary_where_the_session_ends(files: 
         assert isinstance(state.last, CompactionMessage)
         assert (state.count, state.seq, state.last.first_kept) == (1, 3, 2)
         assert (
-            await store.write(lambda unit: recovering.take(unit, kept, 99)) is RecoveryOutcome.KNOWN
+            await store.write(lambda unit: recovering.take(unit, kept, 99))
+            is RecoveryOutcome.ALREADY_IMPORTED
         )
 
 

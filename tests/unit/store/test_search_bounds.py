@@ -18,7 +18,7 @@ async def test_a_search_reads_no_more_the_more_was_said(
 ) -> None:
     read: set[int] = set()
     rows: list[int] = []
-    around, best = search_candidates.around, search_candidates.best
+    around, best = search_candidates.neighbourhood, search_candidates.best
 
     def counted(*given: object) -> list[search_candidates.IndexedEntry]:
         found = around(*given)  # type: ignore[arg-type]
@@ -29,9 +29,9 @@ async def test_a_search_reads_no_more_the_more_was_said(
         rows.extend(len(one) for _, one in found)
         return best(found, most)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(search_candidates, "around", counted)
+    monkeypatch.setattr(search_candidates, "neighbourhood", counted)
     monkeypatch.setattr(search_candidates, "best", ranked)
-    monkeypatch.setattr(search_candidates, "MOST", 50)
+    monkeypatch.setattr(search_candidates, "MAX_MATCHES", 50)
     texts = [f"the boat number {number}" for number in range(said)]
     texts[3] = "the boat of the heron"
     async with open_store(tmp_path / DATABASE) as store:
@@ -46,4 +46,4 @@ async def test_a_search_reads_no_more_the_more_was_said(
     assert found.hits[0].said.text == texts[3]
     assert sorted(rows) == [1, 50, 50]
     # Eight for each hit, with two on either side.
-    assert len(read) <= 2 * 8 * (2 * search_candidates.BESIDE + 1)
+    assert len(read) <= 2 * 8 * (2 * search_candidates.NEIGHBOURS + 1)

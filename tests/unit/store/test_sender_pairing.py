@@ -55,8 +55,8 @@ async def test_few_codes_count_at_a_time_among_very_many(tmp_path: Path) -> None
     assert len(ALPHABET) ** CODE_LENGTH > 10**12
     async with open_store(tmp_path / DATABASE) as store:
         begun = [await asked(store, f"{n:08}", sender=str(n)) for n in range(5)]
-        assert begun == [True] * sender_pairing.MOST_PENDING + [False] * (
-            5 - sender_pairing.MOST_PENDING
+        assert begun == [True] * sender_pairing.MAX_PENDING + [False] * (
+            5 - sender_pairing.MAX_PENDING
         )
 
 

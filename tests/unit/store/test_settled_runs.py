@@ -194,7 +194,7 @@ async def test_a_session_that_is_removed_is_in_no_file_and_its_keys_are_known(
         assert known is not None
         assert known.payloads == ()
         assert await store.read(
-            lambda reader: runs.says_other(reader, request("other", "by-client", KEY))
+            lambda reader: runs.has_other_content(reader, request("other", "by-client", KEY))
         )
         made = backups.create(tmp_path, backups.BackupKind.DAILY, now)
         assert WORD.encode() not in made.path.read_bytes()

@@ -133,9 +133,9 @@ async def test_the_context_of_one_person_is_never_shown_to_another(
         await say(store, MAIN, "the secret of the owner")
         await say(store, key, "the secret of somebody else")
         for others in (False, True):
-            theirs = await found(store, "secret", key, others=others)
+            theirs = await found(store, "secret", key, owner_conversations=others)
             assert {hit.key for hit in theirs} == {other}
-            ours = await found(store, "secret", others=others)
+            ours = await found(store, "secret", owner_conversations=others)
             assert {hit.key for hit in ours} == {str(MAIN)}
 
 
@@ -144,7 +144,9 @@ async def test_the_owner_finds_their_other_conversations_where_they_ask(tmp_path
     async with open_store(tmp_path / DATABASE) as store:
         await say(store, notes, "the key is under the mat")
         assert not await found(store, "key mat")
-        assert {hit.key for hit in await found(store, "key mat", others=True)} == {str(notes)}
+        assert {hit.key for hit in await found(store, "key mat", owner_conversations=True)} == {
+            str(notes)
+        }
 
 
 async def test_the_question_itself_is_left_out(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ async def test_it_is_named_and_the_rest_is_read_and_goes_on(files: Files, broken
         assert "recovered" in store.condition.problem[1]
         store.refuse_damaged()  # new work is taken
         assert await store.works()
-        store.condition.met(sqlite3.OperationalError("the disk"))
+        store.condition.note_failure(sqlite3.OperationalError("the disk"))
         assert not store.condition.works
         if broken != "its place":
             assert set(await texts(store)) >= {"one", "three"}

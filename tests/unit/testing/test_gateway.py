@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry.store import nothing
+from skerry.store import no_fault
 from skerry.testing.gateway import GatewayProcess, model_config, planted
 
 
@@ -26,7 +26,7 @@ def test_a_fault_acts_at_its_point_the_nth_time_and_once(fault: str, acts: list[
 
 
 def test_without_a_fault_nothing_is_planted() -> None:
-    assert planted("", lambda: None) is nothing
+    assert planted("", lambda: None) is no_fault
 
 
 def test_the_configuration_asks_only_the_given_model() -> None:

@@ -19,7 +19,7 @@ async def chain(installation: Installation) -> list[Check]:
     if report is None:
         return []
     if report.broken is not None:
-        message = f"the log of decisions is broken: {report.why}."
+        message = f"the log of decisions is broken: {report.reason}."
         remedy = "Somebody or something changed the database; compare it with a backup."
         return [Check("audit", Level.FAILURE, message, remedy)]
     return [Check("audit", Level.OK, f"{report.entries} decisions, anchor {report.anchor}")]

@@ -56,14 +56,14 @@ def _verify(state_dir: Path, arguments: Namespace) -> int:
                 "anchors": len(anchors),
                 "erased": report.erased,
                 "brokenAt": report.broken,
-                "reason": report.why or None,
+                "reason": report.reason or None,
             }
         )
     elif ok:
         fit = f", and {len(anchors)} anchors" if anchors else ""
         show(f"All {report.entries} entries fit{fit}. Anchor: {report.anchor}")
     else:
-        show(f"Broken after {report.entries} entries: {report.why}. Compare it with a backup.")
+        show(f"Broken after {report.entries} entries: {report.reason}. Compare it with a backup.")
     return 0 if ok else 1
 
 

@@ -36,7 +36,7 @@ from skerry.model.redaction import Redaction
 from skerry.model.redaction_report import Forgotten
 from skerry.ports.memory import Memories, MemoryForgets
 from skerry.sdk.slots import Live
-from skerry.store import Reader, Store, nothing, recovered_lines
+from skerry.store import Reader, Store, no_fault, recovered_lines
 from skerry.store.forgetting import Forgetting, begin, begun, count_matches, finish, redact
 from skerry.store.mirror import Mirror
 from skerry.store.redaction_counts import RedactionCounts
@@ -59,7 +59,7 @@ class Forgetter(Struct):
     mirror: Mirror
     memories: Memories
     clock: Clock
-    reach: Callable[[str], None] = nothing
+    reach: Callable[[str], None] = no_fault
     """Called at each named fault point."""
     live: Live | None = None
     """None where no gateway runs; QMD's files are then unused."""

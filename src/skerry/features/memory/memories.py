@@ -23,7 +23,7 @@ from skerry.features.memory.late import builtin, file_changes, index, transcript
 from skerry.infra.clock import Clock
 from skerry.model.ids import AgentId
 from skerry.model.memory import TrackedConversation, Utterance
-from skerry.store import Store, nothing, utterances
+from skerry.store import Store, no_fault, utterances
 
 if TYPE_CHECKING:
     from skerry.features.memory.documents import Document
@@ -46,7 +46,7 @@ class BuiltinMemories(Struct):
     """Takes secrets out of what was said."""
     embedder: "Callable[[AgentId], Embedder | None]"
     """Returns the agent's embedding model; None where it searches by words alone."""
-    reach: Callable[[str], None] = nothing
+    reach: Callable[[str], None] = no_fault
     """Called at each named fault point."""
     _made: "dict[AgentId, builtin.BuiltinMemory]" = field(default_factory=dict)
     _glances: "dict[AgentId, file_changes.Glance]" = field(default_factory=dict)

@@ -18,7 +18,7 @@ from skerry.model.ids import AgentId
 from skerry.model.memory import MemoryBackendError, MemoryProgress
 from skerry.runtime.usage.ledger import Ledger
 from skerry.sdk.slots import MemoryHost
-from skerry.store import nothing
+from skerry.store import no_fault
 from skerry.store.call_log import CallLog
 from skerry_recall.embed import EmbeddingError, EmbeddingTimeoutError, Kind
 
@@ -79,7 +79,7 @@ async def open_memory(
     environ: Mapping[str, str],
     *,
     requires_slot: bool = True,
-    reach: Callable[[str], None] = nothing,
+    reach: Callable[[str], None] = no_fault,
 ) -> AsyncGenerator[OfflineMemory]:
     """Owns the state directory for the block, and gives the memories of its agents.
 

@@ -61,7 +61,7 @@ async def pairing_list(call: Call, params: ListParams) -> Json:
         "senders": [_sender(sender) for sender in decided],
         "commandOwnerConfigured": bool(call.context.config().commands.owner_allow_from),
         "limits": {
-            "pendingPerAccount": sender_pairing.MOST_PENDING,
+            "pendingPerAccount": sender_pairing.MAX_PENDING,
             "ttlMs": sender_pairing.LASTS_MS,
         },
     }

@@ -148,7 +148,7 @@ def _tell(outcomes: list[_Outcome], arguments: Namespace) -> None:
         notice(
             "User messages were imported as a stranger's, so memory is off there; if yours: --mine"
         )
-    present = sum(outcome.outcome == ImportOutcome.KNOWN for outcome in outcomes)
+    present = sum(outcome.outcome == ImportOutcome.ALREADY_IMPORTED for outcome in outcomes)
     if present:
         notice(f"{present} of {len(outcomes)} existed already and were not changed.")
 

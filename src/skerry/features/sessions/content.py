@@ -13,7 +13,9 @@ def context_commands(store: Store) -> list[Command]:
     async def recall(call: CommandCall) -> str:
         if not call.arguments:
             raise CommandError("Say what to look for: /recall the blue boat")
-        hits = await search(store, TranscriptQuery(call.key, call.arguments, others=call.is_owner))
+        hits = await search(
+            store, TranscriptQuery(call.key, call.arguments, owner_conversations=call.is_owner)
+        )
         return as_text(hits)
 
     async def compact(call: CommandCall) -> str:

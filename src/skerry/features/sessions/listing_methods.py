@@ -217,7 +217,7 @@ def _query(call: Call, params: SessionsListParams) -> SessionFilter:
         agent=params.agent_id,
         agents=agents,
         keys=frozenset(run.key for run in runs) if params.active_only else None,
-        without=frozenset(name for name, out in excluded.items() if out),
+        excluded_kinds=frozenset(name for name, out in excluded.items() if out),
         pinned=params.pinned,
         spawned_by=str(call.session_key(params.spawned_by, None)) if params.spawned_by else None,
         person_wrote=params.require_last_interaction,
