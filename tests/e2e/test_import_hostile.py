@@ -165,7 +165,7 @@ def test_a_hostile_home_is_applied_and_nothing_of_it_holds(home: Path) -> None:
         assert (told[key]["value"], told[key]["outcome"]) == (value, "by hand"), key
         assert told[key]["byHand"] == f"skerry config set {key} VALUE"
     assert told["models.providers.openai.apiKey"]["outcome"] == "not taken"
-    assert "neither asked nor run" in told["models.providers.openai.apiKey"]["why"]
+    assert "an import runs no program" in told["models.providers.openai.apiKey"]["why"]
     assert told["secrets.providers.x.command"]["outcome"] == "not taken"
     assert (
         "SECRET_OF_MINE goes to https://api.groq.com" in told["models.providers.groq.apiKey"]["why"]
@@ -176,7 +176,7 @@ def test_a_hostile_home_is_applied_and_nothing_of_it_holds(home: Path) -> None:
     again = skerry(home, "--apply")
     assert again.returncode == 0, again.stderr
     assert not (home / "RAN").exists()
-    assert again.stdout.index("Morning brief") > again.stdout.index("What arrived")
+    assert again.stdout.index("Morning brief") > again.stdout.index("Imported")
     assert "They are switched off." in again.stdout
     assert "weather" in again.stdout
 

@@ -1,1 +1,1 @@
-"""Brings an installation of OpenClaw over."""
+"""Imports an installation of OpenClaw."""

@@ -1,4 +1,4 @@
-"""Brings over the commands that OpenClaw ran unasked, agent by agent, each with a yes."""
+"""Imports the commands that OpenClaw ran unasked, each agent's after a person's consent."""
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -20,27 +20,29 @@ FILE: Final = "exec-approvals.json"
 KEY: Final = "exec-approvals"
 """First name of the key under which the patterns of an agent are listed."""
 _BY: Final = "skerry import openclaw"
-_WHY: Final = "these commands run unasked on this machine, where tools.exec.host is gateway"
+_CONSEQUENCE: Final = "these commands run unasked on this machine, where tools.exec.host is gateway"
 
 
 class Patterns:
-    """Patterns of the other installation, for the agents of ours."""
+    """Patterns of the imported allowlist, for the agents of this gateway."""
 
     def __init__(self, home: Path, report: Report) -> None:
         self._entries: dict[str, list[FileEntry]] = {}
         self._report = report
-        self._without: set[str] = set()
+        self._unknown_agents: set[str] = set()
         self._modes: dict[str, dict[str, str]] = {}
         path = home / FILE
         if not path.is_file() or not inside(home, path):
             return
         file = parse(path.read_bytes()) if path.stat().st_size <= MAX_BYTES else None
         if file is None:
-            report.leave(FILE, "it is damaged, too large, or of another version")
+            report.leave(FILE, "the file is damaged, too large, or of another version")
             return
         for entry in file.entries():
-            if why := problem(entry.pattern):
-                report.leave(f"{FILE}: {entry.pattern}", f"it would match nothing: {why}")
+            if reason := problem(entry.pattern):
+                report.leave(
+                    f"{FILE}: {entry.pattern}", f"the pattern would match nothing: {reason}"
+                )
                 continue
             self._entries.setdefault(entry.agent, []).append(entry)
         self._modes = file.modes()
@@ -55,37 +57,43 @@ class Patterns:
             for entry in (listed if isinstance(listed, list) else ())
         ]
         for name, modes in self._modes.items():
-            place: KeyPath = ("tools", "exec")
+            key_path: KeyPath = ("tools", "exec")
             if name in names:
-                place = ("agents", "list", names.index(agent_id(name)), *place)
+                key_path = ("agents", "list", names.index(agent_id(name)), *key_path)
             elif name != EVERY_AGENT and (names or name != MAIN_AGENT):
-                self._report.leave(f"{FILE}: modes of {name}", "there is no such agent")
+                self._report.leave(
+                    f"{FILE}: modes of {name}", "the configuration has no such agent"
+                )
                 continue
             for key, value in modes.items():
                 order = {"security": SECURITIES, "ask": ASKS}[key]
-                present = lookup(tree, (*place, key))
+                present = lookup(tree, (*key_path, key))
                 if present not in order or order.index(value) < order.index(present):
-                    tree = replaced(tree, (*place, key), value)
+                    tree = replaced(tree, (*key_path, key), value)
         return tree
 
     def lines(self, config: Config, yes: Collection[str]) -> list[ProposedKey]:
         """Returns a question for each agent, or the consent that was given."""
-        made = []
+        questions = []
         for agent, entries in self._entries.items():
             if agent not in {"*", *config.agents.ids}:
-                if agent not in self._without:
-                    self._report.leave(f"{FILE}: {agent}", "there is no such agent")
-                self._without.add(agent)
+                if agent not in self._unknown_agents:
+                    self._report.leave(f"{FILE}: {agent}", "the configuration has no such agent")
+                self._unknown_agents.add(agent)
                 continue
-            place = (KEY, agent)
-            outcome = KeyOutcome.TAKEN if show_key_path(place) in yes else KeyOutcome.ASKED
-            made.append(ProposedKey(place, [entry.pattern for entry in entries], outcome, _WHY))
-        return made
+            key_path = (KEY, agent)
+            outcome = (
+                KeyOutcome.ACCEPTED if show_key_path(key_path) in yes else KeyOutcome.NEEDS_CONSENT
+            )
+            questions.append(
+                ProposedKey(key_path, [entry.pattern for entry in entries], outcome, _CONSEQUENCE)
+            )
+        return questions
 
     async def bring(self, config: Config, lines: Sequence[ProposedKey]) -> None:
-        """Adds the patterns that the person agreed to; those that are there already stay."""
-        taken = [line.place[-1] for line in lines if line.place[:1] == (KEY,)]
-        agents = [agent for agent in taken if agent in self._entries]
+        """Adds the patterns that the person agreed to; keeps those that are listed already."""
+        agreed = [line.key_path[-1] for line in lines if line.key_path[:1] == (KEY,)]
+        agents = [agent for agent in agreed if agent in self._entries]
         if not agents:
             return
         now = SystemClock().now_ms()

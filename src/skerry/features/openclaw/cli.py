@@ -8,7 +8,7 @@ _RUN = "skerry.features.openclaw.cli_run"
 
 
 def add(group: ArgumentParser) -> None:
-    """Adds what `skerry import` has."""
+    """Adds the arguments of `skerry import`."""
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     text = "configuration, workspaces, conversations and credentials of OpenClaw"
     parser = output(command(add, "openclaw", _RUN, text))
@@ -25,12 +25,12 @@ def add(group: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY",
-        help="take this key, which needs a yes (an address, a path); repeatable",
+        help="import this key, which needs your consent (an address, a path); repeatable",
     )
     parser.add_argument(
         "--mine",
         action="append",
         default=[],
         metavar="KEY",
-        help="a conversation of yours, beside each agent's main one; repeatable",
+        help="count the user messages of this conversation as yours, as in main ones; repeatable",
     )

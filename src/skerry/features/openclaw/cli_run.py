@@ -1,4 +1,4 @@
-"""`skerry import openclaw`: brings an installation of OpenClaw over; a dry run unless told to."""
+"""`skerry import openclaw`: imports an installation of OpenClaw; only previews without --apply."""
 
 import os
 import sqlite3
@@ -25,15 +25,15 @@ from skerry.config.root import Config
 from skerry.config.write import ConfigAuthor, rewrite
 from skerry.features.openclaw import imported_files as openclaw_files
 from skerry.features.openclaw.allowlist_import import Patterns
-from skerry.features.openclaw.home import agents, inside, is_home, jobs, missed, name_the_rest
+from skerry.features.openclaw.home import agents, inside, is_home, jobs, name_the_rest, not_imported
 from skerry.features.openclaw.imported_sessions import REPAIR, Arriving
 from skerry.features.openclaw.mapping import fitting, mapped, merged
 from skerry.features.openclaw.proposal import (
     KeyOutcome,
     ProposedKey,
     ProviderDefaults,
+    accepted_tree,
     sorted_out,
-    taken,
 )
 from skerry.features.openclaw.report import Report, tell
 from skerry.infra.atomic import make_private
@@ -48,50 +48,50 @@ from skerry.store import openclaw_databases as database
 from skerry.workspace.prompt_files import BOOT, HEARTBEAT
 
 _BY: Final = "skerry import openclaw"
-_LOST: Final = "its credentials cannot be read"
-_ENTER: Final = "enter them again: skerry auth add PROVIDER"
+_UNREADABLE_CREDENTIALS: Final = "its credentials cannot be read"
+_ENTER: Final = "enter them again with skerry auth add PROVIDER"
 _ACTING: Final = {
     BOOT: ("hooks", "internal", "entries", "boot-md", "enabled"),
     HEARTBEAT: ("agents", "defaults", "heartbeat", "every"),
 }
-"""Files of which an agent does by itself what they ask, and the key by which a person agrees."""
+"""Files that make an agent act by itself, each with the key by which a person agrees to it."""
 _ASSUMED: Final[dict[str, Any]] = {BOOT: True, HEARTBEAT: "30m"}
-"""Value of the key where the home has the file and not the key, as OpenClaw has it."""
+"""Value of the key that OpenClaw assumes where the file exists and the key is not set."""
 
 
 def run(arguments: Namespace) -> int:
-    """Brings over what is in the directory; returns the exit code.
+    """Imports the directory; returns the exit code.
 
     Raises:
-        ClientError: there is no such installation, or a gateway runs here.
+        ClientError: the directory is no installation, or a gateway uses the state directory.
     """
     home = Path(arguments.directory).expanduser().absolute()
     file = home / "openclaw.json"
     if not is_home(home):
         raise ClientError(
-            f"{home} is not a home of OpenClaw: it has no openclaw.json, no agents, no workspace.",
-            "Name it: skerry import openclaw DIR",
+            f"{home} is not a home of OpenClaw: no openclaw.json, agents or workspace in it.",
+            "Name the home: skerry import openclaw DIR",
         )
     state_dir, _ = locate(os.environ)
     running = owner(state_dir / LOCK)
     if running is not None:
         raise ClientError(
-            f"A gateway runs on {state_dir} (process {running.pid}).",
-            "Stop it first: what it has in use cannot be replaced under it.",
+            f"A gateway uses {state_dir} (process {running.pid}).",
+            "Stop it first: an import replaces files that a running gateway uses.",
         )
     report = Report(str(home), applied=arguments.apply)
-    theirs = expand(source.read(file), os.environ).merged
-    report.missed += missed(home, theirs)
+    foreign = expand(source.read(file), os.environ).merged
+    report.not_imported += not_imported(home, foreign)
     patterns = Patterns(home, report)
-    loaded, workspaces = _configuration(home, theirs, arguments, report, patterns)
-    acting = openclaw_files.acting(home, theirs)
+    loaded, workspaces = _configuration(home, foreign, arguments, report, patterns)
+    acting = openclaw_files.acting(home, foreign)
     withheld = {name for name in acting if not _is_agreed(_ACTING[name], report.lines)}
     openclaw_files.copy(workspaces, loaded.config, report, withheld)
     _credentials(home, loaded, report)
     anyio.run(Arriving(home, loaded.config, report, arguments.mine).bring)
     anyio.run(_jobs, home, loaded, report)
     if report.applied:
-        agreed = [line for line in report.lines if line.outcome is KeyOutcome.TAKEN]
+        agreed = [line for line in report.lines if line.outcome is KeyOutcome.ACCEPTED]
         anyio.run(patterns.bring, loaded.config, agreed)
     name_the_rest(home, {workspace.path for workspace in workspaces}, report)
     tell(report, as_json=arguments.json)
@@ -99,77 +99,77 @@ def run(arguments: Namespace) -> int:
 
 
 def _configuration(
-    home: Path, theirs: dict[str, Any], arguments: Namespace, report: Report, patterns: Patterns
+    home: Path, foreign: dict[str, Any], arguments: Namespace, report: Report, patterns: Patterns
 ) -> tuple[Loaded, list[openclaw_files.Workspace]]:
-    """Writes the keys that are taken; returns what holds then, or would hold, and the workspaces.
+    """Writes the accepted keys; returns the configuration, or its preview, and the workspaces.
 
     Raises:
-        ClientError: a key is agreed to that is not asked for.
+        ClientError: `--yes-to` names a key that needs no consent.
     """
     state_dir, path = locate(os.environ)
-    mapping = mapped(theirs)
+    mapping = mapped(foreign)
     report.unmapped += mapping.unmapped
-    ours = source.read(path).parsed
+    current = source.read(path).parsed
     tree = patterns.with_modes(mapping.tree)
-    tree = _with_acting(home, theirs, tree)
+    tree = _with_acting(home, foreign, tree)
 
     def sort(
         yes: set[str],
     ) -> tuple[list[ProposedKey], dict[str, Any], list[openclaw_files.Workspace]]:
-        lines = _against(ours, tree, sorted_out(tree, _catalogue, yes))
-        accepted, more = fitting(taken(tree, lines))
-        both = merged(ours, accepted)[0]
-        config = _would_be(both, state_dir, path).config
-        workspaces = openclaw_files.find(home, theirs, config, yes)
+        lines = _against(current, tree, sorted_out(tree, _catalogue, yes))
+        accepted, unfit = fitting(accepted_tree(tree, lines))
+        combined = merged(current, accepted)[0]
+        config = _would_be(combined, state_dir, path).config
+        workspaces = openclaw_files.find(home, foreign, config, yes)
         boot_lines = [workspace.line for workspace in workspaces if workspace.line is not None]
-        report.unmapped += [key for key in more if key not in report.unmapped]
+        report.unmapped += [key for key in unfit if key not in report.unmapped]
         return [*lines, *boot_lines, *patterns.lines(config, yes)], accepted, workspaces
 
     yes = set(arguments.yes_to)
     lines, _, _ = sort(set())
-    open_lines = [line for line in lines if line.outcome is KeyOutcome.ASKED]
+    open_lines = [line for line in lines if line.outcome is KeyOutcome.NEEDS_CONSENT]
     _check(yes, open_lines)
     if report.applied and not arguments.json and sys.stdin.isatty():
         yes |= _ask([line for line in open_lines if line.key not in yes])
     report.lines, accepted, workspaces = sort(yes)
-    both = merged(ours, accepted)[0]
+    combined = merged(current, accepted)[0]
     if not report.applied:
-        return _would_be(both, state_dir, path), workspaces
+        return _would_be(combined, state_dir, path), workspaces
     make_private(state_dir)
-    if both != ours:
+    if combined != current:
         make_private(path.parent)
         author = ConfigAuthor(_BY, os.environ, state_dir)
         rewrite(path, lambda now, _: merged(now.parsed, accepted)[0], author)
     return load(os.environ, fetch=False), workspaces
 
 
-def _with_acting(home: Path, theirs: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
-    """Returns the tree with the keys that the other program assumes where it has such a file."""
-    for name in openclaw_files.acting(home, theirs):
+def _with_acting(home: Path, foreign: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
+    """Returns the tree with the keys that OpenClaw assumes where such a file exists."""
+    for name in openclaw_files.acting(home, foreign):
         if lookup(tree, _ACTING[name]) is MISSING:
             tree = replaced(tree, _ACTING[name], _ASSUMED[name])
     return tree
 
 
-def _is_agreed(place: KeyPath, lines: Iterable[ProposedKey]) -> bool:
-    return any(line.place == place and line.outcome is KeyOutcome.TAKEN for line in lines)
+def _is_agreed(key_path: KeyPath, lines: Iterable[ProposedKey]) -> bool:
+    return any(line.key_path == key_path and line.outcome is KeyOutcome.ACCEPTED for line in lines)
 
 
 def _against(
-    ours: dict[str, Any], tree: dict[str, Any], lines: list[ProposedKey]
+    current: dict[str, Any], tree: dict[str, Any], lines: list[ProposedKey]
 ) -> list[ProposedKey]:
-    """Returns the lines as they are beside our own file: what that has already, counts."""
-    both = merged(ours, tree)[1]
-    made = []
+    """Returns the lines after a comparison with the present configuration, whose values win."""
+    conflicts = merged(current, tree)[1]
+    sorted_lines = []
     for line in lines:
-        present = lookup(ours, line.place)
-        if any(line.key == key or line.key.startswith((f"{key}.", f"{key}[")) for key in both):
-            made.append(replace(line, outcome=KeyOutcome.KEPT, why=""))
-        elif present is not MISSING and present == lookup(tree, line.place):
-            made.append(replace(line, outcome=KeyOutcome.TAKEN))
+        present = lookup(current, line.key_path)
+        if any(line.key == key or line.key.startswith((f"{key}.", f"{key}[")) for key in conflicts):
+            sorted_lines.append(replace(line, outcome=KeyOutcome.CURRENT_KEPT, reason=""))
+        elif present is not MISSING and present == lookup(tree, line.key_path):
+            sorted_lines.append(replace(line, outcome=KeyOutcome.ACCEPTED))
         else:
-            made.append(line)
-    return made
+            sorted_lines.append(line)
+    return sorted_lines
 
 
 def _catalogue(name: str) -> ProviderDefaults | None:
@@ -179,10 +179,10 @@ def _catalogue(name: str) -> ProviderDefaults | None:
 
 def _check(yes: Iterable[str], lines: list[ProposedKey]) -> None:
     keys = [line.key for line in lines]
-    if wrong := [key for key in yes if key not in keys]:
+    if unasked := [key for key in yes if key not in keys]:
         raise ClientError(
-            f"Nothing is asked for {', '.join(wrong)}.",
-            f"Keys that need a yes: {', '.join(keys) or 'none'}.",
+            f"No consent is needed for {', '.join(unasked)}.",
+            f"Keys that need your consent: {', '.join(keys) or 'none'}.",
         )
 
 
@@ -190,15 +190,15 @@ def _ask(lines: list[ProposedKey]) -> set[str]:
     """Returns the keys that the person at the terminal agrees to."""
     agreed = set()
     for line in lines:
-        notice(one_line(f"{line.key} = {line.value}: {line.why}"))
-        if input("Take it? [y/N] ").strip().lower() in {"y", "yes"}:
+        notice(one_line(f"{line.key} = {line.value}: {line.reason}"))
+        if input("Import it? [y/N] ").strip().lower() in {"y", "yes"}:
             agreed.add(line.key)
     return agreed
 
 
 def _would_be(tree: dict[str, Any], state_dir: Path, path: Path) -> Loaded:
-    made = source.Source(path, msgspec.json.encode(tree).decode(), tree, 0o600)
-    return checked(made, os.environ, state_dir, fetch=False)
+    candidate = source.Source(path, msgspec.json.encode(tree).decode(), tree, 0o600)
+    return checked(candidate, os.environ, state_dir, fetch=False)
 
 
 def _importer(config: Config) -> Importer:
@@ -208,14 +208,16 @@ def _importer(config: Config) -> Importer:
 
 
 async def _jobs(home: Path, loaded: Loaded, report: Report) -> None:
-    """Takes the scheduled jobs over, each switched off."""
+    """Imports the scheduled jobs, each switched off."""
     importer = _importer(loaded.config)
     importer.read(jobs(home, report))
     report.jobs += importer.names
-    for name, why in importer.refused:
-        report.leave(f"cron job {name}", why)
+    for name, reason in importer.refused:
+        report.leave(f"cron job {name}", reason)
     for name in importer.changed:
-        report.leave(f"receiver of cron job {name}", "the reply goes to the chat you wrote in last")
+        report.leave(
+            f"receiver of cron job {name}", "the reply goes to the chat of your latest message"
+        )
     if report.applied and importer.names:
         async with open_state(loaded.config) as (store, _):
             await store.write(importer.store)
@@ -227,7 +229,7 @@ def _credentials(home: Path, loaded: Loaded, report: Report) -> None:
             continue
         keeper = Keeper(loaded.config, loaded.expanded.environ, agent)
         if not inside(home, folder / "agent"):
-            continue  # who brings the sessions names it
+            continue  # the import of sessions reports it
         for name, entry in _profiles(folder / "agent", report).items():
             label = f"{agent}/{name}"
             try:
@@ -252,29 +254,29 @@ def _profiles(folder: Path, report: Report) -> dict[str, Any]:
         if not content and file.is_file() and not file.is_symlink():
             content = msgspec.json.decode(file.read_bytes())
     except OSError as error:
-        report.leave(str(folder), f"{_LOST}: {error.strerror}")
+        report.leave(str(folder), f"{_UNREADABLE_CREDENTIALS}: {error.strerror}")
     except sqlite3.Error as error:
-        report.leave(str(folder / database.FILE), f"{_LOST}: {error}; {REPAIR}")
-    except UNREADABLE:  # the text of the error may have a part of a secret
-        report.leave(str(folder), f"{_LOST}: they are not JSON; {_ENTER}")
+        report.leave(str(folder / database.FILE), f"{_UNREADABLE_CREDENTIALS}: {error}; {REPAIR}")
+    except UNREADABLE:  # the error text may contain a part of a secret
+        report.leave(str(folder), f"{_UNREADABLE_CREDENTIALS}: they are not JSON; {_ENTER}")
     profiles = content.get("profiles") if isinstance(content, dict) else None
     return profiles if isinstance(profiles, dict) else {}
 
 
 def _entered(name: str, entry: Any) -> Entered:
-    """Returns the credential as somebody would enter it.
+    """Returns the credential in the form in which a person enters it.
 
     Raises:
-        CredentialError: it is none of ours.
+        CredentialError: this gateway does not support the credential.
     """
     match entry:
         case {"type": "api_key" | "token" | "oauth" as kind, "provider": str(provider)}:
             fields = SECRETS[CredentialKind(kind)]
         case _:
-            raise CredentialError("its kind is not known here.")
-    secrets = {one: entry[one] for one in fields if isinstance(entry.get(one), str)}
+            raise CredentialError("this gateway does not support its kind.")
+    secrets = {name: entry[name] for name in fields if isinstance(entry.get(name), str)}
     owner_, _, label = name.partition(":")
     if len(secrets) != len(fields) or not is_id(name) or owner_ != provider:
-        raise CredentialError("a secret of it is missing, or its name is not known here.")
-    more = {one: entry[one] for one in ("expires", "email", "accountId") if one in entry}
-    return Entered(provider, label, CredentialKind(kind), secrets, more)
+        raise CredentialError("a secret is missing, or its provider is unknown here.")
+    details = {name: entry[name] for name in ("expires", "email", "accountId") if name in entry}
+    return Entered(provider, label, CredentialKind(kind), secrets, details)

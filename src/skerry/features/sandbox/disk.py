@@ -1,6 +1,6 @@
-"""Watches the disk of a workspace while a command runs, and ends the command before it is full.
+"""Watches the disk of a workspace while a command runs, and kills the command before it is full.
 
-The gateway keeps its state on the same disk as a rule, and no quota holds for a folder everywhere.
+The gateway usually keeps its state on the same disk, and few file systems limit a single folder.
 """
 
 import asyncio
@@ -14,53 +14,53 @@ from skerry.infra.process import Child
 from skerry.model.errors import SandboxError
 
 LEAST_FREE: Final = 256 << 20
-"""Bytes that a command has to leave free; half of what was free, where that is less."""
+"""Bytes of the disk that must stay free; half of the free bytes at the start, if that is less."""
 _SECONDS: Final = 1.0
-"""Seconds between two looks; most commands end before the first."""
+"""Seconds between two checks; most commands end before the first."""
 
 
 class DiskWatch:
-    """Ends a child when too little is left of the disk of a folder."""
+    """Ends a child when the disk of a folder is almost full."""
 
     def __init__(self, child: Child, folder: Path) -> None:
         self._child = child
         self._folder = folder
         self._least = min(LEAST_FREE, _free(folder) // 2)
-        self._left: int | None = None
-        self._timer = self._later()
+        self._free_bytes: int | None = None
+        self._timer = self._schedule()
 
-    def _later(self) -> asyncio.TimerHandle:
+    def _schedule(self) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(_SECONDS, self._look)
 
     def _look(self) -> None:
-        with suppress(OSError):  # the folder is gone: nothing fills it
+        with suppress(OSError):  # the folder was removed: no process fills it
             free = _free(self._folder)
             if free < self._least:
-                self._left = free
+                self._free_bytes = free
                 self._child.kill()
                 return
-        self._timer = self._later()
+        self._timer = self._schedule()
 
     def end(self) -> None:
-        """Looks no more."""
+        """Stops watching."""
         self._timer.cancel()
 
     def check(self) -> None:
         """Raises `SandboxError` where the child was ended."""
-        if self._left is not None:
+        if self._free_bytes is not None:
             raise SandboxError(
-                f"The command was ended: {self._left >> 20} MB were left of the disk of"
-                f" {self._folder}, and it has to leave {self._least >> 20} MB.",
-                "Remove what it wrote, or free space.",
+                f"The command was killed: {self._free_bytes >> 20} MB were free on the disk of"
+                f" {self._folder}, and {self._least >> 20} MB must stay free.",
+                "Remove the files that it wrote, or free space.",
             )
 
 
 @asynccontextmanager
 async def watched(child: Child, folder: Path) -> AsyncGenerator[None]:
-    """Watches the disk of a folder for a block, which uses up a child.
+    """Watches the disk of a folder while the block runs a child.
 
     Raises:
-        SandboxError: at the end of the block, the child was ended.
+        SandboxError: at the end of the block, when the child was killed.
     """
     watch = DiskWatch(child, folder)
     try:

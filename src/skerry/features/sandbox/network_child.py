@@ -1,8 +1,8 @@
-"""Opens a listener in the network namespace of another process, and sends it back.
+"""Opens a listener in the network namespace of another process, and sends it to the gateway.
 
-`python -m skerry.features.sandbox.network_child PID CHANNEL PORT`. It enters the namespace, which a
-gateway of several threads cannot; the socket stays in the namespace in which it was made, whoever
-accepts its connections.
+`python -m skerry.features.sandbox.network_child PID CHANNEL PORT`. A separate process enters the
+namespace, because a process with several threads cannot; the socket keeps the namespace in which it
+was created, whichever process accepts its connections.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ def main(pid: int, channel: int, port: int) -> int:
     """Sends the listener over the socket `channel`."""
     network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     if os.fstat(network).st_ino == os.stat("/proc/self/ns/net").st_ino:  # noqa: PTH116 - starts sooner
-        return 1  # the listener would be one of this machine
+        return 1  # the listener would be in the namespace of this machine
     try:
         _enter(network, _NEW_NETWORK)
     except PermissionError:

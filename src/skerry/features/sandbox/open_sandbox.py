@@ -10,7 +10,7 @@ from skerry.sdk.slots import SandboxHost
 
 
 def open_sandbox(host: SandboxHost) -> Sandboxes:
-    """Returns the sandboxes; the backends are in the order in which `auto` tries them."""
+    """Returns the sandboxes, with the backends in the order in which `auto` tries them."""
 
     async def tested(sandboxes: Sandboxes, backend: Backend, settings: SandboxConfig) -> SelfTest:
         return await test(sandboxes, backend, settings, host.config())

@@ -1,4 +1,4 @@
-"""The sandboxes of an installation: chooses the backend, and prepares what a command gets."""
+"""The sandboxes of an installation: chooses the backend, and prepares commands for it."""
 
 import math
 import time
@@ -36,9 +36,9 @@ from skerry.model.ids import MAIN_AGENT, AgentId, SessionKey
 from skerry.ports.sandbox import Limits, SandboxProcess, SandboxSpec, SelfCheck, SelfTest
 from skerry.sdk.slots import SandboxHost
 
-REMEDY: Final = "`skerry sandbox test` shows why; `skerry doctor` names the remedies."
+REMEDY: Final = "Run `skerry sandbox test` for the cause, or `skerry doctor` for the remedies."
 AGAIN_SECONDS: Final = 60.0
-"""After a failure the self-test is run again: to ask an engine takes a tenth of a second."""
+"""After a failure the self-test is repeated: the call of an engine takes a tenth of a second."""
 _ACCESS: Final = ("none", "ro", "rw")
 _NETWORK: Final = ("none", "proxy")
 PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
@@ -46,7 +46,7 @@ _BASE: Final = {"PATH": PATH, "HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8
 
 
 class Backend(Protocol):
-    """A way to run a command apart from the machine."""
+    """Runs commands isolated from the machine."""
 
     @property
     def name(self) -> str:
@@ -55,27 +55,27 @@ class Backend(Protocol):
 
     @property
     def shares_network(self) -> bool:
-        """Returns whether commands of one scope have one network, and its ports, together."""
+        """Returns true when the commands of one scope share a network and its ports."""
         ...
 
     async def lacks(self, settings: SandboxConfig) -> str:
-        """Returns the missing part, with the remedy; empty where it can be tried."""
+        """Returns the missing part, with the remedy, or an empty string."""
         ...
 
     def running(self, prepare: Callable[[], SandboxCommand]) -> AbstractAsyncContextManager[Child]:
-        """Runs a command for a block, whose end ends everything inside.
+        """Runs a command for a block; its end kills every process inside.
 
-        `prepare` opens its mounts and returns it. It blocks: it is called in a thread.
+        `prepare` opens the mounts of the command and returns it. It blocks, so call it in a thread.
 
         Raises:
-            SandboxError: it cannot be prepared.
+            SandboxError: the command cannot be prepared.
             NotStartedError: the program of the backend cannot be started.
         """
         ...
 
 
 class Granted(Struct, frozen=True):
-    """A spec with what the configuration says about it."""
+    """A spec with the grants of the configuration."""
 
     spec: SandboxSpec
     settings: SandboxConfig
@@ -84,7 +84,7 @@ class Granted(Struct, frozen=True):
     network: str
     limits: Limits
     scope: str
-    """Names the container and the folder that are shared."""
+    """Name of the shared container and folder."""
 
 
 class Sandboxes:
@@ -99,8 +99,8 @@ class Sandboxes:
         self._host = host
         self._backends = {backend.name: backend for backend in backends}
         self._test = test
-        self._known: dict[tuple[str, str, str | None], tuple[SelfTest, float]] = {}
-        """Results of self-tests, and until when each counts."""
+        self._results: dict[tuple[str, str, str | None], tuple[SelfTest, float]] = {}
+        """Results of self-tests, each with the monotonic time of its expiry."""
         self._turn = anyio.Lock()
         self._placeholders = view.Placeholders()
 
@@ -116,7 +116,7 @@ class Sandboxes:
         return tuple(backend for backend in backends if isinstance(backend, Containers))
 
     def applies(self, agent: AgentId, session: str) -> bool:
-        """Returns whether commands of this session run inside."""
+        """Returns true when commands of this session run in a sandbox."""
         return self._host.config().sandbox(agent).covers(SessionKey.parse(session, agent))
 
     async def usable(self, agent: AgentId | None = None) -> SelfTest:
@@ -125,26 +125,26 @@ class Sandboxes:
         return (await self._chosen(settings))[1]
 
     async def tested(self, name: str, settings: SandboxConfig) -> SelfTest:
-        """Returns the self-test of a backend, run once, and a minute after a failure again."""
+        """Returns the self-test of a backend: run once, after a failure again after a minute."""
         backend = self._backends.get(name)
         if backend is None:
-            return _unavailable(name, f"There is no backend {name} yet.")
+            return _unavailable(name, f"Unknown backend {name!r}.")
         key = (name, settings.docker.image, settings.docker.apparmor_profile)
         async with self._turn:
-            known = self._known.get(key)
-            if known is not None and time.monotonic() < known[1]:
-                return known[0]
+            cached = self._results.get(key)
+            if cached is not None and time.monotonic() < cached[1]:
+                return cached[0]
             lacking = await backend.lacks(settings)
             result = _unavailable(name, lacking)
             if not lacking:
                 result = await self._test(self, backend, settings)
             until = math.inf if result.usable else time.monotonic() + AGAIN_SECONDS
-            self._known[key] = (result, until)
+            self._results[key] = (result, until)
             return result
 
     @asynccontextmanager
     async def open(self, spec: SandboxSpec) -> AsyncGenerator[SandboxProcess]:
-        """Runs a command inside for a block, whose end ends everything that it started."""
+        """Runs a command in a sandbox for a block; its end kills every process of the command."""
         granted = self.granted(spec)
         backend, test = await self._chosen(granted.settings)
         if backend is None:
@@ -155,11 +155,11 @@ class Sandboxes:
 
     @asynccontextmanager
     async def within(self, backend: Backend, granted: Granted) -> AsyncGenerator[SandboxProcess]:
-        """Runs a command in a backend that need not have passed its self-test."""
+        """Runs a command in a backend without a check of its self-test."""
         spec = granted.spec
-        made: list[Path] = []
+        placeholders: list[Path] = []
         async with AsyncExitStack() as served:
-            held = ExitStack()
+            mounted = ExitStack()
             terminal = None
             if spec.pty:
                 terminal = PseudoTerminal(spec.rows, spec.columns)
@@ -169,13 +169,13 @@ class Sandboxes:
                 environ = {**_BASE, **proxies, **_checked(spec.env)}
 
                 def prepare() -> SandboxCommand:
-                    mounts, opened = self._mounts(granted, held, made)
+                    mounts, opened = self._mounts(granted, mounted, placeholders)
                     return SandboxCommand(
                         argv=spec.argv,
                         mounts=mounts,
                         environ=environ,
                         join=join,
-                        alone=spec.session if join else "",
+                        exclusive_session=spec.session if join else "",
                         limits=granted.limits,
                         cwd=spec.cwd,
                         hidden=opened.hidden,
@@ -188,7 +188,7 @@ class Sandboxes:
 
                 async with (
                     backend.running(prepare) as child,
-                    watched(child, _written(granted)),
+                    watched(child, _writable_folder(granted)),
                 ):
                     yield RunningCommand(child, terminal)
             except NotStartedError as error:
@@ -197,25 +197,25 @@ class Sandboxes:
                 with anyio.CancelScope(shield=True):
                     if terminal is not None:
                         await terminal.aclose()
-                    await to_thread.run_sync(self._closed, held, made)
+                    await to_thread.run_sync(self._closed, mounted, placeholders)
 
-    def _closed(self, held: ExitStack, made: list[Path]) -> None:
-        """Closes the mounts and then removes placeholders, which takes longer in an open one."""
+    def _closed(self, mounted: ExitStack, placeholders: list[Path]) -> None:
+        """Closes the mounts, then removes the placeholders: faster than below an open mount."""
         try:
-            held.close()
+            mounted.close()
         finally:
-            self._placeholders.release(made)
+            self._placeholders.release(placeholders)
 
     async def _joined(
         self, backend: Backend, granted: Granted, served: AsyncExitStack
     ) -> Join | None:
-        """Returns the function that opens the proxy's port; the stack serves it until its end."""
+        """Returns the function that opens the proxy's port; the proxy ends with the stack."""
         if granted.network == "none":
             return None
         rules = granted.config.tools.web.fetch.ssrf_policy.rules
         spec, ask = granted.spec, self._host.ask
-        asked = partial(ask, str(spec.agent), spec.session) if ask else None
-        hosts = Hosts(granted.settings.allowed_hosts, rules, asked)
+        ask_person = partial(ask, str(spec.agent), spec.session) if ask else None
+        hosts = Hosts(granted.settings.allowed_hosts, rules, ask_person)
         port = 0 if backend.shares_network else PORT
         return await served.enter_async_context(proxied(hosts, self._host.environ, port))
 
@@ -223,7 +223,7 @@ class Sandboxes:
         """Returns a spec with the grants of the configuration.
 
         Raises:
-            SandboxError: it asks for more.
+            SandboxError: the spec requests more.
         """
         config = self._host.config()
         settings = config.sandbox(spec.agent)
@@ -237,7 +237,7 @@ class Sandboxes:
         return Granted(spec, settings, config, access, network, limits, scope)
 
     async def _chosen(self, settings: SandboxConfig) -> tuple[Backend | None, SelfTest]:
-        """Returns the first usable backend of those that are configured, and its self-test."""
+        """Returns the first usable configured backend, and its self-test."""
         names = self.names if settings.backend == "auto" else (settings.backend,)
         reasons: list[str] = []
         failed: list[SelfCheck] = []
@@ -252,11 +252,11 @@ class Sandboxes:
         return None, SelfTest("none", usable=False, checks=tuple(failed), remedy=" ".join(reasons))
 
     def _mounts(
-        self, granted: Granted, held: ExitStack, made: list[Path]
+        self, granted: Granted, mounted: ExitStack, placeholders: list[Path]
     ) -> tuple[list[Mount], view.View]:
-        """Returns all mounts, and the view of the workspace; open until the end of the stack.
+        """Returns all mounts, and the view of the workspace; all open until the end of the stack.
 
-        Placeholders are added to `made`.
+        New placeholders are added to `placeholders`.
         """
         config, spec = granted.config, granted.spec
         guard = protected(config)
@@ -269,36 +269,36 @@ class Sandboxes:
             names = view.closed_names(is_tainted=spec.is_tainted)
             writes = granted.access == "rw"
             if writes:
-                made += self._placeholders.hold(workspace, names)
+                placeholders += self._placeholders.hold(workspace, names)
             opened = view.opened(workspace, names, guard, spec.closed, writes=writes)
-        held.callback(opened.close)
+        mounted.callback(opened.close)
         bound = binds.opened(granted.settings.docker.binds, config, guard, self._host.environ)
-        held.callback(binds.close, bound)
+        mounted.callback(binds.close, bound)
         return [*opened.mounts, *bound], opened
 
 
-def _written(granted: Granted) -> Path:
-    """Returns a folder on the disk that the command writes."""
+def _writable_folder(granted: Granted) -> Path:
+    """Returns a folder on the disk to which the command writes."""
     return granted.config.state_dir if granted.access == "none" else granted.spec.workspace
 
 
-def _unavailable(name: str, why: str) -> SelfTest:
-    """Returns the self-test of a backend that cannot run anything: its only check has failed."""
-    check = SelfCheck("available", ok=False, detail=why)
-    return SelfTest(name, usable=False, checks=(check,), remedy=why)
+def _unavailable(name: str, reason: str) -> SelfTest:
+    """Returns the self-test of an unavailable backend: a single failed check."""
+    check = SelfCheck("available", ok=False, detail=reason)
+    return SelfTest(name, usable=False, checks=(check,), remedy=reason)
 
 
-def _narrower(order: Sequence[str], wanted: str | None, granted: str, key: str) -> str:
-    if wanted is None:
+def _narrower(order: Sequence[str], requested: str | None, granted: str, key: str) -> str:
+    if requested is None:
         return granted
-    if order.index(wanted) > order.index(granted):
-        message = f"{wanted!r} is more than sandbox.{key} grants, which is {granted!r}."
-        raise SandboxError(message, f"Change agents.defaults.sandbox.{key} if it should be.")
-    return wanted
+    if order.index(requested) > order.index(granted):
+        message = f"{requested!r} is more than sandbox.{key} grants, which is {granted!r}."
+        raise SandboxError(message, f"Change agents.defaults.sandbox.{key} to grant it.")
+    return requested
 
 
 def _scope(settings: SandboxConfig, spec: SandboxSpec) -> str:
-    """Returns the name of what sessions share: letters, digits and `-`."""
+    """Returns the name of a scope: letters, digits and `-`."""
     match settings.scope:
         case "shared":
             return "shared"
@@ -310,9 +310,9 @@ def _scope(settings: SandboxConfig, spec: SandboxSpec) -> str:
 
 
 def _checked(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Returns the variables. Raises `SandboxError` where one cannot be handed over."""
+    """Returns the variables. Raises `SandboxError` for a name or value that cannot be passed."""
     for name, value in environ.items():
         if not name or "=" in name or "\0" in name + value:
-            message = f"The variable {name!r} cannot be handed to a command."
-            raise SandboxError(message, "Leave it out, or correct its name.")
+            message = f"The variable {name!r} cannot be passed to a command."
+            raise SandboxError(message, "Remove it, or correct its name.")
     return environ

@@ -1,7 +1,7 @@
 """Network `proxy` of a command: one port inside, whose connections the gateway serves.
 
-The command has no network but the loopback device of its own namespace. A listener there belongs
-to the gateway, which passes what is allowed through its guarded client.
+The command reaches only the loopback device of its own namespace. The gateway owns a listener there
+and sends allowed connections through its guarded client.
 """
 
 import socket
@@ -22,30 +22,30 @@ from skerry.policy.network import NetworkRules, check_target, matches_host
 from skerry.policy.urls import Refusal, Target
 
 PORT: Final = 3128
-"""Port inside, where a command has a network of its own."""
+"""Port inside, for a command with its own network."""
 _LOCAL: Final = "localhost,127.0.0.1,::1"
 _SECONDS: Final = 20.0
 
 Join = Callable[[int], Awaitable[Mapping[str, str]]]
-"""Opens the port in the network namespace of a process, which is given by its id; returns the
-variables that lead programs to it."""
+"""Opens the port in the network namespace of the process with this id; returns the environment
+variables that name the proxy."""
 
 
 class Hosts(Struct, frozen=True):
     """Hosts that commands may reach."""
 
     allowed: tuple[str, ...]
-    """Names; `*.example.com` is each name below."""
+    """Host names; `*.example.com` matches each subdomain."""
     rules: NetworkRules
-    """Policy for what they resolve to."""
+    """Policy for the resolved addresses."""
     ask: Callable[[str, int], Awaitable[bool]] | None = None
-    """Asks a person about a host that is not listed; None where nobody can be asked."""
+    """Asks a person about a host that is not listed; None where no person can answer."""
 
     async def admit(self, target: Target) -> Refusal | None:
-        """Returns why a host is refused; None where it is allowed."""
+        """Returns the refusal of a host; None for an allowed host."""
         if any(matches_host(pattern, target.host) for pattern in self.allowed):
             return None
-        # Nobody is asked about what the policy refuses whatever the answer is.
+        # The policy refuses this host whatever a person answers, so there is no question.
         if (refusal := check_target(target, self.rules)) is not None:
             return refusal
         if self.ask is not None and await self.ask(target.host, target.port):
@@ -60,7 +60,7 @@ class Hosts(Struct, frozen=True):
 async def proxied(
     hosts: Hosts, environ: Mapping[str, str], port: int = PORT
 ) -> AsyncGenerator[Join]:
-    """Serves one command for a block; gives what opens its port, any free one for 0."""
+    """Serves one command for a block; yields the function that opens its port (0: any)."""
     listeners: list[anyio.abc.SocketListener] = []
     is_open = anyio.Event()
     async with SafeClient(hosts.rules, idle_limit=0) as client:
@@ -83,7 +83,7 @@ async def proxied(
 
 
 def variables(port: int = PORT) -> Mapping[str, str]:
-    """Returns the variables that lead programs to the proxy on a port."""
+    """Returns the environment variables that name the proxy on a port."""
     address = f"http://127.0.0.1:{port}"
     return {
         **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), address),
@@ -92,25 +92,25 @@ def variables(port: int = PORT) -> Mapping[str, str]:
 
 
 async def _listener(pid: int, port: int, environ: Mapping[str, str]) -> socket.socket:
-    """Returns the listener that a program of ours opened in the namespace of a process.
+    """Returns the listener that `network_child` opened in the namespace of a process.
 
     Raises:
-        SandboxError: it cannot be opened.
+        SandboxError: the listener cannot be opened.
     """
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        numbers = map(str, (pid, theirs.fileno(), port))
+    parent_end, child_end = socket.socketpair()
+    with parent_end, child_end:
+        numbers = map(str, (pid, child_end.fileno(), port))
         program = Program(
             module("skerry.features.sandbox.network_child", *numbers),
             allowed(environ),
-            descriptors=[theirs.fileno()],
+            descriptors=[child_end.fileno()],
         )
         try:
             finished = await run(program, seconds=_SECONDS)
         except ProcessError as error:
             raise SandboxError(f"The network of the sandbox cannot be opened: {error}") from error
         try:
-            _, descriptors, _, _ = socket.recv_fds(ours, 1, 1, socket.MSG_DONTWAIT)
+            _, descriptors, _, _ = socket.recv_fds(parent_end, 1, 1, socket.MSG_DONTWAIT)
         except BlockingIOError:
             descriptors = []
         if finished.code or not descriptors:

@@ -1,6 +1,6 @@
-"""Filter of system calls, as the bytes of a BPF program that the kernel takes.
+"""System call filter, as the bytes of a BPF program for the kernel.
 
-All calls are allowed but those that are named here, and those that are newer than this list.
+All calls are allowed except those listed here and those that are newer than this list.
 """
 
 import errno
@@ -20,7 +20,7 @@ ALLOW: Final = 0x7FFF0000
 KILL: Final = 0x80000000
 ERRNO: Final = 0x00050000
 _X32: Final = 0x40000000
-"""Bit of the calls of the x32 interface, which would have other numbers."""
+"""Bit of the calls of the x32 interface, whose numbers differ."""
 
 REFUSED: Final = (
     "_sysctl",
@@ -93,27 +93,27 @@ REFUSED: Final = (
     "vhangup",
     "vserver",
 )
-"""Calls that are answered with EPERM."""
+"""Calls that fail with EPERM."""
 MISSING: Final = (
     "clone3",  # its flags are in memory, where a filter cannot read them: libraries use clone
-    "io_uring_enter",  # does what other calls do, past the filter
+    "io_uring_enter",  # performs other calls without the filter
     "io_uring_register",
     "io_uring_setup",
     "openat2",  # its mode is in memory
 )
-"""Calls that are answered with ENOSYS: programs do without."""
+"""Calls that fail with ENOSYS, so that programs use older calls."""
 NAMESPACES: Final = 0x7E020000
 """All bits `CLONE_NEW*` that `clone` takes."""
 _SET_IDS: Final = 0o6000
 _CREATES: Final = 0o100 | 0o20000000
 """`O_CREAT` and `O_TMPFILE`: without these there is no mode."""
 FAMILIES: Final = (1, 2, 10)
-"""AF_UNIX, AF_INET, AF_INET6. AF_NETLINK has a rule of its own."""
+"""AF_UNIX, AF_INET, AF_INET6. AF_NETLINK has a separate rule."""
 NETLINK: Final = 16
 IOCTLS: Final = (0x5412, 0x541C, 0x5423)
-"""TIOCSTI and TIOCLINUX put text into a terminal; TIOCSETD loads drivers of lines."""
+"""TIOCSTI and TIOCLINUX put text into a terminal; TIOCSETD loads line discipline drivers."""
 _PERSONALITIES: Final = (0, 0xFFFFFFFF)
-"""Linux, and the question."""
+"""NETLINK_ROUTE requests of Linux."""
 MODES: Final = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1} | {
     "mknod": 1,
     "mknodat": 2,
@@ -124,7 +124,7 @@ OPENS: Final = {"open": 1, "openat": 2}
 
 
 class _Program:
-    """Instructions with names of where to jump to; a jump leads forward, at most 255 far."""
+    """Instructions with labels as jump targets; a jump goes forward by at most 255."""
 
     def __init__(self) -> None:
         self._code: list[tuple[int, str, str, int]] = []
@@ -135,14 +135,14 @@ class _Program:
         self._code.append((code, then, otherwise, value))
 
     def name(self) -> str:
-        """Returns a label that nothing has."""
+        """Returns an unused label."""
         return next(self._names)
 
     def label(self, name: str) -> None:
         self._labels[name] = len(self._code)
 
     def load(self, argument: int) -> None:
-        """Loads the lower half of an argument: all calls that are compared take 32 bits."""
+        """Loads the lower half of an argument: all compared arguments have 32 bits."""
         self.add(_LOAD, _ARGUMENTS + 8 * argument)
 
     def refuse(self, number: int) -> None:
@@ -150,7 +150,7 @@ class _Program:
         self.add(_RETURN, ERRNO | number)
 
     def refuse_if(self, code: int, value: int, number: int) -> None:
-        """Ends with an error where the comparison holds."""
+        """Ends with an error when the comparison is true."""
         after = self.name()
         self.add(code, value, "", after)
         self.refuse(number)
@@ -170,7 +170,7 @@ def program(machine: str) -> bytes:
     """Returns the filter for a machine, `x86_64` or `aarch64`.
 
     Raises:
-        KeyError: there is no list of the calls of that machine.
+        KeyError: no list of calls exists for that machine.
     """
     numbers, code = NUMBERS[machine], _Program()
     code.add(_LOAD, _ARCH)
@@ -201,7 +201,7 @@ def program(machine: str) -> bytes:
 
 
 def _rule(code: _Program, number: int | None, tests: list[tuple[int, int, int]]) -> None:
-    """Refuses a call for which all tests hold: argument, comparison, value."""
+    """Refuses a call when all tests (argument, comparison, value) are true."""
     if number is None:
         return
     after, reload = code.name(), code.name()
@@ -231,7 +231,7 @@ def _only(code: _Program, number: int, values: tuple[int, ...], error: int) -> N
 
 def _families(code: _Program, number: int) -> None:
     """Allows sockets of the families, and of netlink those that list interfaces."""
-    after, other = code.name(), code.name()
+    after, otherwise = code.name(), code.name()
     code.add(_EQUAL, number, "", after)
     code.load(0)
     for value in FAMILIES:
@@ -239,10 +239,10 @@ def _families(code: _Program, number: int) -> None:
         code.add(_EQUAL, value, "", allowed)
         code.add(_RETURN, ALLOW)
         code.label(allowed)
-    code.add(_EQUAL, NETLINK, "", other)
+    code.add(_EQUAL, NETLINK, "", otherwise)
     code.load(2)
-    code.add(_EQUAL, 0, "", other)
+    code.add(_EQUAL, 0, "", otherwise)
     code.add(_RETURN, ALLOW)
-    code.label(other)
+    code.label(otherwise)
     code.refuse(errno.EAFNOSUPPORT)
     code.label(after)

@@ -1,4 +1,4 @@
-"""The filter of system calls as containers take it: a profile in JSON with the same rules."""
+"""System call filter as containers take it: a JSON profile with the same rules."""
 
 import json
 from collections.abc import Sequence
@@ -15,28 +15,28 @@ _LOWER_HALF: Final = 0xFFFFFFFF
 
 @cache
 def profile() -> bytes:
-    """Returns the profile. What it names and a machine does not have is left out by containers."""
+    """Returns the profile. Containers skip calls that a machine does not have."""
     rules = [
         _rule(seccomp.REFUSED, _EPERM),
         _rule(seccomp.MISSING, _ENOSYS),
         *(
-            _rule([name], _EPERM, _bits(argument, bit))
+            _rule([name], _EPERM, _has_flags(argument, bit))
             for name, argument in seccomp.MODES.items()
             for bit in (0o4000, 0o2000)
         ),
         *(
-            _rule([name], _EPERM, _bits(argument, flag), _bits(argument + 1, bit))
+            _rule([name], _EPERM, _has_flags(argument, flag), _has_flags(argument + 1, bit))
             for name, argument in seccomp.OPENS.items()
             for flag in (0o100, 0o20000000)
             for bit in (0o4000, 0o2000)
         ),
-        *(_rule(["clone"], _EPERM, _bits(0, 1 << bit)) for bit in range(32) if _is_new(bit)),
+        *(_rule(["clone"], _EPERM, _has_flags(0, 1 << bit)) for bit in range(32) if _is_new(bit)),
         *(_rule(["ioctl"], _EPERM, _equal(1, request)) for request in seccomp.IOCTLS),
         _rule(["personality"], _EPERM),
     ]
     for name in ("socket", "socketpair"):
-        others = set(range(_LAST_FAMILY)) - {*seccomp.FAMILIES, seccomp.NETLINK}
-        rules += [_rule([name], _EAFNOSUPPORT, _equal(0, family)) for family in sorted(others)]
+        refused = set(range(_LAST_FAMILY)) - {*seccomp.FAMILIES, seccomp.NETLINK}
+        rules += [_rule([name], _EAFNOSUPPORT, _equal(0, family)) for family in sorted(refused)]
         netlink = (_equal(0, seccomp.NETLINK), {"index": 2, "value": 0, "op": "SCMP_CMP_NE"})
         rules.append(_rule([name], _EAFNOSUPPORT, *netlink))
     listed = {
@@ -56,15 +56,15 @@ def _rule(names: Sequence[str], number: int, *tests: dict[str, Any]) -> dict[str
 
 
 def _equal(argument: int, value: int) -> dict[str, Any]:
-    """Compares the lower half of an argument: of a number of 32 bits the kernel ignores the rest.
+    """Compares the lower half of an argument: the kernel ignores the rest.
 
     A plain comparison would let `value` pass with any other bit in the upper half.
     """
     return _masked(argument, _LOWER_HALF, value)
 
 
-def _bits(argument: int, bits: int) -> dict[str, Any]:
-    return _masked(argument, bits, bits)
+def _has_flags(argument: int, flags: int) -> dict[str, Any]:
+    return _masked(argument, flags, flags)
 
 
 def _masked(argument: int, mask: int, value: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Runs the self-test of a backend, as a command is run."""
+"""Runs the self-test of a backend like a command."""
 
 import secrets
 from typing import Final
@@ -14,14 +14,14 @@ from skerry.model.ids import MAIN_AGENT
 from skerry.ports.sandbox import SandboxProcess, SandboxSpec, SelfCheck, SelfTest
 
 LEAST: Final = 30
-"""Checks of the script; fewer mean that it did not run to its end."""
-_DONE: Final = b"@done ok"
+"""Number of checks of the script; fewer mean that it ended early."""
+_END_LINE: Final = b"@done ok"
 
 
 async def test(
     sandboxes: Sandboxes, backend: Backend, settings: SandboxConfig, config: Config
 ) -> SelfTest:
-    """Returns the result; it never raises for a backend that does not work."""
+    """Returns the result; a backend that does not work raises nothing."""
     checks: list[SelfCheck] = []
     mark = f"canary-{secrets.token_hex(8)}"
     plain = settings.model_copy(update={"docker": _plain(settings.docker)})
@@ -57,24 +57,24 @@ def _plain(limits: SandboxLimits) -> SandboxLimits:
 
 
 async def _read(process: SandboxProcess) -> str:
-    """Returns the output of the script until it waits or ends."""
+    """Returns the output of the script up to its wait or its end."""
     output = bytearray()
     async for part in process.stdout:
         output += part
-        if _DONE in output or len(output) > canaries.MOST:
+        if _END_LINE in output or len(output) > canaries.MAX_OUTPUT_BYTES:
             break
     return output.decode(errors="replace")
 
 
 async def _ended(mark: str) -> SelfCheck:
-    """Returns whether all processes are gone, those too that began a life of their own."""
-    left: list[canaries.ProcessView] = []
+    """Checks that all processes ended, also those that left the session of the script."""
+    remaining: list[canaries.ProcessView] = []
     for _ in range(100):
-        left = await anyio.to_thread.run_sync(canaries.processes, mark)
-        if not left:
+        remaining = await anyio.to_thread.run_sync(canaries.processes, mark)
+        if not remaining:
             return SelfCheck("ends-whole", ok=True)
         await anyio.sleep(0.05)
-    return SelfCheck("ends-whole", ok=False, detail=f"{len(left)} processes are left")
+    return SelfCheck("ends-whole", ok=False, detail=f"{len(remaining)} processes remain")
 
 
 def _remedy(name: str, reason: str) -> str:

@@ -1,11 +1,10 @@
-"""Mounts of a sandbox that root prepares, so that nothing in it has to be root.
+"""Mounts of a sandbox that root prepares, so that no process inside has to be root.
 
-Bubblewrap runs as a user without rights, who cannot reach a workspace in a directory of mode 0700,
-nor write files of root. So a thread takes a mount namespace of its own, in which nothing but a
-small `tmpfs` covers `/tmp`, and puts what the sandbox gets there: each a copy of a mount of the
-directory that was opened, which shows the files of its owner as files of that user, and stores
-files of that user as the owner's. Of this machine nothing changes, and the namespace ends with the
-sandbox.
+Bubblewrap runs as an unprivileged user, which cannot reach a workspace in a directory of mode
+0700, nor write files of root. So a thread creates its own mount namespace, covers `/tmp` there with
+a small `tmpfs`, and attaches a copy of each mount of the sandbox. Each copy maps ids: files of the
+directory's owner appear as files of that user, and files of that user are stored as the owner's.
+Nothing on this machine changes, and the namespace ends with the sandbox.
 
 Source:
     mount_setattr(2), "ID-mapped mounts"; Linux 5.12, of `tmpfs` 6.3, of overlayfs 5.19.
@@ -31,9 +30,9 @@ from skerry.infra.atomic import make_private
 from skerry.infra.process import Program, Worker
 from skerry.model.errors import SandboxError
 
-NOBODY: Final = 60_901
-"""User and group of what runs inside under root: no distribution gives this number to anybody."""
-BASE: Final = "/tmp"  # noqa: S108 - a mount point; covered in a namespace of our own
+INSIDE_UID: Final = 60_901
+"""User and group id inside when the gateway is root: no distribution assigns this number."""
+BASE: Final = "/tmp"  # noqa: S108 - a mount point; covered in the new namespace
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR, _UNSHARE = 428, 429, 442, 272
 _UNSHARE_ARM: Final = 97
 _CLONE_TREE: Final = 1
@@ -52,61 +51,61 @@ Owner = tuple[int, int]
 
 
 class Mount(Struct, frozen=True):
-    """Opened directory or file that is to be mounted, and its path inside."""
+    """Opened directory or file to mount, and its path inside."""
 
     descriptor: int
     target: str
     is_writable: bool = False
     name: str = ""
-    """Name in the stage, for what is needed there under a certain name."""
+    """Name in the stage, for a mount that needs a certain name there."""
 
 
 class Staged(Struct, frozen=True):
-    """A mount namespace that holds what was staged."""
+    """A mount namespace with the staged mounts."""
 
     namespace: int
     """Descriptor of the namespace."""
     sources: tuple[str, ...]
-    """Path of each mount there, in their order."""
+    """Path of each mount in the namespace, in order."""
 
 
 class Maps:
-    """User namespaces that map the owner of a directory to the user inside; made when needed."""
+    """User namespaces that map a directory's owner to the user inside; created on first use."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = dict(environ)
-        self._made: dict[Owner, int] = {}
+        self._namespaces: dict[Owner, int] = {}
         self._turn = threading.Lock()
 
     def of(self, owner: Owner) -> int:
         """Returns the descriptor of the namespace for an owner; blocks for some milliseconds.
 
         Raises:
-            OSError: it cannot be made.
+            OSError: the kernel refuses the namespace.
         """
         with self._turn:
-            if owner not in self._made:
-                self._made[owner] = self._make(owner)
-            return self._made[owner]
+            if owner not in self._namespaces:
+                self._namespaces[owner] = self._make(owner)
+            return self._namespaces[owner]
 
     def close(self) -> None:
         """Closes the descriptors."""
         with self._turn:
-            for descriptor in self._made.values():
+            for descriptor in self._namespaces.values():
                 os.close(descriptor)
-            self._made.clear()
+            self._namespaces.clear()
 
     def _make(self, owner: Owner) -> int:
         worker = Worker(Program(["unshare", "--user", "cat"], self._environ))
         try:
             folder = Path(f"/proc/{worker.pid}")
-            ours, deadline = _link(Path("/proc/self")), time.monotonic() + _MAP_SECONDS
-            while _link(folder) in {ours, ""}:
+            own_link, deadline = _link(Path("/proc/self")), time.monotonic() + _MAP_SECONDS
+            while _link(folder) in {own_link, ""}:
                 if not worker.alive or time.monotonic() > deadline:
-                    raise OSError(errno.EPERM, "no user namespace can be made")
+                    raise OSError(errno.EPERM, "no user namespace can be created")
                 time.sleep(0.001)
             for name, number in zip(("uid_map", "gid_map"), owner, strict=True):
-                (folder / name).write_text(f"{number} {NOBODY} 1\n", encoding="ascii")
+                (folder / name).write_text(f"{number} {INSIDE_UID} 1\n", encoding="ascii")
             return os.open(folder / "ns/user", os.O_RDONLY | os.O_CLOEXEC)
         finally:
             worker.end(0)
@@ -122,7 +121,7 @@ def staged(mounts: Iterable[Mount], maps: Maps) -> Iterator[Staged]:
     """Stages the mounts for a block; blocks for about a millisecond.
 
     Raises:
-        SandboxError: the kernel, or the file system of one of them, cannot do it.
+        SandboxError: the kernel, or the file system of a mount, does not support it.
     """
     trees: list[_Tree] = []
     namespace = -1
@@ -141,7 +140,7 @@ def staged(mounts: Iterable[Mount], maps: Maps) -> Iterator[Staged]:
 
 
 class _Tree(Struct, frozen=True):
-    """A mount that is in no namespace yet, and its path in the stage."""
+    """A detached mount, and its path in the stage."""
 
     descriptor: int
     path: str
@@ -150,12 +149,12 @@ class _Tree(Struct, frozen=True):
 
 @contextmanager
 def placed(mounts: Sequence[Mount], maps: Maps, folder: Path) -> Iterator[list[Path]]:
-    """Mounts copies of the mounts in a folder of this machine for a block, and gives their paths.
+    """Mounts copies of the mounts in a folder of this machine for a block; yields their paths.
 
-    A container runtime, which is another process, takes them from there; what it took stays its.
+    A container runtime, a separate process, copies them; its copies outlive the block.
 
     Raises:
-        SandboxError: the kernel, or the file system of one of them, cannot do it.
+        SandboxError: the kernel, or the file system of a mount, does not support it.
     """
     trees: list[_Tree] = []
     try:
@@ -173,7 +172,7 @@ def placed(mounts: Sequence[Mount], maps: Maps, folder: Path) -> Iterator[list[P
 
 
 def unmount(folder: Path) -> None:
-    """Unmounts what `placed` has mounted in a folder, and removes it; nothing that is mounted."""
+    """Unmounts the mounts of `placed` in a folder, and removes the empty folder."""
     for path in folder.iterdir() if folder.is_dir() else ():
         _detach(path)
     with suppress(OSError):
@@ -181,9 +180,9 @@ def unmount(folder: Path) -> None:
 
 
 def _detach(path: Path) -> None:
-    """Unmounts a path and removes the empty mount point; what is still mounted is left alone."""
+    """Unmounts a path and removes the empty mount point; skips a path that is still mounted."""
     _library().umount2(str(path).encode(), _DETACH)
-    with suppress(OSError):  # the kernel removes nothing over which something is mounted
+    with suppress(OSError):  # the kernel removes no mount point in use
         path.rmdir() if path.is_dir() else path.unlink()
 
 
@@ -216,7 +215,7 @@ def _tree(mount: Mount, path: str, maps: Maps) -> _Tree:
         except OSError:
             if not mount.name:
                 raise
-            _set(tree, attributes, 0)  # a program, which everybody may read as a rule
+            _set(tree, attributes, 0)  # a program, which every user may usually read
     except OSError:
         os.close(tree)
         raise
@@ -230,7 +229,7 @@ def _set(tree: int, attributes: int, user_namespace: int) -> None:
 
 
 def _namespace(trees: list[_Tree]) -> int:
-    """Returns a mount namespace with the trees; made in a thread, which alone is in it."""
+    """Returns a mount namespace with the trees; a new thread creates and enters it."""
     results: list[int | OSError] = []
 
     def make() -> None:
@@ -266,7 +265,7 @@ def _link(folder: Path) -> str:
 
 @cache
 def _library() -> ctypes.CDLL:
-    """Returns the library of C; to make it takes longer than most calls of it."""
+    """Returns the C library, once: loading takes longer than most calls."""
     return ctypes.CDLL(None, use_errno=True)
 
 

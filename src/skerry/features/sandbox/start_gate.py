@@ -1,4 +1,4 @@
-"""Holds a command of bubblewrap back until its network is ready."""
+"""Delays a command of bubblewrap until its network is ready."""
 
 import json
 import os
@@ -15,41 +15,41 @@ _INFO_BYTES: Final = 4096
 
 
 class StartGate:
-    """Two pipes: bubblewrap tells the process id of the command, and waits for a byte."""
+    """Two pipes: bubblewrap writes the process id of the command, and waits for a byte."""
 
     def __init__(self) -> None:
-        self._told, tell = os.pipe()
+        self._info_end, tell = os.pipe()
         wait, self._go = os.pipe()
-        os.set_blocking(self._told, False)
-        self.theirs = [tell, wait]
+        os.set_blocking(self._info_end, False)
+        self.child_descriptors = [tell, wait]
         """Descriptors that bubblewrap gets."""
 
     @property
     def arguments(self) -> list[str]:
-        """Returns the arguments of bubblewrap that name them."""
-        tell, wait = self.theirs
+        """Returns the arguments of bubblewrap that name the descriptors."""
+        tell, wait = self.child_descriptors
         return ["--info-fd", str(tell), "--block-fd", str(wait)]
 
     async def pid(self) -> int:
         """Returns the process id of the outermost process inside.
 
         Raises:
-            SandboxError: bubblewrap did not tell it.
+            SandboxError: bubblewrap did not report the process id.
         """
-        self._close_theirs()  # so that the end of bubblewrap is the end of the pipe
-        told = b""
+        self._close_child_descriptors()  # so that the end of bubblewrap is the end of the pipe
+        info = b""
         try:
             with anyio.fail_after(_SECONDS):
                 is_ended = False
-                while not is_ended and not told.rstrip().endswith(b"}"):
-                    await anyio.wait_readable(self._told)
-                    part = os.read(self._told, _INFO_BYTES)
-                    is_ended = not part or len(told) > _INFO_BYTES
-                    told += part
-            return int(json.loads(told)["child-pid"])
+                while not is_ended and not info.rstrip().endswith(b"}"):
+                    await anyio.wait_readable(self._info_end)
+                    part = os.read(self._info_end, _INFO_BYTES)
+                    is_ended = not part or len(info) > _INFO_BYTES
+                    info += part
+            return int(json.loads(info)["child-pid"])
         except (TimeoutError, ValueError, KeyError, TypeError) as error:
-            message = f"bubblewrap did not tell the process of its command: {error}."
-            raise SandboxError(message, "`skerry sandbox test` shows why.") from error
+            message = f"bubblewrap did not report the process id of its command: {error}."
+            raise SandboxError(message, "Run `skerry sandbox test` for the cause.") from error
 
     def release(self) -> None:
         """Lets the command start."""
@@ -57,18 +57,18 @@ class StartGate:
 
     def close(self) -> None:
         """Closes the pipes."""
-        self._close_theirs()
-        os.close(self._told)
+        self._close_child_descriptors()
+        os.close(self._info_end)
         os.close(self._go)
 
-    def _close_theirs(self) -> None:
-        while self.theirs:
-            os.close(self.theirs.pop())
+    def _close_child_descriptors(self) -> None:
+        while self.child_descriptors:
+            os.close(self.child_descriptors.pop())
 
 
 @contextmanager
 def opened_gate() -> Iterator[StartGate]:
-    """Gives a gate for a block."""
+    """Opens a gate for a block."""
     gate = StartGate()
     try:
         yield gate

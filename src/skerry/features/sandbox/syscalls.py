@@ -1,8 +1,8 @@
-"""Numbers of the system calls that the filter of sandboxes names, for x86_64 and aarch64."""
+"""Numbers of the system calls that the sandbox filter names, for x86_64 and aarch64."""
 
 from typing import Final
 
-_BOTH: Final = {
+_COMMON: Final = {
     "clone3": 435,
     "fchmodat2": 452,
     "fsconfig": 431,
@@ -23,7 +23,7 @@ _BOTH: Final = {
     "quotactl_fd": 443,
     "set_mempolicy_home_node": 450,
 }
-"""Calls that were added when all machines began to share their numbers."""
+"""Calls that were added since all machines share their numbers."""
 _X86_64: Final = {
     "_sysctl": 156,
     "acct": 163,
@@ -151,9 +151,9 @@ _AARCH64: Final = {
     "userfaultfd": 282,
     "vhangup": 58,
 }
-NUMBERS: Final = {"x86_64": _X86_64 | _BOTH, "aarch64": _AARCH64 | _BOTH}
+NUMBERS: Final = {"x86_64": _X86_64 | _COMMON, "aarch64": _AARCH64 | _COMMON}
 """Numbers by the machine's name; a call that a machine does not have is missing."""
 ARCHES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 """Values of `seccomp_data.arch`."""
 LAST: Final = 470
-"""Last call that is known here, on both machines. Newer ones do not exist inside."""
+"""Last call of this list, on both machines; newer calls fail with ENOSYS."""

@@ -1,10 +1,10 @@
-"""Mounts of a workspace: what in it is read-only, opened by descriptor.
+"""Mounts of a workspace: its read-only parts, opened by descriptor.
 
-What tools may not write there, commands may not either. For the names at the top that the gateway
-loads, empty directories are made while a command runs, since a mount needs one: so nothing can be
-made under these names. In a run that has read others' text this also holds for the memory and for
-the files that a prompt reads, under each name that they have in the workspace. Sockets and pipes of
-programs outside are covered: who connects to one leaves the sandbox.
+Commands may not write what tools may not write. For the top-level names that the gateway loads,
+empty placeholders exist while a command runs, since a mount needs a target; so no command can
+create these names. In a run that has read untrusted text the same holds for the memory and for the
+files that a prompt reads, under each of their names in the workspace. Sockets and pipes of outside
+programs are covered, because a command that connects to one leaves the sandbox.
 """
 
 import os
@@ -27,31 +27,32 @@ from skerry.policy.file_kinds import INSTRUCTIONS, LOADED
 from skerry.ports.sandbox import WORKDIR
 
 HOOK_FILE: Final = "HOOK.md"
-"""Name of `HOOK` as the loader of hooks has it; a directory of that name makes no hook."""
+"""Name of the `HOOK` file for the loader of hooks; a directory of that name is no hook."""
 MOST_ENTRIES: Final = 50_000
-"""Entries of a workspace that are looked at; a folder at the top with more is read-only."""
+"""Maximum number of examined entries of a workspace; a folder at the top with more is read-only."""
 MOST_MOUNTS: Final = 200
-"""Read-only paths of a workspace; folders that would add more are read-only as a whole."""
+"""Maximum number of read-only paths of a workspace; folders that would add more are read-only as a
+whole."""
 MOST_DEPTH: Final = 64
 MOST_COVERED: Final = 200
-"""Sockets, pipes and devices in a workspace."""
+"""Maximum number of sockets, pipes and devices in a workspace."""
 MOST_LINKED: Final = 2000
-"""Closed files whose other names are looked for."""
+"""Maximum number of closed files whose other names are searched."""
 _AT_ONCE: Final = 8
-"""Placeholders that are removed at once; there are hardly more names."""
+"""Number of placeholders that are removed in parallel."""
 _PATH: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class HiddenNames(Struct, frozen=True):
-    """Names at the top of a workspace under which a command can make and change nothing."""
+    """Top-level names of a workspace that a command can neither create nor change."""
 
     folders: tuple[str, ...]
     files: tuple[str, ...] = ()
 
 
 def closed_names(*, is_tainted: bool) -> HiddenNames:
-    """Returns the names that the gateway loads, and in a tainted run those that it reads."""
+    """Returns the names that the gateway loads, and in a tainted run the names that it reads."""
     folders = LOADED | CLOSED | {HOOK_FILE}
     if not is_tainted:
         return HiddenNames(tuple(sorted(folders)))
@@ -60,10 +61,10 @@ def closed_names(*, is_tainted: bool) -> HiddenNames:
 
 
 class View(Struct, frozen=True):
-    """A workspace as a command has it; `close` it."""
+    """The mounts of a workspace for a command; the caller calls `close`."""
 
     mounts: list[Mount] = field(default_factory=list)
-    """The first is the workspace itself."""
+    """Mounts; the first is the workspace itself."""
     hidden: tuple[str, ...] = ()
     """Paths inside that are covered by an empty folder."""
     covered: tuple[str, ...] = ()
@@ -79,8 +80,8 @@ class View(Struct, frozen=True):
 class Placeholders:
     """Empty files and directories that exist in workspaces while commands run there.
 
-    What was made for a command is removed when no other needs it. For threads: ext4 waits a
-    millisecond when it removes a directory, without CPU. Several that are removed at once take as
+    A placeholder is removed when no command needs it. Its methods block, so call them in threads:
+    ext4 waits a millisecond when it removes a directory, without CPU; several in parallel take as
     long as one.
     """
 
@@ -90,29 +91,29 @@ class Placeholders:
         self._pool = ThreadPoolExecutor(_AT_ONCE, "placeholders")
 
     def hold(self, workspace: Path, names: HiddenNames) -> list[Path]:
-        """Makes those of the names that do not exist; `release` them.
+        """Creates the missing names; returns them for `release`.
 
         Raises:
-            SandboxError: one cannot be made.
+            SandboxError: a placeholder cannot be created.
         """
-        held: list[Path] = []
+        created: list[Path] = []
         try:
             with self._turn:
                 for name in (*names.folders, *names.files):
                     path = workspace / name
-                    if path in self._used or _made(path, is_folder=name in names.folders):
+                    if path in self._used or _created(path, is_folder=name in names.folders):
                         self._used[path] = self._used.get(path, 0) + 1
-                        held.append(path)
+                        created.append(path)
         except SandboxError:
-            self.release(held)
+            self.release(created)
             raise
-        return held
+        return created
 
-    def release(self, held: list[Path]) -> None:
-        """Removes those that no other command holds; nothing may have them open any more."""
+    def release(self, created: list[Path]) -> None:
+        """Removes the placeholders that no other command uses; close their mounts before."""
         with self._turn:
             unused: list[Path] = []
-            for path in held:
+            for path in created:
                 self._used[path] -= 1
                 if not self._used[path]:
                     del self._used[path]
@@ -128,22 +129,22 @@ def opened(
     *,
     writes: bool = True,
 ) -> View:
-    """Returns the mounts of a workspace. Blocks while it looks at the entries.
+    """Returns the mounts of a workspace. Blocks while it examines the entries.
 
     Args:
-        workspace: Its path, which leads through no link.
-        names: What is closed at the top.
-        guard: What is closed to tools; None for a folder that is only the sandbox's.
-        extra: Further paths that are read-only, beneath the workspace.
-        writes: False where nothing of it can be written.
+        workspace: Path of the workspace, without links.
+        names: Names that are closed at the top.
+        guard: Paths that are closed to tools; None for a folder of the sandbox alone.
+        extra: Further paths that are read-only, below the workspace.
+        writes: False where the whole workspace is read-only.
 
     Raises:
         SandboxError: the workspace cannot be opened, a closed name is a link, or the configuration
-            lies in the workspace.
+            is in the workspace.
     """
     hidden = _hidden(workspace, guard)
     writable = writes and (guard is None or guard.writing(workspace / "x") is None)
-    closed = frozenset((*names.folders, *names.files, *_beneath(workspace, guard, extra)))
+    closed = frozenset((*names.folders, *names.files, *_closed_below(workspace, guard, extra)))
     mounts: list[Mount] = []
     walk = _Walk(closed, is_writable=writable)
     try:
@@ -165,11 +166,11 @@ def opened(
 
 
 def _linked(root: int, names: HiddenNames) -> frozenset[tuple[int, int]]:
-    """Returns the closed files that have another name too, by device and inode."""
+    """Returns the closed files with a second name, by device and inode."""
     linked: set[tuple[int, int]] = set()
-    left = MOST_LINKED
+    remaining = MOST_LINKED
     waiting = [*names.folders, *names.files]
-    while waiting and (left := left - 1):
+    while waiting and (remaining := remaining - 1):
         name = waiting.pop()
         with suppress(OSError):
             status = os.stat(name, dir_fd=root, follow_symlinks=False)
@@ -186,14 +187,14 @@ def _linked(root: int, names: HiddenNames) -> frozenset[tuple[int, int]]:
 
 
 def _hidden(workspace: Path, guard: Protected | None) -> tuple[str, ...]:
-    """Returns the paths inside that a command must not even read."""
+    """Returns the paths inside that a command must not read."""
     if guard is None:
         return ()
     state = guard.state
     for file in guard.configuration:
         if file.is_relative_to(workspace) and not file.is_relative_to(state):
             raise SandboxError(
-                f"{file} lies in the workspace {workspace}, where commands could read it.",
+                f"{file} is in the workspace {workspace}, where commands could read it.",
                 f"Move it, or configure another workspace than {workspace}.",
             )
     if state.is_relative_to(workspace) and state != workspace:
@@ -201,14 +202,16 @@ def _hidden(workspace: Path, guard: Protected | None) -> tuple[str, ...]:
     return ()
 
 
-def _beneath(workspace: Path, guard: Protected | None, extra: tuple[Path, ...]) -> Iterator[str]:
+def _closed_below(
+    workspace: Path, guard: Protected | None, extra: tuple[Path, ...]
+) -> Iterator[str]:
     for path in (*(guard.code if guard else ()), *extra):
         if path.is_relative_to(workspace) and path != workspace:
             yield str(path.relative_to(workspace))
 
 
 class _Walk:
-    """Looks for closed names in a workspace, at any depth, through opened directories alone."""
+    """Searches a workspace for closed names, at any depth, only through opened directories."""
 
     def __init__(self, closed: frozenset[str], *, is_writable: bool) -> None:
         self._closed = closed
@@ -219,7 +222,7 @@ class _Walk:
         self.covered: list[str] = []
 
     def top(self, root: int) -> list[Mount]:
-        """Returns the mounts beneath the root, those of outer directories first."""
+        """Returns the mounts below the root, outer directories first."""
         mounts: list[Mount] = []
         try:
             for name in sorted(os.listdir(root)):
@@ -266,7 +269,7 @@ class _Walk:
     def _look_into(self, folder: int, names: tuple[str, ...], mounts: list[Mount]) -> None:
         try:
             inner = os.open(names[-1], _FOLDER, dir_fd=folder)
-        except OSError:  # it is closed to us; a command could change that
+        except OSError:  # this process cannot read it; a command could change its mode
             mounts.append(self._mount(folder, names))
             return
         try:
@@ -281,13 +284,13 @@ class _Walk:
             os.close(inner)
 
     def _is_of_interest(self, entry: os.DirEntry[str]) -> bool:
-        """Returns whether an entry is a directory, of a special kind, or one of several names."""
+        """Returns whether an entry is a directory, of a special kind, or has several names."""
         if any(number == entry.inode() for _, number in self.linked):
             return True
         return not (entry.is_symlink() or entry.is_file(follow_symlinks=False))
 
     def _whole(self, root: int, name: str, inner: list[Mount]) -> list[Mount]:
-        """Returns a folder as a whole in place of what was opened beneath it."""
+        """Returns a folder as a whole in place of the mounts below it."""
         View(inner).close()
         return [self._mount(root, (name,))]
 
@@ -304,11 +307,11 @@ class _Walk:
 
 
 class _TooManyError(Exception):
-    """There is too much in a folder to look at all of it."""
+    """A folder has too many entries to examine."""
 
 
 def _refuse_link(names: tuple[str, ...]) -> None:
-    """Refuses a link at the top under a closed name: a command could put a directory there."""
+    """Refuses a top-level link with a closed name: a command could replace it with a directory."""
     if len(names) == 1:
         raise SandboxError(
             f"{names[0]} in the workspace is a symbolic link, which commands could replace.",
@@ -316,8 +319,8 @@ def _refuse_link(names: tuple[str, ...]) -> None:
         )
 
 
-def _made(path: Path, *, is_folder: bool) -> bool:
-    """Makes an empty directory or file; returns False where something has the name."""
+def _created(path: Path, *, is_folder: bool) -> bool:
+    """Creates an empty directory or file; returns false when the name exists."""
     try:
         if is_folder:
             path.mkdir(mode=0o700)
@@ -332,7 +335,7 @@ def _made(path: Path, *, is_folder: bool) -> bool:
 
 
 def _remove(path: Path) -> None:
-    """Removes what `_made` has made, if nothing was put there meanwhile."""
+    """Removes an empty placeholder; keeps it when it has content."""
     with suppress(OSError):
         status = path.lstat()
         if stat.S_ISDIR(status.st_mode):

@@ -91,4 +91,4 @@ def test_a_damaged_file_is_named_and_stops_nothing(
 ) -> None:
     (old / "exec-approvals.json").write_text("{")
     assert main(["import", "openclaw", str(old), "--apply", "--json"]) == 0
-    assert "it is damaged" in capsys.readouterr().out
+    assert "the file is damaged" in capsys.readouterr().out

@@ -139,7 +139,7 @@ def test_a_dry_run_says_it_all_and_writes_nothing(
     assert "both use 18789" in left["gateway.port"]
     missed = {one["what"]: one["names"] for one in report["missed"]}
     assert missed == {"Channels": ["whatsapp"]}
-    assert "packed" in left["session packed"]
+    assert "compressed" in left["session packed"]
     assert "link" in left[str(old / "workspace/outside")]
     assert "credential main/openai:odd" in left
 
@@ -334,9 +334,9 @@ def test_the_report_opens_with_what_will_be_missed_and_counts_what_repeats(
         file.write_text("\n".join(lines), encoding="utf-8")
     assert main(["import", "openclaw", str(old)]) == 0
     shown = capsys.readouterr()
-    first = shown.out.split("What would arrive", maxsplit=1)[0].splitlines()
+    first = shown.out.split("Would be imported", maxsplit=1)[0].splitlines()
     assert [one.split(":")[0].strip() for one in first if one] == [
-        "You will miss",
+        "Not supported here",
         "Channels",
         "Skills",
         "Hooks",

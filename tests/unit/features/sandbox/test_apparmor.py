@@ -127,7 +127,7 @@ async def test_a_container_that_no_profile_confines_is_removed(
 ) -> None:
     machine.write_text("Y\n")
     engine = Engine(tmp_path, label="unconfined")
-    with pytest.raises(SandboxError, match="without a profile of AppArmor"):
+    with pytest.raises(SandboxError, match="without an AppArmor profile"):
         await started(config_of(tmp_path / "state"), engine.environ)
     assert "rm --force skerry-sbx-agent-main-" in Path(f"{engine.arguments}.removed").read_text()
 
@@ -139,7 +139,7 @@ async def test_bubblewrap_is_no_substitute_for_a_profile_that_is_configured(
     sandbox = open_sandbox(SandboxHost(lambda: config, os.environ))
     result = await sandbox.tested("bubblewrap", config.sandbox(MAIN_AGENT))
     assert not result.usable
-    assert "no profile of AppArmor" in result.remedy
+    assert "cannot set an AppArmor profile" in result.remedy
 
 
 @pytest.mark.parametrize("name", ["unconfined", "ns:unconfined", "-x", "a,b", ""])

@@ -17,7 +17,7 @@ async def test_a_command_that_fills_the_disk_is_ended_while_there_is_room(disk: 
     workspace.mkdir()
     sandbox = sandbox_of(config_of(disk))
     text = "dd if=/dev/zero of=large bs=1M count=5 2>/dev/null; echo written; sleep 600"
-    with pytest.raises(SandboxError, match=r"was ended: \d MB were left of the disk of .*, and it"):
+    with pytest.raises(SandboxError, match=r"was killed: \d MB were free on the disk of .*, and"):
         await output(sandbox, script(text, workspace))
     assert (workspace / "large").stat().st_size == 5 << 20
 

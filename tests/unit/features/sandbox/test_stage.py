@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from skerry.features.sandbox.containers import _unmount_left
-from skerry.features.sandbox.stage import NOBODY, Maps, Mount, placed
+from skerry.features.sandbox.stage import INSIDE_UID, Maps, Mount, placed
 
 DEAD = "999999999"
 """A process id that no machine gives."""
@@ -24,7 +24,7 @@ def test_files_of_the_owner_are_those_of_the_user_inside_and_stay_the_owners(
     descriptor = os.open(tmp_path, os.O_PATH | os.O_DIRECTORY)
     folder = tmp_path / "mounts" / str(os.getpid())
     with placed([Mount(descriptor, "/x", is_writable=True)], Maps(os.environ), folder) as paths:
-        assert (paths[0] / "own").stat().st_uid == NOBODY
+        assert (paths[0] / "own").stat().st_uid == INSIDE_UID
         assert mounted(paths[0])
     os.close(descriptor)
     assert not folder.exists()
