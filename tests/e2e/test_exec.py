@@ -136,7 +136,7 @@ async def test_a_script_that_changes_after_the_answer_does_not_run(tmp_path: Pat
 async def test_a_command_ends_with_its_time(tmp_path: Path) -> None:
     async with gateway(tmp_path / "home") as (_, wire, workspace):
         await begin(wire, call("sleep 600", timeout=0.5))
-        assert "was ended after 0.5 s" in await final(wire)
+        assert "was killed after 0.5 s" in await final(wire)
         assert workspace.is_dir()
 
 

@@ -1,1 +1,1 @@
-"""Feature `exec`: commands that an agent runs, and the rules by which they run unasked."""
+"""Feature `exec`: commands that an agent runs, and the rules that decide on them."""

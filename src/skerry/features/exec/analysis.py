@@ -1,7 +1,7 @@
-"""Reads a command line as the simple commands that a shell would run, or refuses to.
+"""Reads a command line as the simple commands that a shell would run, or refuses the line.
 
-Two parsers must agree, shfmt and tree-sitter. What either does not read as plain commands with
-literal words is refused with the name of a rule: a person has to look at it.
+Two parsers, shfmt and tree-sitter, must agree. A line that one of them does not read as plain
+commands with literal words is refused with the name of a rule, and a person has to decide.
 """
 
 from collections.abc import Awaitable, Callable
@@ -12,12 +12,12 @@ from skerry.features.exec.late import tree_reader
 from skerry.features.exec.shell_words import Reading, RefusedCommandError, check_characters
 
 MAX_BYTES: Final = 64 * 1024
-"""Length of a command line, in bytes of UTF-8, from which on it is not read."""
+"""Length of a command line, in bytes of UTF-8, above which it is refused."""
 SMALL: Final = 4096
-"""Characters up to which tree-sitter reads first, as it costs less. It takes seconds for tens of
-kilobytes of here-documents, so that of a longer line it reads only what shfmt has understood."""
+"""Length in characters up to which tree-sitter, the cheaper parser, reads first. It takes seconds
+for tens of kilobytes of here-documents, so it reads longer lines only after shfmt accepted them."""
 MAX_WORDS: Final = 5000
-"""Words of a command line; a reading of more costs seconds."""
+"""Maximum number of words of a command line; parsing more takes seconds."""
 
 
 async def read(
@@ -26,10 +26,10 @@ async def read(
     """Returns the simple commands of a command line, as both parsers read them.
 
     Raises:
-        RefusedError: it has something else than simple commands with literal words.
+        RefusedError: the line has other parts than simple commands with literal words.
     """
     if len(command) >= MAX_BYTES or len(command.encode(errors="replace")) >= MAX_BYTES:
-        raise RefusedCommandError("size", f"it is longer than {MAX_BYTES // 1024} KiB")
+        raise RefusedCommandError("size", f"the command is longer than {MAX_BYTES // 1024} KiB")
     check_characters(command)
     if not command.strip():
         raise RefusedCommandError("empty", "there is no command")
@@ -40,7 +40,7 @@ async def read(
         opinion = tree_reader.read(command)
         authority = await second(command)
     if sum(len(simple.argv) for simple in authority.commands) > MAX_WORDS:
-        raise RefusedCommandError("size", f"it has more than {MAX_WORDS} words")
+        raise RefusedCommandError("size", f"the command has more than {MAX_WORDS} words")
     if opinion != authority:
-        raise RefusedCommandError("parsers-differ", "the two parsers read it differently")
+        raise RefusedCommandError("parsers-differ", "the two parsers read the command differently")
     return authority

@@ -1,4 +1,4 @@
-"""Digest of all that an approval of a command is for, with the content of the files it names."""
+"""Digest of everything that an approval of a command covers, with the files that it names."""
 
 import hashlib
 import os
@@ -11,7 +11,7 @@ import msgspec
 
 MOST_FILES: Final = 64
 MOST_BYTES: Final = 8 * 1024 * 1024
-"""Bytes of one file; of a longer one its size and times count too."""
+"""Bytes read of one file; for a longer file its size and times are part of the digest."""
 
 
 def binding(
@@ -21,7 +21,7 @@ def binding(
     env: Mapping[str, str],
     about: Iterable[str],
 ) -> bytes:
-    """Returns the digest. Blocks: it reads files.
+    """Returns the digest. Reads files, so it blocks.
 
     Args:
         command: Text of the command.
@@ -31,17 +31,17 @@ def binding(
         about: Host, agent and session.
 
     """
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     facts = (command, str(cwd), sorted(env.items()), list(about))
-    made.update(msgspec.json.encode(facts))
+    digest.update(msgspec.json.encode(facts))
     for word in sorted(set(words))[:MOST_FILES]:
-        made.update(f"\0{word}\0".encode("utf-8", "surrogateescape"))
-        made.update(_content(cwd / word))
-    return made.digest()
+        digest.update(f"\0{word}\0".encode("utf-8", "surrogateescape"))
+        digest.update(_content(cwd / word))
+    return digest.digest()
 
 
 def _content(path: Path) -> bytes:
-    """Returns a digest of a regular file; empty for anything else."""
+    """Returns a digest of a regular file; empty for other kinds."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
@@ -50,12 +50,12 @@ def _content(path: Path) -> bytes:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             return b""
-        made = hashlib.sha256(f"{status.st_dev} {status.st_ino} {status.st_size}".encode())
+        digest = hashlib.sha256(f"{status.st_dev} {status.st_ino} {status.st_size}".encode())
         with os.fdopen(os.dup(descriptor), "rb") as file:
-            made.update(file.read(MOST_BYTES))
+            digest.update(file.read(MOST_BYTES))
         if status.st_size > MOST_BYTES:
-            made.update(str(status.st_mtime_ns).encode())
-        return made.digest()
+            digest.update(str(status.st_mtime_ns).encode())
+        return digest.digest()
     except OSError:
         return b"?"
     finally:

@@ -1,4 +1,4 @@
-"""Checks of `skerry doctor` of the commands that agents run."""
+"""Checks of `skerry doctor` for the commands that agents run."""
 
 from collections.abc import Iterator
 
@@ -25,11 +25,11 @@ async def patterns(installation: Installation) -> Iterator[Check]:
 
 def _section(path: str, section: AgentExec) -> Iterator[Check]:
     for text in section.allowlist or ():
-        if why := problem(text):
-            reason = f"The pattern {text!r} matches nothing: {why}."
-            yield Check("commands", Level.WARNING, reason, f"change it in {path}.allowlist")
+        if reason := problem(text):
+            message = f"The pattern {text!r} matches nothing: {reason}."
+            yield Check("commands", Level.WARNING, message, f"change it in {path}.allowlist")
     for name in section.safe_bins or ():
         if name not in FILTERS:
-            reason = f"{name} is no safe bin: none of its options is known to be safe."
+            reason = f"{name} is no safe bin: its options are not in the list of safe ones."
             remedy = f"name it in {path}.allowlist instead; safe bins: {', '.join(FILTERS)}"
             yield Check("commands", Level.WARNING, reason, remedy)

@@ -9,12 +9,14 @@ _RUN = "skerry.features.exec.cli_run"
 
 
 def add(group: ArgumentParser) -> None:
-    """Adds what `skerry exec` has."""
+    """Adds the commands of `skerry exec`."""
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
-    parser = output(command(add, "check", _RUN, "tell if a command would run unasked; run nothing"))
+    parser = output(
+        command(add, "check", _RUN, "show the decision on a command, without running it")
+    )
     parser.add_argument("--agent", metavar="ID", help="agent (default: the default agent)")
-    parser.add_argument("--security", choices=SECURITIES, help="as a call that asks for it")
-    parser.add_argument("--ask", choices=ASKS, help="as a call that asks for it")
+    parser.add_argument("--security", choices=SECURITIES, help="security that the call requests")
+    parser.add_argument("--ask", choices=ASKS, help="ask mode that the call requests")
     parser.add_argument(
         "--stdin",
         action="store_true",
@@ -24,5 +26,5 @@ def add(group: ArgumentParser) -> None:
         "words",
         nargs="*",
         metavar="-- CMD",
-        help="a command line as one word, or the words of a command",
+        help="a command line in quotes, or the words of a command",
     )

@@ -1,4 +1,4 @@
-"""`skerry exec check`: the decision on a command of this machine, which is not run."""
+"""`skerry exec check`: decides on a command for this machine without running it."""
 
 import json
 import os
@@ -30,11 +30,11 @@ from skerry.policy.effect import ToolEffect
 from skerry.store import DATABASE, Reader, allowlist
 
 MAX_LINE: Final = 1_000_000
-"""Bytes of a line of standard input."""
+"""Maximum length of a line of standard input, in bytes."""
 
 
 class _LineError(Exception):
-    """A line cannot be decided on."""
+    """A line of standard input is not a valid request."""
 
 
 class _Agent(Struct, frozen=True):
@@ -42,12 +42,12 @@ class _Agent(Struct, frozen=True):
 
     config: Config
     name: AgentId
-    more: tuple[str, ...]
-    """Patterns that a person allowed for good."""
+    patterns: tuple[str, ...]
+    """Patterns that a person allowed permanently."""
 
 
 def _stored(config: Config, agent: AgentId) -> tuple[str, ...]:
-    """Returns the patterns in the database; none where it cannot be read."""
+    """Returns the patterns in the database; empty when it cannot be read."""
     file = config.state_dir / DATABASE
     if not file.exists():
         return ()
@@ -55,23 +55,21 @@ def _stored(config: Config, agent: AgentId) -> tuple[str, ...]:
         with closing(sqlite.connect(file, read_only=True)) as connection:
             rows = allowlist.patterns(Reader(connection), agent)
     except sqlite3.Error as error:
-        notice(one_line(f"The patterns in {file} cannot be read: {error}. They do not count."))
+        notice(one_line(f"The patterns in {file} cannot be read: {error}. They are ignored."))
         return ()
     return tuple(row.pattern for row in rows)
 
 
 def run(arguments: Namespace) -> int:
-    """Runs `skerry exec check`; returns the exit code, 0 whatever the decision is."""
+    """Runs `skerry exec check`; returns the exit code: 0 for every decision."""
     config = load(os.environ, fetch=False).config
     agent = AgentId(arguments.agent or config.agents.default_id)
     if agent not in config.agents.ids:
         configured = ", ".join(config.agents.ids)
-        raise FailedError(
-            f"There is no agent {one_line(agent)}.", f"Configured agents: {configured}."
-        )
+        raise FailedError(f"Unknown agent {one_line(agent)}.", f"Configured agents: {configured}.")
     if arguments.stdin == bool(arguments.words):
-        remedy = "Give a command behind --, or --stdin: skerry exec check -- git status"
-        raise FailedError("There must be either a command or --stdin.", remedy, 2)
+        remedy = "Pass a command after --, or --stdin: skerry exec check -- git status"
+        raise FailedError("Either a command or --stdin is required.", remedy, 2)
     if arguments.stdin:
         anyio.run(_lines, _Agent(config, agent, _stored(config, agent)), sys.stdin.buffer)
         return 0
@@ -84,7 +82,9 @@ def run(arguments: Namespace) -> int:
     try:
         decision = anyio.run(_decision, _Agent(config, agent, _stored(config, agent)), request)
     except _LineError as error:
-        raise FailedError(f"The command cannot be read: {error}.", "Write it as UTF-8.") from error
+        raise FailedError(
+            f"The command cannot be read: {error}.", "Encode the command as UTF-8."
+        ) from error
     if arguments.json:
         show_json({"id": None, "command": request["command"], **decision.as_json()})
     else:
@@ -94,7 +94,7 @@ def run(arguments: Namespace) -> int:
 
 async def _lines(agent: _Agent, stream: BinaryIO) -> None:
     """Answers each line before it reads the next."""
-    while line := _line(stream):  # nothing else is to be done meanwhile
+    while line := _line(stream):  # no other task waits for this thread
         if line.isspace():
             continue
         answer = await _answer(agent, line)
@@ -103,7 +103,7 @@ async def _lines(agent: _Agent, stream: BinaryIO) -> None:
 
 
 def _line(stream: BinaryIO) -> bytes:
-    """Returns the next line; of a longer one its first `MAX_LINE` + 1 bytes, without the rest."""
+    """Returns the next line; of a longer line only its first `MAX_LINE` + 1 bytes."""
     line = stream.readline(MAX_LINE + 1)
     block = line
     while len(block) == MAX_LINE + 1 and not block.endswith(b"\n"):
@@ -147,13 +147,18 @@ async def _decision(agent: _Agent, request: Mapping[str, Any]) -> CommandDecisio
     if ask is not None and ask not in ASKS:
         raise _LineError(f"ask must be one of {', '.join(ASKS)}")
     rules = rules_of(
-        agent.config, agent.name, host="gateway", security=security, ask=ask, more=agent.more
+        agent.config,
+        agent.name,
+        host="gateway",
+        security=security,
+        ask=ask,
+        patterns=agent.patterns,
     )
     return await check(command, rules if cwd is None else _within(rules, agent, cwd))
 
 
 def _within(rules: ExecRules, agent: _Agent, cwd: str) -> ExecRules:
-    """Returns the rules for a command that starts in a folder."""
+    """Returns the rules for a command with this working directory."""
     try:
         root = agent.config.workspace(agent.name).resolve()
         return replace(rules, cwd=Path(cwd).resolve(), root=root)

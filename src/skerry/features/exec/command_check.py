@@ -1,4 +1,4 @@
-"""Decides on a command of a host: whether it runs, is asked about, or is refused."""
+"""Decides on a command for a host: allow it, ask a person, or deny it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,16 +19,16 @@ _ALLOWED: Final = "allowlist"
 
 
 class ExecRules(Struct, frozen=True):
-    """Settings by which commands are decided."""
+    """Settings that decide on commands."""
 
     security: Security = "allowlist"
     ask: Ask = "on-miss"
     allowlist: tuple[str, ...] = ()
-    """Patterns. One that cannot be used matches nothing."""
+    """Patterns of the allowlist. An invalid pattern matches nothing."""
     safe_bins: tuple[str, ...] = safe_bins.DEFAULT
     search_path: tuple[str, ...] = SEARCH_PATH
     cwd: Path | None = None
-    """Folder in which the command starts; None where it is not known."""
+    """Working directory of the command; None when unknown."""
     root: Path | None = None
     """Workspace of the agent."""
 
@@ -38,14 +38,14 @@ class SegmentDecision(Struct, frozen=True):
 
     argv: tuple[str, ...]
     program: str | None
-    """Path of the program behind the wrappers, without links; None where it cannot be trusted."""
+    """Resolved path of the program after its wrappers; None when it is not trusted."""
     decision: ToolEffect
     rule: str
     reason: str = ""
     pattern: str | None = None
     """Pattern of the allowlist that the command matches."""
     remembered: str | None = None
-    """Pattern that "allow always" would add; None where there must be none."""
+    """Pattern that "allow always" would add; None where it must not be offered."""
 
     def as_json(self) -> dict[str, Any]:
         """Returns the published fields."""
@@ -58,24 +58,24 @@ class SegmentDecision(Struct, frozen=True):
 
 
 class CommandDecision(Struct, frozen=True):
-    """Decision on a command line."""
+    """Decision on a whole command line."""
 
     decision: ToolEffect
     rule: str
     reason: str
     segments: tuple[SegmentDecision, ...] = ()
-    """Its simple commands; empty where it has more than those."""
+    """Its simple commands; empty for a line with other parts."""
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """Patterns that "allow always" would add; empty where that must not be offered."""
+        """Patterns that "allow always" would add; empty where it must not be offered."""
         missing = [part for part in self.segments if part.decision is not ToolEffect.ALLOW]
         new = tuple(dict.fromkeys(part.remembered for part in missing if part.remembered))
         return new if all(part.remembered for part in missing) else ()
 
     @property
     def used(self) -> tuple[str, ...]:
-        """Patterns of the allowlist by which it runs."""
+        """Patterns of the allowlist that the commands match."""
         return tuple(dict.fromkeys(part.pattern for part in self.segments if part.pattern))
 
     def as_json(self) -> dict[str, Any]:
@@ -89,11 +89,11 @@ class CommandDecision(Struct, frozen=True):
 
 
 async def check(command: str, rules: ExecRules) -> CommandDecision:
-    """Returns the decision on a command line that a host would run.
+    """Returns the decision on a command line.
 
-    Security `deny` refuses and `full` allows. Else it is allowed if each of its simple commands is
-    a safe bin or matches a pattern; if not, `ask` decides: `off` refuses, the others ask. With
-    `always` a person is asked about all that is not refused.
+    Security `deny` refuses and `full` allows. Otherwise each simple command must be a safe bin or
+    match a pattern; if one does not, `ask` decides: `off` refuses, the other modes ask. With
+    `always` a person is asked about each command that is not refused.
     """
     miss = ToolEffect.DENY if rules.security == "deny" or rules.ask == "off" else ToolEffect.ASK
     try:
@@ -112,7 +112,7 @@ async def check(command: str, rules: ExecRules) -> CommandDecision:
 
 
 def _settled(rules: ExecRules, decision: CommandDecision) -> CommandDecision:
-    """Returns the decision after the modes."""
+    """Applies the modes `security` and `ask` to a decision."""
     if rules.security == "deny":
         return _all(decision, ToolEffect.DENY, "security-deny", "the security of commands is deny")
     if rules.security == "full":
@@ -149,12 +149,12 @@ class _Judge:
             return SegmentDecision(simple.argv, real, self._miss, *unusable)
         runs = not peeled.is_complete or is_runner(peeled.argv, program.name, _base(program.real))
         allowed = self._allowed(simple, peeled, program, runs=runs)
-        if allowed is not None and program.name == "git" and (why := self._repository(peeled)):
-            return SegmentDecision(simple.argv, real, self._miss, "git-config", why)
+        if allowed is not None and program.name == "git" and (problem := self._repository(peeled)):
+            return SegmentDecision(simple.argv, real, self._miss, "git-config", problem)
         if allowed is not None:
             return SegmentDecision(simple.argv, real, ToolEffect.ALLOW, *allowed)
         if runs:
-            reason = f"{program.name} runs what its words or files say"
+            reason = f"{program.name} runs programs that its words or files name"
             return SegmentDecision(simple.argv, real, self._miss, "runner", reason)
         reason = f"no pattern matches {program.name}"
         remembered = patterns.quoted(peeled.argv)
@@ -163,31 +163,31 @@ class _Judge:
         )
 
     def _repository(self, peeled: Peeled) -> str:
-        """Returns why git may run a program here that its words do not name."""
+        """Returns the reason why git may run a program without its name in the words, or ""."""
         cwd = self._rules.cwd
         return "" if cwd is None else git_config.problem(cwd, self._rules.root, peeled.argv)
 
     def _unusable(self, peeled: Peeled, program: Resolved | None) -> tuple[str, ...]:
-        """Returns rule and reason where no pattern can cover the command; empty where one can."""
+        """Returns rule and reason when no pattern can cover the command, otherwise empty."""
         searched = peeled.argv[:1] if peeled.is_complete else peeled.argv
         for word in searched:
             if _base(word) in PRIVILEGED:
-                return "privileged", f"{_short(word)} runs a command as somebody else"
+                return "privileged", f"{_short(word)} runs a command as another user"
         for wrapper in peeled.wrappers:
             if wrapper not in _BUILTINS and not resolve(wrapper, self._rules.search_path):
                 program, searched = None, (wrapper,)
         if program is None:
-            return "program", f"no trusted program {_short(searched[0])} is on the search path"
+            return "program", f"the search path has no trusted program {_short(searched[0])}"
         return ()
 
     def _allowed(
         self, simple: Simple, peeled: Peeled, program: Resolved, *, runs: bool
     ) -> tuple[str, str, str | None] | None:
-        """Returns rule, reason and pattern by which the command runs; None where none does."""
+        """Returns rule, reason and pattern that allow the command; None without such a rule."""
         rules = self._rules
         is_filter = program.name in rules.safe_bins and is_on_path(program, rules.search_path)
         if is_filter and not runs and not safe_bins.problem(peeled.argv):
-            return "safe-bin", f"{program.name} reads its standard input alone", None
+            return "safe-bin", f"{program.name} reads only its standard input", None
         for argv in dict.fromkeys((peeled.argv, simple.argv)):
             needs_exact = runs or is_wrapper(argv[0])
             resolved = resolve(argv[0], rules.search_path)
@@ -195,12 +195,12 @@ class _Judge:
                 if resolved is None or (needs_exact and not pattern.is_exact):
                     continue
                 if patterns.matches(pattern, argv, resolved, rules.search_path):
-                    return _ALLOWED, f"it matches {pattern.text}", pattern.text
+                    return _ALLOWED, f"the command matches {pattern.text}", pattern.text
         return None
 
 
 _MAX_WORD: Final = 80
-"""Characters of a word in a reason."""
+"""Maximum length of a word in a reason."""
 _BUILTINS: Final = frozenset({"time", "command"})
 
 

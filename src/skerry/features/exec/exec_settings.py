@@ -1,4 +1,4 @@
-"""Reads from the configuration by which rules the commands of an agent are decided."""
+"""Reads the rules for an agent's commands from the configuration."""
 
 from skerry.config.exec import AgentExec, Ask, Security
 from skerry.config.root import Config
@@ -16,7 +16,7 @@ def host_of(config: Config, agent: AgentId) -> str:
 
 
 def node_of(config: Config, agent: AgentId) -> str | None:
-    """Returns the id or name of the node that runs the agent's commands; None is the only one."""
+    """Returns the node's id or name; None means the only connected node."""
     return _of_agent(config, agent).node or config.tools.exec.node
 
 
@@ -27,32 +27,32 @@ def rules_of(
     host: str,
     security: Security | None = None,
     ask: Ask | None = None,
-    more: tuple[str, ...] = (),
+    patterns: tuple[str, ...] = (),
 ) -> ExecRules:
     """Returns the rules for a command.
 
     Args:
         config: The configuration.
         agent: The agent that runs it.
-        host: `sandbox`, `gateway` or `node`; each has its own security where none is set.
-        security: Security that the call asks for; it can only make it stricter.
-        ask: The same of asking.
-        more: Patterns beside those of the configuration, such as those a person allowed.
+        host: `sandbox`, `gateway` or `node`; each has its own default security.
+        security: Security that the call requests; it can only be stricter than the configured one.
+        ask: Ask mode that the call requests; it can only be more cautious.
+        patterns: Additional patterns, such as those that a person allowed.
     """
-    own, common = _of_agent(config, agent), config.tools.exec
-    allowlist = common.allowlist if own.allowlist is None else own.allowlist
-    bins = common.safe_bins if own.safe_bins is None else own.safe_bins
+    of_agent, common = _of_agent(config, agent), config.tools.exec
+    allowlist = common.allowlist if of_agent.allowlist is None else of_agent.allowlist
+    bins = common.safe_bins if of_agent.safe_bins is None else of_agent.safe_bins
     unset: Security = "full" if host == "sandbox" else "allowlist"
-    configured = strictest_security((common.security, own.security), unset)
-    asked = most_cautious_ask((common.ask, own.ask))
+    configured = strictest_security((common.security, of_agent.security), unset)
+    configured_ask = most_cautious_ask((common.ask, of_agent.ask))
     return ExecRules(
         strictest_security((configured, security), configured),
-        most_cautious_ask((asked, ask)),
-        (*(allowlist or ()), *more),
+        most_cautious_ask((configured_ask, ask)),
+        (*(allowlist or ()), *patterns),
         safe_bins.DEFAULT if bins is None else bins,
     )
 
 
 def _of_agent(config: Config, agent: AgentId) -> AgentExec:
-    own = config.agents.by_id.get(agent)
-    return _NONE if own is None or own.tools is None else own.tools.exec
+    agent_config = config.agents.by_id.get(agent)
+    return _NONE if agent_config is None or agent_config.tools is None else agent_config.tools.exec

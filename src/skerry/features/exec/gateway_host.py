@@ -19,11 +19,11 @@ from skerry.infra.process import LIFELINE, Child, NotStartedError, Program, chil
 from skerry.infra.terminal import PseudoTerminal
 
 END_SECONDS: Final = 15.0
-"""Limit of the end of all that a command started."""
+"""Maximum time for the end of all processes of a command."""
 
 _GIT: Final = (("core.fsmonitor", "false"), ("safe.bareRepository", "explicit"))
-"""Settings of git that a repository cannot change: it runs no program of its own while it looks for
-changes, and a folder that is laid out as a repository is none."""
+"""Settings of git that a repository cannot override: git runs no program of the repository while it
+looks for changes, and does not treat a bare folder as a repository."""
 
 
 class HostProcess:
@@ -58,9 +58,9 @@ class HostProcess:
         return await self._process.wait()
 
     def kill(self) -> None:
-        """Ends it and all that it started."""
+        """Kills the command and all its processes."""
         if self._process.returncode is None:
-            with suppress(ProcessLookupError):  # its scope ends the rest
+            with suppress(ProcessLookupError):  # the scope kills the remaining processes
                 os.kill(self._process.pid, signal.SIGTERM)
         if sys.platform != "linux":
             self._process.kill()
@@ -75,10 +75,10 @@ class HostProcess:
 async def on_gateway(
     program: Program, *, listens: bool, pty: bool = False
 ) -> AsyncGenerator[HostProcess]:
-    """Runs a command for the block, whose end ends all that it started, whatever its sessions are.
+    """Runs a command for the block; its end kills all processes, also those in new sessions.
 
     Raises:
-        NotStartedError: it cannot be started, or there is no terminal for it.
+        NotStartedError: the command cannot be started, or no terminal is available.
     """
     program = _scoped(program, is_terminal=pty)
     if not pty:
@@ -102,20 +102,20 @@ def _scoped(program: Program, *, is_terminal: bool) -> Program:
     """Returns the program within a scope.
 
     Raises:
-        NotStartedError: there is no such program: the scope could not tell it.
+        NotStartedError: the program does not exist, which the scope could not report.
     """
     path = shutil.which(program.command[0], path=program.environ.get("PATH", os.defpath))
     if path is None:
         number = errno.ENOENT
         raise NotStartedError(program.command[0], OSError(number, os.strerror(number)))
-    if sys.platform != "linux":  # a group ends, and a process that left it does not
+    if sys.platform != "linux":  # only the process group is killed, not a process that left it
         return program
     words = scoped([path, *program.command[1:]], LIFELINE, is_terminal=is_terminal)
     return replace(program, command=words, filters=True, grace=END_SECONDS)
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Returns the whole environment of a command on this machine; no variable of ours is in it."""
+    """Returns the whole environment of a command, without the gateway's variables."""
     git = {"GIT_CONFIG_COUNT": str(len(_GIT))}
     for number, (key, value) in enumerate(_GIT):
         git |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}

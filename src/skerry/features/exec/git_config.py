@@ -1,9 +1,10 @@
-"""Looks whether git would run a program that a repository of the workspace names.
+"""Finds settings of a repository in the workspace through which git would run a program.
 
-`git status` is harmless by its words, and runs what `core.fsmonitor`, filters and hooks of the
-repository name. The `.git` at the top of a workspace is closed to tools and to commands in the
-sandbox; a repository below can be one that a model made. So can a submodule, in which git looks for
-changes by itself, and a folder to which it pushes, whose hooks it runs.
+The words of `git status` are harmless, but git runs the programs that `core.fsmonitor`, filters and
+hooks of the repository name. The `.git` at the top of a workspace is closed to tools and to
+commands in the sandbox, but a model can create a repository below it. The same is true of a
+submodule, which git inspects for changes, and of a folder that receives a push, whose hooks git
+runs.
 """
 
 import os
@@ -39,29 +40,29 @@ _KEYS: Final = {
 _REMOTE: Final = re.compile(
     r"\"?(?:https?|ssh|git)://[^\s\"]+\"?|[\w.-]{1,64}@[\w.-]{1,255}:[^\s\"]*", re.ASCII
 )
-"""A repository of another machine, at least by its form."""
+"""A repository address in the form of another machine's."""
 _REMOTE_NAME: Final = re.compile(r"[\w-][\w.-]*", re.ASCII)
 _FORMS: Final = {
     ("remote", "url"): _REMOTE,
     ("remote", "pushurl"): _REMOTE,
     ("branch", "remote"): _REMOTE_NAME,
 }
-"""Values in which a path would lead into a repository of this machine."""
+"""Keys whose value may be a path to a repository of this machine."""
 _GITLINK: Final = b"\x00\x00\xe0\x00"
 """Mode of a submodule in an index."""
 _MOST_INDEX: Final = 64 << 20
 _CHUNK: Final = 1 << 20
 _BARE: Final = ("HEAD", "objects", "refs")
-"""Names in a folder that git takes for a repository."""
+"""Entries by which git recognizes a folder as a repository."""
 
 
 def problem(cwd: Path, root: Path | None = None, argv: Sequence[str] = ()) -> str:
-    """Returns why a command of git must be looked at in a folder; empty where it need not.
+    """Returns the reason why a git command needs a person's decision, or an empty string.
 
     Args:
         cwd: Folder in which git starts.
-        root: Workspace, whose own `.git` nobody but the owner writes; above it nothing is looked
-            at.
+        root: Workspace, whose `.git` only the owner can write; folders above it are not
+            examined.
         argv: The command.
 
     """
@@ -69,12 +70,12 @@ def problem(cwd: Path, root: Path | None = None, argv: Sequence[str] = ()) -> st
     for folder in (cwd, *cwd.parents):
         for target in map(_operand, targets):
             if target.startswith("file:") or os.path.lexists(folder / target):
-                return f"{target} names a folder, whose hooks git would run"
+                return f"{target} is a folder, whose hooks git would run"
         if all(os.path.lexists(folder / name) for name in _BARE):
-            return f"{folder} itself is laid out as a repository"
+            return f"{folder} itself has the layout of a repository"
         if os.path.lexists(folder / ".git"):
-            own = "" if folder == root else _repository(folder / ".git")
-            return own or _submodules(folder / ".git")
+            reason = "" if folder == root else _repository(folder / ".git")
+            return reason or _submodules(folder / ".git")
         if folder == root:
             return ""
     return ""
@@ -85,18 +86,18 @@ def _operand(word: str) -> str:
 
 
 def _submodules(folder: Path) -> str:
-    """Returns why the index of a repository may lead git into another repository."""
+    """Returns the reason why the index may refer git to another repository, or an empty string."""
     path = folder / "index"
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_INDEX:
-            return f"{path} is no file, or has more than {_MOST_INDEX} bytes"
+            return f"{path} is not a file, or has more than {_MOST_INDEX} bytes"
         if _has_link(path):
             return f"{folder.parent} has submodules, whose settings may name programs"
         if any(entry.name.startswith("sharedindex.") for entry in _entries(folder)):
             return f"{folder} has an index in two files"
     except FileNotFoundError:
-        return ""  # nothing was added yet
+        return ""  # no file was added yet
     except OSError as error:
         return f"{path} cannot be read: {error.strerror}"
     return ""
@@ -104,19 +105,19 @@ def _submodules(folder: Path) -> str:
 
 def _has_link(path: Path) -> bool:
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        before, left = b"", _MOST_INDEX
-        while left > 0 and (chunk := file.read(_CHUNK)):
+        before, remaining = b"", _MOST_INDEX
+        while remaining > 0 and (chunk := file.read(_CHUNK)):
             if _GITLINK in before + chunk:
                 return True
-            before, left = chunk[1 - len(_GITLINK) :], left - len(chunk)
-    return left <= 0
+            before, remaining = chunk[1 - len(_GITLINK) :], remaining - len(chunk)
+    return remaining <= 0
 
 
 def _repository(folder: Path) -> str:
-    """Returns the part of a repository that may run a program."""
+    """Returns the part of a repository through which git may run a program."""
     try:
         if not stat.S_ISDIR(folder.lstat().st_mode):
-            return f"{folder} names a repository elsewhere"
+            return f"{folder} refers to a repository elsewhere"
         hooks = folder / "hooks"
         if hooks.is_symlink() or any(not hook.name.endswith(".sample") for hook in _entries(hooks)):
             return f"{folder} has hooks"
@@ -124,7 +125,7 @@ def _repository(folder: Path) -> str:
         if any(os.path.lexists(folder / name) for name in elsewhere) or any(
             any(_entries(folder / name)) for name in ("remotes", "branches")
         ):
-            return f"{folder} names a repository elsewhere"
+            return f"{folder} refers to a repository elsewhere"
         return _settings(folder / "config")
     except OSError as error:
         return f"{folder} cannot be read: {error.strerror}"
@@ -139,7 +140,7 @@ def _settings(path: Path) -> str:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return f"{path} is no file"
+            return f"{path} is not a file"
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         return f"{path} has more than {MAX_BYTES} bytes"
@@ -147,7 +148,7 @@ def _settings(path: Path) -> str:
     for line in data.decode("utf-8", "replace").splitlines():
         match = _LINE.fullmatch(line)
         if match is None or line.endswith("\\"):
-            return f"{path} has a line that is not understood"
+            return f"{path} has an unrecognized line"
         section = (match["section"] or section).lower()
         key = (match["key"] or "").lower()
         if key and key not in _KEYS.get(section, "").split():
@@ -155,5 +156,5 @@ def _settings(path: Path) -> str:
         form, value = _FORMS.get((section, key)), (match["value"] or "").strip()
         is_folder = form is _REMOTE_NAME and os.path.lexists(path.parent.parent / value)
         if form is not None and (is_folder or not form.fullmatch(value)):
-            return f"{path} names a folder, or what is no address, in {section}.{key}"
+            return f"{path} has a folder or an invalid address in {section}.{key}"
     return ""

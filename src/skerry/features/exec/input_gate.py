@@ -1,4 +1,4 @@
-"""Decides on input for a command that runs: what a shell reads is a command too."""
+"""Decides on input for a running command: input of a shell is a command too."""
 
 import hashlib
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from skerry.policy.taint import foreign, guarded_act, reason
 from skerry.ports.tool import ApprovalSubject, Assessment
 
 _UNREAD = "input for a command on this machine cannot be analysed"
-_WIDER = "the command began before this conversation had words that are not its owner's"
+_WIDER = "the command began before this conversation read text that is not its owner's"
 
 
 def input_gate(
@@ -22,8 +22,8 @@ def input_gate(
     Args:
         session: The command.
         rules: The rules of its host for the agent.
-        data: The bytes that it would read.
-        taint: Origins of the words that the run has read.
+        data: Input in bytes.
+        taint: Origins of the text that the run has read.
 
     """
     host = session.command.host
@@ -37,7 +37,7 @@ def input_gate(
         effect = ToolEffect.DENY if rules.ask == "off" else ToolEffect.ASK
         return Assessment(effect, "process-input", _UNREAD, subject)
     if rules.ask == "always":
-        return Assessment(ToolEffect.ASK, "ask-always", "a person is asked always", subject)
+        return Assessment(ToolEffect.ASK, "ask-always", "the ask mode is always", subject)
     if origins and (rule := guarded_act("process", host=host)):
         return Assessment(ToolEffect.ASK, rule, reason(rule, origins), subject)
     if origins and not session.command.is_tainted:

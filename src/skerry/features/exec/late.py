@@ -1,4 +1,4 @@
-"""Modules of the feature that a gateway does without until it reads a command: 2 MB."""
+"""Modules of the feature that are imported with the first command: 2 MB."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Strictest of several settings of the security of commands and of asking."""
+"""Chooses the strictest of several security settings and ask modes of commands."""
 
 from collections.abc import Iterable
 from typing import Final, TypeVar
@@ -6,19 +6,19 @@ from typing import Final, TypeVar
 from skerry.config.exec import Ask, Security
 
 SECURITIES: Final[tuple[Security, ...]] = ("deny", "allowlist", "full")
-"""Values, the strictest first."""
+"""Values, strictest first."""
 ASKS: Final[tuple[Ask, ...]] = ("always", "on-miss", "off")
-"""Values, the most cautious first."""
+"""Values, most cautious first."""
 T = TypeVar("T", bound=str)
 
 
 def strictest_security(settings: Iterable[Security | None], default: Security) -> Security:
-    """Returns the strictest of those that are set; `default` where none is."""
+    """Returns the strictest setting that is not None; `default` without any."""
     return _first(SECURITIES, settings, default)
 
 
 def most_cautious_ask(settings: Iterable[Ask | None], default: Ask = "on-miss") -> Ask:
-    """Returns the most cautious of those that are set; `default` where none is."""
+    """Returns the most cautious setting that is not None; `default` without any."""
     return _first(ASKS, settings, default)
 
 

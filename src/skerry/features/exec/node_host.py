@@ -16,13 +16,13 @@ Call = Callable[[str, Mapping[str, Any], tuple[str, ...]], Awaitable[Any]]
 RUN: Final = "system.run"
 SHELL: Final = ("/bin/sh", "-c")
 MOST_SECONDS: Final = 590.0
-"""Seconds of one command; `node.invoke` waits ten minutes at most."""
+"""Maximum duration of one command in seconds; `node.invoke` waits at most ten minutes."""
 _GRACE_MS: Final = 5_000
-"""Milliseconds that the answer may take after the time of the command."""
+"""Milliseconds for the response after the command's time limit."""
 RESULT_CHARS: Final = 30_000
 _LATE: Final = "timed out"
 _DISCONNECTED: Final = ("node not connected", "changed while invocation was active")
-"""Words of the errors after which the command may have run: the node was connected just before."""
+"""Error texts after which the command may have run: the node disconnected during the call."""
 
 
 class ExecNode(Struct, frozen=True):
@@ -40,21 +40,21 @@ class NodeCommand(Struct, frozen=True):
     session: str
     run_id: str
     folder: str | None
-    """Folder on the node; None is the node's own."""
+    """Working directory on the node; None means the node's default."""
     seconds: float
     is_approved: bool
-    """True where a person approved just this command for just this node."""
+    """True when a person approved this command for this node."""
 
 
-async def find(call: Call, wanted: str | None) -> ExecNode:
+async def find(call: Call, name: str | None) -> ExecNode:
     """Returns the connected node that runs commands.
 
     Args:
         call: Calls a gateway method.
-        wanted: Id or name of the node; None is the only one that is connected.
+        name: Id or name of the node; None means the only connected node.
 
     Raises:
-        ToolError: there is no such node, or more than one.
+        ToolError: no such node is connected, or several are.
     """
     listed = await call("node.list", {}, (READ,))
     nodes = [
@@ -62,19 +62,19 @@ async def find(call: Call, wanted: str | None) -> ExecNode:
         for row in listed["nodes"]
         if row["connected"] and RUN in row["commands"]
     ]
-    matching = [node for node in nodes if wanted in {None, node.id, node.name}]
+    matching = [node for node in nodes if name in {None, node.id, node.name}]
     if len(matching) == 1:
         return matching[0]
     names = ", ".join(node.name for node in nodes) or "none"
-    if wanted is not None:
-        raise ToolError(f"The node {wanted!r} is not connected. Connected nodes: {names}.")
+    if name is not None:
+        raise ToolError(f"The node {name!r} is not connected. Connected nodes: {names}.")
     if not matching:
-        raise ToolError("No node is connected that runs commands.")
+        raise ToolError("No node that runs commands is connected.")
     raise ToolError(f"Several nodes are connected: {names}. tools.exec.node names none of them.")
 
 
 async def run_on(call: Call, node: ExecNode, command: NodeCommand) -> ToolResult:
-    """Returns the output of the command; an outcome that nobody knows is an error that says so.
+    """Returns the output of the command; an unknown outcome is an error result.
 
     Raises:
         ToolError: the node did not begin the command.
@@ -105,10 +105,10 @@ async def run_on(call: Call, node: ExecNode, command: NodeCommand) -> ToolResult
     except ToolError as error:
         if not any(words in str(error) for words in (_LATE, *_DISCONNECTED)):
             raise ToolError(f"The node {node.name} did not run the command: {error}.") from error
-        why = "did not answer in time" if _LATE in str(error) else "went away"
+        failure = "did not answer in time" if _LATE in str(error) else "disconnected"
         text = (
-            f"The node {node.name} {why} after it had got the command. Its outcome is unknown, and"
-            " it is not repeated. Look at what it has done before anything else."
+            f"The node {node.name} {failure} after it received the command. The outcome is"
+            " unknown, and it is not repeated. Look at what it has done before anything else."
         )
         details = {"status": "unknown", "host": "node", "node": node.name}
         return ToolResult(text, is_error=True, details=details)
@@ -116,7 +116,7 @@ async def run_on(call: Call, node: ExecNode, command: NodeCommand) -> ToolResult
 
 
 def _result(node: ExecNode, command: NodeCommand, payload: object) -> ToolResult:
-    """Returns the result that a node's answer stands for; each part of it may be anything."""
+    """Converts a node's response, which is not validated, to a result."""
     answer = payload if isinstance(payload, dict) else {}
     code, error = answer.get("exitCode"), answer.get("error")
     output = Output()
@@ -135,10 +135,10 @@ def _result(node: ExecNode, command: NodeCommand, payload: object) -> ToolResult
         "cwd": command.folder,
     }
     if answer.get("timedOut") is True:
-        ending = f"(The command took longer than {command.seconds:g} s and was ended.)"
+        ending = f"(The command took longer than {command.seconds:g} s and was killed.)"
         return ToolResult(f"{text}\n\n{ending}", is_error=True, details=details)
     if not is_number:
-        reason = error if isinstance(error, str) and error else "the node named no exit code"
+        reason = error if isinstance(error, str) and error else "the node reported no exit code"
         return ToolResult(f"{text}\n\n({reason[:2000]})", is_error=True, details=details)
     note = f"\n\n(Command exited with code {code})" if code else ""
     return ToolResult(f"{text}{note}", details=details)

@@ -1,4 +1,4 @@
-"""Tells an agent of the end of a command in the background: a message that starts a turn."""
+"""Reports the end of a background command to its agent, with a message that starts a turn."""
 
 import logging
 
@@ -16,9 +16,9 @@ from skerry.sdk.tool_host import ToolHost
 logger = logging.getLogger(__name__)
 
 TAIL_CHARS = 2000
-"""Characters of output in the message."""
+"""Maximum length of the output in the message, in characters."""
 SHOWN_CHARS = 200
-"""Characters of the command in the message."""
+"""Maximum length of the command in the message, in characters."""
 
 
 class Notices(Struct, frozen=True):
@@ -27,7 +27,7 @@ class Notices(Struct, frozen=True):
     host: ToolHost
 
     async def __call__(self, session: ProcessSession) -> None:
-        """Starts a turn, unless the agent has seen the end, or does so in the runs under way."""
+        """Starts a turn, unless the agent received the end, or receives it in a running turn."""
         dispatcher, request = self.host.dispatcher, session.command.request
         if dispatcher is None or request is None:
             return
@@ -41,11 +41,15 @@ class Notices(Struct, frozen=True):
         try:
             await dispatcher.submit(await message(session, request))
         except SkerryError as error:
-            logger.warning("nobody is told of the end of the command %s: %s", session.id, error)
+            logger.warning(
+                "the agent receives no message about the end of the command %s: %s",
+                session.id,
+                error,
+            )
 
 
 async def message(session: ProcessSession, request: RunRequest) -> RunRequest:
-    """Returns the message about an end, with the rights of the run that began the command."""
+    """Returns the message about an end, with the rights of the run that started the command."""
     text, ending = session.output.last(TAIL_CHARS).strip(), "It printed nothing."
     if text:
         scanned = await anyio.to_thread.run_sync(scan, text)

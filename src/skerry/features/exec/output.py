@@ -1,4 +1,4 @@
-"""Output of a command: its beginning and its end within limits, as plain text."""
+"""Output of a command as plain text: its beginning and its end, within limits."""
 
 import re
 from codecs import getincrementaldecoder
@@ -6,11 +6,11 @@ from collections import deque
 from typing import Final
 
 KEPT_CHARS: Final = 200_000
-"""Characters of a command's output that are kept."""
+"""Maximum number of kept characters of a command's output."""
 HEAD_CHARS: Final = 40_000
-"""Characters of its beginning among them; the others are those of its end."""
+"""Kept characters of the beginning; the remaining ones are of the end."""
 NEW_CHARS: Final = 30_000
-"""Characters that are kept of what no `poll` has returned yet: the newest."""
+"""Maximum number of kept characters that no `poll` has returned yet; the newest are kept."""
 
 _ESCAPES: Final = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # control sequences, such as colours
@@ -22,7 +22,7 @@ _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029
 
 
 def plain(text: str) -> str:
-    """Returns the text without what would move a cursor, colour a terminal or hide text in it."""
+    """Returns the text without control sequences that move a cursor, set colours or hide text."""
     text = _ESCAPES.sub("", text).replace("\r\n", "\n")
     return _CONTROLS.sub("", text)
 
@@ -44,12 +44,12 @@ class _Tail:
             first = self._parts[0]
             if len(first) <= excess:
                 self._parts.popleft()
-                lost = len(first)
+                removed = len(first)
             else:
                 self._parts[0] = first[excess:]
-                lost = excess
-            self.length -= lost
-            self.dropped += lost
+                removed = excess
+            self.length -= removed
+            self.dropped += removed
 
     @property
     def text(self) -> str:
@@ -63,25 +63,25 @@ class _Tail:
 
 
 class Output:
-    """Collects the bytes that a command prints, and returns them as text."""
+    """Collects the output of a command, and returns it as text."""
 
     def __init__(self) -> None:
         self.total = 0
-        """Characters so far."""
+        """Number of characters so far."""
         self.size = 0
-        """Bytes so far."""
+        """Number of bytes so far."""
         self._decoder = getincrementaldecoder("utf-8")("replace")
         self._head = ""
         self._tail = _Tail(KEPT_CHARS - HEAD_CHARS)
         self._new = _Tail(NEW_CHARS)
 
     def add(self, data: bytes) -> None:
-        """Adds what the command printed; nothing ends a character that is incomplete."""
+        """Adds bytes of output; an incomplete character waits for the next bytes."""
         self.size += len(data)
         self._add(self._decoder.decode(data))
 
     def end(self) -> None:
-        """Adds what is left of an incomplete character: the output has ended."""
+        """Adds an incomplete character at the end of the output."""
         self._add(self._decoder.decode(b"", final=True))
 
     def _add(self, text: str) -> None:
@@ -98,25 +98,25 @@ class Output:
 
     @property
     def dropped(self) -> int:
-        """Returns how many characters between the beginning and the end are not kept."""
+        """Returns the number of dropped characters between the beginning and the end."""
         return self._tail.dropped
 
     @property
     def text(self) -> str:
-        """Returns all that is kept, with a note where characters are missing."""
+        """Returns the kept output, with a note in place of dropped characters."""
         return plain(_joined(self._head, self.dropped, self._tail.text))
 
     def brief(self, limit: int) -> str:
-        """Returns the output, or of a longer one a fifth of `limit` of its beginning and its end.
+        """Returns the output; of a longer one `limit` characters, a fifth of them its beginning.
 
-        The note between the two is beyond the limit.
+        The limit does not include the note between the two.
         """
         if self.total <= limit:
             return self.text
         head = self._head[: limit // 5]
         tail_size = limit - len(head)
         tail = self._tail.text[-tail_size:]
-        if len(tail) < tail_size:  # the end begins in what is kept of the beginning
+        if len(tail) < tail_size:  # the end overlaps the kept beginning
             tail = (self._head + tail)[-tail_size:]
         return plain(_joined(head, self.total - len(head) - len(tail), tail))
 

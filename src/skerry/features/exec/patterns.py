@@ -10,14 +10,14 @@ from skerry.policy.command_patterns import Pattern
 
 
 def quoted(argv: Sequence[str]) -> str:
-    """Returns the pattern that these words alone match."""
+    """Returns the pattern that matches exactly these words."""
     return " ".join(map(shlex.quote, argv))
 
 
 def matches(
     pattern: Pattern, argv: Sequence[str], program: Resolved, search_path: Sequence[str]
 ) -> bool:
-    """Returns whether the command matches.
+    """Returns true when the command matches the pattern.
 
     Args:
         pattern: The pattern.

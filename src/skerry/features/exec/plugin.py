@@ -1,4 +1,4 @@
-"""Registers what the feature consists of."""
+"""Registers the parts of the feature."""
 
 from skerry.sdk.features import FeatureApi
 

@@ -1,4 +1,4 @@
-"""A command that runs, or ran: its process, its output and its end."""
+"""A running or ended command: its process, output and end."""
 
 import logging
 from collections.abc import Callable
@@ -21,10 +21,10 @@ from skerry.ports.sandbox import SandboxProcess
 logger = logging.getLogger(__name__)
 
 FLOOD_BYTES: Final = 64 * 1024 * 1024
-"""Bytes of output after which a command is ended."""
+"""Bytes of output after which a command is killed."""
 WRITE_SECONDS: Final = 10.0
-"""Seconds that a command has to read what is written to it."""
-NO_TERMINAL: Final = "Warning: no terminal can be given here; the command has a pipe instead."
+"""Seconds that a command has to read its input."""
+NO_TERMINAL: Final = "Warning: no terminal is available here; the command has a pipe instead."
 
 
 class CommandState(StrEnum):
@@ -32,9 +32,9 @@ class CommandState(StrEnum):
 
     RUNNING = "running"
     COMPLETED = "completed"
-    """It ended by itself, with whatever exit code."""
+    """It exited, with any exit code."""
     FAILED = "failed"
-    """It could not be started, or was ended: by a signal, at a limit, or on request."""
+    """It could not be started, or was killed: by a signal, at a limit, or on request."""
 
 
 class ExecCommand(Struct, frozen=True):
@@ -45,24 +45,24 @@ class ExecCommand(Struct, frozen=True):
     """`sandbox`, `gateway` or `node`."""
     cwd: str
     open: Callable[[bool], AbstractAsyncContextManager[SandboxProcess]]
-    """Starts it for a block, whose end ends all of it; true gives it a terminal."""
+    """Starts the command for a block, whose end kills it; true requests a terminal."""
     seconds: float
     """Time limit."""
     listens: bool = False
-    """True when it has a standard input that can be written."""
+    """True when the command has a writable standard input."""
     pty: bool = False
-    """True when it is to have a terminal, where there can be one."""
+    """True when the command requests a terminal."""
     is_tainted: bool = False
-    """True when the run that began it had read words of others."""
+    """True when the run that started it had read untrusted text."""
     request: RunRequest | None = None
-    """Request of the run that began it, for the message about its end."""
+    """Request of the run that started it, for the message about its end."""
 
 
 class ProcessSession:
-    """One command of one conversation. `run` it in a task of its own."""
+    """One command of one conversation. Call `run` in a separate task."""
 
     words: Origin = Origin.TOOL
-    """Origin of the words that its output may have."""
+    """Origin of the text that its output may contain."""
 
     def __init__(
         self, session_id: str, command: ExecCommand, key: SessionKey, clock: Clock
@@ -75,22 +75,22 @@ class ProcessSession:
         self.ended_at: int | None = None
         self.pid: int | None = None
         self.exit_code: int | None = None
-        """Negative where a signal ended it; None while it runs, and where it was not started."""
+        """Negative for a signal; None while it runs, or when it was not started."""
         self.reason = ""
-        """Reason of an end that was not its own; empty otherwise."""
+        """Reason why the command was killed or not started; otherwise empty."""
         self.status = CommandState.RUNNING
         self.warning = ""
-        """Note for the model about how it was started; empty otherwise."""
+        """Note about the start for the model; may be empty."""
         self.has_terminal = False
         self.is_told = False
-        """True when the agent knows how it ended."""
+        """True when the agent has received the end."""
         self.is_background = False
-        """True when the call that began it has returned."""
+        """True when the call that started it has returned."""
         self.started = anyio.Event()
-        """Set when it runs, or could not be started."""
+        """Set when the command runs, or could not be started."""
         self.done = anyio.Event()
         self.on_output: Callable[[], None] | None = None
-        """Called after each piece of output."""
+        """Called after each output."""
         self._clock = clock
         self._process: SandboxProcess | None = None
         self._scope = anyio.CancelScope()
@@ -99,12 +99,12 @@ class ProcessSession:
 
     @property
     def duration_ms(self) -> int:
-        """Returns how long it has run."""
+        """Returns its duration so far."""
         return max(0, (self.ended_at or self._clock.now_ms()) - self.started_at)
 
     @property
     def ending(self) -> str:
-        """Returns how it ended, or that it runs, as a sentence."""
+        """Returns its state as a sentence."""
         if self.status is CommandState.RUNNING:
             return "Process still running."
         if self.reason:
@@ -113,26 +113,26 @@ class ProcessSession:
 
     @property
     def is_writable(self) -> bool:
-        """Returns whether its standard input can be written."""
+        """Returns true when its standard input can be written."""
         return self._process is not None and not self._input_closed
 
     async def run(self) -> None:
-        """Runs the command until it ends, is ended, or its time is over. Never raises."""
-        status, reason = CommandState.FAILED, "it was ended with the gateway"
+        """Runs the command until it exits, is killed, or its time is over. Never raises."""
+        status, reason = CommandState.FAILED, "it was killed with the gateway"
         try:
             with self._scope:
                 with anyio.move_on_after(self.command.seconds) as limit:
                     status, reason = await self._opened()
                 if limit.cancelled_caught:
                     status = CommandState.FAILED
-                    reason = f"Command was ended after {self.command.seconds:g} s"
+                    reason = f"Command was killed after {self.command.seconds:g} s"
             if self._scope.cancelled_caught:
-                status, reason = CommandState.FAILED, "Command was ended on request"
+                status, reason = CommandState.FAILED, "Command was killed on request"
         except (NotStartedError, SkerryError) as error:
             remedy = f" {error.remedy}" if isinstance(error, SkerryError) and error.remedy else ""
             status, reason = CommandState.FAILED, f"{error}{remedy}"
         except Exception:
-            # The other commands, and the gateway, must not end with this one.
+            # A failure must not end the other commands or the gateway.
             logger.exception("the command %s failed", self.id)
             status, reason = (
                 CommandState.FAILED,
@@ -142,7 +142,7 @@ class ProcessSession:
             self._end(status, reason)
 
     async def _opened(self) -> tuple[CommandState, str]:
-        """Starts the command, with a terminal if it wants one and there can be one."""
+        """Starts the command, with a terminal if requested and available."""
         if self.command.pty:
             try:
                 return await self._follow(terminal=True)
@@ -153,19 +153,19 @@ class ProcessSession:
         return await self._follow(terminal=False)
 
     async def _follow(self, *, terminal: bool) -> tuple[CommandState, str]:
-        """Reads what the command prints until it ends; returns how it ended."""
+        """Reads the output until the command ends; returns its state and the reason."""
         async with self.command.open(terminal) as process:
             self._process, self.pid, self.has_terminal = process, process.pid, terminal
             self.started.set()
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._read, process)
                 code = await process.wait()
-                process.kill()  # what it left behind would hold its output open
+                process.kill()  # its remaining processes would keep the output open
                 tasks.cancel_scope.deadline = anyio.current_time() + LINGER_SECONDS
             self.exit_code = code
         if self.output.size > FLOOD_BYTES:
             limit = FLOOD_BYTES // (1024 * 1024)
-            return CommandState.FAILED, f"Command was ended: it printed more than {limit} MB"
+            return CommandState.FAILED, f"Command was killed: it printed more than {limit} MB"
         if code < 0:
             return CommandState.FAILED, f"Command aborted by signal {-code}"
         return CommandState.COMPLETED, ""
@@ -196,23 +196,23 @@ class ProcessSession:
         self._tell()
 
     def kill(self) -> None:
-        """Ends the command and all that it started, soon."""
+        """Requests the end of the command and its processes."""
         self._scope.cancel()
 
     async def wait(self, seconds: float) -> bool:
-        """Waits until it has ended, at most this long; returns whether it has."""
+        """Waits for its end, at most this long; returns true when it has ended."""
         with anyio.move_on_after(seconds):
             await self.done.wait()
         return self.done.is_set()
 
     async def wait_for_output(self, seconds: float) -> None:
-        """Waits until it prints something or ends, at most this long."""
+        """Waits for output or its end, at most this long."""
         if not self.done.is_set():
             with anyio.move_on_after(seconds):
                 await self._printed.wait()
 
     async def write(self, data: bytes) -> bool:
-        """Writes to its standard input; returns False if it takes nothing."""
+        """Writes to its standard input; returns false when the command reads nothing."""
         if self._process is None or self._input_closed:
             return False
         try:
@@ -223,7 +223,7 @@ class ProcessSession:
         return True
 
     async def close_input(self) -> None:
-        """Ends its standard input: a pipe is closed, a terminal gets the character of its end."""
+        """Closes its standard input: a pipe, or a terminal by its end-of-file character."""
         if self._process is None or self._input_closed:
             return
         if self.has_terminal:

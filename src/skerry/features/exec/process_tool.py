@@ -1,4 +1,4 @@
-"""The tool `process`: reads, writes and ends commands that run in the background."""
+"""The tool `process`: reads, writes and ends background commands."""
 
 from collections.abc import Callable
 from typing import Any, Final, Literal
@@ -22,7 +22,7 @@ from skerry.policy.file_gate import FileGate
 from skerry.ports.tool import Assessment, ToolContext
 
 RESULT_CHARS: Final = 30_000
-"""Characters of output in a result; beyond them the middle is left out."""
+"""Maximum characters of output in a result; the middle of a longer output is left out."""
 LOG_LINES: Final = 200
 """Lines of `log` where the call names no range."""
 POLL_SECONDS: Final = 120.0
@@ -74,7 +74,7 @@ _SCHEMA: Final[dict[str, Any]] = {
     },
     "required": ["action"],
 }
-"""The parameters as a model gets them, shorter than pydantic writes them."""
+"""Schema of the parameters for the model, shorter than that of pydantic."""
 
 
 def report(session: ProcessSession) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def report(session: ProcessSession) -> dict[str, Any]:
 
 
 def outcome(session: ProcessSession) -> ToolResult:
-    """Returns the result of `exec`: the output and how the command ended, or where it goes on.
+    """Returns the result of `exec`: the output and the end, or a note that it continues.
 
     Raises:
         ToolError: the command could not be started.
@@ -117,7 +117,7 @@ def outcome(session: ProcessSession) -> ToolResult:
 
 
 class ProcessSessions:
-    """Works with the commands of the conversation that were left in the background."""
+    """Works with the background commands of the conversation."""
 
     verb = Verb.USE
     spec = ToolSpec("process", "Manage background exec sessions.", _SCHEMA)
@@ -127,25 +127,25 @@ class ProcessSessions:
         self._config = config
 
     async def assess(self, arguments: dict[str, Any], context: ToolContext) -> Assessment:
-        """Returns the decision on input: it may be a command itself, as that of a shell."""
+        """Returns the decision on input, which may be a command for a shell."""
         params = ProcessParams.model_validate(arguments)
         caller = context.caller
         if params.action not in _INPUTS or caller is None:
             return Assessment(ToolEffect.ALLOW, "process")
         session = self._registry.find(params.session_id, caller.key)
         if session is None:
-            return Assessment(ToolEffect.ALLOW, "process")  # there is nothing to write to
+            return Assessment(ToolEffect.ALLOW, "process")  # no input to write to
         rules = rules_of(self._config(), caller.key.agent, host=session.command.host)
         return input_gate(session, rules, _input(params, session)[0], context.taint)
 
     async def source(self, arguments: dict[str, Any], context: ToolContext) -> Origin:
-        """Returns whose words the output of the command may have, also by what is written to it."""
+        """Returns the origin of the command's output, including the effect of input."""
         params, rules = ProcessParams.model_validate(arguments), context.workspace.rules
         words = Origin.TOOL
         if isinstance(rules, FileGate):
             words = await anyio.to_thread.run_sync(rules.words_of, context.workspace.root)
         if context.caller is None or params.action == "list":
-            return words  # the list shows commands, which are the run's own words
+            return words  # the list only shows commands, which the run wrote itself
         session = self._registry.find(params.session_id, context.caller.key)
         if session is None:
             return words
@@ -154,10 +154,10 @@ class ProcessSessions:
         return session.words
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Does the action and returns its outcome."""
+        """Performs the action and returns its outcome."""
         params = ProcessParams.model_validate(arguments)
         if context.caller is None:
-            raise ToolError("Nobody asks for the command.")
+            raise ToolError("The call has no conversation.")
         if params.action == "list":
             return self._list(context.caller)
         if not params.session_id:
@@ -250,14 +250,14 @@ async def _write(params: ProcessParams, session: ProcessSession) -> str:
 
 
 def _input(params: ProcessParams, session: ProcessSession) -> tuple[bytes, str]:
-    """Returns the bytes to write, and the answer. Raises `ToolError`."""
+    """Returns the bytes to write, and the result text. Raises `ToolError`."""
     name = session.id
     if params.action == "submit":
         return b"\r" if session.has_terminal else b"\n", f"Submitted session {name}."
     if params.action == "paste":
         if not params.text:
             raise ToolError("No paste text provided.")
-        # The marks of a paste are for terminals alone.
+        # Only terminals understand the marks of a paste.
         data = terminal_keys.pasted(
             params.text, bracketed=params.bracketed and session.has_terminal
         )

@@ -1,4 +1,4 @@
-"""Finds programs on a fixed search path whose folders nobody else can write to."""
+"""Finds programs on a fixed search path whose folders no other user can write."""
 
 import os
 import stat
@@ -15,18 +15,18 @@ SEARCH_PATH: Final = (
     "/sbin",
     "/bin",
 )
-"""Folders of programs. The PATH of the environment is never used; a command that runs unasked must
-run with this one."""
-_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
+"""Folders of programs. The PATH of the environment is never used to find them; a command that runs
+without a question must run with this search path."""
+_WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
 class Resolved(Struct, frozen=True):
     """A program file."""
 
     name: str
-    """The name by which it is called, which a program of many names reads."""
+    """Name of the call, which a program with several names reads."""
     path: str
-    """Path by which it was found: a folder of the search path, and the name."""
+    """Path before links: a folder of the search path, and the name."""
     real: str
     """Path of the file, without links."""
 
@@ -34,8 +34,8 @@ class Resolved(Struct, frozen=True):
 def resolve(word: str, search_path: Sequence[str] = SEARCH_PATH) -> Resolved | None:
     """Returns the program that a word names.
 
-    A name is looked up in the search path; a path must be absolute and in its plain form. None
-    where there is no such program, or where others than root and we can change it.
+    A name is looked up in the search path; a path must be absolute and normalized. None when the
+    program does not exist, or when users other than root and this one can change it.
     """
     if "/" not in word:
         if word in {"", ".", ".."} or "\0" in word:
@@ -43,18 +43,18 @@ def resolve(word: str, search_path: Sequence[str] = SEARCH_PATH) -> Resolved | N
         for folder in search_path:
             path = f"{folder}/{word}"
             if os.path.lexists(path):
-                # A file that would run but cannot be trusted hides those of later folders.
+                # An executable file that is not trusted hides those of later folders.
                 return _trusted(path)
         return None
     if not word.startswith("/") or os.path.normpath(word) != word or "\0" in word:
         return None
-    if word.startswith(("//", "/proc/", "/dev/")):  # what these name depends on the process
+    if word.startswith(("//", "/proc/", "/dev/")):  # their meaning depends on the process
         return None
     return _trusted(word)
 
 
 def is_on_path(program: Resolved, search_path: Sequence[str]) -> bool:
-    """Returns whether the program is the one that the search path has for its name."""
+    """Returns true when the search path resolves the name to this program."""
     by_name = resolve(program.name, search_path)
     is_inside = program.path.rpartition("/")[0] in search_path
     return by_name is not None and is_inside and by_name.real == program.real
@@ -78,13 +78,13 @@ def _is_safe_folder(folder: str) -> bool:
 
 def _status(path: str) -> os.stat_result | None:
     try:
-        return os.stat(path)  # noqa: PTH116 - a Path takes longer to make than the call takes
+        return os.stat(path)  # noqa: PTH116 - creating a Path takes longer than the call
     except OSError:
         return None
 
 
 def _folders(path: str) -> Iterator[str]:
-    """Yields the folders that lead to an absolute path."""
+    """Yields the parent folders of an absolute path."""
     index = 0
     while (index := path.find("/", index)) >= 0:
         yield path[:index] or "/"
@@ -92,5 +92,5 @@ def _folders(path: str) -> Iterator[str]:
 
 
 def is_ours(status: os.stat_result) -> bool:
-    """Returns whether root or this user owns a file or folder, and nobody else can write to it."""
-    return status.st_uid in {0, os.geteuid()} and not status.st_mode & _OTHERS
+    """Returns true when root or this user owns a file or folder that no other user can write."""
+    return status.st_uid in {0, os.geteuid()} and not status.st_mode & _WRITABLE_BY_OTHERS

@@ -1,4 +1,4 @@
-"""Commands of all conversations, in memory: those that run, and those that ended lately."""
+"""Commands of all conversations, in memory: running and recently ended ones."""
 
 import secrets
 from collections.abc import Awaitable, Callable
@@ -11,29 +11,29 @@ from skerry.model.errors import ToolError
 from skerry.model.ids import SessionKey
 
 MOST_RUNNING: Final = 128
-"""Limit on the commands that run at the same time."""
+"""Maximum number of commands that run at the same time."""
 MOST_OF_SESSION: Final = 64
-"""Limit on those of one conversation."""
+"""Maximum number of running commands of one conversation."""
 MOST_ENDED: Final = 64
-"""Limit on the commands that are kept after their end; the oldest is forgotten first."""
+"""Maximum number of ended commands; the oldest is removed first."""
 
 _MANNERS: Final = ("amber", "brisk", "calm", "clear", "deep", "eager", "fresh", "keen", "kind")
 _NOUNS: Final = ("atlas", "bay", "cedar", "cliff", "coral", "falcon", "fjord", "reef", "ridge")
 
 Start = Callable[[Callable[[], Awaitable[None]], str], None]
 Tell = Callable[[ProcessSession], Awaitable[None]]
-"""Tells the agent of the end of a command in the background, unless it knows."""
+"""Reports the end of a background command to its agent, unless the agent received it."""
 
 
 async def tell_nobody(_: ProcessSession) -> None:
-    """Tells nobody of an end."""
+    """Reports nothing."""
 
 
 class Registry:
-    """Starts commands and finds them again by the conversation that began them.
+    """Starts commands and finds them by their conversation.
 
-    `start` runs work in a task that ends with the gateway. `keep_ms` returns how long a command is
-    kept after its end; `tell` is called at the end of one that is in the background.
+    `start` runs work in a task that ends with the gateway. `keep_ms` returns the time for which an
+    ended command is kept; `tell` is called at the end of a background command.
     """
 
     def __init__(
@@ -49,17 +49,18 @@ class Registry:
         """Starts a command of the conversation.
 
         Raises:
-            ToolError: too many run already.
+            ToolError: the limit of running commands is reached.
         """
         running = [
             session_
             for session_ in self._sessions.values()
             if session_.status is CommandState.RUNNING
         ]
-        own = sum(session_.key == key for session_ in running)
-        if len(running) >= MOST_RUNNING or own >= MOST_OF_SESSION:
-            message = f"{own if own >= MOST_OF_SESSION else len(running)} commands run already."
-            raise ToolError(f"{message} End some with the tool process, action kill.")
+        of_session = sum(session_.key == key for session_ in running)
+        if len(running) >= MOST_RUNNING or of_session >= MOST_OF_SESSION:
+            number = of_session if of_session >= MOST_OF_SESSION else len(running)
+            message = f"{number} commands are running already."
+            raise ToolError(f"{message} Kill some with the tool process, action kill.")
         session = ProcessSession(self._name(), command, key, self._clock)
         self._sessions[session.id] = session
         self._start(partial(self._run, session), f"command {session.id}")
@@ -71,23 +72,23 @@ class Registry:
             await self._tell(session)
 
     def find(self, session_id: str, key: SessionKey) -> ProcessSession | None:
-        """Returns a command of the conversation that was left in the background."""
+        """Returns a background command of the conversation."""
         self._forget_old()
         session = self._sessions.get(session_id)
         return session if session is not None and session.key == key else None
 
     def of(self, key: SessionKey) -> list[ProcessSession]:
-        """Returns the commands of the conversation in the background, the newest first."""
+        """Returns the background commands of the conversation, newest first."""
         self._forget_old()
-        own = [
+        sessions = [
             session
             for session in self._sessions.values()
             if session.key == key and session.is_background
         ]
-        return sorted(own, key=lambda session: session.started_at, reverse=True)
+        return sorted(sessions, key=lambda session: session.started_at, reverse=True)
 
     def forget(self, session: ProcessSession) -> None:
-        """Keeps a command no longer."""
+        """Removes a command."""
         self._sessions.pop(session.id, None)
 
     def _forget_old(self) -> None:

@@ -1,7 +1,7 @@
-"""Safe bins: filters that read their standard input alone, with the options that keep it so.
+"""Safe bins: filters that read only their standard input, with their harmless options.
 
-An option is listed by its full name; a shortened one is refused, as is each word that a program
-would take as the name of a file.
+An option is listed by its full name. A shortened option is refused, and so is each word that a
+program would treat as a file name.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 DEFAULT: Final = ("cat", "cut", "grep", "head", "jq", "tail", "tr", "uniq", "wc")
-"""Safe bins where the configuration names none."""
+"""Default safe bins."""
 
 
 class Filter(Struct, frozen=True):
@@ -23,23 +23,23 @@ class Filter(Struct, frozen=True):
     """Letters of short options with a value, attached or in the next word."""
     long_flags: frozenset[str] = frozenset()
     long_valued: frozenset[str] = frozenset()
-    """Long options with a value, behind `=` or in the next word."""
+    """Long options with a value, after `=` or in the next word."""
     optional: frozenset[str] = frozenset()
-    """Long options that may have a value behind `=`."""
+    """Long options with an optional value after `=`."""
     operands: int = 0
-    """Most words that are no options."""
+    """Maximum number of operands."""
     expression: str = ""
-    """Options that take the place of the first operand."""
+    """Options that replace the first operand."""
     number: bool = False
-    """True where `-5` is an option."""
+    """True when `-5` is an option."""
     two_valued: frozenset[str] = frozenset()
     """Options with two values, in the next words."""
     refused: re.Pattern[str] | None = None
-    """Text that no operand may have."""
+    """Text that no operand may contain."""
     dash: bool = False
-    """True where the operand `-` is the standard input."""
+    """True when the operand `-` means standard input."""
     plain_longs: bool = True
-    """False where no long option takes its value behind `=`."""
+    """False when no long option has its value after `=`."""
 
 
 def _names(text: str) -> frozenset[str]:
@@ -158,15 +158,15 @@ FILTERS: Final = {
 
 
 def problem(argv: Sequence[str]) -> str:
-    """Returns why the command is not the use of a safe bin; empty where it is."""
+    """Returns the reason why the command is not safe, or an empty string."""
     profile = FILTERS.get(argv[0].rpartition("/")[2])
     if profile is None:
-        return f"no options of {argv[0]} are known to be safe"
+        return f"{argv[0]} has no list of safe options"
     return _Words(profile, argv[1:]).problem()
 
 
 class _Words:
-    """Goes over the words of one command."""
+    """Checks the words of one command."""
 
     def __init__(self, profile: Filter, words: Sequence[str]) -> None:
         self._profile = profile
@@ -175,7 +175,7 @@ class _Words:
         self._has_expression = False
 
     def problem(self) -> str:
-        """Returns the reason why it is not safe; empty where it is."""
+        """Returns the reason why the command is not safe, or an empty string."""
         while self._words:
             word = self._words.pop(0)
             if word == "--":
@@ -184,22 +184,22 @@ class _Words:
             if word == "-" or not word.startswith("-"):
                 self._operands.append(word)
             elif not (self._long(word) if word.startswith("--") else self._short(word)):
-                return f"the option {word} is not known to be safe"
+                return f"the option {word} is not in the list of safe options"
         return self._operand_problem()
 
     def _operand_problem(self) -> str:
-        most = self._profile.operands - (1 if self._has_expression else 0)
-        if self._profile.dash and self._operands[most:] == ["-"]:
+        limit = self._profile.operands - (1 if self._has_expression else 0)
+        if self._profile.dash and self._operands[limit:] == ["-"]:
             self._operands.pop()
-        if len(self._operands) > most:
-            return f"{self._operands[most]} would be read as a file"
+        if len(self._operands) > limit:
+            return f"{self._operands[limit]} would be read as a file"
         refused = self._profile.refused
         if refused and any(map(refused.search, self._operands)):
             return "its program reads the environment or other files"
         return ""
 
     def _value(self, count: int = 1) -> bool:
-        """Drops the values of an option; returns whether there are enough words."""
+        """Removes the values of an option; returns false when words are missing."""
         is_enough = len(self._words) >= count
         del self._words[:count]
         return is_enough

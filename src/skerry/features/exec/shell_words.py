@@ -1,4 +1,4 @@
-"""Simple commands with literal words: the result of reading, and how quotes come off."""
+"""Simple commands with literal words: the result of parsing, and the removal of quotes."""
 
 import re
 from collections.abc import Iterator
@@ -9,18 +9,18 @@ from msgspec import Struct
 
 NULL_DEVICE: Final = "/dev/null"
 _BLANK_LETTERS: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-"""Characters that show as nothing though their category is that of letters, marks or symbols."""
+"""Invisible characters in the categories of letters, marks or symbols."""
 _SELECTORS: Final = ((0x180B, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
-"""Ranges of variation selectors: marks without a shape of their own."""
+"""Ranges of variation selectors: marks without a visible shape."""
 _REFUSED_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
 _GLOB: Final = frozenset("*?[")
 _LONE_DOLLAR: Final = re.compile(r"(?<!\\)\$(?=$|[ |)])")
-"""A `$` that begins no expansion, as at the end of `"^a$"`."""
+"""A `$` that starts no expansion, as at the end of `"^a$"`."""
 _ESCAPED_IN_QUOTES: Final = frozenset('$`"\\')
 
 
 class RefusedCommandError(Exception):
-    """A command line is not read as plain commands: `rule` names the reason."""
+    """A command line has other parts than plain commands: `rule` names the reason."""
 
     def __init__(self, rule: str, reason: str) -> None:
         self.rule = rule
@@ -32,23 +32,23 @@ class Simple(Struct, frozen=True):
     """One simple command."""
 
     argv: tuple[str, ...]
-    """Its words without their quotes; the first names the program."""
+    """Words without their quotes; the first is the program."""
 
 
 class Reading(Struct, frozen=True):
-    """Commands that a parser reads in a command line."""
+    """Commands that a parser found in a command line."""
 
     commands: tuple[Simple, ...]
     shape: tuple[str, ...]
-    """Joins, groups and redirections around the commands, in the order of the text; a command is
-    an empty text."""
+    """Operators, groups and redirections around the commands, in the order of the text; each
+    command is an empty string."""
 
 
 def check_characters(text: str) -> None:
-    """Refuses control and invisible characters; a newline is checked where it is read.
+    """Refuses control and invisible characters; the caller checks newlines.
 
     Raises:
-        RefusedError: there is one.
+        RefusedError: the text has such a character.
     """
     if text.isascii() and text.replace("\n", " ").isprintable():
         pass
@@ -57,10 +57,10 @@ def check_characters(text: str) -> None:
             if character not in " \n" and _is_hidden(character):
                 name = f"U+{ord(character):04X}"
                 raise RefusedCommandError(
-                    "character", f"it has a control or invisible character, {name}"
+                    "character", f"the command has a control or invisible character, {name}"
                 )
     if "\\\n" in text:
-        raise RefusedCommandError("character", "it has a backslash at the end of a line")
+        raise RefusedCommandError("character", "the command has a backslash at the end of a line")
 
 
 def _is_hidden(character: str) -> bool:
@@ -76,11 +76,11 @@ def literal(text: str, *, at_start: bool) -> str:
     """Returns unquoted text of a word without its backslashes.
 
     Args:
-        text: The text as it is written, without quotes around it.
-        at_start: True where the word begins with it.
+        text: Text of the command line outside of quotes.
+        at_start: True when the word begins with the text.
 
     Raises:
-        RefusedError: a shell would expand it.
+        RefusedError: a shell would expand the text.
     """
     return "".join(_literals(text, at_start=at_start))
 
@@ -92,7 +92,7 @@ def _literals(text: str, *, at_start: bool) -> Iterator[str]:
         if character == "\\":
             escaped = next(characters, "")
             if not escaped or escaped == "\n":
-                raise RefusedCommandError("syntax", "a backslash has nothing behind it")
+                raise RefusedCommandError("syntax", "a backslash is the last character")
             yield escaped
             before = "x"
             continue
@@ -103,13 +103,13 @@ def _literals(text: str, *, at_start: bool) -> Iterator[str]:
 
 def _check_unquoted(character: str, before: str) -> None:
     if character in _GLOB:
-        raise RefusedCommandError("glob", f"{character} outside quotes stands for names of files")
+        raise RefusedCommandError("glob", f"{character} outside quotes is a pattern of file names")
     if character in "{}":
-        raise RefusedCommandError("brace", "braces outside quotes make several words")
+        raise RefusedCommandError("brace", "braces outside quotes produce several words")
     if character in "$`":
         raise RefusedCommandError("expansion", f"{character} outside single quotes is an expansion")
     if character == "~" and before in {"", "=", ":"}:
-        raise RefusedCommandError("tilde", "~ outside quotes stands for a home directory")
+        raise RefusedCommandError("tilde", "~ outside quotes means a home directory")
     if character in " \n'\"|&;()<>":
         raise RefusedCommandError("parsers-differ", "a word has a character that ends words")
 
@@ -118,7 +118,7 @@ def double_quoted(text: str) -> str:
     """Returns the literal meaning of the text between double quotes.
 
     Raises:
-        RefusedError: a shell would expand it.
+        RefusedError: a shell would expand the text.
     """
     out: list[str] = []
     characters = iter(_LONE_DOLLAR.sub(r"\\$", text))
@@ -134,10 +134,10 @@ def double_quoted(text: str) -> str:
 
 
 def checked(text: str) -> str:
-    """Returns the text of a quoted part.
+    """Returns the text of a quoted part unchanged.
 
     Raises:
-        RefusedError: it has a newline.
+        RefusedError: the text has a newline.
     """
     if "\n" in text:
         raise RefusedCommandError("character", "a word has a newline")
@@ -145,14 +145,14 @@ def checked(text: str) -> str:
 
 
 def redirection(descriptor: str, operator: str, target: str) -> str:
-    """Returns the form of a redirection to the null device or between descriptors.
+    """Returns the shape of a redirection to the null device or between descriptors.
 
     Raises:
-        RefusedError: it reads or writes something else.
+        RefusedError: the redirection reads or writes a file.
     """
     if descriptor and not (descriptor.isascii() and descriptor.isdecimal()):
         raise RefusedCommandError("redirection", "a redirection names a descriptor by a variable")
-    if len(descriptor) > 1:  # sh takes `20>` for an operand and a redirection, bash for one alone
+    if len(descriptor) > 1:  # sh reads `20>` as an operand and a redirection, bash as a redirection
         raise RefusedCommandError(
             "redirection", "a redirection names a descriptor of several digits"
         )

@@ -1,4 +1,4 @@
-"""Reads a command line with shfmt, the authority on what bash runs."""
+"""Reads a command line with shfmt, the parser that follows bash."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ from skerry.infra.process import ProcessError, Program, run
 
 SECONDS: Final = 10.0
 MAX_OUTPUT: Final = 16_000_000
-"""Bytes of a syntax tree; 2,000 words have one of 2 MB."""
+"""Maximum size of a syntax tree in bytes; 2,000 words have a tree of 2 MB."""
 _POSITIONS: Final = frozenset({"Type", "Pos", "End", "Position", "Semicolon", "Comments"})
 _JOINS: Final = frozenset({"|", "&&", "||"})
 _decode: Final = msgspec.json.Decoder().decode
@@ -35,11 +35,11 @@ def program() -> str:
     """Returns the path of shfmt, which is installed with this program.
 
     Raises:
-        RefusedError: it is not installed.
+        RefusedError: shfmt is not installed.
     """
-    beside = Path(sys.executable).with_name("shfmt")
-    if beside.is_file():
-        return str(beside)
+    path = Path(sys.executable).with_name("shfmt")
+    if path.is_file():
+        return str(path)
     try:
         files = distribution("shfmt-py").files or ()
     except PackageNotFoundError:
@@ -54,7 +54,7 @@ async def read(command: str) -> Reading:
     """Returns the simple commands of the command line.
 
     Raises:
-        RefusedError: it has something else, or shfmt did not answer.
+        RefusedError: the line has other parts, or shfmt failed.
     """
     words = [program(), "--to-json", "-ln", "bash"]
     filtered = Program(words, {"GOMAXPROCS": "1"}, filters=True)
@@ -63,13 +63,13 @@ async def read(command: str) -> Reading:
     except ProcessError as error:
         raise RefusedCommandError("no-parser", str(error)) from error
     if finished.code:
-        reason = finished.err.partition(": ")[2].strip()[:200] or "it cannot be read"
+        reason = finished.err.partition(": ")[2].strip()[:200] or "shfmt cannot read the command"
         raise RefusedCommandError("syntax", reason)
     try:
         tree = _decode(finished.out)
         return _reading(tree)
     except (msgspec.DecodeError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise RefusedCommandError("no-parser", "shfmt gave a tree of another form") from error
+        raise RefusedCommandError("no-parser", "shfmt returned an unknown form of tree") from error
 
 
 def _reading(tree: Node) -> Reading:
@@ -79,7 +79,7 @@ def _reading(tree: Node) -> Reading:
 
 
 def _only(node: Node, *keys: str) -> Node:
-    """Returns the node, if it has no other part than those named."""
+    """Returns the node. Raises `RefusedCommandError` when it has other keys."""
     for key, value in node.items():
         if key not in _POSITIONS and key not in keys and value:
             raise _refused(key)
@@ -87,16 +87,18 @@ def _only(node: Node, *keys: str) -> Node:
 
 
 _RULES: Final = {
-    "Background": ("background", "& runs it in the background"),
-    "Assigns": ("assignment", "it sets a variable"),
-    "Negated": ("not-simple", "! turns the result around"),
-    "Hdoc": ("here-document", "it has a here-document"),
-    "Dollar": ("expansion", "it has a $'...' or $\"...\""),
+    "Background": ("background", "& runs the command in the background"),
+    "Assigns": ("assignment", "the command sets a variable"),
+    "Negated": ("not-simple", "! inverts the result"),
+    "Hdoc": ("here-document", "the command has a here-document"),
+    "Dollar": ("expansion", "the command has a $'...' or $\"...\""),
 }
 
 
-def _refused(what: str) -> RefusedCommandError:
-    rule, reason = _RULES.get(what, ("not-simple", f"it has more than simple commands: {what}"))
+def _refused(kind: str) -> RefusedCommandError:
+    rule, reason = _RULES.get(
+        kind, ("not-simple", f"the command has a part that is no simple command: {kind}")
+    )
     return RefusedCommandError(rule, reason)
 
 
@@ -107,7 +109,7 @@ class _Walk:
         self._commands = commands
 
     def statements(self, nodes: Iterable[Node]) -> Iterator[str]:
-        """Yields the shape of statements one after the other."""
+        """Yields the shape of statements in order."""
         for number, node in enumerate(nodes):
             if number:
                 yield ";"
@@ -161,17 +163,17 @@ def _part(node: Node, *, at_start: bool) -> str:
             _only(node, "Left", "Right", "Parts")
             return "".join(double_quoted(_lit(part)) for part in node.get("Parts", ()))
         case "ExtGlob":
-            raise RefusedCommandError("glob", "it has a pattern of names of files")
+            raise RefusedCommandError("glob", "the command has a pattern of file names")
         case "CmdSubst" | "ProcSubst":
-            raise RefusedCommandError("substitution", "it has a substitution of a command")
+            raise RefusedCommandError("substitution", "the command has a command substitution")
         case kind:
-            raise RefusedCommandError("expansion", f"it has an expansion: {kind}")
+            raise RefusedCommandError("expansion", f"the command has an expansion: {kind}")
 
 
 def _lit(node: Node) -> str:
     if node["Type"] != "Lit":
         rule = "substitution" if node["Type"] == "CmdSubst" else "expansion"
-        raise RefusedCommandError(rule, f"double quotes hold an expansion: {node['Type']}")
+        raise RefusedCommandError(rule, f"double quotes contain an expansion: {node['Type']}")
     _only(node, "ValuePos", "ValueEnd", "Value")
     return str(node["Value"])
 

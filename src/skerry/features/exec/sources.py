@@ -1,7 +1,7 @@
-"""Decides whether the output of a command may have words of others than the owner.
+"""Decides whether the output of a command may contain text of others than the owner.
 
-A command with access to the network may bring anybody's words, and on this machine every program
-has that access. Of a few it is known that they do not use it, nor run anything.
+A command with network access may return anybody's text, and on this machine every program has that
+access. A few programs are listed that use no network and run no other program.
 """
 
 import time
@@ -25,27 +25,27 @@ _FACTS: Final = frozenset(
     {"basename", "df", "dirname", "echo", "false", "free", "id", "nproc", "printf", "pwd"}
     | {"true", "uname", "uptime", "whoami"}
 )
-"""Programs whose output is their words, or facts about this machine."""
+"""Programs that print their arguments or facts about this machine."""
 _READERS: Final = frozenset(["cat", "cut", "date", "du", "head", "ls", "nl", "stat", "tail", "wc"])
-"""Programs that read their standard input and the files that they name, and nothing else."""
+"""Programs that read only their standard input and the files in their arguments."""
 _SYSTEM: Final = ("/usr/bin/", "/bin/")
 
 
 def is_local(sandbox: SandboxConfig) -> bool:
-    """Returns whether commands in the sandbox read the agent's workspace alone, without network.
+    """Returns true when commands in the sandbox read only the agent's workspace, without network.
 
-    A folder of the sandbox's own, or one that it binds, has no records of who wrote its files.
+    A folder of the sandbox, or a bound one, has no records of the origin of its files.
     """
     docker, access = sandbox.docker, sandbox.workspace_access
     return docker.network == "none" and access != "none" and not docker.binds
 
 
 def brings_no_words(segments: Sequence[SegmentDecision], root: Path, cwd: Path) -> bool:
-    """Returns whether a command on this machine has no words of others, but those in `root`.
+    """Returns true when a command's output has no text of others, except from files in `root`.
 
     Args:
-        segments: Its simple commands; none where it is not understood.
-        root: The workspace, whose files have records.
+        segments: Its simple commands; empty when the line was refused.
+        root: The workspace, whose files have recorded origins.
         cwd: Folder in which the command starts.
 
     """
@@ -57,18 +57,18 @@ def _is_plain(segment: SegmentDecision, root: Path, cwd: Path) -> bool:
     name, program = segment.argv[0], segment.program or ""
     if not program.startswith(_SYSTEM):
         return False
-    # A name with a folder is in neither set: it may be anything.
-    return name in _FACTS or (name in _READERS and _reads_beneath(segment.argv[1:], root, cwd))
+    # A name with a folder is in neither set: it may be any program.
+    return name in _FACTS or (name in _READERS and _reads_below(segment.argv[1:], root, cwd))
 
 
-def _reads_beneath(words: Sequence[str], root: Path, cwd: Path) -> bool:
-    """Returns whether words of a command name nothing outside of the workspace."""
+def _reads_below(words: Sequence[str], root: Path, cwd: Path) -> bool:
+    """Returns true when a command names no file outside of the workspace."""
     if not cwd.resolve().is_relative_to(root):
         return False
     options = [word for word in words if word.startswith("-")]
-    others = [word for word in words if not word.startswith("-")]
+    operands = [word for word in words if not word.startswith("-")]
     return not any("/" in word or "from" in word for word in options) and all(
-        (cwd / word).resolve().is_relative_to(root) for word in others
+        (cwd / word).resolve().is_relative_to(root) for word in operands
     )
 
 
@@ -77,11 +77,11 @@ async def recorded(
     opens: Callable[[bool], AbstractAsyncContextManager[SandboxProcess]],
     context: ToolContext,
     words: Origin,
-    terminal: bool = False,  # noqa: FBT001, FBT002 - the form of `Command.open`
+    terminal: bool = False,  # noqa: FBT001, FBT002 - the signature of `Command.open`
 ) -> AsyncIterator[SandboxProcess]:
-    """Runs a command for a block; at its end the files that the command changed are recorded.
+    """Runs a command for a block; then records the origin of the files that it changed.
 
-    The end may come long after the call, and by an abort.
+    The block may end long after the call, and by an abort.
     """
     rules, began = context.workspace.rules, time.time_ns() - CLOCK_NS
     try:

@@ -57,7 +57,7 @@ _TILDE: Final = re.compile(r"\x1b\[(\d+)~")
 
 
 class UnknownKeyError(ValueError):
-    """A name with a modifier of which no terminal sends anything."""
+    """A modifier with a key for which terminals have no bytes."""
 
 
 def encoded(tokens: Iterable[str]) -> bytes:
@@ -66,7 +66,7 @@ def encoded(tokens: Iterable[str]) -> bytes:
     A token that names no key is sent as text.
 
     Raises:
-        UnknownKeyError: a modifier is before what it cannot modify.
+        UnknownKeyError: a modifier does not apply to its key.
     """
     return "".join(map(_key, tokens)).encode("utf-8", "replace")
 
@@ -75,17 +75,19 @@ def from_hex(values: Iterable[str]) -> bytes:
     """Returns the bytes of hexadecimal values such as `1b` or `0x0d`.
 
     Raises:
-        ValueError: a value is none, or more than a byte.
+        ValueError: a value is not hexadecimal, or more than a byte.
     """
     return bytes(int(value.strip().lower().removeprefix("0x"), 16) for value in values)
 
 
 def pasted(text: str, *, bracketed: bool) -> bytes:
-    """Returns the bytes of text that is pasted; marks of a paste within it are removed."""
+    """Returns the bytes of pasted text; removes the marks of a paste within it."""
     if not bracketed:
         return text.encode("utf-8", "replace")
     inner = text
-    while PASTE_BEGIN in inner or PASTE_END in inner:  # what is removed may have split another
+    while (
+        PASTE_BEGIN in inner or PASTE_END in inner
+    ):  # the removal may join the halves of another mark
         inner = inner.replace(PASTE_BEGIN, "").replace(PASTE_END, "")
     return f"{PASTE_BEGIN}{inner}{PASTE_END}".encode("utf-8", "replace")
 

@@ -1,4 +1,4 @@
-"""The tool `exec`: a command in the sandbox, or on this machine behind the analysis of commands."""
+"""The tool `exec`: a command in the sandbox, or on this machine after the analysis of commands."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -41,9 +41,9 @@ from skerry.sdk.tool_host import ToolHost
 SHELL: Final = ("/bin/bash", "--noprofile", "--norc", "-c")
 INSIDE: Final = ("/bin/sh", "-c")
 REPORT_SECONDS: Final = 0.25
-"""Seconds between two reports of output."""
+"""Minimum seconds between two reports of output."""
 START_SECONDS: Final = 10.0
-"""Seconds for the start of a command that goes on in the background."""
+"""Seconds for the start of a background command."""
 _NAME: Final = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
 
 
@@ -66,12 +66,12 @@ class ExecParams(BaseModel):
 
     @property
     def leaves_sandbox(self) -> bool:
-        """Returns whether the call asks to run on this machine, whatever is configured."""
+        """Returns true when the call asks to run on this machine, whatever is configured."""
         return self.elevated or self.host == "gateway"
 
     @property
     def listens(self) -> bool:
-        """Returns whether the command has an input that can be written: it is to go on."""
+        """Returns true when the command continues in the background, with writable input."""
         return self.background or self.yield_ms is not None
 
 
@@ -86,7 +86,7 @@ class Report:
         session.on_output = self.output
 
     def output(self) -> None:
-        """Reports the output so far: at once, or as soon as the last report is old enough."""
+        """Reports the output so far, `REPORT_SECONDS` after the last report at the earliest."""
         if self._timer is not None:
             return
         loop = asyncio.get_running_loop()
@@ -97,7 +97,7 @@ class Report:
             self._timer = loop.call_at(due, self._report)
 
     def end(self) -> None:
-        """Reports nothing more."""
+        """Stops the reports."""
         self._session.on_output = None
         if self._timer is not None:
             self._timer.cancel()
@@ -108,7 +108,7 @@ class Report:
 
 
 class Exec:
-    """Runs a command and returns its output. What may run is decided by `assess`."""
+    """Runs a command and returns its output. `assess` decides before."""
 
     verb = Verb.USE
     spec = ToolSpec("exec", "Run a shell command.", ExecParams.model_json_schema())
@@ -119,26 +119,26 @@ class Exec:
         self._registry = registry
 
     async def assess(self, arguments: dict[str, Any], context: ToolContext) -> Assessment:
-        """Returns the decision on a command; on this machine it is analysed first."""
+        """Returns the decision on a command; a command for this machine is analysed first."""
         params = ExecParams.model_validate(arguments)
         caller = _caller(context)
-        host = self._place(params, caller)
+        host = self._host_of(params, caller)
         if params.host not in {None, host}:
-            why = f"commands of this agent run on the host {host}"
-            return Assessment(ToolEffect.DENY, "exec-host", why)
+            denial = f"commands of this agent run on the host {host}"
+            return Assessment(ToolEffect.DENY, "exec-host", denial)
         if host != "sandbox" and params.env:
             return Assessment(ToolEffect.DENY, "exec-env", f"a command on the {host} takes no env")
         if host == "node" and (params.listens or params.pty):
-            why = "a node runs a command to its end, without a terminal"
-            return Assessment(ToolEffect.DENY, "exec-node", why)
+            denial = "a node runs a command to its end, without a terminal"
+            return Assessment(ToolEffect.DENY, "exec-node", denial)
         decision = await self._decision(params, context, host)
         if decision.decision is ToolEffect.DENY:
             return Assessment(ToolEffect.DENY, decision.rule, decision.reason)
-        cwd, place = self._folder(params, context, host), host
+        cwd, location = self._folder(params, context, host), host
         if host == "node":
             node = await self._node(caller)
-            decision, place = at_node(decision, node), f"node:{node.id}"
-        digest = await self._bound(params, decision, cwd, (place, caller))
+            decision, location = at_node(decision, node), f"node:{node.id}"
+        digest = await self._bound(params, decision, cwd, (location, caller))
         argv = decision.segments[0].argv if len(decision.segments) == 1 else None
         subject = ApprovalSubject(
             params.command, argv, host, str(cwd), tuple(sorted(params.env or ())), digest
@@ -147,31 +147,32 @@ class Exec:
         taint = foreign(context.taint)
         rule = guarded_act(self.spec.name, host=host) if taint else ""
         if rule and decision.decision is ToolEffect.ALLOW:
-            # A run that has read words of others needs a person for what leaves the sandbox.
+            # After a run has read untrusted text, a person must approve commands outside the
+            # sandbox.
             return Assessment(ToolEffect.ASK, rule, reason(rule, taint), subject)
         return Assessment(decision.decision, decision.rule, decision.reason, subject, patterns)
 
     async def _bound(
         self, params: ExecParams, decision: CommandDecision, cwd: Path, about: tuple[str, Caller]
     ) -> bytes:
-        """Returns the digest that an approval is bound to; files of a node cannot be read."""
-        place, caller = about
+        """Returns the digest that an approval is bound to, without files of a node."""
+        location, caller = about
         words = [word for part in decision.segments for word in (*part.argv, part.program or "")]
-        if place.startswith("node:"):
+        if location.startswith("node:"):
             words = []
-        facts = (place, caller.key.agent, str(caller.key))
+        facts = (location, caller.key.agent, str(caller.key))
         bound = partial(binding, params.command, words, cwd, params.env or {}, facts)
         return await anyio.to_thread.run_sync(bound) if words else bound()
 
     async def source(self, arguments: dict[str, Any], context: ToolContext) -> Origin:
-        """Returns whose words the command may bring: with access to the network, anybody's."""
+        """Returns the origin of the output: anybody's with network access."""
         params = ExecParams.model_validate(arguments)
         caller = _caller(context)
         root = context.workspace.root
-        place = self._place(params, caller)
-        if place == "node":
+        host = self._host_of(params, caller)
+        if host == "node":
             return Origin.WEB
-        if place == "sandbox":
+        if host == "sandbox":
             local = is_local(self._host.config().sandbox(caller.key.agent))
         else:
             decision = await self._decision(params, context, "gateway")
@@ -184,9 +185,9 @@ class Exec:
         return await anyio.to_thread.run_sync(rules.words_of, root)
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Runs the command until it ends, or its time is over."""
+        """Runs the command until it ends, or until the call stops waiting."""
         params = ExecParams.model_validate(arguments)
-        if self._place(params, _caller(context)) == "node":
+        if self._host_of(params, _caller(context)) == "node":
             return await self._on_node(params, context)
         session = await self._begin(params, context, arguments)
         report = Report(session, context.progress)
@@ -207,23 +208,23 @@ class Exec:
         return outcome(session)
 
     async def _on_node(self, params: ExecParams, context: ToolContext) -> ToolResult:
-        """Runs a command on the node that it was decided for."""
+        """Runs a command on the node that the decision names."""
         caller = _caller(context)
         node, folder = await self._node(caller), self._folder(params, context, "node")
         subject = context.assessment.subject if context.assessment else None
         if subject is not None:
-            nothing = CommandDecision(ToolEffect.ALLOW, "", "")
+            no_command = CommandDecision(ToolEffect.ALLOW, "", "")
             about = (f"node:{node.id}", caller)
-            if subject.binding != await self._bound(params, nothing, folder, about):
+            if subject.binding != await self._bound(params, no_command, folder, about):
                 raise ToolError(f"The command was approved for another node than {node.name}.")
-        most = self._host.config().tools.exec.timeout_sec
+        limit = self._host.config().tools.exec.timeout_sec
         command = NodeCommand(
             params.command,
             caller.key.agent,
             str(caller.key),
             context.run_id,
             params.workdir,
-            min(params.timeout or most, most, MOST_SECONDS),
+            min(params.timeout or limit, limit, MOST_SECONDS),
             context.is_approved,
         )
         return await run_on(self._host.call, node, command)
@@ -233,7 +234,7 @@ class Exec:
         return await find(self._host.call, node_of(config, caller.key.agent))
 
     def _folder(self, params: ExecParams, context: ToolContext, host: str) -> Path:
-        """Returns the folder of the command; that on a node is taken as it is named."""
+        """Returns the working directory of the command; a folder on a node is not checked."""
         return Path(params.workdir or "") if host == "node" else self._cwd(params, context)
 
     async def _begin(
@@ -241,7 +242,7 @@ class Exec:
     ) -> ProcessSession:
         """Starts the command."""
         caller = _caller(context)
-        host, most = self._place(params, caller), self._host.config().tools.exec.timeout_sec
+        host, limit = self._host_of(params, caller), self._host.config().tools.exec.timeout_sec
         cwd = self._cwd(params, context)
         if not context.is_approved:
             self._refuse_outside(params, caller)
@@ -256,7 +257,7 @@ class Exec:
             host,
             str(cwd),
             partial(recorded, opens, context, words),
-            min(params.timeout or most, most),
+            min(params.timeout or limit, limit),
             listens=params.listens,
             pty=params.pty,
             is_tainted=bool(context.taint),
@@ -267,17 +268,17 @@ class Exec:
         return session
 
     def _yield_seconds(self, params: ExecParams) -> float:
-        """Returns how long the call waits for the end of its command."""
+        """Returns the seconds for which the call waits for the end of its command."""
         if params.background:
             return 0.0
-        wanted = params.yield_ms or self._host.config().tools.exec.background_ms
-        return min(max(wanted, 10), 120_000) / 1000
+        yield_ms = params.yield_ms or self._host.config().tools.exec.background_ms
+        return min(max(yield_ms, 10), 120_000) / 1000
 
-    def _place(self, params: ExecParams, caller: Caller) -> str:
-        """Returns the machine of the command; without a sandbox for the session, this one.
+    def _host_of(self, params: ExecParams, caller: Caller) -> str:
+        """Returns the host of the command; without a sandbox for the session, this machine.
 
-        A call that asks to leave the sandbox is made on this machine: the policy has a person
-        approve it (`tools.elevated`).
+        A call that asks to leave the sandbox runs on this machine: the policy requires a person's
+        approval (`tools.elevated`).
         """
         host = host_of(self._host.config(), caller.key.agent)
         if host == "sandbox" and (params.leaves_sandbox or not self._covers(caller)):
@@ -285,10 +286,10 @@ class Exec:
         return host
 
     def _refuse_outside(self, params: ExecParams, caller: Caller) -> None:
-        """Raises `ToolError` where the command would leave the sandbox that is configured."""
+        """Raises `ToolError` when the command would leave the configured sandbox."""
         is_host = host_of(self._host.config(), caller.key.agent) == "sandbox"
         if params.leaves_sandbox and is_host and self._covers(caller):
-            raise ToolError("Nobody approved that the command leaves the sandbox.")
+            raise ToolError("The command needs an approval to run outside the sandbox.")
 
     def _covers(self, caller: Caller) -> bool:
         return self._sandbox.applies(caller.key.agent, str(caller.key))
@@ -297,17 +298,17 @@ class Exec:
         self, params: ExecParams, context: ToolContext, host: str
     ) -> CommandDecision:
         agent = _caller(context).key.agent
-        more = await self._host.allowlist.patterns(agent) if host == "gateway" else ()
+        patterns = await self._host.allowlist.patterns(agent) if host == "gateway" else ()
         rules = rules_of(
             self._host.config(),
             agent,
             host=host,
             security=params.security,
             ask=params.ask,
-            more=more,
+            patterns=patterns,
         )
         if host == "sandbox" and rules.security == "full" and rules.ask != "always":
-            # Nothing depends on its words: nobody is asked, and the sandbox is the boundary.
+            # The sandbox is the boundary, so the words of the command decide nothing.
             return CommandDecision(ToolEffect.ALLOW, "security-full", "the sandbox is the boundary")
         if host == "gateway":
             root = context.workspace.root.resolve()
@@ -315,7 +316,7 @@ class Exec:
         return await check(params.command, rules)
 
     async def _note(self, params: ExecParams, context: ToolContext) -> None:
-        """Notes the use of the patterns by which a command runs on this machine."""
+        """Records the use of the patterns that a command on this machine matched."""
         decision = await self._decision(params, context, "gateway")
         if decision.used:
             path = next((part.program for part in decision.segments if part.program), "")
@@ -331,7 +332,7 @@ class Exec:
             inside = inside.relative_to(WORKDIR)
         cwd = (root / inside).resolve()
         if not cwd.is_relative_to(root.resolve()) or not cwd.is_dir():
-            raise ToolError(f"{params.workdir} is not a folder of the workspace.")
+            raise ToolError(f"The workdir {params.workdir} is not a folder of the workspace.")
         return cwd
 
     def _inside(
@@ -339,7 +340,7 @@ class Exec:
         params: ExecParams,
         context: ToolContext,
         caller: Caller,
-        terminal: bool,  # noqa: FBT001 - of `ExecCommand.open`
+        terminal: bool,  # noqa: FBT001 - the signature of `ExecCommand.open`
     ) -> AbstractAsyncContextManager[SandboxProcess]:
         root = context.workspace.root
         cwd = WORKDIR / self._cwd(params, context).relative_to(
@@ -362,7 +363,7 @@ class Exec:
         self,
         params: ExecParams,
         cwd: Path,
-        terminal: bool,  # noqa: FBT001 - of `ExecCommand.open`
+        terminal: bool,  # noqa: FBT001 - the signature of `ExecCommand.open`
     ) -> AbstractAsyncContextManager[SandboxProcess]:
         environ = environment(self._host.environ)
         if terminal:
@@ -372,19 +373,19 @@ class Exec:
 
 
 def at_node(decision: CommandDecision, node: ExecNode) -> CommandDecision:
-    """Returns the decision with the name of the node, which the person reads."""
+    """Returns the decision with the name of the node in its reason, for the approver."""
     reason = f"{decision.reason}; it runs on the node {node.name}"
     return CommandDecision(decision.decision, decision.rule, reason, decision.segments)
 
 
 def _caller(context: ToolContext) -> Caller:
     if context.caller is None:
-        raise ToolError("Nobody asks for the command.")
+        raise ToolError("The call has no conversation.")
     return context.caller
 
 
 def make(host: ToolHost) -> Sequence[Tool]:
-    """Returns `exec`; no tool where nothing holds the slot of the sandbox."""
+    """Returns `exec`, or nothing when the slot of the sandbox is empty."""
     try:
         sandbox = open_sandbox(SandboxHost(host.config, host.environ, HostApprovals(host.call)))
     except SandboxError:

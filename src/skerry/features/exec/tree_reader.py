@@ -1,4 +1,4 @@
-"""Reads a command line with tree-sitter: the second opinion beside shfmt."""
+"""Reads a command line with tree-sitter: the second parser besides shfmt."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -21,20 +21,20 @@ from skerry.features.exec.shell_words import (
 _ENDS: Final = frozenset({";", "\n"})
 _JOINS: Final = frozenset({"|", "&&", "||"})
 _RULES: Final = {
-    "&": ("background", "& runs it in the background"),
-    "variable_assignment": ("assignment", "it sets a variable"),
-    "variable_assignments": ("assignment", "it sets a variable"),
-    "declaration_command": ("assignment", "it sets a variable"),
-    "heredoc_redirect": ("here-document", "it has a here-document"),
-    "herestring_redirect": ("here-document", "it has a here-string"),
-    "command_substitution": ("substitution", "it has a substitution of a command"),
-    "process_substitution": ("substitution", "it has a substitution of a command"),
-    "simple_expansion": ("expansion", "it has an expansion"),
-    "expansion": ("expansion", "it has an expansion"),
-    "arithmetic_expansion": ("expansion", "it has an expansion"),
-    "ansi_c_string": ("expansion", "it has a $'...'"),
-    "translated_string": ("expansion", 'it has a $"..."'),
-    "brace_expression": ("brace", "braces outside quotes make several words"),
+    "&": ("background", "& runs the command in the background"),
+    "variable_assignment": ("assignment", "the command sets a variable"),
+    "variable_assignments": ("assignment", "the command sets a variable"),
+    "declaration_command": ("assignment", "the command sets a variable"),
+    "heredoc_redirect": ("here-document", "the command has a here-document"),
+    "herestring_redirect": ("here-document", "the command has a here-string"),
+    "command_substitution": ("substitution", "the command has a command substitution"),
+    "process_substitution": ("substitution", "the command has a process substitution"),
+    "simple_expansion": ("expansion", "the command has an expansion"),
+    "expansion": ("expansion", "the command has an expansion"),
+    "arithmetic_expansion": ("expansion", "the command has an expansion"),
+    "ansi_c_string": ("expansion", "the command has a $'...'"),
+    "translated_string": ("expansion", 'the command has a $"..."'),
+    "brace_expression": ("brace", "braces outside quotes produce several words"),
 }
 
 
@@ -47,23 +47,23 @@ def read(command: str) -> Reading:
     """Returns the simple commands of the command line.
 
     Raises:
-        RefusedError: it has something else.
+        RefusedError: the line has other parts.
     """
     root = _parser().parse(command.encode()).root_node
     walk = _Walk()
     try:
         shape = tuple(walk.sequence(root.children))
     except RecursionError:
-        raise RefusedCommandError("size", "it is nested too deep") from None
+        raise RefusedCommandError("size", "the command is nested too deeply") from None
     if root.has_error:
-        raise RefusedCommandError("syntax", "it is not correct shell")
+        raise RefusedCommandError("syntax", "the command is not valid shell")
     return Reading(tuple(walk.commands), shape)
 
 
 def _refused(node: Node) -> RefusedCommandError:
     if node.is_error or node.is_missing:
-        return RefusedCommandError("syntax", "it is not correct shell")
-    reason = f"it has more than simple commands: {node.type}"
+        return RefusedCommandError("syntax", "the command is not valid shell")
+    reason = f"the command has a part that is no simple command: {node.type}"
     return RefusedCommandError(*_RULES.get(node.type, ("not-simple", reason)))
 
 
@@ -114,9 +114,11 @@ class _Walk:
             yield from self._statement(node)
 
     def _redirected(self, node: Node) -> Iterator[str]:
-        body, *others = node.children
+        body, *redirection_nodes = node.children
         words: list[str] = []
-        redirections = [_redirection(other, words) for other in others]
+        redirections = [
+            _redirection(redirection_node, words) for redirection_node in redirection_nodes
+        ]
         if body.type == "command":
             yield from self._command(body, tuple(words))
         elif words:
@@ -125,7 +127,7 @@ class _Walk:
             yield from self._statement(body)
         yield from redirections
 
-    def _command(self, node: Node, more: tuple[str, ...]) -> Iterator[str]:
+    def _command(self, node: Node, trailing_words: tuple[str, ...]) -> Iterator[str]:
         words: list[str] = []
         redirections: list[str] = []
         for child in node.children:
@@ -136,7 +138,7 @@ class _Walk:
                     words.extend(map(_word, child.children))
                 case _:
                     words.append(_word(child))
-        self.commands.append(Simple((*words, *more)))
+        self.commands.append(Simple((*words, *trailing_words)))
         yield ""
         yield from redirections
 
@@ -146,7 +148,7 @@ def _word(node: Node) -> str:
         case "concatenation":
             parts = node.children
             pairs = pairwise(parts)
-            if any(left.end_byte != right.start_byte for left, right in pairs):
+            if any(first.end_byte != second.start_byte for first, second in pairs):
                 raise RefusedCommandError("syntax", "a word has a gap")
             return "".join(_part(part, at_start=number == 0) for number, part in enumerate(parts))
         case _:
@@ -171,7 +173,7 @@ def _part(node: Node, *, at_start: bool) -> str:
 
 
 def _redirection(node: Node, words: list[str]) -> str:
-    """Returns the form of a redirection; words behind its target are those of the command."""
+    """Returns the form of a redirection; words after its target belong to the command."""
     if node.type != "file_redirect":
         raise _refused(node)
     children = list(node.children)
@@ -182,6 +184,6 @@ def _redirection(node: Node, words: list[str]) -> str:
         raise RefusedCommandError(
             "redirection", "a redirection closes a descriptor or has no target"
         )
-    operator, target, *more = children
-    words.extend(map(_word, more))
+    operator, target, *extra_words = children
+    words.extend(map(_word, extra_words))
     return redirection(descriptor, operator.type, _word(target))

@@ -206,7 +206,7 @@ async def test_the_end_of_the_time_ends_all_that_a_command_started(tmp_path: Pat
         session = await commands.begin("sleep 600 & echo $!; wait", seconds=1.0)
         pid = int(await commands.printed(session, "\n"))
         await session.wait(60)
-        assert "was ended after 1 s" in await commands.call("poll", session)
+        assert "was killed after 1 s" in await commands.call("poll", session)
         await gone(pid)
 
 
@@ -273,7 +273,7 @@ async def test_a_conversation_runs_only_so_many_commands(tmp_path: Path) -> None
     async with rig(tmp_path) as commands:
         for _ in range(MOST_OF_SESSION):
             await commands.begin("sleep 600")
-        with pytest.raises(ToolError, match="64 commands run already"):
+        with pytest.raises(ToolError, match="64 commands are running already"):
             await commands.begin("true")
 
 
