@@ -14,7 +14,7 @@ from skerry.features.files.apply_patch import ApplyPatch
 from skerry.features.files.edit_tool import Edit
 from skerry.features.files.read_tool import Read
 from skerry.features.files.write_tool import Write
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.caller import Caller
 from skerry.model.errors import SkerryError
 from skerry.model.ids import SessionKey
@@ -67,7 +67,7 @@ class Stage:
 
     @property
     def context(self) -> ToolContext:
-        return ToolContext(Beneath(self.home / "workspace"), None, OWNER)
+        return ToolContext(RootedFolder(self.home / "workspace"), None, OWNER)
 
     async def call(self, **changed: object) -> ToolResult:
         return await self.row.tool.run({**self.row.good, **changed}, self.context)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from skerry.config.root import Config
 from skerry.features.tools.explain import _VERBS, ToolQuestion, decided
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.ids import AccountId, ChannelId, RunId
 from skerry.model.inbound import InboundMessage, Peer, PeerKind, ReplyTo
 from skerry.model.origin import Origin
@@ -190,7 +190,7 @@ def test_the_explanation_and_a_run_for_a_message_decide_alike(
     request = asked_by(arrived, checked)
     caller = caller_of(request)
     layers = tool_layers(checked, caller, ("openai", "m"), frozenset())
-    context = ToolContext(Beneath(HOME), caller=caller, taint=words)
+    context = ToolContext(RootedFolder(HOME), caller=caller, taint=words)
     named = NamedTool(tool)
     run = decide(call_of(named, arguments, context, layers))
     question = ToolQuestion(

@@ -11,7 +11,7 @@ from skerry.config.root import Config
 from skerry.features.memory.assembly import add_recall, make_commands, make_tools
 from skerry.features.memory.service import MemorySearchService
 from skerry.hooks.hooks import Hooks
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.caller import Caller
 from skerry.model.ids import SessionKey
 from skerry.model.inbound import PeerKind
@@ -47,7 +47,7 @@ class Place:
         taint: frozenset[Origin] = frozenset(),
     ) -> dict[str, Any]:
         """Returns what the tool answers."""
-        context = ToolContext(Beneath(self.workspace), None, caller, taint)
+        context = ToolContext(RootedFolder(self.workspace), None, caller, taint)
         result = await tool.run(arguments, context)
         told: dict[str, Any] = msgspec.json.decode(result.text)
         return told

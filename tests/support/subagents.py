@@ -12,7 +12,7 @@ from skerry.app.build import Application
 from skerry.features.subagents import tables
 from skerry.features.subagents.tables import Subagent, SubagentOutcome
 from skerry.hooks.hooks import Hooks
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.caller import Caller
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import PeerKind
@@ -63,7 +63,7 @@ async def spawn(
 ) -> dict[str, Any]:
     """Returns the answer of the tool to a call of the run of `request`."""
     request = request or asked()
-    workspace = Beneath(application.settings.config.workspace(request.key.agent))
+    workspace = RootedFolder(application.settings.config.workspace(request.key.agent))
     caller = Caller(request.key, PeerKind.DIRECT, Origin.OWNER, is_private=True)
     context = ToolContext(workspace, caller=caller, request=request, taint=taint)
     with anyio.fail_after(60):

@@ -274,7 +274,7 @@ def _hide(settings: Settings, environ: Mapping[str, str], outside: Outside) -> R
     def hide(config: Config) -> None:
         texts = list(secrets(config, environ))
         outside.hide(texts)
-        redactor.know(texts)
+        redactor.set_secrets(texts)
 
     hide(settings.config)
     settings.on_change(hide)

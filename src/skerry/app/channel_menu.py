@@ -17,9 +17,9 @@ def menu_of(config: Callable[[], Config], table: CommandTable, channel: str) -> 
         for chat, _, person in (owner.partition(":"),)
         if chat.partition("/")[0].lower() == channel
     ]
-    everybody, owner = table.offered(Rights.OPEN), table.offered(Rights.OWNER)
+    public, owner = table.offered(Rights.OPEN), table.offered(Rights.OWNER)
     is_native = commands.native is not False
-    return Menu(_menu_commands(everybody), _menu_commands(owner), tuple(owners), is_native)
+    return Menu(_menu_commands(public), _menu_commands(owner), tuple(owners), is_native)
 
 
 def _menu_commands(commands: Iterable[Command]) -> tuple[MenuCommand, ...]:

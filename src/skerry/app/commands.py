@@ -107,5 +107,9 @@ def every_command(desk: CommandDependencies) -> tuple[Command, ...]:
             runtime.models, runtime.commands, partial(doing, desk), partial(standing, store, desk)
         ),
         *(command for load in features.commands for command in load()(desk)),
-        *(command for own in features.own.values() for command in own.commands),
+        *(
+            command
+            for registered in features.registrations.values()
+            for command in registered.commands
+        ),
     )

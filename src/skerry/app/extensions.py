@@ -99,7 +99,7 @@ def connect_features(
     hooks: Hooks, tools: OwnTools, parts: PluginParts, features: Features | None = None
 ) -> None:
     """Lets what features registered as plugins do take part; it stays until the gateway stops."""
-    for name, own in (features or registered()).own.items():
+    for name, own in (features or registered()).registrations.items():
         for hook, handler in own.handlers:
             hooks.points[hook].add(handler)
         tools.features += own.tools

@@ -12,7 +12,7 @@ from msgspec import Struct
 from skerry.app.late import backups
 from skerry.infra import heap
 from skerry.infra.clock import DAY_MS, Clock
-from skerry.infra.supervise import beside, in_daemon_thread
+from skerry.infra.supervise import in_background, in_daemon_thread
 from skerry.model.errors import StateError
 from skerry.store import Store, idempotency_keys, settled_runs, tasks, usage
 from skerry.store.forgetting import begun_at, is_forgetting
@@ -134,7 +134,7 @@ async def looked_after(store: Store, *, orderly: bool) -> AsyncGenerator[None]:
             logger.exception("the database could not be checked for damage")
         done.set()
 
-    async with beside(look):
+    async with in_background(look):
         with anyio.move_on_after(LOOK_SECONDS):
             await done.wait()
         yield

@@ -231,7 +231,7 @@ def _feature_call(method: str) -> Callable[..., Awaitable[Any]] | None:
 def _near(method: str, hello: Any) -> str:
     """Returns which methods of the gateway are named much like this one."""
     methods = hello.get("features", {}).get("methods", ())
-    near = ", ".join(spelt_like(method, methods, most=3))
+    near = ", ".join(spelt_like(method, methods, limit=3))
     return f"Did you mean {near}?" if near else "docs/reference/protocol.md lists every method."
 
 

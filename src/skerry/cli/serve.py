@@ -41,7 +41,7 @@ def run(arguments: Namespace) -> int:
     redactor = Redactor()
     folder = loaded.config.state_dir / LOGS
     with writing(folder, redactor, SystemClock(), verbose=arguments.verbose):
-        code = serve(loaded, Outside(hide=redactor.know))
+        code = serve(loaded, Outside(hide=redactor.set_secrets))
     return again() if code == RESTART else code
 
 

@@ -29,7 +29,7 @@ from skerry.client.frames import (
     decode,
     request,
 )
-from skerry.infra.supervise import beside
+from skerry.infra.supervise import in_background
 from skerry.model.errors import ClientError, GatewayRefusedError, GatewayUnreachableError
 
 MAX_FRAME: Final = 26_214_400 + 65_536
@@ -98,7 +98,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
         self.closed = anyio.Event()
         self._socket = await self._greeted()
         try:
-            async with beside(self._receive):
+            async with in_background(self._receive):
                 yield self
         finally:
             with anyio.CancelScope(shield=True):

@@ -247,7 +247,7 @@ class CommandTable:
         async def run(call: CommandCall) -> str:
             offered = self.offered(call.may)
             names = [name for command in offered for name in (command.name, *command.aliases)]
-            near = spelt_like(name, names, most=3)
+            near = spelt_like(name, names, limit=3)
             sentences = [f"Unknown command `/{name}`."]
             if near:
                 sentences.append(f"Near: {', '.join(f'`/{near_name}`' for near_name in near)}.")

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from skerry.config import source
 from skerry.config.paths import KeyPath, show_key_path
-from skerry.infra.rooted_fs import Beneath, EscapeError
+from skerry.infra.rooted_fs import EscapeError, RootedFolder
 from skerry.model.errors import ConfigInvalidError, ConfigIssue
 
 KEY: Final = "$include"
@@ -139,7 +139,7 @@ def _open(name: str, here: KeyPath, chain: _Chain, includes: Includes) -> _File:
         raise by.invalid(here, f"{where} is a link out of the directory.", inside)
     _check_limits(real, where, here, chain, includes)
     try:
-        with Beneath(top).open(str(real.relative_to(top))) as opened:
+        with RootedFolder(top).open(str(real.relative_to(top))) as opened:
             data = opened.read(source.MAX_BYTES + 1)
     except EscapeError as error:
         raise by.invalid(here, f"{where} is refused: {error.reason}.", inside) from error

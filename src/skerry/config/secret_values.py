@@ -149,7 +149,7 @@ def _run(name: str, provider: SecretProvider, request: bytes, environ: Mapping[s
             process.Program(command, passed, folder=Path("/")),
             seconds=provider.timeout_ms / 1000,
             stdin=request,
-            most=provider.max_output_bytes,
+            max_bytes=provider.max_output_bytes,
         )
     except process.NotStartedError as error:
         raise _failed(f"{provider.command} cannot be run: {error.reason}.") from None

@@ -133,7 +133,7 @@ class MethodTable:
 
     async def _call_feature(self, frame: RequestFrame, call: Call) -> Json:
         """Calls a method of a feature, all of which are imported by the first call of one."""
-        await anyio.to_thread.run_sync(self._features.added)  # the loop must not wait for it
+        await anyio.to_thread.run_sync(self._features.load_methods)  # the loop must not wait for it
         answer = self._call(frame, call)
         return await answer if isinstance(answer, Coroutine) else answer
 
@@ -155,7 +155,7 @@ class MethodTable:
 
     def _find(self, name: str) -> Method[Any] | None:
         if self._is_of_feature(name):
-            self._add(*self._features.added())
+            self._add(*self._features.load_methods())
             self._is_whole = True
         if (method := self._methods.get(name)) is not None:
             return method

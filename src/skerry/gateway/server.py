@@ -38,7 +38,7 @@ _ANY: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 
 class Serves(Protocol):
-    """The object of a feature that serves the requests beneath its path (`http_beneath`)."""
+    """The object of a feature that serves the requests beneath its path (`http_prefix`)."""
 
     async def serve(self, request: Request, /) -> Response:
         """Answers every request beneath the path of the feature."""

@@ -1,4 +1,4 @@
-"""Writes a file whole or not at all."""
+"""Writes files atomically, and makes private directories."""
 
 import fcntl
 import os
@@ -12,10 +12,10 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def write_atomic(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Replaces `path` with `data`: after a crash at any moment it is the old file or the new one.
+    """Replaces `path` with `data` atomically: a crash at any moment leaves the old or the new file.
 
-    Missing directories are made with mode 0700. A link is replaced, not followed. On an error the
-    old file is unchanged.
+    Missing directories are created with mode 0700. A link is replaced, not followed. On an error
+    the old file is unchanged. Syncs the file and its directory.
 
     Args:
         path: The file.
@@ -23,14 +23,14 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o600) -> None:
         mode: Permissions of the new file, independent of the umask.
 
     Raises:
-        OSError: it could not be written.
+        OSError: the file could not be written.
     """
     make_private(path.parent)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
         descriptor = os.open(temporary, _CREATE, mode)
         with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(descriptor, mode)  # the umask may have taken bits away
+            os.fchmod(descriptor, mode)  # the umask may have removed bits
             file.write(data)
             file.flush()
             os.fsync(descriptor)
@@ -46,9 +46,12 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o600) -> None:
 
 
 def make_private(directory: Path) -> None:
-    """Makes the directory and those above it that are missing, each for the owner only.
+    """Creates the directory and its missing parents, each with mode 0700.
 
-    `Path.mkdir` with `parents` gives its mode to the last one alone.
+    `Path.mkdir` with `parents` would apply the mode to the last directory only.
+
+    Raises:
+        OSError: a directory cannot be created.
     """
     try:
         directory.mkdir(mode=0o700, exist_ok=True)
@@ -59,9 +62,9 @@ def make_private(directory: Path) -> None:
 
 @contextmanager
 def exclusive(directory: Path) -> Iterator[None]:
-    """Waits until no other process is in this block for `directory`, then is the one.
+    """Holds an exclusive lock on `directory` for the block. Blocks the thread until it is free.
 
-    For a read, change and write of a small file. The lock ends with the process.
+    Protects a read, change and write of a small file. The lock ends with the process.
     """
     descriptor = os.open(directory, _DIRECTORY)
     try:

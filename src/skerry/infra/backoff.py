@@ -1,15 +1,15 @@
-"""Waiting times between attempts that fail (pure)."""
+"""Waits between failing attempts (pure)."""
 
 from msgspec import Struct
 
 _EXPONENT = 64
-"""Failures in a row that still make a difference; more would overflow a float."""
+"""Limit of the exponent: a larger one would overflow a float."""
 
 
 class Backoff(Struct, frozen=True):
-    """Seconds to wait: `base` after the first failure, `factor` times more after each, up to `cap`.
+    """Exponential wait: `base * factor ** (failures - 1)` seconds, at most `cap`.
 
-    `jitter` is the random share of a wait: 0 is none, 1 anything from nothing to all of it.
+    `jitter`, 0 to 1, is the share of a wait that is random: with 1 a wait is 0 to the full time.
     """
 
     base: float
@@ -18,9 +18,9 @@ class Backoff(Struct, frozen=True):
     jitter: float = 0.0
 
     def delay(self, failures: int, chance: float = 1.0) -> float:
-        """Returns seconds to wait after so many failures in a row, from 1.
+        """Returns the seconds to wait after `failures` failures in a row, 1 or more.
 
-        `chance` is a random number in [0, 1), for the jitter.
+        `chance` is a random number in [0, 1) for the jitter; 1.0 gives the full wait.
         """
         exponent = min(max(failures, 1) - 1, _EXPONENT)
         seconds = min(self.cap, self.base * self.factor**exponent)
@@ -28,31 +28,31 @@ class Backoff(Struct, frozen=True):
 
 
 class Steps(Struct, frozen=True):
-    """Seconds to wait after the first, second, ... failure in a row; the last for all further."""
+    """Listed waits in seconds, for the first, second, ... failure; the last one repeats."""
 
     seconds: tuple[float, ...]
 
     def delay(self, failures: int) -> float:
-        """Returns seconds to wait after so many failures in a row, from 1."""
+        """Returns the seconds to wait after `failures` failures in a row, 1 or more."""
         return self.seconds[min(max(failures, 1), len(self.seconds)) - 1]
 
 
 class Rest(Struct, frozen=True):
-    """Number of failures in a row of something that is left alone for a while after each."""
+    """Pause of a part after failures in a row; immutable."""
 
     backoff: Backoff
     failures: int = 0
     until: int = 0
-    """Time in milliseconds since 1970."""
+    """End of the pause, in milliseconds since 1970."""
 
     def after_failure(self, now: int) -> "Rest":
-        """Returns the rest that a failure at `now` leads to."""
+        """Returns the pause that follows a failure at `now`, in milliseconds since 1970."""
         seconds = self.backoff.delay(self.failures + 1)
         return Rest(self.backoff, self.failures + 1, now + round(seconds * 1000))
 
     def over(self, now: int) -> bool:
-        """Returns whether it may be tried.
+        """Returns True when the part may be tried at `now`, in milliseconds since 1970.
 
-        A clock that was set back does not make a rest longer than the longest one.
+        A clock that was set back does not extend the pause beyond `backoff.cap`.
         """
         return now >= self.until or self.until - now > self.backoff.cap * 1000

@@ -1,4 +1,4 @@
-"""Command line of this program, so that a person can call it again."""
+"""Command lines of this program, for remedies that a person copies."""
 
 import os
 import sys
@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Final
 
 _UNIT: Final = "skerry.service"
-"""The unit that `skerry service install` writes."""
+"""The systemd unit that `skerry service install` writes."""
 
 
 def command() -> str:
-    """Returns how this command was called, so that the next one can be copied."""
+    """Returns the program part of a command line, as short as it can be typed here."""
     called = Path(sys.argv[0])
     if called.name != "skerry":
         return "python -m skerry"

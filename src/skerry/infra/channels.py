@@ -1,7 +1,7 @@
-"""Lists the chat platforms of this program, one line each; `skerry.channels.<name>` has the rest.
+"""Lists the chat platforms of this program; their code is in `skerry.channels.<name>`.
 
-A gateway imports a platform when the configuration has an account of it. `config` has the section
-`channels.<name>`, `adapter` has `open_account(settings, host)`.
+A gateway imports a platform when the configuration has an account of it. Module `config` has the
+class of the section `channels.<name>`, module `adapter` has `open_account(settings, host)`.
 """
 
 from importlib import import_module
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Platform:
-    """One chat platform: what must be known of it before any of its modules is imported."""
+    """One chat platform, described without importing its modules."""
 
     __slots__ = ("config", "label", "name")
 
@@ -18,16 +18,16 @@ class Platform:
         self.label = label
         """Name for people."""
         self.config = config
-        """The class in `config` of the section `channels.<name>`."""
+        """Class in module `config` of the section `channels.<name>`."""
 
     def load(self, path: str) -> Any:
-        """Returns `module:attribute` of the platform, which is imported by this."""
+        """Imports `module:attribute`, relative to the platform's package, and returns it."""
         module, _, attribute = path.partition(":")
         return getattr(import_module(f"skerry.channels.{self.name}.{module}"), attribute)
 
     @property
     def section(self) -> Any:
-        """Returns the class of its section of the configuration; imports it."""
+        """Imports and returns the class of the section `channels.<name>`."""
         return self.load(f"config:{self.config}")
 
 

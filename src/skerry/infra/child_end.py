@@ -1,4 +1,4 @@
-"""Tells an event loop that a child has ended."""
+"""Notifies an event loop of the end of a child process."""
 
 import asyncio
 import os
@@ -10,8 +10,8 @@ from contextlib import suppress
 def when_ended(pid: int, wait: Callable[[], object], then: Callable[[], None]) -> None:
     """Calls `then` in the running loop once the child `pid` has ended.
 
-    A descriptor of the process tells it. Where there is none (no Linux, or a filter of system
-    calls), a thread calls `wait`, which returns at the end of the child.
+    Uses a pidfd. Without one (no Linux, or a filter of system calls), a thread calls `wait`, which
+    returns at the end of the child.
     """
     loop = asyncio.get_running_loop()
     try:
@@ -32,5 +32,5 @@ def _wait(
     loop: asyncio.AbstractEventLoop, wait: Callable[[], object], then: Callable[[], None]
 ) -> None:
     wait()
-    with suppress(RuntimeError):  # the loop is closed: nobody waits
+    with suppress(RuntimeError):  # the loop is closed
         loop.call_soon_threadsafe(then)

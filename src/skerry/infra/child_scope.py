@@ -1,10 +1,9 @@
-"""Scope of a command: a program of its own that ends all that the command started.
+"""Scope of a command: a program that ends every process which the command started.
 
-`python -I -S child_scope.py LIFELINE TERMINAL PROGRAM ...`. It adopts what the command leaves
-behind, a process with a session of its own included, so that nothing of the command outlives it.
-All is ended when the command ends, at SIGTERM, and when nobody holds the other end of the pipe
-LIFELINE any more. It ends as the command did. Where TERMINAL is `1`, its standard input becomes the
-controlling terminal of the command.
+`python -I -S child_scope.py LIFELINE TERMINAL PROGRAM ...`. It adopts orphans of the command, also
+those in a session of their own. It ends all of them when the command ends, at SIGTERM, and when the
+other end of the pipe LIFELINE is closed everywhere. Its exit status is that of the command. Where
+TERMINAL is `1`, its standard input becomes the controlling terminal of the command.
 """
 
 import ctypes
@@ -24,13 +23,16 @@ from typing import Final
 _ADOPT: Final = 36
 """PR_SET_CHILD_SUBREAPER of prctl(2)."""
 _SECONDS: Final = 10.0
-"""Limit of the ending; a process of another user cannot be ended, and is left then."""
+"""Limit for ending all processes; a process of another user cannot be ended."""
 _PAUSE: Final = 0.01
 _NOT_EXECUTED: Final = 126
 
 
 def scoped(command: Sequence[str], lifeline: str, *, is_terminal: bool) -> list[str]:
-    """Returns the command within its scope; `lifeline` is the descriptor of a pipe's end."""
+    """Returns the command line that runs `command` in a scope.
+
+    `lifeline` is the descriptor of the reading end of a pipe that only this process holds open.
+    """
     words = [sys.executable, "-I", "-S", __file__, lifeline, str(int(is_terminal))]
     return [*words, *command]
 
@@ -43,16 +45,16 @@ def main(lifeline: int, *, is_terminal: bool, command: Sequence[str]) -> int:
     pid = os.fork()
     if pid == 0:
         _become(command, (lifeline, *woken), is_terminal=is_terminal)
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for number in range(3):  # so that the end of the command is the end of its output
-        os.dup2(nothing, number)
+    null_device = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):  # else this process would hold the output of the command open
+        os.dup2(null_device, number)
     code = _followed(pid, lifeline, woken[0])
     _end_all()
     return code
 
 
 def _wakes() -> tuple[int, int]:
-    """Returns a pipe that gets a byte at each signal of interest."""
+    """Returns a pipe that gets a byte at each SIGCHLD and SIGTERM."""
     read, write = os.pipe()
     os.set_blocking(write, False)
     for number in (signal.SIGCHLD, signal.SIGTERM):
@@ -61,17 +63,17 @@ def _wakes() -> tuple[int, int]:
     return read, write
 
 
-def _become(command: Sequence[str], ours: Sequence[int], *, is_terminal: bool) -> None:
-    """Becomes the command, in a session of its own."""
+def _become(command: Sequence[str], descriptors: Sequence[int], *, is_terminal: bool) -> None:
+    """Executes the command in a session of its own; `descriptors` are closed before."""
     try:
         os.setsid()
         if is_terminal:
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
-        for descriptor in ours:
+        for descriptor in descriptors:
             os.close(descriptor)
-        os.execv(command[0], list(command))  # noqa: S606 - no shell reads the command
+        os.execv(command[0], list(command))  # noqa: S606 - no shell interprets the command
     except OSError as error:
         os.write(2, f"{command[0]} cannot be started: {error.strerror}.\n".encode())
     finally:
@@ -79,7 +81,7 @@ def _become(command: Sequence[str], ours: Sequence[int], *, is_terminal: bool) -
 
 
 def _followed(pid: int, lifeline: int, woken: int) -> int:
-    """Waits for the end of the command or of its time; returns its code."""
+    """Waits for the end of the command, of the pipe, or for SIGTERM; returns the exit code."""
     poll = select.poll()
     poll.register(lifeline, select.POLLHUP)
     poll.register(woken, select.POLLIN)
@@ -94,7 +96,7 @@ def _followed(pid: int, lifeline: int, woken: int) -> int:
 
 
 def _reaped(pid: int) -> int | None:
-    """Takes what has ended; returns the code of the command if it is among that."""
+    """Reaps ended children; returns the exit code of the command when it is one of them."""
     code = None
     with suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
@@ -104,11 +106,11 @@ def _reaped(pid: int) -> int | None:
 
 
 def _end_all() -> None:
-    """Ends every process beneath: each that is ended hands its own children to this one."""
+    """Ends all descendants: the children of an ended process become children of this one."""
     until = time.monotonic() + _SECONDS
-    own = os.getpid()
+    own_pid = os.getpid()
     while time.monotonic() < until:
-        for child in _children(own):
+        for child in _children(own_pid):
             with suppress(OSError):
                 os.kill(child, signal.SIGKILL)
         try:
@@ -120,7 +122,7 @@ def _end_all() -> None:
 
 
 def _children(pid: int) -> list[int]:
-    """Returns the processes that this one has to wait for."""
+    """Returns the process ids of the direct children."""
     try:
         return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
     except OSError:
@@ -140,9 +142,9 @@ def _parent(pid: int) -> int:
 
 
 def _end_as(code: int) -> None:
-    """Ends this program as the command ended."""
+    """Ends this program with the exit status of the command, a signal included."""
     if code < 0:
-        with suppress(OSError):  # SIGKILL has no handler to take away
+        with suppress(OSError):  # the handler of SIGKILL cannot be set
             signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     sys.exit(code if code >= 0 else 128 - code)

@@ -1,4 +1,4 @@
-"""The clock, through which the wall time is read, and the days of a time zone."""
+"""The injected clock, and days in a time zone."""
 
 import os
 import time
@@ -12,7 +12,7 @@ DAY_MS: Final = 86_400_000
 
 
 class Clock(Protocol):
-    """Gives the time."""
+    """Source of the wall time; a test sets it."""
 
     def now_ms(self) -> int:
         """Returns milliseconds since 1970, UTC."""
@@ -20,7 +20,7 @@ class Clock(Protocol):
 
 
 def iso(milliseconds: int) -> str:
-    """Returns the text of a time: `2026-11-21T20:45:40.114Z`."""
+    """Returns milliseconds since 1970 as ISO 8601 in UTC: `2026-11-21T20:45:40.114Z`."""
     text = datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
 
@@ -38,43 +38,52 @@ _DIRECTORY: Final = "/zoneinfo/"
 
 
 def day(now_ms: int, zone: str | None) -> date:
-    """Returns the date at `now_ms`; `zone` is an IANA name, None the zone of this machine."""
+    """Returns the date at `now_ms` in the zone `zone`; None is the zone of this machine.
+
+    Raises:
+        ZoneInfoNotFoundError: `zone` is not an IANA name.
+    """
     return datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(named(zone)).date()
 
 
 def begin(day: date, zone: str | None) -> int:
-    """Returns when the day begins there, in ms since 1970; `zone` as of `day`.
+    """Returns the begin of `day` in the zone `zone`, in milliseconds since 1970.
 
     Raises:
-        OverflowError, ValueError: it is too far from today for this machine's clock.
+        OverflowError, ValueError: the system cannot represent the time.
+        ZoneInfoNotFoundError: `zone` is not an IANA name.
     """
     midnight = datetime.combine(day, clock.min, named(zone))
-    return int(midnight.timestamp() * 1000)  # without a zone it is this machine's
+    return int(midnight.timestamp() * 1000)  # a naive time is in the zone of this machine
 
 
 def named(zone: str | None) -> tzinfo | None:
-    """Returns the zone of an IANA name; None is the zone of this machine."""
+    """Returns the zone of an IANA name; None for the zone of this machine.
+
+    Raises:
+        ZoneInfoNotFoundError: there is no such zone.
+    """
     if zone is None:
         return None
     return ZoneInfo(zone)
 
 
 class Calendar:
-    """The day of a time, computed once a minute: days begin at full minutes."""
+    """Computes days with a cache of the last minute: days begin at full minutes."""
 
     def __init__(self) -> None:
-        self._known: tuple[int, str | None, date] | None = None
+        self._cached: tuple[int, str | None, date] | None = None
 
     def day(self, now_ms: int, zone: str | None) -> date:
-        """Returns the date of a time in a zone, as the function `day`; caches the last minute."""
-        minute, cached = now_ms // 60_000, self._known
+        """Returns the date at `now_ms`, as the function `day` does."""
+        minute, cached = now_ms // 60_000, self._cached
         if cached is None or cached[0] != minute or cached[1] != zone:
-            cached = self._known = minute, zone, day(now_ms, zone)
+            cached = self._cached = minute, zone, day(now_ms, zone)
         return cached[2]
 
 
 def host_zone() -> str:
-    """Returns the IANA name of this machine's zone, or where it has none the zone's short name."""
+    """Returns the IANA name of this machine's zone, or its short name where the name is unknown."""
     named = os.environ.get("TZ", "").lstrip(":")
     if not named:
         try:

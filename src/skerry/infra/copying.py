@@ -1,4 +1,4 @@
-"""Copies a directory of plain files, never through a link, over a file only where it gives way."""
+"""Copies the plain files of a directory; follows no link, and replaces a file only on request."""
 
 import os
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from pathlib import Path
 from skerry.infra.atomic import make_private, write_atomic
 
 MOST_BYTES = 256 * 1024 * 1024
-"""Bytes of one file; a larger one is left out."""
+"""Limit of one file; a larger file is refused."""
 
 
 @dataclass(slots=True)
@@ -16,13 +16,15 @@ class Copied:
     """Result of a copy."""
 
     copied: int = 0
+    """Number of copied files."""
     bytes: int = 0
+    """Size of the copied files."""
     same: int = 0
-    """Number of files that were there already."""
+    """Number of files that the target had with the same content."""
     replaced: list[str] = field(default_factory=list)
-    """Relative paths of files whose place a copy took."""
+    """Relative paths of replaced files."""
     refused: list[tuple[str, str]] = field(default_factory=list)
-    """Relative paths that were not copied, and why."""
+    """Relative paths that were not copied, each with the reason."""
 
 
 def copy_tree(
@@ -33,49 +35,50 @@ def copy_tree(
     skip: Callable[[Path], str] = lambda _relative: "",
     gives_way: Callable[[Path, bytes], bool] = lambda _relative, _data: False,
 ) -> Copied:
-    """Copies what `target` lacks, each file whole or not at all (0600); only looks if not `write`.
+    """Copies the files that `target` lacks, each one atomically and with mode 0600.
 
     Args:
         origin: The directory to copy.
         target: The directory to fill.
-        write: False counts only.
-        skip: From a relative path, why it is not copied; empty where it is.
-        gives_way: From a relative path and what `target` has there, whether the copy replaces it.
+        write: False computes the result without writing.
+        skip: Returns for a relative path the reason not to copy it; empty to copy it.
+        gives_way: Returns for a relative path and the content in `target` True when the copy
+            replaces it.
 
     Raises:
-        OSError: something cannot be read or written.
+        OSError: a file cannot be read or written.
     """
-    done = Copied()
+    result = Copied()
     for folder, folders, files in os.walk(origin, followlinks=False):
         relative = Path(folder).relative_to(origin)
         for name in sorted(folders):
             if (Path(folder) / name).is_symlink():
-                done.refused.append((str(relative / name), "it is a link"))
+                result.refused.append((str(relative / name), "it is a link"))
         folders[:] = sorted(name for name in folders if not (Path(folder) / name).is_symlink())
         if write:
             make_private(target / relative)
         for name in sorted(files):
-            if why := skip(relative / name):
-                done.refused.append((str(relative / name), why))
+            if reason := skip(relative / name):
+                result.refused.append((str(relative / name), reason))
                 continue
-            _copy_file(Path(folder) / name, target, relative / name, done, gives_way, write=write)
-    return done
+            _copy_file(Path(folder) / name, target, relative / name, result, gives_way, write=write)
+    return result
 
 
 def _copy_file(
     file: Path,
     target: Path,
     relative: Path,
-    done: Copied,
+    result: Copied,
     gives_way: Callable[[Path, bytes], bool],
     *,
     write: bool,
 ) -> None:
     if file.is_symlink() or not file.is_file():
-        done.refused.append((str(relative), "it is a link, or no plain file"))
+        result.refused.append((str(relative), "it is a link, or no plain file"))
         return
     if file.stat().st_size > MOST_BYTES:
-        done.refused.append((str(relative), f"it is larger than {MOST_BYTES} bytes"))
+        result.refused.append((str(relative), f"it is larger than {MOST_BYTES} bytes"))
         return
     data, destination = file.read_bytes(), target / relative
     if destination.is_symlink() or destination.exists():
@@ -85,13 +88,13 @@ def _copy_file(
             else None
         )
         if present == data:
-            done.same += 1
+            result.same += 1
             return
         if present is None or not gives_way(relative, present):
-            done.refused.append((str(relative), "there is another one already, which is kept"))
+            result.refused.append((str(relative), "another file of this name exists and is kept"))
             return
-        done.replaced.append(str(relative))
+        result.replaced.append(str(relative))
     if write:
         write_atomic(destination, data)
-    done.copied += 1
-    done.bytes += len(data)
+    result.copied += 1
+    result.bytes += len(data)

@@ -1,6 +1,7 @@
-"""A process for work on text that others wrote: with limits, and of no loss when it is killed.
+"""A process for work on untrusted text: limited, and killed without loss.
 
-A long text can keep one CPU busy, and one interpreter with it: what runs here stops nothing else.
+A long text can occupy a CPU and the interpreter lock; in a process of its own it blocks no caller
+but its own.
 """
 
 import os
@@ -18,30 +19,33 @@ from skerry.infra.process import Program, Worker, allowed, module
 CPU_SECONDS: Final = 20
 """CPU limit of one call, in seconds."""
 WALL_SECONDS: Final = 120.0
-"""Time limit of one call, in seconds, on a machine whose CPU is busy with others."""
+"""Time limit of one call, in seconds: the CPU may be busy with other processes."""
 MEMORY_BYTES: Final = 1 << 30
+"""Limit of the address space."""
 IDLE_SECONDS: Final = 30
 """Seconds after which an idle process ends; the next call starts another."""
 _LAST_SECONDS: Final = 0.2
 LONGEST: Final = 256 << 20
-"""Bytes of an answer."""
+"""Limit of an answer, in bytes."""
 
 
 class ExpendableError(Exception):
-    """The process gave no answer: a limit ended it, or the function failed."""
+    """A limit ended the process, or the function failed. The message gives the reason."""
 
 
 class Expendable:
-    """Calls one function in a process of its own; blocking, one call at a time, from any thread.
+    """Calls one function in a child process. Calls block, and may be made from any thread.
+
+    Calls of several threads run one after another. The process is started by the first call.
 
     Args:
-        function: `package.module:name`; takes one value that MessagePack can hold and returns one.
-        cpu_seconds: CPU time after which a call is ended.
-        memory_bytes: Address space of the process.
-        idle_seconds: Time without a call after which the process ends.
-        environ: Source of the few variables that the process gets; no key is among them.
+        function: `package.module:name`; its argument and result are encoded as MessagePack.
+        cpu_seconds: CPU limit of one call.
+        memory_bytes: Limit of the address space of the process.
+        idle_seconds: Seconds without a call after which the process ends.
+        environ: Environment from which the variables of `process.PYTHON` are passed on.
 
-    Cost: about 60 ms of CPU for the first call after a pause, then some 50 us and a copy of the
+    Cost: about 60 ms of CPU for the first call after a pause, then about 50 us and a copy of the
     text each way.
     """
 
@@ -67,15 +71,15 @@ class Expendable:
 
     @property
     def pid(self) -> int | None:
-        """The process, while there is one."""
+        """Returns the process id; None while no process runs."""
         return next((worker.pid for worker in self._running if worker.alive), None)
 
     def __call__(self, value: object) -> object:
-        """Calls the function.
+        """Returns the result of the function for `value`.
 
         Raises:
-            ExpendableError: it took too much CPU or memory, or failed; the next call finds a new
-                process.
+            ExpendableError: the function raised, or exceeded a limit. After an exceeded limit the
+                next call starts a new process.
         """
         data = msgspec.msgpack.encode(value)
         request = HEAD.pack(len(data)) + data
@@ -93,12 +97,12 @@ class Expendable:
                 except BaseException:
                     _end(self._running)
                     raise
-                if code != 0:  # 0: its idle time ended while the request was on its way
+                if code != 0:  # 0: the idle limit ended it while the request was being sent
                     break
-        raise ExpendableError(f"its process ended ({_why(code, failure)})") from failure
+        raise ExpendableError(f"the process ended ({_reason(code, failure)})") from failure
 
     def close(self) -> None:
-        """Ends the process, also in the middle of a call."""
+        """Ends the process; a running call raises `ExpendableError`."""
         for worker in tuple(self._running):
             worker.kill()
         with self._calling:
@@ -127,7 +131,7 @@ class Expendable:
 
 
 def _end(running: list[Worker]) -> int | None:
-    """Ends the process, if there is one; returns its exit code, which says why it ended."""
+    """Ends the process, if there is one; returns its exit code, negative for a signal."""
     return running.pop().end(_LAST_SECONDS) if running else None
 
 
@@ -140,5 +144,5 @@ def _exactly(descriptor: int, length: int) -> bytes:
     return bytes(parts)
 
 
-def _why(code: int | None, error: BaseException) -> str:
+def _reason(code: int | None, error: BaseException) -> str:
     return str(error) or (f"signal {-code}" if code is not None and code < 0 else f"code {code}")

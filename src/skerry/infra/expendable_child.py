@@ -1,7 +1,7 @@
-"""The process of an `Expendable`: reads values, calls one function, writes what it returns.
+"""The process of an `Expendable`: reads values, calls one function, writes the results.
 
 `python -m skerry.infra.expendable_child MODULE:FUNCTION CPU_SECONDS IDLE_SECONDS`. It
-ends when its input does, or when nothing came for the idle time.
+ends at the end of its input, or after IDLE_SECONDS without a value.
 """
 
 import os
@@ -22,10 +22,10 @@ HEAD: Final = struct.Struct("!I")
 
 
 def main(function: str, cpu_seconds: int, idle_seconds: int) -> int:
-    """Serves until the input ends."""
+    """Serves until the end of the input or the idle limit; returns the exit code."""
     source = 0
     target = os.dup(1)
-    os.dup2(2, 1)  # what a library prints must not get between the answers
+    os.dup2(2, 1)  # output of a library must not mix with the answers
     module, _, name = function.partition(":")
     call: Callable[[Any], Any] = getattr(import_module(module), name)
     while select.select([source], [], [], idle_seconds)[0]:
@@ -34,13 +34,13 @@ def main(function: str, cpu_seconds: int, idle_seconds: int) -> int:
             return 0
         (length,) = HEAD.unpack(head)
         value = msgspec.msgpack.decode(_read(source, length))
-        # At its end the kernel kills the process, also within one call of C.
+        # When the timer expires the kernel kills the process, also within one call of C.
         signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
         try:
             answer = msgspec.msgpack.encode((True, call(value)))
         except MemoryError:
             answer = msgspec.msgpack.encode((False, "it took too much memory"))
-        except Exception as error:  # noqa: BLE001 - a text that it cannot take must not end it
+        except Exception as error:  # noqa: BLE001 - a failure is an answer, and the process goes on
             answer = msgspec.msgpack.encode((False, f"{type(error).__name__}: {error}"))
         signal.setitimer(signal.ITIMER_PROF, 0)
         _write(target, HEAD.pack(len(answer)) + answer)

@@ -1,8 +1,8 @@
-"""Lists the features of the gateway, one line each; `skerry.features.<name>` has the rest.
+"""Lists the features of the gateway; their code is in `skerry.features.<name>`.
 
-No other module outside the folder of a feature names it. The kernel imports a part of a feature
-when that part is used: `plugin` at the start, `cli` for a command, `config` and `tables` where the
-line says that there are some.
+No other module outside the folder of a feature names it. The kernel imports a module of a feature
+when it is needed: `plugin` at the start, `cli` for a command, `config` and `tables` where the entry
+declares them.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Feature:
-    """One feature: what must be known of it before any of its modules is imported."""
+    """One feature, described without importing its modules."""
 
     __slots__ = ("cli", "command", "name", "registers", "sections", "tables")
 
@@ -28,31 +28,32 @@ class Feature:
     ) -> None:
         self.name = name
         self.cli = cli
-        """The group of the help and the text of its command, which `cli.add` completes."""
+        """Group in the help and help text of its command, whose parser `cli.add` builds."""
         self.command = command or name
+        """Name of the command: `skerry <command>`."""
         self.registers = registers
-        """True when a start calls `plugin.register`; a feature may consist of a command alone."""
+        """True when a start calls `plugin.register`; a feature may have a command only."""
         self.sections = sections
-        """Sections of the configuration file, by the names of the fields that lead there, such as
-        `agents.defaults.heartbeat`: each has its class in `config`."""
+        """Classes in module `config`, by the path of their section of the configuration file, such
+        as `tools.web.search`."""
         self.tables = tables
-        """True when `tables.STEPS` builds tables of the state database; all begin with `<name>`."""
+        """True when `tables.STEPS` creates tables of the state database, named `<name>...`."""
 
     def load(self, path: str) -> Any:
-        """Returns `module:attribute` of the feature, which is imported by this."""
+        """Imports `module:attribute`, relative to the feature's package, and returns it."""
         module, _, attribute = path.partition(":")
         return getattr(import_module(f"skerry.features.{self.name}.{module}"), attribute)
 
 
 class WireFormat(Feature):
-    """A wire format of model APIs: `plugin.register` is called when a model first needs it."""
+    """A wire format of model APIs; its `plugin.register` is called at the first use by a model."""
 
     __slots__ = ("api",)
 
     def __init__(self, api: str) -> None:
         super().__init__(api.replace("-", "_"), registers=False)
         self.api = api
-        """Name in the configuration, and with underscores of the folder."""
+        """Name in the configuration; the folder has it with underscores."""
 
 
 FEATURES = (
@@ -186,4 +187,4 @@ FEATURES = (
 )
 
 WIRE_FORMATS = {feature.api: feature for feature in FEATURES if isinstance(feature, WireFormat)}
-"""Wire formats by the names that `api` in `models.providers` has."""
+"""Wire formats by their values of `models.providers.<name>.api`."""

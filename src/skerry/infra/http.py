@@ -1,8 +1,8 @@
-"""The one HTTP client: a pool that reuses the newest connection, and limits on everything.
+"""The HTTP client: a pool that reuses the newest connection, and limits of time and size.
 
-httpx2's own pool asks the kernel about every idle connection, twice a request: after a burst of 100
-conversations that is a fifth of all CPU. Here the connection that was used last is taken first and
-only it is looked at. Old ones are closed when a response ends.
+httpx2's own pool polls every idle connection twice a request: after a burst of 100 conversations
+that is a fifth of all CPU. This pool polls the connection that was used last, and takes it. Old
+connections are closed when a response ends.
 """
 
 import time
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     import ssl
 
 DEADLINES: Final = httpx2.Timeout(connect=10.0, read=120.0, write=30.0, pool=None)
-"""Seconds; `read` is silence, not the whole response. A request may bring its own `timeout`."""
+"""Seconds; `read` limits each silence, not the whole response. `timeout` of a request overrides."""
 
 BODY_LIMIT: Final = "body_limit"
-"""Key of `extensions` with which a request brings its own limit, in bytes."""
+"""Key in `extensions` of a request: limit of its response in bytes, instead of 64 MiB."""
 
 _DEFAULT_BODY_LIMIT = 64 * 1024 * 1024
 
@@ -42,15 +42,15 @@ class BodyTooLargeError(httpx2.TransportError):
 
 
 class HttpClient(httpx2.AsyncClient):
-    """The one client that everything shares; use it as an async context manager.
+    """The HTTP client that all parts share; use it as an async context manager.
 
-    It speaks HTTP/1.1 to http and https addresses, follows no redirect, keeps no cookie and takes
-    no proxy from the environment. Cancelling a request closes its connection.
+    It sends HTTP/1.1 to http and https addresses, follows no redirect, stores no cookie and ignores
+    proxies of the environment. Cancelling a request closes its connection.
     """
 
     def __init__(self) -> None:
         self.transport = PooledTransport()
-        """Sends a request as it is, for those to whom 150 us of CPU matter."""
+        """Sends requests without the layers of httpx2, which cost 150 us of CPU each."""
         super().__init__(
             transport=self.transport,
             timeout=DEADLINES,
@@ -66,9 +66,9 @@ class _Idle(Struct, frozen=True):
 
 
 class PooledTransport(httpx2.AsyncBaseTransport):
-    """Sends requests over kept connections, the last used first.
+    """Sends requests over pooled connections, the last used first.
 
-    `connect` opens the connections. At most `idle_limit` per origin are kept, `idle_seconds` long.
+    `connect` opens connections. At most `idle_limit` per origin stay open, for `idle_seconds`.
     Closing a response never waits.
     """
 
@@ -88,18 +88,18 @@ class PooledTransport(httpx2.AsyncBaseTransport):
         self._tls: ssl.SSLContext | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Sends the request; the response's body is read as it is iterated.
+        """Sends the request and returns the response, whose body is read by iterating over it.
 
-        A kept connection that the server had closed is replaced once, and only while nothing of the
-        request was sent.
+        A pooled connection that the server had closed is replaced once, and only while nothing of
+        the request was sent.
 
         Raises:
-            httpx2.TransportError: one of its leaves, `UnsupportedProtocol` for other schemes.
+            httpx2.TransportError: a subclass; `UnsupportedProtocol` for other schemes.
         """
         url = request.url
         origin = (url.scheme, url.raw_host.decode("ascii"), url.port or _PORTS.get(url.scheme, 0))
         if url.scheme not in _PORTS:
-            raise httpx2.UnsupportedProtocol(f"{url.scheme}: only http and https are spoken")
+            raise httpx2.UnsupportedProtocol(f"{url.scheme}: only http and https are supported")
         seconds = request.extensions.get("timeout", {}).get("connect")
         limit = request.extensions.get(BODY_LIMIT, _DEFAULT_BODY_LIMIT)
 
@@ -118,10 +118,10 @@ class PooledTransport(httpx2.AsyncBaseTransport):
         )
 
     async def exchange(self, plain: PlainRequest) -> tuple[Head, "Body"]:
-        """Sends a request whose parts are bytes, as `handle_async_request` does.
+        """Sends a request of bytes; returns the head of the response and its unread body.
 
         Raises:
-            httpx2.TransportError: one of its leaves.
+            httpx2.TransportError: a subclass, as of `handle_async_request`.
         """
         origin = (plain.scheme, plain.host, plain.port)
 
@@ -181,7 +181,7 @@ class PooledTransport(httpx2.AsyncBaseTransport):
                 del self._idle[key]
 
     async def aclose(self) -> None:
-        """Closes the idle connections; the others close with their responses."""
+        """Closes the idle connections; a connection in use closes with its response."""
         self._idle_limit = 0
         while self._idle:
             _, idle = self._idle.popitem()
@@ -191,14 +191,14 @@ class PooledTransport(httpx2.AsyncBaseTransport):
 
 
 class Body(httpx2.AsyncByteStream):
-    """A response's bytes; closing it gives the connection back, or closes it when unread."""
+    """Body of a response. `aclose` returns the connection to the pool, or closes it if unread."""
 
     def __init__(
         self, connection: HttpConnection, limit: int, release: Callable[[HttpConnection], None]
     ) -> None:
         self._connection = connection
         self._limit = limit
-        self._left = limit
+        self._remaining = limit
         self._release = release
         self._closed = False
 
@@ -207,17 +207,22 @@ class Body(httpx2.AsyncByteStream):
         return self
 
     async def __anext__(self) -> bytes:
-        """Returns the bytes of one network read."""
+        """Returns the bytes of one network read.
+
+        Raises:
+            BodyTooLargeError: the body exceeds its limit.
+            httpx2.TransportError: the body is incomplete.
+        """
         part = await self._connection.part()
         if part is None:
             raise StopAsyncIteration
-        self._left -= len(part)
-        if self._left < 0:
+        self._remaining -= len(part)
+        if self._remaining < 0:
             raise BodyTooLargeError(self._limit)
         return part
 
     async def aclose(self) -> None:
         """Ends the request."""
-        if not self._closed:  # given back twice, a connection would serve two requests at once
+        if not self._closed:  # released twice, a connection would serve two requests at once
             self._closed = True
             self._release(self._connection)

@@ -1,6 +1,6 @@
-"""Modules that are imported when they are first used, though a file names them at its top.
+"""Lazy modules: named at the top of a file, imported when an attribute is first read.
 
-A package lists in a module `late` which modules a start does without:
+A package lists in its module `late` the modules that a start does not need:
 
     if TYPE_CHECKING:
         from skerry.app import trial as trial
@@ -8,7 +8,7 @@ A package lists in a module `late` which modules a start does without:
     else:
         __getattr__ = late(__package__, loader="skerry.plugins.loader")
 
-Who writes `from skerry.app.late import loader` pays at `loader.Plugins(...)`.
+After `from skerry.app.late import loader`, the import happens at `loader.Plugins(...)`.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from typing import Any
 
 
 class Late:
-    """A module that is imported when an attribute of it is read."""
+    """A module that is imported when one of its attributes is read."""
 
     __slots__ = ("_name",)
 
@@ -29,18 +29,18 @@ class Late:
         return getattr(import_module(self._name), attribute)
 
 
-def late(package: str, **others: str) -> Callable[[str], Late]:
-    """Returns a `__getattr__` for a module: each name is the module of this name in the package.
+def late(package: str, **modules: str) -> Callable[[str], Late]:
+    """Returns a module-level `__getattr__` that maps each name to a lazy module.
 
     Args:
-        package: The package.
-        others: Modules of other packages by their names.
+        package: Package whose submodules the names stand for.
+        modules: Full names of modules of other packages, by the attribute names.
 
     """
 
     def module(name: str) -> Late:
         if name.startswith("__"):  # asked for by the import system
             raise AttributeError(name)
-        return Late(others.get(name) or f"{package}.{name}")
+        return Late(modules.get(name) or f"{package}.{name}")
 
     return module

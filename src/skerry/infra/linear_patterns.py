@@ -1,7 +1,7 @@
-"""Patterns that people configure, searched in a time that grows with the text alone.
+"""Configured regular expressions, searched in time linear in the text.
 
-The patterns of a configuration run over text of strangers, so none may take the gateway's time,
-whatever its author wrote. RE2 has no backtracking, and so no back-references and no look-around.
+They run over untrusted text, so no pattern may block the gateway. RE2 does not backtrack, and so
+has no back-references and no look-around.
 """
 
 from typing import Final, Protocol
@@ -9,11 +9,11 @@ from typing import Final, Protocol
 import re2
 
 _MEMORY: Final = 1 << 20
-"""Bytes that one pattern may take; more is refused."""
+"""Memory limit of one pattern, in bytes."""
 
 
 class Searches(Protocol):
-    """A compiled pattern, of RE2 or of `re`."""
+    """A compiled pattern of RE2 or `re`."""
 
     def search(self, text: str, /) -> object | None:
         """Returns a match, or None."""
@@ -21,10 +21,10 @@ class Searches(Protocol):
 
 
 def compiled(pattern: str) -> Searches:
-    """Returns a pattern that heeds no case.
+    """Returns the compiled pattern, which ignores case.
 
     Raises:
-        ValueError: RE2 does not take the pattern.
+        ValueError: RE2 does not support the pattern, or it needs too much memory.
     """
     options = re2.Options()
     options.case_sensitive = False

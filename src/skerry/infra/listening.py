@@ -1,4 +1,4 @@
-"""Names the users of this machine whose processes listen on a port."""
+"""Finds the users of this machine whose processes listen on a port."""
 
 from pathlib import Path
 from typing import Final
@@ -7,7 +7,7 @@ _LISTEN: Final = "0A"
 _TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _LOOPBACK: Final = frozenset(
     {
-        "0100007F",  # 127.0.0.1; each group of four bytes is in the order of the processor
+        "0100007F",  # 127.0.0.1; each group of four bytes is in the byte order of the CPU
         "7F000001",
         "00000000",
         "0" * 32,  # ::, which takes IPv4 too
@@ -15,21 +15,21 @@ _LOOPBACK: Final = frozenset(
         "00000000000000000000FFFF7F000001",
     }
 )
-"""Addresses at which a socket gets what is sent to 127.0.0.1."""
+"""Local addresses whose sockets accept connections to 127.0.0.1."""
 
 
 def listeners(port: int) -> frozenset[int] | None:
-    """Returns the user ids of the sockets that take connections to this port of 127.0.0.1.
+    """Returns the user ids of the sockets that accept connections to this port of 127.0.0.1.
 
-    None where the system does not tell: only Linux lists every socket with its user.
+    None on a system without /proc/net: only Linux lists every socket with its user.
     """
     user_ids: set[int] = set()
-    is_told = False
+    is_listed = False
     for table in _TABLES:
         try:
             with table.open(encoding="ascii") as lines:
                 next(lines, None)
-                is_told = True
+                is_listed = True
                 for line in lines:
                     _, local, _, state, _, _, _, uid, *_ = line.split()
                     address, _, number = local.partition(":")
@@ -37,4 +37,4 @@ def listeners(port: int) -> frozenset[int] | None:
                         user_ids.add(int(uid))
         except (OSError, ValueError):
             continue
-    return frozenset(user_ids) if is_told else None
+    return frozenset(user_ids) if is_listed else None

@@ -1,7 +1,7 @@
-"""A lock on a directory: one live owner, taken over from a dead one.
+"""A lock on a directory with one live owner.
 
-The lock is `flock` on a file, so the kernel frees it when the owner dies, however it dies. The file
-says who the owner is, for people and for clients that look for it; it decides nothing.
+The lock is `flock` on a file, so the kernel releases it when the owner ends in any way. The content
+of the file, pid and note of the owner, is information for people and clients only.
 """
 
 import fcntl
@@ -16,14 +16,16 @@ from msgspec import Struct
 
 _TRIES: Final = 10
 _PAUSE: Final = 0.02
-"""Seconds between two tries: a process that looks for the owner holds the lock for a moment."""
+"""Seconds between two tries: a process that reads the owner holds the lock for a moment."""
 
 
 class Owner(Struct, frozen=True):
-    """A live process that holds a lock, and what it wrote about itself."""
+    """A live process that holds a lock."""
 
     pid: int
+    """Process id; 0 where the file has none."""
     note: str
+    """Line that the process wrote into the file, such as its address."""
 
 
 class LockedError(Exception):
@@ -37,12 +39,14 @@ class LockedError(Exception):
 
 @contextmanager
 def locked(path: Path, note: str = "") -> Iterator[bool]:
-    """Holds the lock `path` for the block; `note` is one line that `owner` gives to others.
+    """Holds the lock file `path` for the block; yields True when the last owner released it.
 
-    Gives whether the owner before released it in order; one that is killed does not.
+    False means that the last owner was killed. `note` is one line that `owner` returns to other
+    processes. Tries for 0.2 s, and blocks the thread meanwhile.
 
     Raises:
-        LockedError: another live process holds it.
+        LockedError: another live process holds the lock.
+        OSError: the file cannot be opened.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -58,7 +62,7 @@ def locked(path: Path, note: str = "") -> Iterator[bool]:
 
 
 def owner(path: Path) -> Owner | None:
-    """Returns the process that holds the lock now; None without one."""
+    """Returns the process that holds the lock; None for a free lock or a missing file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""The log: lines for people on stderr, JSON lines in the state directory, and no secret in either.
+"""The log: lines for people on stderr, JSON lines in the state directory, secrets removed.
 
-What is logged is rendered at once and written by threads of their own. A disk that is full or slow,
-or a pipe that nobody reads, loses lines and never stops the one who logs.
+Records are rendered by the thread that logs and written by a background thread. A slow or full disk
+or an unread pipe loses lines; it never blocks the caller.
 """
 
 import json
@@ -23,21 +23,22 @@ from skerry.infra.atomic import make_private
 from skerry.infra.clock import Clock
 
 LOGS: Final = "logs"
-"""Folder of the state directory."""
+"""Folder in the state directory."""
 MOST_BYTES: Final = 10 * 1024 * 1024
-"""Bytes of one file; a day has two at most, the older half of a loud one is lost."""
+"""Limit of one file, in bytes. A day has at most two files; older lines of it are deleted."""
 KEEP_FILES: Final = 14
+"""Number of files that are kept."""
 REDACTED: Final = "[redacted]"
 
 WAITING: Final = 2000
-"""Lines that may wait for a slow disk."""
+"""Limit of queued lines per destination."""
 _LINE: Final = 16 * 1024
-"""Characters of one line, its traceback included."""
+"""Limit of one line, in characters; of a JSON line, limit of its message and of its error."""
 _LOOKED_AT: Final = 4 * _LINE
-"""Characters in which secrets are looked for before a line is cut: redaction shortens it."""
+"""Characters that are redacted before a line is cut to `_LINE`."""
 _CLOSE_SECONDS: Final = 2.0
 _SHORTEST: Final = 4
-"""Characters of a known secret; anything shorter would black out ordinary words."""
+"""Least length of a known secret: a shorter one would remove ordinary words."""
 _FILE: Final = re.compile(r"skerry-\d{4}-\d\d-\d\d(\.1)?\.log")
 
 _SHAPES: Final = re.compile(
@@ -60,22 +61,22 @@ _SHAPES: Final = re.compile(
 
 
 class Redactor:
-    """Removes secrets from text: the known ones, and whatever looks like a key."""
+    """Replaces secrets in text: the known ones, and text with the shape of a key."""
 
     def __init__(self) -> None:
-        self._known: re.Pattern[str] | None = None
+        self._secrets: re.Pattern[str] | None = None
 
-    def know(self, secrets: Iterable[str]) -> None:
-        """Takes these for secrets from now on, and no others."""
+    def set_secrets(self, secrets: Iterable[str]) -> None:
+        """Replaces the list of known secrets. Ignores those shorter than 4 characters."""
         long = sorted(
             {secret for secret in secrets if len(secret) >= _SHORTEST}, key=len, reverse=True
         )
-        self._known = re.compile("|".join(map(re.escape, long))) if long else None
+        self._secrets = re.compile("|".join(map(re.escape, long))) if long else None
 
     def __call__(self, text: str) -> str:
-        """Returns the text without its secrets."""
-        if self._known is not None:
-            text = self._known.sub(REDACTED, text)
+        """Returns the text with each secret replaced by `[redacted]`."""
+        if self._secrets is not None:
+            text = self._secrets.sub(REDACTED, text)
         return _SHAPES.sub(_hide, text)
 
 
@@ -85,7 +86,7 @@ def _hide(match: re.Match[str]) -> str:
 
 
 class Plain(logging.Formatter):
-    """One line for people, and the traceback below it."""
+    """Formats a record as one line for people, with the traceback below it."""
 
     def __init__(self, redact: Callable[[str], str]) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -96,12 +97,15 @@ class Plain(logging.Formatter):
         return self._redact(super().format(record)[:_LOOKED_AT])[:_LINE]
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - as the library has it
-        """Returns the line, of which no text can make two, and none steers a terminal."""
+        """Returns the line; line breaks and control characters are escaped."""
         return _readable(super().formatMessage(record))
 
 
 class Lines(logging.Formatter):
-    """One JSON object on one line: time, level, logger, message, and error with a traceback."""
+    """Formats a record as a JSON object on one line.
+
+    Keys: `time`, `level`, `logger`, `message`, and `error` with the traceback of an exception.
+    """
 
     def __init__(self, redact: Callable[[str], str]) -> None:
         super().__init__()
@@ -124,7 +128,7 @@ class Lines(logging.Formatter):
 
 
 def _readable(line: str) -> str:
-    """Returns the line with its control characters as JSON escapes them."""
+    """Returns the line with unprintable characters escaped as in JSON."""
     if line.isprintable():
         return line
     return "".join(
@@ -133,10 +137,10 @@ def _readable(line: str) -> str:
 
 
 class Behind(logging.Handler):
-    """Renders a record where it is logged; `write` gets the line in a thread of its own.
+    """Formats records in the calling thread and calls `write` in a background thread.
 
-    Lines that find too many before them, or whose `write` raises `OSError`, are lost; the next one
-    that is written gives their number.
+    A line is dropped when `WAITING` lines are queued, or when `write` raises `OSError`. The number
+    of dropped lines is written before the next line.
     """
 
     def __init__(self, formatter: logging.Formatter, write: Callable[[str], None]) -> None:
@@ -146,22 +150,22 @@ class Behind(logging.Handler):
         self._lines: deque[str] = deque()
         self._changed = Condition()
         self._closing = False
-        self._lost = 0
+        self._dropped = 0
         self._thread = Thread(target=self._run, name="log", daemon=True)
         self._thread.start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Takes a record."""
+        """Formats and queues a record."""
         line = self.format(record)
         with self._changed:
             if len(self._lines) >= WAITING:
-                self._lost += 1
+                self._dropped += 1
             else:
                 self._lines.append(line)
                 self._changed.notify()
 
     def close(self) -> None:
-        """Writes what waits, for two seconds at most."""
+        """Writes the queued lines; waits at most two seconds."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -175,16 +179,16 @@ class Behind(logging.Handler):
                     self._changed.wait()
                 if not self._lines:
                     return
-                line, lost = self._lines.popleft(), self._lost
-                self._lost = 0
+                line, dropped = self._lines.popleft(), self._dropped
+                self._dropped = 0
             try:
-                if lost:
-                    self._write(self.format(_loss(lost)))
-                    lost = 0
+                if dropped:
+                    self._write(self.format(_loss(dropped)))
+                    dropped = 0
                 self._write(line)
             except (OSError, ValueError):  # ValueError: the stream is closed
                 with self._changed:
-                    self._lost += lost + 1
+                    self._dropped += dropped + 1
 
 
 def _loss(lines: int) -> logging.LogRecord:
@@ -203,10 +207,10 @@ class DailyFiles:
         self._size = 0
 
     def __call__(self, line: str) -> None:
-        """Writes a line.
+        """Appends a line; opens and rotates files as necessary.
 
         Raises:
-            OSError: it could not be written; the next one is tried anew.
+            OSError: the line could not be written. The next call opens the file again.
         """
         data = line.encode(errors="replace") + b"\n"
         day = f"{datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC):%Y-%m-%d}"
@@ -242,7 +246,7 @@ class DailyFiles:
 
 
 def files(folder: Path) -> list[Path]:
-    """Returns the log's files, the oldest first."""
+    """Returns the files of the log in `folder`, oldest first."""
     try:
         paths = [path for path in folder.iterdir() if _FILE.fullmatch(path.name)]
     except FileNotFoundError:
@@ -254,7 +258,10 @@ def files(folder: Path) -> list[Path]:
 def writing(
     folder: Path, redact: Redactor, clock: Clock, *, verbose: bool = False
 ) -> Generator[None]:
-    """Logs for the block: warnings to stderr, information to `folder`; `verbose`: all to both."""
+    """Installs the log for the block.
+
+    Warnings go to stderr, INFO and above to files in `folder`; with `verbose` all goes to both.
+    """
     stderr = Behind(Plain(redact), _to_stderr)
     files = Behind(Lines(redact), DailyFiles(folder, clock))
     if not verbose:
@@ -280,21 +287,25 @@ def _to_stderr(line: str) -> None:
 
 
 class Tail(Struct, frozen=True):
-    """The end of the log; the next call continues at `cursor`. `reset`: it is another file."""
+    """Lines at the end of the log."""
 
     file: Path
     cursor: int
+    """Offset in bytes at which the next call continues."""
     size: int
+    """Size of the file, in bytes."""
     lines: tuple[str, ...]
     truncated: bool
+    """True when older lines were left out."""
     reset: bool
+    """True when the given cursor was of another file."""
 
 
 def tail(folder: Path, *, cursor: int | None, limit: int, max_bytes: int) -> Tail:
-    """Returns lines of the latest file, after `cursor` where there is one.
+    """Returns the last whole lines of the latest file, those after `cursor` where it is given.
 
-    At most `limit` whole lines out of the last `max_bytes`; when that leaves some out it is
-    `truncated`. A cursor beyond the end is of another file: it begins anew.
+    At most `limit` lines out of the last `max_bytes`. A cursor beyond the end belongs to another
+    file and is ignored.
 
     Raises:
         OSError: the file cannot be read.
@@ -311,7 +322,7 @@ def tail(folder: Path, *, cursor: int | None, limit: int, max_bytes: int) -> Tai
         file.seek(max(0, start - 1))
         data = file.read(size - file.tell())
     skipped = 0
-    if start > 0:  # the line that `start` is in the middle of is not whole
+    if start > 0:  # the line that contains `start` is incomplete
         skipped = data.find(b"\n") + 1
     complete = data.rfind(b"\n") + 1
     lines = data[skipped:complete].decode(errors="replace").split("\n")[:-1]

@@ -1,4 +1,4 @@
-"""Pipes to a child process, as streams that suit every event loop."""
+"""Pipes to a child process as streams, for asyncio and uvloop alike."""
 
 import os
 from typing import IO, Final
@@ -11,7 +11,7 @@ _READ: Final = 65_536
 
 
 class _Pipe:
-    """Our end of a pipe, without blocking."""
+    """Non-blocking end of a pipe to a child."""
 
     def __init__(self, end: IO[bytes]) -> None:
         self._end = end
@@ -23,17 +23,17 @@ class _Pipe:
         return self._end.fileno()
 
     async def aclose(self) -> None:
-        """Closes our end; who waits gets `ClosedResourceError`."""
+        """Closes the pipe; a pending `receive` or `send` raises `ClosedResourceError`."""
         if not self._end.closed:
             anyio.notify_closing(self._end.fileno())
             self._end.close()
 
 
 class ReadPipe(_Pipe, anyio.abc.ByteReceiveStream):
-    """Output of a child. Its end is an `EndOfStream`."""
+    """Output of a child. `receive` raises `EndOfStream` at its end."""
 
     async def receive(self, max_bytes: int = _READ) -> bytes:
-        """Returns output of the child."""
+        """Returns the next bytes of output, at most `max_bytes`."""
         await anyio.lowlevel.checkpoint()
         while True:
             number = self._number()
@@ -50,10 +50,10 @@ class ReadPipe(_Pipe, anyio.abc.ByteReceiveStream):
 
 
 class WritePipe(_Pipe, anyio.abc.ByteSendStream):
-    """Input of a child. `BrokenResourceError` where it reads no more."""
+    """Input of a child. `send` raises `BrokenResourceError` when the child has closed it."""
 
     async def send(self, item: bytes) -> None:
-        """Writes all of it, as far as the child reads."""
+        """Writes all of `item`; waits while the pipe is full."""
         await anyio.lowlevel.checkpoint()
         unwritten = memoryview(item)
         while unwritten:

@@ -1,9 +1,9 @@
-"""Child processes: each leads a group of its own, which ends as a whole.
+"""Child processes: each leads a process group of its own, which is ended as a whole.
 
-`run` waits for the end of a program, `child` keeps one for a block, `Worker` one for threads. Each
-group also ends when this process dies. A child gets the environment that the caller lists alone. A
-process with a session of its own leaves the group: only a namespace (a sandbox) or a scope
-(`child_scope`) holds such a one.
+`run` waits for the end of a program, `child` runs a program during a block, `Worker` serves
+threads. A group also ends when this process dies. A child gets only the environment that the caller
+passes. A process that starts a session leaves the group: only a namespace (a sandbox) or a scope
+(`child_scope`) contains it.
 """
 
 import errno
@@ -27,28 +27,29 @@ from msgspec import Struct
 from skerry.infra.child_end import when_ended
 from skerry.infra.child_guard import guarded
 from skerry.infra.pipes import ReadPipe, WritePipe
-from skerry.infra.supervise import beside
+from skerry.infra.supervise import in_background
 
 T = TypeVar("T")
 PYTHON: Final = re.compile("PATH|HOME|LANG|PYTHONPATH|VIRTUAL_ENV|LD_LIBRARY_PATH")
-"""Variables that a Python program of ours needs; no key is among them."""
+"""Names of the variables that a Python child needs; none of them holds a key."""
 OUTPUT_BYTES: Final = 1_000_000
+"""Default limit of standard output, in bytes."""
 TAIL_BYTES: Final = 16_384
-"""Bytes of standard error that are kept, the last ones."""
+"""Size of the kept end of standard error, in bytes."""
 ERROR_BYTES: Final = 64 * 1024 * 1024
 """Bytes of standard error after which the group is ended."""
 LINGER_SECONDS: Final = 1.0
-"""Seconds to wait for the output of a group that was ended; who left the group may hold it open."""
+"""Seconds to wait for the output of an ended group: a process outside it may hold the pipe open."""
 LIFELINE: Final = "@lifeline@"
-"""Word of a command that is replaced by the descriptor of the guard, which the program closes."""
+"""Word in a command that is replaced by the number of the guard's descriptor."""
 
 
 class ProcessError(Exception):
-    """A child did not do what it was started for."""
+    """A child could not be started, or was ended at a limit."""
 
 
 class NotStartedError(ProcessError, OSError):
-    """The program is not there, or may not be run; `reason` is the one of the system."""
+    """The program does not exist or may not be run; `reason` is the text of the system's error."""
 
     def __init__(self, program: str, error: OSError) -> None:
         self.reason = error.strerror or str(error)
@@ -56,11 +57,11 @@ class NotStartedError(ProcessError, OSError):
 
 
 class LateError(ProcessError):
-    """The program did not end in time; its group was ended."""
+    """The program exceeded its time; its group was ended."""
 
 
 class FloodError(ProcessError):
-    """The program printed too much; its group was ended."""
+    """The program exceeded the limit of its output; its group was ended."""
 
 
 class Program(Struct, frozen=True):
@@ -69,41 +70,45 @@ class Program(Struct, frozen=True):
     command: Sequence[str]
     """The program, looked up in the `PATH` of `environ`, and its arguments."""
     environ: Mapping[str, str]
-    """Its whole environment."""
+    """The whole environment of the program."""
     folder: Path | None = None
-    """Folder in which it starts; None is ours."""
+    """Working directory; None for that of this process."""
     grace: float = 0.0
-    """Seconds that its group has between SIGTERM and SIGKILL; 0 is SIGKILL at once."""
+    """Seconds between SIGTERM and SIGKILL of the group; 0 sends SIGKILL at once."""
     memory_bytes: int | None = None
-    """Limit on the address space of each of its processes."""
+    """Limit of the address space of each process of the group; None for no limit."""
     file_bytes: int | None = None
-    """The same on a file that it writes."""
+    """Limit of each written file; None for no limit."""
     descriptors: Sequence[int] = ()
-    """Descriptors of ours that it gets, under their numbers."""
+    """Descriptors of this process that the program inherits under the same numbers."""
     terminal: int | None = None
-    """Descriptor of a terminal that is its standard input, output and error."""
+    """Descriptor of a terminal that becomes standard input, output and error."""
     merges: bool = False
-    """Sends its standard error to its standard output."""
+    """True to send standard error to standard output."""
     filters: bool = False
-    """True for a program without a guard: it ends with its input, or by itself when we die."""
+    """True to start the program without a guard, because it ends at the end of its input."""
 
     @property
     def name(self) -> str:
-        """Returns its name and first argument, for messages."""
+        """Returns the file name and the first argument, for messages."""
         return " ".join((Path(self.command[0]).name, *self.command[1:2]))
 
     def streams(self, *, listens: bool) -> tuple[int, int, int]:
-        """Returns its standard streams."""
+        """Returns the arguments `stdin`, `stdout` and `stderr` of `Popen`.
+
+        `listens` is True when the program gets a pipe as its standard input.
+        """
         if self.terminal is not None:
             return self.terminal, self.terminal, self.terminal
         errors = subprocess.STDOUT if self.merges else subprocess.PIPE
         return subprocess.PIPE if listens else subprocess.DEVNULL, subprocess.PIPE, errors
 
     def guarded(self, lifeline: int) -> list[str]:
-        """Returns the command with its guard; `lifeline` is the descriptor of a pipe's end.
+        """Returns the command with its guard; `lifeline` is the reading end of a pipe.
 
         Raises:
-            OSError: there is no such program, or it may not be run: the guard could not tell us.
+            OSError: the program does not exist or may not be run. It is checked here, because an
+                error of the guard would be an exit code.
         """
         path = shutil.which(self.command[0], path=self.environ.get("PATH", os.defpath))
         if path is None:
@@ -120,10 +125,11 @@ class Finished(Struct, frozen=True):
     """Result of a program that ended."""
 
     code: int
-    """Negative where a signal ended it."""
+    """Exit code; negative for a signal."""
     out: bytes
+    """Standard output."""
     err: str
-    """End of standard error."""
+    """The last `TAIL_BYTES` of standard error."""
 
 
 def allowed(environ: Mapping[str, str], names: re.Pattern[str] = PYTHON) -> dict[str, str]:
@@ -132,20 +138,23 @@ def allowed(environ: Mapping[str, str], names: re.Pattern[str] = PYTHON) -> dict
 
 
 def module(name: str, *arguments: str) -> list[str]:
-    """Returns the command that runs a module of ours; the current folder is not searched."""
+    """Returns the command that runs a Python module; the current folder is not on its path."""
     return [sys.executable, "-P", "-m", name, *arguments]
 
 
 def starter(
     environ: Mapping[str, str],
 ) -> Callable[[Sequence[str], Mapping[str, str]], AbstractAsyncContextManager["Child"]]:
-    """Returns a function of a command and further variables that runs a Python program of ours."""
+    """Returns a function that runs a command with the variables `PYTHON` and further ones.
+
+    The child has a pipe as its standard input.
+    """
     base = allowed(environ)
-    return lambda command, more: child(Program(command, base | dict(more)), listens=True)
+    return lambda command, variables: child(Program(command, base | dict(variables)), listens=True)
 
 
 class Child:
-    """A child of `child`: its pipes, and what it writes to standard error."""
+    """A running program: its pipes, and the end of its standard error. `child` creates it."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.pid = process.pid
@@ -161,37 +170,37 @@ class Child:
 
     @property
     def stdin(self) -> anyio.abc.ByteSendStream:
-        """Returns the pipe to it; only one that `listens` has it."""
+        """Returns the pipe to standard input. Raises `TypeError` for a child without `listens`."""
         return _opened(self._stdin, "input")
 
     @property
     def stdout(self) -> anyio.abc.ByteReceiveStream:
-        """Returns the pipe of its output."""
+        """Returns the pipe of standard output."""
         return _opened(self._stdout, "output")
 
     @property
     def returncode(self) -> int | None:
-        """Returns its exit code, negative for a signal; None while it runs."""
+        """Returns the exit code, negative for a signal; None while the program runs."""
         return self._process.poll()
 
     @property
     def tail(self) -> str:
-        """Returns the end of its standard error; complete after the block."""
+        """Returns the last `TAIL_BYTES` of standard error; complete after the block of `child`."""
         return self._tail.decode(errors="replace")
 
     async def wait(self) -> int:
-        """Waits until it has ended; returns its exit code."""
+        """Waits for the end of the program; returns its exit code, negative for a signal."""
         await self._ended.wait()
         return self._process.wait()
 
     def kill(self) -> None:
-        """Ends its group, once: later the number may be another's."""
+        """Sends SIGKILL to the group, only once: its number may be reused later."""
         if not self._is_killed:
             self._is_killed = True
             _signal_group(self.pid, signal.SIGKILL)
 
     async def read_errors(self) -> None:
-        """Reads standard error until its end, so that a child never waits for a reader."""
+        """Reads standard error to its end, so that a full pipe never blocks the child."""
         try:
             if self._stderr is None:
                 return
@@ -207,7 +216,7 @@ class Child:
             self._silent.set()
 
     async def end(self, grace: float) -> None:
-        """Asks the group to end, and ends it after `grace` seconds; reads its last words."""
+        """Sends SIGTERM, and SIGKILL after `grace` seconds; reads the rest of standard error."""
         if grace and self.returncode is None:
             _signal_group(self.pid, signal.SIGTERM)
             with anyio.move_on_after(grace):
@@ -217,7 +226,7 @@ class Child:
             await self._silent.wait()
 
     async def aclose(self) -> None:
-        """Ends its group, waits until it has ended, and closes the pipes."""
+        """Ends the group, waits for the program, and closes the pipes."""
         self.kill()
         await self.wait()
         for pipe in filter(None, (self._stdin, self._stdout, self._stderr)):
@@ -227,13 +236,13 @@ class Child:
 def _started(
     program: Program, streams: tuple[int, int, int]
 ) -> tuple[subprocess.Popen[bytes], int]:
-    """Starts a program behind its guard; returns our end of the guard's pipe too.
+    """Starts a program with its guard; returns it and this process's end of the guard's pipe.
 
-    Not by the event loop: uvloop leaves descriptors open in a child. Raises `NotStartedError`.
+    Uses `subprocess`, since uvloop leaves descriptors open in a child. Raises `NotStartedError`.
     """
     reading, lifeline = os.pipe()
     try:
-        process = subprocess.Popen(  # noqa: S603 - no shell reads the command
+        process = subprocess.Popen(  # noqa: S603 - no shell interprets the command
             program.guarded(reading),
             bufsize=0,
             stdin=streams[0],
@@ -254,14 +263,14 @@ def _started(
 
 @asynccontextmanager
 async def child(program: Program, *, listens: bool = False) -> AsyncGenerator[Child]:
-    """Runs the program for the block, whose end ends its whole group.
+    """Runs the program during the block, and ends its whole group at the end of the block.
 
-    One that `listens` has a pipe of ours as its standard input. Raises `NotStartedError`.
+    With `listens` the program has a pipe as its standard input. Raises `NotStartedError`.
     """
     process, lifeline = _started(program, program.streams(listens=listens))
     running = Child(process)
     try:
-        async with beside(running.read_errors):
+        async with in_background(running.read_errors):
             try:
                 yield running
             finally:
@@ -275,12 +284,12 @@ async def child(program: Program, *, listens: bool = False) -> AsyncGenerator[Ch
 
 
 async def run(
-    program: Program, *, seconds: float, stdin: bytes = b"", most: int = OUTPUT_BYTES
+    program: Program, *, seconds: float, stdin: bytes = b"", max_bytes: int = OUTPUT_BYTES
 ) -> Finished:
-    """Runs the program until it ends, and ends what it left behind; also when it is cancelled.
+    """Runs the program to its end, then ends its group; also when the caller is cancelled.
 
-    `seconds` and `most` limit its time and the bytes of its standard output; `stdin` is its input.
-    Raises `NotStartedError`, `LateError` after `seconds`, `FloodError` beyond `most` bytes.
+    `stdin` is its whole input; `max_bytes` limits its standard output. Raises `NotStartedError`,
+    `LateError` after `seconds`, `FloodError` beyond `max_bytes`.
     """
     out = bytearray()
     try:
@@ -289,38 +298,39 @@ async def run(
                 child(program, listens=bool(stdin)) as process,
                 anyio.create_task_group() as tasks,
             ):
-                tasks.start_soon(_take, process, out, most)
+                tasks.start_soon(_take, process, out, max_bytes)
                 if stdin:
                     tasks.start_soon(_say, process, stdin)
                 code = await process.wait()
-                process.kill()  # what it left behind would hold its output open
+                process.kill()  # a process that it started would hold its output open
                 tasks.cancel_scope.deadline = anyio.current_time() + LINGER_SECONDS
     except TimeoutError:
         message = f"{program.name} did not end within {seconds:g} s and was stopped."
         raise LateError(message) from None
-    if len(out) > most:
-        raise FloodError(f"{program.name} printed more than {most} characters and was stopped.")
+    if len(out) > max_bytes:
+        raise FloodError(f"{program.name} printed more than {max_bytes} bytes and was stopped.")
     return Finished(code, bytes(out), process.tail)
 
 
 def run_blocking(
-    program: Program, *, seconds: float, stdin: bytes = b"", most: int = OUTPUT_BYTES
+    program: Program, *, seconds: float, stdin: bytes = b"", max_bytes: int = OUTPUT_BYTES
 ) -> Finished:
-    """Runs the program as `run` does, for a caller that blocks; a loop may run in its thread."""
+    """Runs the program as `run` does, and blocks; the calling thread may run an event loop."""
     with ThreadPoolExecutor(1) as pool:
-        call = partial(run, program, seconds=seconds, stdin=stdin, most=most)
+        call = partial(run, program, seconds=seconds, stdin=stdin, max_bytes=max_bytes)
         return pool.submit(anyio.run, call).result()
 
 
 def hand_over(command: Sequence[str], *, seconds: float | None = None, silent: bool = False) -> int:
-    """Runs a program that belongs to the person, such as an editor; returns its exit code.
+    """Runs an interactive program, such as an editor; returns its exit code.
 
-    It has the terminal, our group and our environment, and what it starts runs on after it: a
-    browser. Later than `seconds` it alone is ended. `silent` takes its terminal. Raises as `run`.
+    It shares the terminal, the group and the environment of this process, and its children, such as
+    a browser, may outlive it. After `seconds` only the program itself is ended. With `silent` it
+    has no terminal. Raises `NotStartedError` and `LateError`.
     """
     stream = subprocess.DEVNULL if silent else None
     try:
-        return subprocess.run(  # noqa: S603 - the person's own program, no shell
+        return subprocess.run(  # noqa: S603 - a program of the user, no shell
             command, stdin=stream, stdout=stream, stderr=stream, timeout=seconds, check=False
         ).returncode
     except OSError as error:
@@ -330,7 +340,10 @@ def hand_over(command: Sequence[str], *, seconds: float | None = None, silent: b
 
 
 class Worker:
-    """A child for threads, whose pipes block. `end` it."""
+    """A child with blocking pipes, for threads. Call `end` when it is no longer needed.
+
+    Raises `NotStartedError`.
+    """
 
     def __init__(self, program: Program) -> None:
         streams = (subprocess.PIPE, subprocess.PIPE, subprocess.DEVNULL)
@@ -339,27 +352,27 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        """Returns whether it runs."""
+        """Returns True while the program runs."""
         return self._process.poll() is None
 
     def write(self, data: bytes) -> None:
-        """Writes to its standard input. Raises `OSError` where it does not read."""
+        """Writes to standard input. Raises `OSError` when the pipe is broken."""
         if stdin := self._process.stdin:
             stdin.write(data)
             stdin.flush()
 
     @property
     def output(self) -> int:
-        """Returns the descriptor of its standard output."""
+        """Returns the descriptor of standard output; -1 without a pipe."""
         return -1 if self._process.stdout is None else self._process.stdout.fileno()
 
     def kill(self) -> None:
-        """Ends its group; `end` it nevertheless."""
+        """Sends SIGKILL to the group; `end` must still be called."""
         if self.alive:
             _signal_group(self.pid, signal.SIGKILL)
 
     def end(self, grace: float) -> int:
-        """Ends it, after `grace` seconds in which it may end with its input; returns its code."""
+        """Closes the pipes, waits `grace` seconds, ends the group; returns the exit code."""
         process = self._process
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
@@ -383,18 +396,18 @@ def _signal_group(pid: int, number: signal.Signals) -> None:
         os.killpg(pid, number)
 
 
-async def _take(process: Child, out: bytearray, most: int) -> None:
-    """Reads what it prints; ends it where that is too much."""
+async def _take(process: Child, out: bytearray, max_bytes: int) -> None:
+    """Appends standard output to `out`; ends the group beyond `max_bytes`."""
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
         async for part in process.stdout:
             out += part
-            if len(out) > most:
+            if len(out) > max_bytes:
                 process.kill()
                 return
 
 
 async def _say(process: Child, stdin: bytes) -> None:
-    """Writes its input, as far as it reads it."""
+    """Writes the whole input and closes the pipe; a broken pipe is ignored."""
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
         await process.stdin.send(stdin)
     await process.stdin.aclose()

@@ -1,4 +1,4 @@
-"""Opens and replaces files beneath a directory by descriptor: no link, no way out, no race.
+"""Opens and replaces files in a directory by descriptor, safe from links, `..` and races.
 
 Every component is opened relative to its parent's descriptor with `O_NOFOLLOW`, so a component that
 is, or becomes, a symbolic link is refused instead of followed. The opened descriptor is then
@@ -39,60 +39,65 @@ class ForbiddenError(EscapeError):
 
 
 class Opened(Struct, frozen=True):
-    """A file as its descriptors have it, whatever path was asked for."""
+    """A file, described by its descriptors instead of by the path that was requested."""
 
     path: Path
     """Absolute, without links."""
     folders: tuple[Identity, ...] = ()
-    """Identity of each directory from the root to the file, as opened; empty before it is
-    opened."""
+    """Identity of each directory from the root to the file; empty before the file is opened."""
     is_foreign: bool = False
-    """True when it belongs to another user than the root directory, who is not the
-    administrator."""
+    """True when the owner of the file is neither the owner of the root directory nor uid 0."""
     size: int | None = None
-    """Bytes of the file; None where there is none yet."""
+    """Bytes of the file; None for a file that does not exist."""
 
 
 class FileRules(Protocol):
     """Decides which files may be opened, and records those that are written."""
 
     def reading(self, opened: Opened) -> str | None:
-        """Returns why the file may not be read; None where it may."""
+        """Returns the reason to refuse reading; None to allow it."""
         ...
 
     def writing(self, opened: Opened) -> str | None:
-        """Returns why the file may not be written; None where it may."""
+        """Returns the reason to refuse writing; None to allow it."""
         ...
 
     def wrote(self, opened: Opened, data: bytes, *, whole: bool) -> None:
-        """Notes what the file is about to hold; `whole`: nothing of what it held before."""
+        """Records the content that is about to be written.
+
+        `whole` is True when nothing of the old content is kept.
+        """
         ...
 
 
 Change = Callable[[bytes | None], bytes]
-"""Function from the file's content, None if there is none, to its new content."""
+"""Computes the new content of a file from the old one, which is None for a missing file."""
 
 
-class Beneath(Struct, frozen=True):
-    """A directory beneath which files may be opened, less those that `rules` close."""
+class RootedFolder(Struct, frozen=True):
+    """A directory whose files, at any depth, may be opened as far as `rules` allow.
+
+    All paths are relative to `root`. Each call opens every component anew: about 150 us a file.
+    """
 
     root: Path
     rules: FileRules | None = None
 
     @contextmanager
     def open(self, path: str) -> Iterator[BinaryIO]:
-        """Opens the plain file `path`, relative to the root, for reading. Raises as `look`."""
+        """Opens the plain file `path` for reading. Raises the errors of `look`."""
         with self.look(path) as (file, _):
             yield file
 
     @contextmanager
     def look(self, path: str) -> Iterator[tuple[BinaryIO, Opened]]:
-        """Opens the plain file `path` for reading, and gives what was opened.
+        """Opens the plain file `path` for reading; yields the file and its description.
 
         Raises:
-            EscapeError: the path is absolute, climbs out, meets a link, is closed, or is no plain
-                file with one name.
-            OSError: it does not exist or may not be read.
+            ForbiddenError: the rules refuse the file.
+            EscapeError: the path is absolute, contains `..` or a link, or is not a plain file
+                with one name.
+            OSError: the file does not exist or cannot be read.
         """
         parts = _parts(path)
         with ExitStack() as opened:
@@ -105,13 +110,13 @@ class Beneath(Struct, frozen=True):
             yield opened.enter_context(os.fdopen(descriptor, "rb", closefd=False)), file
 
     def target(self, path: str) -> Opened:
-        """Returns the file that writing `path` would open, without regard to rules; makes nothing.
+        """Returns the file that writing `path` would open. Ignores the rules and creates nothing.
 
-        Where a directory on the way does not exist, the names alone tell the place.
+        Where a parent directory does not exist, the result has a path only.
 
         Raises:
-            EscapeError: as `look`.
-            OSError: it may not be opened.
+            EscapeError: the path is absolute, or contains `..` or a link.
+            OSError: a directory cannot be opened.
         """
         parts = _parts(path)
         with ExitStack() as opened:
@@ -121,11 +126,11 @@ class Beneath(Struct, frozen=True):
                 return Opened(self.root.resolve().joinpath(*parts))
             return self._opened(folders, parts, _status(folders[-1], parts[-1]))
 
-    def contents(self, paths: Iterable[str], most: int) -> Iterator[tuple[str, bytes]]:
-        """Yields what plain files hold; those are left out that `open` would refuse, or are larger.
+    def contents(self, paths: Iterable[str], max_bytes: int) -> Iterator[tuple[str, bytes]]:
+        """Yields the path and content of each plain file of at most `max_bytes`.
 
-        Files of one folder that follow each other share its opening: 15 us a file, not 150.
-        Without regard to rules.
+        Skips files that cannot be opened. Ignores the rules. Consecutive files of one folder share
+        its descriptor: 15 us a file instead of 150.
         """
         before: str | None = None
         with ExitStack() as opened:
@@ -139,30 +144,31 @@ class Beneath(Struct, frozen=True):
                         parts = _parts(path)
                         folder = self._folders(parts[:-1], path, opened)[-1]
                         name, before = parts[-1], above
-                    data = _content(folder, name, path, most)
+                    data = _content(folder, name, path, max_bytes)
                 except (EscapeError, OSError):
                     continue
-                if len(data) <= most:
+                if len(data) <= max_bytes:
                     yield path, data
 
-    def replace(self, path: str, change: Change, *, most: int, whole: bool = False) -> bool:
-        """Gives the plain file `path`, relative to the root, new content: whole or not at all.
+    def replace(self, path: str, change: Change, *, max_bytes: int, whole: bool = False) -> bool:
+        """Replaces the content of the plain file `path` atomically, and syncs it to disk.
 
-        Missing directories are made. An existing file keeps its permissions. `change` is called
-        once; what it raises leaves everything as it was.
+        Creates missing directories. An existing file keeps its permissions. `change` is called
+        once; when it raises, the file is unchanged.
 
         Args:
             path: The file.
-            change: Makes the new content of the old.
-            most: Bytes that the old content may have.
-            whole: Whether nothing of the old content stays.
+            change: Computes the new content from the old.
+            max_bytes: Limit of the old content.
+            whole: True when nothing of the old content is kept; passed to the rules.
 
         Returns:
-            Whether the file is new.
+            True when the file did not exist before.
 
         Raises:
-            EscapeError: as `open`; or the file is too large, or read-only.
-            OSError: it cannot be written, or was changed by another process meanwhile.
+            ForbiddenError: the rules refuse the file.
+            EscapeError: as `look`; or the file is too large, or read-only.
+            OSError: the file cannot be written, or another process changed it meanwhile.
         """
         parts = _parts(path)
         if self.rules is not None:  # before a directory is made
@@ -171,13 +177,13 @@ class Beneath(Struct, frozen=True):
         with ExitStack() as opened:
             folders = self._folders(parts[:-1], path, opened, make=True)
             folder = folders[-1]
-            was, old = _present(folder, parts[-1], path, most)
+            was, old = _present(folder, parts[-1], path, max_bytes)
             data = change(old)
             temporary = f".skerry-{secrets.token_hex(8)}.tmp"
             opened.callback(_remove, folder, temporary)
             _create(folder, temporary, data, None if was is None else stat.S_IMODE(was.st_mode))
             file = self._opened(folders, parts, was)
-            if self.rules is not None:  # where the descriptor is now, whatever its name was
+            if self.rules is not None:  # a directory may have been moved since it was opened
                 _refuse(path, self.rules.writing(file))
             if _mark(was) != _mark(_status(folder, parts[-1])):
                 raise OSError(errno.ESTALE, "it was changed meanwhile; read it again", path)
@@ -187,23 +193,24 @@ class Beneath(Struct, frozen=True):
             os.fsync(folder)
         return was is None
 
-    def remove(self, path: str, check: Callable[[bytes], object], *, most: int) -> None:
-        """Deletes the plain file `path`, relative to the root.
+    def remove(self, path: str, check: Callable[[bytes], object], *, max_bytes: int) -> None:
+        """Deletes the plain file `path`.
 
         Args:
             path: The file.
-            check: Called with its content; what it raises leaves the file as it was.
-            most: Bytes that it may have.
+            check: Called with the content; when it raises, the file is kept.
+            max_bytes: Limit of the content.
 
         Raises:
+            ForbiddenError: the rules refuse the file.
             EscapeError: as `replace`.
-            OSError: it does not exist, or was changed by another process meanwhile.
+            OSError: the file does not exist, or another process changed it meanwhile.
         """
         parts = _parts(path)
         with ExitStack() as opened:
             folders = self._folders(parts[:-1], path, opened)
             folder = folders[-1]
-            was, old = _present(folder, parts[-1], path, most)
+            was, old = _present(folder, parts[-1], path, max_bytes)
             if was is None or old is None:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
             if self.rules is not None:
@@ -217,7 +224,7 @@ class Beneath(Struct, frozen=True):
     def _folders(
         self, parts: tuple[str, ...], path: str, opened: ExitStack, *, make: bool = False
     ) -> list[int]:
-        """Returns the descriptors of the root and of each directory that the parts lead to."""
+        """Returns the descriptors of the root and of each directory in `parts`, outermost first."""
         folders = [os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
         opened.callback(os.close, folders[0])
         for part in parts:
@@ -239,7 +246,7 @@ class Beneath(Struct, frozen=True):
         return Opened(path, marks, status.st_uid not in {0, statuses[0].st_uid}, status.st_size)
 
     def _real(self, folder: int, parts: tuple[str, ...]) -> Path:
-        """Returns where the opened directory is now; without /proc, where it was found."""
+        """Returns the present path of the file; without /proc, the path that was opened."""
         try:
             return Path(os.readlink(f"/proc/self/fd/{folder}")) / parts[-1]  # noqa: PTH115 - text
         except FileNotFoundError:
@@ -284,20 +291,20 @@ def _check_plain(descriptor: int, path: str) -> os.stat_result:
     return status
 
 
-def _content(folder: int, name: str, path: str, most: int) -> bytes:
+def _content(folder: int, name: str, path: str, max_bytes: int) -> bytes:
     descriptor = _open_at(folder, name, _FILE, path)
     try:
         _check_plain(descriptor, path)
         with os.fdopen(descriptor, "rb", 0, closefd=False) as file:
-            return file.read(most + 1) or b""
+            return file.read(max_bytes + 1) or b""
     finally:
         os.close(descriptor)
 
 
 def _present(
-    folder: int, name: str, path: str, most: int
+    folder: int, name: str, path: str, max_bytes: int
 ) -> tuple[os.stat_result | None, bytes | None]:
-    """Returns the state and content of a file that may be replaced; Nones where there is none."""
+    """Returns the status and content of a file to replace; `(None, None)` for a missing file."""
     try:
         descriptor = _open_at(folder, name, _FILE, path)
     except FileNotFoundError:
@@ -308,9 +315,9 @@ def _present(
         if not status.st_mode & stat.S_IWUSR:
             raise EscapeError(path, "it is read-only")
         file = opened.enter_context(os.fdopen(descriptor, "rb", closefd=False))
-        old = file.read(most + 1)
-    if len(old) > most:
-        raise EscapeError(path, f"it has more than {most} bytes")
+        old = file.read(max_bytes + 1)
+    if len(old) > max_bytes:
+        raise EscapeError(path, f"it has more than {max_bytes} bytes")
     return status, old
 
 

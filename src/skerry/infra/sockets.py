@@ -1,8 +1,7 @@
 """TCP and TLS streams for the HTTP client, on asyncio's transports.
 
-A stream that pauses and resumes its socket and opens a cancel scope for every read, as httpcore2's
-does, pays 45 us of CPU for each chunk of a model's answer. This one leaves the socket readable and
-keeps a buffer.
+httpcore2's stream pauses and resumes its socket and opens a cancel scope for every read, which
+costs 45 us of CPU for each chunk of a model's answer. This stream keeps reading into a buffer.
 """
 
 import asyncio
@@ -18,19 +17,19 @@ import httpx2
 
 _BUFFER = 256 * 1024
 _UNSENT = 64 * 1024
-_NEXT_ADDRESS = 0.25  # seconds that one address has before the next is tried too (RFC 8305)
+_NEXT_ADDRESS = 0.25  # seconds before the next address is tried in parallel (RFC 8305)
 
 
 class StaleConnectionError(httpx2.ReadError):
-    """The server had closed the kept connection before anything of the request was sent."""
+    """The server had closed the idle connection before anything of the request was sent."""
 
 
 async def connect(host: str, port: int, seconds: float | None) -> "Stream":
-    """Returns a stream to the fastest of the host's addresses.
+    """Resolves the host and returns a stream to the first address that answers.
 
     Raises:
-        httpx2.ConnectTimeout: none answered within `seconds`.
-        httpx2.ConnectError: all refused, or the name has no address.
+        httpx2.ConnectTimeout: no address answered within `seconds`.
+        httpx2.ConnectError: all addresses refused, or the name has none.
     """
     try:
         with anyio.fail_after(seconds):
@@ -42,11 +41,11 @@ async def connect(host: str, port: int, seconds: float | None) -> "Stream":
 
 
 async def connect_addresses(addresses: Iterable[str], port: int, seconds: float | None) -> "Stream":
-    """Returns a stream to the fastest of these addresses; resolves no name.
+    """Returns a stream to the first of these IP addresses that answers; resolves no name.
 
     Raises:
-        httpx2.ConnectTimeout: none answered within `seconds`.
-        httpx2.ConnectError: all refused, or the other side has an address that is none of them.
+        httpx2.ConnectTimeout: no address answered within `seconds`.
+        httpx2.ConnectError: all refused, or the peer has an address that is not listed.
     """
     targets = [ipaddress.ip_address(address) for address in addresses]
     try:
@@ -63,11 +62,11 @@ async def connect_addresses(addresses: Iterable[str], port: int, seconds: float 
 
 
 Connect = Callable[[str, int, float | None], Awaitable["Stream"]]
-"""Opens a connection as `connect` does."""
+"""Opens a stream to a host and port within a number of seconds, as `connect` does."""
 
 
 class Stream(asyncio.Protocol):
-    """One connection, with one reader at a time."""
+    """One connection; at most one task may read at a time."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -81,15 +80,15 @@ class Stream(asyncio.Protocol):
         self._writing = True
         self._ended = False
         self._error: Exception | None = None
-        self._sent = False  # something was sent since something was received
+        self._sent = False  # bytes were sent since the last were received
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Notes the transport."""
-        # A stream's transport is always a full one, though uvloop's does not inherit from it.
+        """Stores the transport."""
+        # The transport of a stream is an asyncio.Transport; uvloop's does not inherit from it.
         self._transport = transport  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
-        """Buffers received bytes; stops reading when there are many."""
+        """Buffers received bytes; pauses the transport above 256 KiB."""
         self._received += data
         if len(self._received) > _BUFFER and self._reading:
             self._reading = False
@@ -97,12 +96,12 @@ class Stream(asyncio.Protocol):
         _wake(self._readable)
 
     def eof_received(self) -> None:
-        """Notes the end."""
+        """Records the end of the input."""
         self._ended = True
         _wake(self._readable)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Notes the end, and why."""
+        """Records the end and its error."""
         self._ended = True
         self._error = exc
         _wake(self._readable)
@@ -110,24 +109,26 @@ class Stream(asyncio.Protocol):
 
     @property
     def peer(self) -> str:
-        """Returns the address of the other side."""
+        """Returns the IP address of the peer."""
         return str(self._transport.get_extra_info("peername")[0])
 
     def pause_writing(self) -> None:
-        """Lets writers wait."""
+        """Blocks `write` while the send buffer is full."""
         self._writing = False
 
     def resume_writing(self) -> None:
-        """Lets writers go on."""
+        """Unblocks `write`."""
         self._writing = True
         _wake(self._writable)
 
     async def read(self, max_bytes: int, seconds: float | None) -> bytes:
-        """Returns the received bytes, at most `max_bytes`; empty at the end.
+        """Sends the written bytes, then returns received bytes, at most `max_bytes`.
+
+        Returns an empty value at the end of the input.
 
         Raises:
             httpx2.ReadTimeout: nothing arrived for `seconds`.
-            StaleConnectionError: see there.
+            StaleConnectionError: the peer had closed before anything was sent.
             httpx2.ReadError: the connection broke.
         """
         self._send()
@@ -152,14 +153,14 @@ class Stream(asyncio.Protocol):
         return b""
 
     async def write(self, buffer: bytes, seconds: float | None) -> None:
-        """Takes `buffer`; it is sent with the next read, or when the buffer is large.
+        """Queues `buffer`; sends at the next `read` or `flush`, or from 64 KiB of queued bytes.
 
-        So the head and the body of a request are one system call. Waits while the kernel takes no
-        more.
+        So the head and the body of a request need one system call. Waits while the send buffer is
+        full.
 
         Raises:
-            httpx2.WriteTimeout: the other side took nothing for `seconds`.
-            httpx2.WriteError: the connection is closed; `read` gives the reason.
+            httpx2.WriteTimeout: the peer accepted nothing for `seconds`.
+            httpx2.WriteError: the connection is closed; `read` raises the reason.
         """
         self._unsent.append(buffer)
         self._unsent_bytes += len(buffer)
@@ -172,10 +173,10 @@ class Stream(asyncio.Protocol):
             self._writable = self._loop.create_future()
             await self._wait(self._writable, seconds, httpx2.WriteTimeout)
         if self._ended:
-            raise httpx2.WriteError("the connection broke while it was written to")
+            raise httpx2.WriteError("the connection broke during a write")
 
     def flush(self) -> None:
-        """Sends what was written; for who writes while somebody else reads."""
+        """Sends the queued bytes at once, for a task that writes while another reads."""
         self._send()
 
     def _send(self) -> None:
@@ -199,15 +200,16 @@ class Stream(asyncio.Protocol):
             timer.cancel()
 
     def close(self) -> None:
-        """Closes at once; what was not sent is dropped."""
+        """Closes at once; drops unsent bytes."""
         self._ended = True
         self._transport.abort()
 
     async def start_tls(self, context: ssl.SSLContext, host: str, seconds: float | None) -> None:
-        """Encrypts what follows, when the other side proves to be `host`.
+        """Starts TLS on the stream, and verifies the certificate of `host`.
 
         Raises:
-            httpx2.ConnectError: it did not, or not within `seconds`; the stream is closed.
+            httpx2.ConnectError: the handshake failed or took more than `seconds`; the stream is
+                closed.
         """
         try:
             transport = await self._loop.start_tls(
@@ -225,11 +227,11 @@ class Stream(asyncio.Protocol):
         self._transport = transport or self._transport
 
     def has_news(self) -> bool:
-        """Returns whether something arrived, or the end; either ends an idle connection."""
+        """Returns True when bytes or the end arrived; an idle connection is unusable then."""
         return self._ended or bool(self._received) or self._has_unread()
 
     def _has_unread(self) -> bool:
-        """Returns whether the kernel has something that the event loop did not bring yet."""
+        """Returns True when the kernel has input that the event loop has not delivered."""
         poll = select.poll()
         poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
         return bool(poll.poll(0))
@@ -248,7 +250,7 @@ def _expire(
 
 
 async def _resolve(host: str, port: int) -> list[tuple[str, int]]:
-    """Returns the addresses to try, IPv6 and IPv4 in turn."""
+    """Returns the addresses to try, IPv6 and IPv4 alternating."""
     try:
         return [(str(ipaddress.ip_address(host)), port)]
     except ValueError:
@@ -263,7 +265,7 @@ async def _resolve(host: str, port: int) -> list[tuple[str, int]]:
 
 
 async def _race(addresses: list[tuple[str, int]]) -> Stream:
-    """Returns the first stream that connects; each address gets a head start on the next."""
+    """Returns the first stream that connects; each address starts 0.25 s after the one before."""
     loop = asyncio.get_running_loop()
     won: list[Stream] = []
     failed: list[OSError] = []

@@ -1,4 +1,4 @@
-"""Opens SQLite databases the one way that we trust, and brings them to the newest schema."""
+"""Opens, migrates, copies and checks SQLite databases."""
 
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -8,28 +8,32 @@ from typing import Final
 
 BUSY_TIMEOUT_MS = 5_000
 BACKUPS = 3
-"""Backups that are kept of a file, the newest."""
+"""Number of kept backups of a file, the newest."""
 PAGES: Final = 1024
-"""Copied between two reports of progress: 4 MiB."""
+"""Pages copied between two calls of `Progress`: 4 MiB."""
 MOST_PROBLEMS: Final = 100
+"""Limit of reported problems."""
 
 Progress = Callable[[int, int], None]
-"""Called with how much is done, and of how much."""
+"""Called with the number of copied pages and the number of all pages."""
 
 
 class NewerSchemaError(Exception):
-    """The file was written by a newer version of the program."""
+    """A newer version of the program has migrated the file."""
 
-    def __init__(self, found: int, known: int) -> None:
-        self.found = found
-        self.known = known
-        super().__init__(f"schema {found} is newer than {known}")
+    def __init__(self, version: int, newest: int) -> None:
+        self.version = version
+        self.newest = newest
+        super().__init__(f"schema {version} is newer than {newest}")
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
-    """Returns a connection in autocommit mode, usable from any one thread at a time.
+    """Returns a connection in autocommit mode, usable from one thread at a time.
 
-    Writers get WAL and `synchronous=FULL`: what was committed survives power loss.
+    A writing connection uses WAL and `synchronous=FULL`: committed data survives a loss of power.
+
+    Raises:
+        sqlite3.Error: the file cannot be opened or is no database.
     """
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}",
@@ -53,13 +57,14 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
 def migrate(
     connection: sqlite3.Connection, path: Path, steps: Sequence[str], *, keep: bool = True
 ) -> None:
-    """Runs the steps that the file has not seen, each in a transaction of its own.
+    """Runs the migrations in `steps` that the file lacks, each in a transaction of its own.
 
-    `PRAGMA user_version` counts the steps done. Before the first of them a file that has content
-    is copied to `<name>.v<version>.bak`, unless `keep` is false; the three newest copies are kept.
+    `PRAGMA user_version` counts the steps that were run. Before the first missing step a file with
+    content is copied to `<name>.v<version>.bak`, unless `keep` is false; the three newest copies
+    are kept.
 
     Raises:
-        NewerSchemaError: the file has seen more steps than there are.
+        NewerSchemaError: `user_version` is larger than the number of steps.
     """
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > len(steps):
@@ -73,27 +78,27 @@ def migrate(
 
 
 def copy(
-    connection: sqlite3.Connection, target: Path, progress: Progress = lambda _done, _all: None
+    connection: sqlite3.Connection, target: Path, progress: Progress = lambda _copied, _all: None
 ) -> None:
-    """Copies the database, as it is now, to `target`: one file, there whole or not at all.
+    """Copies the present state of the database to the file `target` atomically.
 
-    Others may go on writing meanwhile.
+    Other connections may write meanwhile.
     """
     unfinished = target.with_name(f"{target.name}.new")
     unfinished.unlink(missing_ok=True)
     unfinished.touch(mode=0o600)
     reading = not connection.in_transaction
-    if reading:  # else each write of others would begin the copy anew
+    if reading:  # else each write of another connection would restart the copy
         connection.execute("BEGIN")
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     try:
-        with closing(sqlite3.connect(unfinished)) as made:
+        with closing(sqlite3.connect(unfinished)) as destination:
             connection.backup(
-                made,
+                destination,
                 pages=PAGES,
                 progress=lambda _, remaining, total: progress(total - remaining, total),
             )
-            made.execute("PRAGMA journal_mode = DELETE")
+            destination.execute("PRAGMA journal_mode = DELETE")
     finally:
         if reading:
             connection.execute("ROLLBACK")
@@ -101,7 +106,7 @@ def copy(
 
 
 def _back_up(connection: sqlite3.Connection, target: Path) -> None:
-    """Copies the database to `target` and drops old copies."""
+    """Copies the database to `target` and deletes old copies."""
     copy(connection, target)
     stem, _, _ = target.name.rpartition(".v")
     versions = {
@@ -114,17 +119,17 @@ def _back_up(connection: sqlite3.Connection, target: Path) -> None:
 
 
 def quick_check(path: Path) -> str:
-    """Returns `ok`, or what SQLite finds wrong in the file."""
+    """Returns `ok`, or the first problem that SQLite reports in the file."""
     reports = problems(path, whole=False)
     return reports[0] if reports else "ok"
 
 
 def problems(path: Path, *, whole: bool) -> list[str]:
-    """Returns the problems that SQLite reports in the file; nothing is written.
+    """Returns the problems that SQLite reports in the file; writes nothing.
 
     Args:
-        path: A database, which others may be using.
-        whole: Compare the indexes with their tables too, which takes several times as long.
+        path: A database, which may be in use.
+        whole: True compares the indexes with their tables too, which takes several times as long.
 
     Raises:
         sqlite3.OperationalError: the file cannot be opened.
@@ -141,5 +146,5 @@ def problems(path: Path, *, whole: bool) -> list[str]:
 
 
 def is_empty(connection: sqlite3.Connection) -> bool:
-    """Returns whether a database has no table yet."""
+    """Returns True when a database has no table."""
     return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None

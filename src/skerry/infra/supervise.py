@@ -1,8 +1,8 @@
-"""Supervision of work that others wrote: work that does not end blocks no caller.
+"""Supervision of third-party work: a task that does not end blocks no caller.
 
-A cancel scope waits until its task has ended, and one that swallows its cancellation would hold
-its lane for ever. Here the caller stops waiting a while after the cancellation; what goes on all
-the same is abandoned, counted, and shown.
+A cancel scope waits until its task has ended; a task that swallows its cancellation would block its
+lane for ever. A caller of this module waits a limited time after the cancellation. A task that
+still runs then is abandoned, counted, and listed.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ RESTARTS: Final = Backoff(base=1.0, cap=60.0)
 
 
 class AbandonedWork(Struct, frozen=True):
-    """Work that was cancelled and did not end."""
+    """A task that was cancelled and did not end."""
 
     name: str
     since: int
-    """Time at which it was given up, in milliseconds since 1970."""
+    """Time at which it was abandoned, in milliseconds since 1970."""
 
 
 class Supervisor:
@@ -51,15 +51,18 @@ class Supervisor:
         return list(self._abandoned.values())
 
     def start(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
-        """Starts work and returns its task; `what` names it for people: `tool exec`."""
-        # No task group: that would wait for what does not end.
+        """Starts `work` and returns its task; `name` appears in logs, such as `tool exec`."""
+        # A task group would wait for a task that does not end.
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks[task] = name
         task.add_done_callback(self._ended)
         return task
 
     async def call(self, work: Callable[[], Coroutine[Any, Any, T]], name: str) -> T:
-        """Runs `work` and returns its result; when cancelled, gives it `grace` seconds to end."""
+        """Runs `work` and returns its result, or raises its exception.
+
+        When the caller is cancelled, `work` is cancelled and has `grace` seconds to end.
+        """
         task = self.start(work(), name)
         try:
             return await asyncio.shield(task)
@@ -95,9 +98,9 @@ class Supervisor:
 
 
 async def keep_running(work: Callable[[], Awaitable[object]], name: str) -> None:
-    """Runs `work` again after each failure, and when it returns True; the waits grow.
+    """Runs `work`, and runs it again when it raises or returns True. Returns otherwise.
 
-    Work that ran for longer than the longest wait begins with the shortest one.
+    The waits between runs follow `RESTARTS`. A run longer than the longest wait resets them.
     """
     failures = 0
     while True:
@@ -106,7 +109,7 @@ async def keep_running(work: Callable[[], Awaitable[object]], name: str) -> None
             if await work() is not True:
                 return
         except Exception:
-            # One service or platform must not end the others.
+            # A failure of one service or platform must not end the others.
             logger.exception("%s failed", name)
         failures = 1 if anyio.current_time() - began > RESTARTS.cap else failures + 1
         wait = RESTARTS.delay(failures)
@@ -115,7 +118,7 @@ async def keep_running(work: Callable[[], Awaitable[object]], name: str) -> None
 
 
 class Idle:
-    """Notes the use of a child process, so that an unused one is ended."""
+    """Counts the uses of a child process, so that an unused process can be ended."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -134,7 +137,7 @@ class Idle:
             self._last = anyio.current_time()
 
     async def over(self) -> None:
-        """Returns when there was no use for `seconds`."""
+        """Waits until the process was unused for `seconds`."""
         while True:
             remaining = self._last + self._seconds - anyio.current_time()
             if self.users:
@@ -145,11 +148,11 @@ class Idle:
 
 
 @asynccontextmanager
-async def beside(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[None]:
-    """Runs `work` while the block runs, and cancels it at the block's end.
+async def in_background(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[None]:
+    """Runs `work` concurrently with the block, and cancels it at the end of the block.
 
-    An exception of the block is raised as it is, so that callers can catch it by its type; a task
-    group would wrap it into an `ExceptionGroup`. What `work` raises ends the block.
+    An exception of the block is raised unwrapped, so that callers can catch it by its type; a task
+    group would wrap it into an `ExceptionGroup`. An exception of `work` cancels the block.
     """
     failure: BaseException | None = None
     async with anyio.create_task_group() as tasks:
@@ -164,7 +167,7 @@ async def beside(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerato
 
 
 async def first_of(*waits: Callable[[], Awaitable[object]]) -> None:
-    """Waits until one of them returns, and cancels the others."""
+    """Runs all `waits` concurrently until one returns, then cancels the others."""
     async with anyio.create_task_group() as tasks:
 
         async def first(wait: Callable[[], Awaitable[object]]) -> None:
@@ -176,13 +179,14 @@ async def first_of(*waits: Callable[[], Awaitable[object]]) -> None:
 
 
 async def in_daemon_thread(call: Callable[[], T], name: str) -> T:
-    """Runs `call` in a thread and returns its result; cancelling leaves the thread running.
+    """Runs `call` in a new thread and returns its result, or raises its exception.
 
-    The thread is a daemon, which a worker of anyio is not: a call that never returns keeps neither
-    its caller nor the end of the process. Starting one costs about 0.1 ms.
+    Cancelling returns at once; the thread goes on. The thread is a daemon, unlike a worker of
+    anyio, so a call that never returns does not block the end of the process. A thread costs about
+    0.1 ms.
 
     Raises:
-        RuntimeError: `call` raised what would end a program, such as `SystemExit`.
+        RuntimeError: `call` raised a `BaseException` that is no `Exception`, such as `SystemExit`.
     """
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
@@ -207,18 +211,18 @@ async def in_daemon_thread(call: Callable[[], T], name: str) -> T:
 
 
 class ExitWatchdog:
-    """Ends the process when work of others keeps it from ending. The last limit counts.
+    """Ends the process when third-party work prevents its exit.
 
-    An event loop waits at its end for every task, and the interpreter for every thread that is no
-    daemon. A tool that swallows its cancellation, or a call that never returns, would keep both.
+    At its end an event loop waits for every task, and the interpreter for every non-daemon thread.
+    A tool that swallows its cancellation, or a call that never returns, would block both.
     """
 
-    def __init__(self, leave: Callable[[int], object] = os._exit) -> None:
-        self._leave = leave
+    def __init__(self, exit_process: Callable[[int], object] = os._exit) -> None:
+        self._exit_process = exit_process
         self._timer: threading.Timer | None = None
 
     def within(self, seconds: float, code: int) -> None:
-        """Ends the process with `code` when it still runs after `seconds`."""
+        """Ends the process with `code` after `seconds`. A later call replaces the limit."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = threading.Timer(seconds, self._go, (code,))
@@ -227,6 +231,6 @@ class ExitWatchdog:
 
     def _go(self, code: int) -> None:
         alive = [thread.name for thread in threading.enumerate() if not thread.daemon]
-        logger.error("something does not end (threads: %s); exiting", ", ".join(alive))
+        logger.error("the process does not end (threads: %s); exiting", ", ".join(alive))
         sys.stdout.flush()
-        self._leave(code)
+        self._exit_process(code)

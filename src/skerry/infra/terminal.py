@@ -1,4 +1,4 @@
-"""Terminal for a program: a pseudo-terminal, whose other end is read and written here."""
+"""Pseudo-terminal for a child program, read and written as a byte stream."""
 
 import errno
 import fcntl
@@ -14,41 +14,44 @@ _READ: Final = 65_536
 
 
 class PseudoTerminal(anyio.abc.ByteStream):
-    """A pseudo-terminal for one program. `program_end` is handed to it; `aclose` it.
+    """A pseudo-terminal for one program. Pass `program_end` to the child; call `aclose` at the end.
 
-    The end of the program is an `EndOfStream`. Text that is sent appears in its output as well, as
-    long as the program leaves the echo on.
+    `receive` raises `EndOfStream` after the program has ended. Sent text also appears in the output
+    while the echo of the terminal is on.
     """
 
     def __init__(self, rows: int = 24, columns: int = 80) -> None:
-        self._ours, self.program_end = os.openpty()
-        os.set_blocking(self._ours, False)
+        self._own_end, self.program_end = os.openpty()
+        os.set_blocking(self._own_end, False)
         self._is_closed = False
         self.resize(rows, columns)
 
     def resize(self, rows: int, columns: int) -> None:
-        """Sets the size; the program gets SIGWINCH where the terminal controls it."""
+        """Sets the size; the program gets SIGWINCH when this is its controlling terminal."""
         if not self._is_closed:
             size = struct.pack("HHHH", rows, columns, 0, 0)
-            fcntl.ioctl(self._ours, termios.TIOCSWINSZ, size)
+            fcntl.ioctl(self._own_end, termios.TIOCSWINSZ, size)
 
     def hand_over(self) -> None:
-        """Closes the program's end here, once the program has it: so its end can be noticed."""
+        """Closes this process's copy of `program_end`. Call it after the program was started.
+
+        Without it `receive` would not see the end of the program.
+        """
         if self.program_end >= 0:
             os.close(self.program_end)
             self.program_end = -1
 
     async def receive(self, max_bytes: int = _READ) -> bytes:
-        """Returns output of the program."""
+        """Returns the next bytes of output, at most `max_bytes`."""
         while True:
             self._check_open()
             try:
-                data = os.read(self._ours, max_bytes)
+                data = os.read(self._own_end, max_bytes)
             except BlockingIOError:
-                await anyio.wait_readable(self._ours)
+                await anyio.wait_readable(self._own_end)
                 continue
             except OSError as error:
-                if error.errno == errno.EIO:  # Linux: nobody has the other end any more
+                if error.errno == errno.EIO:  # Linux: the other end is closed everywhere
                     raise anyio.EndOfStream from None
                 raise anyio.BrokenResourceError from error
             if not data:
@@ -57,14 +60,14 @@ class PseudoTerminal(anyio.abc.ByteStream):
             return data
 
     async def send(self, item: bytes) -> None:
-        """Writes to the program, as far as it reads."""
+        """Writes all of `item`; waits while the program does not read."""
         unwritten = memoryview(item)
         while unwritten:
             self._check_open()
             try:
-                unwritten = unwritten[os.write(self._ours, unwritten) :]
+                unwritten = unwritten[os.write(self._own_end, unwritten) :]
             except BlockingIOError:
-                await anyio.wait_writable(self._ours)
+                await anyio.wait_writable(self._own_end)
             except OSError as error:
                 raise anyio.BrokenResourceError from error
         await anyio.lowlevel.checkpoint()
@@ -74,12 +77,12 @@ class PseudoTerminal(anyio.abc.ByteStream):
         await self.send(b"\x04")
 
     async def aclose(self) -> None:
-        """Closes both ends; who waits gets `ClosedResourceError`."""
+        """Closes both ends; a pending `receive` or `send` raises `ClosedResourceError`."""
         self.hand_over()
         if not self._is_closed:
             self._is_closed = True
-            anyio.notify_closing(self._ours)
-            os.close(self._ours)
+            anyio.notify_closing(self._own_end)
+            os.close(self._own_end)
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -13,7 +13,7 @@ import msgspec
 from skerry.hooks.events import BeforeReset, CommandGiven, HookEvent
 from skerry.infra.atomic import make_private
 from skerry.infra.clock import iso
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.ids import SessionKey
 from skerry.model.message import AssistantMessage, UserMessage
 from skerry.runtime.conversation import taint
@@ -66,7 +66,7 @@ def session_memory(event: HookEvent) -> None:
     # What others said there must not be read as the owner's notes.
     folder = "memory/unverified" if taint(ended.messages) else "memory"
     path = f"{folder}/{at:%Y-%m-%d}-{slug(first)}.md"
-    Beneath(event.workspace).replace(path, change, most=MAX_BYTES)
+    RootedFolder(event.workspace).replace(path, change, max_bytes=MAX_BYTES)
 
 
 def slug(text: str) -> str:

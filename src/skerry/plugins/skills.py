@@ -11,7 +11,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from skerry.config.root import Config
-from skerry.infra.rooted_fs import Beneath, EscapeError
+from skerry.infra.rooted_fs import EscapeError, RootedFolder
 from skerry.model.errors import PluginError
 from skerry.model.skill import SKILL_MD, Skill
 from skerry.plugins.front_matter import (
@@ -140,7 +140,7 @@ def _text(folder: Path) -> str:
     """
     path = folder / SKILL_MD
     try:
-        with Beneath(folder).look(SKILL_MD) as (file, _):
+        with RootedFolder(folder).look(SKILL_MD) as (file, _):
             status = os.fstat(file.fileno())
             data = file.read(MAX_HEAD + 1)
     except (EscapeError, OSError) as error:

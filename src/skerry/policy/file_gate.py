@@ -1,6 +1,6 @@
 """Asks the policy about each file that is opened beneath a workspace, and records what is written.
 
-Implements `infra.rooted_fs.FileRules`: whoever opens files through `Beneath` cannot go around it.
+Implements `infra.rooted_fs.FileRules`, so that every file opened by `RootedFolder` is checked.
 """
 
 import os

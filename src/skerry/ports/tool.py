@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from skerry.infra.rooted_fs import Beneath, EscapeError
+from skerry.infra.rooted_fs import EscapeError, RootedFolder
 from skerry.model.caller import Caller
 from skerry.model.memory import KnownMessages
 from skerry.model.origin import Origin
@@ -72,7 +72,7 @@ def ignore_progress(_: ToolResult) -> None:
 class ToolContext(Struct, frozen=True):
     """Resources of a tool call: the workspace, opened by descriptor, and earlier messages."""
 
-    workspace: Beneath
+    workspace: RootedFolder
     recall: Recall | None = None
     """None where nobody speaks."""
     caller: Caller | None = None

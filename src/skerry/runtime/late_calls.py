@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 from msgspec import Struct, field
 
 from skerry.config.protected import gate
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.lanes.active_runs import ActiveRun
 from skerry.model.approval import ApprovalState
 from skerry.model.errors import BusyError, SkerryError, StateError
@@ -196,7 +196,7 @@ class LateCalls(Struct):
         actor = Actor.of(caller, call.taint)
         rules = gate(config, actor, runtime.records, str(caller.key))
         recall = SessionRecall(runtime.store, ActiveRun(request, call.session_id))
-        workspace = Beneath(config.workspace(caller.key.agent), rules)
+        workspace = RootedFolder(config.workspace(caller.key.agent), rules)
         return ToolContext(workspace, recall, caller, call.taint, request=request)
 
     async def _tell(

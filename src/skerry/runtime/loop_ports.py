@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from skerry.commands.table import Command, answer, tell_command
 from skerry.config.protected import gate
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.lanes.active_runs import ActiveRun
 from skerry.model.event import (
     LoopEvent,
@@ -311,7 +311,7 @@ class RunTools:
         recall = SessionRecall(plan.runtime.store, plan.active)
         request = plan.active.request
         return ToolContext(
-            Beneath(plan.workspace, rules),
+            RootedFolder(plan.workspace, rules),
             recall,
             plan.caller,
             read,

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 
 from skerry.infra.atomic import make_private, write_atomic
 from skerry.infra.clock import Clock
-from skerry.infra.rooted_fs import Beneath, EscapeError
+from skerry.infra.rooted_fs import EscapeError, RootedFolder
 from skerry.model.inbound import AttachmentKind, ReplyTo
 from skerry.model.outbound import Additions, Content, OutboundMedia
 from skerry.model.undelivered import MediaError
@@ -83,7 +83,7 @@ class OutboundFile(Struct, frozen=True):
 
 
 def read_file(
-    workspace: Beneath, reference: str, most: int, redact: Callable[[str], str] = str
+    workspace: RootedFolder, reference: str, most: int, redact: Callable[[str], str] = str
 ) -> OutboundFile:
     """Returns a file of the workspace that may be sent, by its rules and by what it holds.
 
@@ -152,7 +152,7 @@ class Outbox(Struct, frozen=True):
     """Takes secrets out of text: a file that has some is not sent."""
 
     async def copied(
-        self, workspace: Beneath, reference: str, *, voice: bool = False
+        self, workspace: RootedFolder, reference: str, *, voice: bool = False
     ) -> OutboundMedia:
         """Copies a file of the workspace; returns what its outbox row has.
 
@@ -161,7 +161,7 @@ class Outbox(Struct, frozen=True):
         """
         return await anyio.to_thread.run_sync(partial(self._copy, workspace, reference, voice))
 
-    def _copy(self, workspace: Beneath, reference: str, voice: bool) -> OutboundMedia:  # noqa: FBT001 - one caller
+    def _copy(self, workspace: RootedFolder, reference: str, voice: bool) -> OutboundMedia:  # noqa: FBT001 - one caller
         return self.keep(read_file(workspace, reference, self.most, self.redact), voice=voice)
 
     def keep(self, file: OutboundFile, *, voice: bool = False) -> OutboundMedia:

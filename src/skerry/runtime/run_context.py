@@ -14,7 +14,7 @@ from skerry.config.root import Config
 from skerry.hooks.events import WEBCHAT, RunContext
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import Clock
-from skerry.infra.rooted_fs import Beneath, EscapeError
+from skerry.infra.rooted_fs import EscapeError, RootedFolder
 from skerry.infra.supervise import Supervisor
 from skerry.lanes.active_runs import ActiveRun, ActiveRuns
 from skerry.model.caller import Caller
@@ -265,7 +265,7 @@ class AnswerFiles:
         root = self._config.workspace(self._agent)
         try:
             path = relative_path(reference, root)
-            with Beneath(root, gate(self._config)).open(path):
+            with RootedFolder(root, gate(self._config)).open(path):
                 pass
         except EscapeError as error:
             logger.warning("a file of an answer is not shown: %s", error)

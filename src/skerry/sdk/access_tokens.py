@@ -128,9 +128,9 @@ class AccessToken:
             answer = _Answer()
         if fetched.status in _OK and answer.access_token:
             return answer
-        why = " ".join(f"{answer.error}: {answer.error_description}".split())[:_MOST_REASON]
+        reason = " ".join(f"{answer.error}: {answer.error_description}".split())[:_MOST_REASON]
         is_login = fetched.status in _LOGIN and bool(answer.error)
-        message = f"{self._url} gives no token ({fetched.status}) {why}"
+        message = f"{self._url} gives no token ({fetched.status}) {reason}"
         raise AccessError(message, is_login=is_login)
 
 

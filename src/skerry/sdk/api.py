@@ -170,11 +170,11 @@ class PluginApi(Provides):
             return model.model_validate(self.config)
         except ValidationError as error:
             key = f"plugins.entries.{self.plugin}.config"
-            wrong = "; ".join(
+            faults = "; ".join(
                 f"{'.'.join((key, *map(str, fault['loc'])))}: {fault['msg']}"
                 for fault in error.errors(include_url=False, include_input=False)
             )
-            raise PluginError(f"{wrong}.", f"Correct {key}.") from error
+            raise PluginError(f"{faults}.", f"Correct {key}.") from error
 
     def register_prompt_section(
         self, title: str, render: Callable[[PromptDraft], Awaitable[str]]

@@ -25,15 +25,15 @@ def kind_of(mime: str | None) -> AttachmentKind:
     return _KINDS.get((mime or "").partition("/")[0], AttachmentKind.FILE)
 
 
-def byte_limit(attachment: Attachment, limit: int, most_mb: int) -> int:
+def byte_limit(attachment: Attachment, limit: int, account_mb: int) -> int:
     """Returns the most bytes that a file may have. Raises `MediaError` where it says to have more.
 
     `limit` is that of the gateway, `most_mb` that of the account.
     """
-    most = min(limit, most_mb * 1_000_000)
-    if attachment.size > most:
-        raise MediaError(f"{attachment.name} has {attachment.size} bytes; {most} are taken.")
-    return most
+    max_bytes = min(limit, account_mb * 1_000_000)
+    if attachment.size > max_bytes:
+        raise MediaError(f"{attachment.name} has {attachment.size} bytes; {max_bytes} are taken.")
+    return max_bytes
 
 
 def fetched_file(attachment: Attachment, fetched: Fetched) -> bytes:
@@ -43,7 +43,7 @@ def fetched_file(attachment: Attachment, fetched: Fetched) -> bytes:
     return fetched.body
 
 
-async def read_file(media: OutboundMedia, most: int | None = None) -> FormFile:
+async def read_file(media: OutboundMedia, max_bytes: int | None = None) -> FormFile:
     """Returns a file that is sent. Raises `DeliveryRefusedError` where it is gone or too large."""
     path = Path(media.path)
     try:
@@ -51,6 +51,6 @@ async def read_file(media: OutboundMedia, most: int | None = None) -> FormFile:
     except OSError as error:
         message = f"The file {media.path} cannot be read: {error.strerror}."
         raise DeliveryRefusedError(message) from None
-    if most is not None and len(data) > most:
-        raise DeliveryRefusedError(f"{path.name} has {len(data)} bytes; {most} can be sent.")
+    if max_bytes is not None and len(data) > max_bytes:
+        raise DeliveryRefusedError(f"{path.name} has {len(data)} bytes; {max_bytes} can be sent.")
     return FormFile(media.name or path.name, media.mime, data)

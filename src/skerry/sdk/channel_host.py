@@ -52,11 +52,11 @@ class AccountHttp:
     an answer says. Headers of a request reach the first server only.
     """
 
-    def __init__(self, roots: Sequence[str], *, others: Sequence[str] = ()) -> None:
+    def __init__(self, roots: Sequence[str], *, public_hosts: Sequence[str] = ()) -> None:
         """Opens the door to the origins of `roots`, and to the public hosts `others`."""
         parts = [urlsplit(root) for root in roots]
         origins = {(part.hostname or "", part.port or _PORTS[part.scheme]) for part in parts}
-        names = (*(host for host, _ in sorted(origins)), *others)
+        names = (*(host for host, _ in sorted(origins)), *public_hosts)
         self._client = SafeClient(
             NetworkRules(allowed_hosts=frozenset(origins), only_hosts=names), idle_limit=_IDLE_LIMIT
         )
@@ -154,7 +154,7 @@ class MemoryVault:
 
     def __init__(self) -> None:
         self._key = b""
-        self._kept: dict[tuple[str, str], bytes] = {}
+        self._values_by_name: dict[tuple[str, str], bytes] = {}
 
     async def open(self) -> VaultKey:
         """Returns the key; makes one where there is none."""
@@ -164,27 +164,27 @@ class MemoryVault:
 
     async def renew(self) -> VaultKey:
         """Deletes the whole state; the key stays, or is made where there is none."""
-        self._kept.clear()
+        self._values_by_name.clear()
         return await self.open()
 
     async def read(self, kind: str, name: str) -> bytes:
         """Returns a value; empty where there is none."""
-        return self._kept.get((kind, name), b"")
+        return self._values_by_name.get((kind, name), b"")
 
     async def every(self, kind: str) -> Sequence[tuple[str, bytes]]:
         """Returns names and values of a kind, oldest first."""
-        return [(name, value) for (of, name), value in self._kept.items() if of == kind]
+        return [(name, value) for (of, name), value in self._values_by_name.items() if of == kind]
 
     async def write(self, changes: Sequence[Kept], most: Mapping[str, int] | None = None) -> None:
         """Writes values."""
         for change in changes:
             if change.value:
-                self._kept[change.kind, change.name] = change.value
+                self._values_by_name[change.kind, change.name] = change.value
             else:
-                self._kept.pop((change.kind, change.name), None)
+                self._values_by_name.pop((change.kind, change.name), None)
         for kind, count in (most or {}).items():
             for name, _ in (await self.every(kind))[:-count]:
-                del self._kept[kind, name]
+                del self._values_by_name[kind, name]
 
 
 class Reports(Protocol):
@@ -218,7 +218,7 @@ class MenuCommand(Struct, frozen=True):
 class Menu(Struct, frozen=True):
     """Commands of the gateway, as the people of one platform may give them."""
 
-    everybody: tuple[MenuCommand, ...] = ()
+    public: tuple[MenuCommand, ...] = ()
     owner: tuple[MenuCommand, ...] = ()
     """Commands of the owner, those of everybody included."""
     owners: tuple[str, ...] = ()
@@ -227,14 +227,14 @@ class Menu(Struct, frozen=True):
     """False where the configuration wants no menus."""
 
     @property
-    def shown(self) -> tuple[MenuCommand, ...]:
+    def visible(self) -> tuple[MenuCommand, ...]:
         """Returns the commands of the owner; none where the configuration wants no menus."""
         return self.owner if self.is_native else ()
 
     @property
     def names(self) -> frozenset[str]:
         """Returns the names of all commands."""
-        return frozenset(command.name for command in (*self.everybody, *self.owner))
+        return frozenset(command.name for command in (*self.public, *self.owner))
 
 
 class ChannelHost(Struct, frozen=True):
@@ -252,13 +252,13 @@ class ChannelHost(Struct, frozen=True):
 class Recent(dict[K, V]):
     """Values by name, of which as many are kept as were set last."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, size: int) -> None:
         super().__init__()
-        self._most = most
+        self._size = size
 
     def __setitem__(self, name: K, value: V) -> None:
         """Sets a value; forgets the one that was set first where there are too many."""
         self.pop(name, None)
         super().__setitem__(name, value)
-        if len(self) > self._most:
+        if len(self) > self._size:
             del self[next(iter(self))]

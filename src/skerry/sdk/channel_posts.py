@@ -96,10 +96,10 @@ class PostedAccount(Account):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.intake.run, inbox)
             while True:
-                seconds = await self.look()
+                seconds = await self.check_credentials()
                 await anyio.sleep(seconds)
 
-    async def look(self) -> float:
+    async def check_credentials(self) -> float:
         """Asks the platform for the account; returns after how many seconds to ask again."""
         try:
             name = await self.own_name()
@@ -119,5 +119,5 @@ class PostedAccount(Account):
 
     async def probe(self) -> AccountState:
         """Returns the state after asking the platform for the account."""
-        await self.look()
+        await self.check_credentials()
         return self.state

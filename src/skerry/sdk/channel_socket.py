@@ -40,7 +40,7 @@ class AccountSocket:
         self._stream = stream
         self._protocol = protocol
         self._waiting: list[str] = []
-        self._pieces: list[bytes] = []
+        self._fragments: list[bytes] = []
         self._closed: SocketEndedError | None = None
         """The server's closing frame, raised after the messages before it were received."""
 
@@ -138,13 +138,13 @@ class AccountSocket:
                 int.from_bytes(frame.data[:2]),
                 bytes(frame.data[2:125]).decode("utf-8", "replace"),
             )
-            more = f" with {code}" + (f" ({reason})" if reason else "") if code else ""
-            self._closed = SocketEndedError(f"The server closed the WebSocket{more}.", code)
+            suffix = f" with {code}" + (f" ({reason})" if reason else "") if code else ""
+            self._closed = SocketEndedError(f"The server closed the WebSocket{suffix}.", code)
         if frame.opcode in {Opcode.TEXT, Opcode.CONT}:
-            self._pieces.append(bytes(frame.data))
+            self._fragments.append(bytes(frame.data))
             if frame.fin:
-                self._waiting.append(b"".join(self._pieces).decode("utf-8", "replace"))
-                self._pieces = []
+                self._waiting.append(b"".join(self._fragments).decode("utf-8", "replace"))
+                self._fragments = []
 
     async def _flush(self) -> None:
         """Sends what the protocol has to say, such as an answer to a ping."""

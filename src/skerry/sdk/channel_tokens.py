@@ -204,8 +204,8 @@ def _check(claims: dict[str, Any], audience: str, issuers: Collection[str], now:
     issuer, audiences = claims.get("iss"), claims.get("aud")
     if not isinstance(issuer, str) or not issuer or issuer not in issuers:
         raise TokenError("its issuer is another")
-    meant = audiences if isinstance(audiences, list) else [audiences]
-    if not audience or audience not in meant:
+    token_audiences = audiences if isinstance(audiences, list) else [audiences]
+    if not audience or audience not in token_audiences:
         raise TokenError("it is meant for another")
     expires = _time(claims, "exp")
     if expires is None or now >= expires + SKEW_MS:

@@ -67,7 +67,7 @@ class Embeddings(Protocol):
         """
         ...
 
-    def relevance(self, space: str, one: Sequence[float], other: Sequence[float]) -> float:
+    def relevance(self, space: str, first: Sequence[float], second: Sequence[float]) -> float:
         """Returns the relevance of two vectors of a space, -1 to 1: 0.3 is a likely answer.
 
         For a model without a calibration it is their cosine.
@@ -90,7 +90,7 @@ class NoEmbeddings:
         del texts, agent, is_query, local_only
         raise PluginError("No text is embedded here: no gateway runs.")
 
-    def relevance(self, space: str, one: Sequence[float], other: Sequence[float]) -> float:
+    def relevance(self, space: str, first: Sequence[float], second: Sequence[float]) -> float:
         """Returns the cosine."""
         del space
-        return float(sum(map(mul, one, other)))
+        return float(sum(map(mul, first, second)))

@@ -14,7 +14,7 @@ from skerry.providers.model_apis import ModelApi, ModelApis
 from skerry.sdk.api import PluginApi, sealed
 from skerry.sdk.registrations import Registered
 
-Later = Callable[[], Any]
+LazyPart = Callable[[], Any]
 """Imports what a feature registered; called at the first use."""
 
 
@@ -25,34 +25,34 @@ class Features(Struct, frozen=True):
     """Needs of each method."""
     unnamed: set[str] = field(default_factory=set)
     """Methods that `hello-ok` does not name."""
-    handlers: list[Later] = field(default_factory=list)
+    handlers: list[LazyPart] = field(default_factory=list)
     """Each gives methods: a sequence of `gateway.method.Method`."""
     events: dict[str, tuple[Need, str]] = field(default_factory=dict)
     """Needs for receiving each event, and a sentence for the reference."""
-    checks: list[Later] = field(default_factory=list)
+    checks: list[LazyPart] = field(default_factory=list)
     """Each gives an async function from an `Installation` to checks of `skerry doctor`."""
-    commands: list[Later] = field(default_factory=list)
+    commands: list[LazyPart] = field(default_factory=list)
     """Each gives a function from the dependencies of commands to chat commands."""
-    own: dict[str, Registered] = field(default_factory=dict)
+    registrations: dict[str, Registered] = field(default_factory=dict)
     """Registrations of each feature that are made as those of a plugin."""
-    status_checks: list[Later] = field(default_factory=list)
+    status_checks: list[LazyPart] = field(default_factory=list)
     """Each gives a function from the status of a running gateway to checks of `skerry doctor`."""
-    slots: dict[str, Later] = field(default_factory=dict)
+    slots: dict[str, LazyPart] = field(default_factory=dict)
     """Each gives the function that opens what holds the slot, such as `memory`."""
-    calls: dict[str, Later] = field(default_factory=dict)
+    calls: dict[str, LazyPart] = field(default_factory=dict)
     """Each gives how `skerry gateway call` calls a method that works for long."""
-    tools: list[Later] = field(default_factory=list)
+    tools: list[LazyPart] = field(default_factory=list)
     """Each gives a function from a `sdk.tool_host.ToolHost` to tools of the model."""
-    imports: dict[str, Later] = field(default_factory=dict)
+    imports: dict[str, LazyPart] = field(default_factory=dict)
     """Each gives a function from the agents, the default one and the time in milliseconds to a
     `sdk.importing.Importer`."""
-    http: dict[str, Later] = field(default_factory=dict)
+    http: dict[str, LazyPart] = field(default_factory=dict)
     """Each gives a function from the gateway's context to an object whose async `serve` answers
     the HTTP requests beneath a path, such as `/hooks`."""
-    services: list[tuple[str, Later]] = field(default_factory=list)
+    services: list[tuple[str, LazyPart]] = field(default_factory=list)
     """Each gives a function from the gateway's context to what runs until the gateway stops."""
 
-    def added(self) -> Iterable[Any]:
+    def load_methods(self) -> Iterable[Any]:
         """Returns the methods of all features; imports them."""
         return [method for load in self.handlers for method in load()]
 
@@ -80,7 +80,7 @@ class FeatureApi(PluginApi):
         super().__init__(feature.name)
         self._feature = feature
         self._into = into
-        into.own[feature.name] = self._registered
+        into.registrations[feature.name] = self._registered
 
     def methods(self, needs: Mapping[str, Need], handlers: str, *, named: bool = True) -> None:
         """Registers gateway methods: what their callers need, and where the methods are.
@@ -93,38 +93,38 @@ class FeatureApi(PluginApi):
         self._into.methods.update(needs)
         if not named:
             self._into.unnamed.update(needs)
-        self._into.handlers.append(self._later(handlers))
+        self._into.handlers.append(self._lazy(handlers))
 
     def commands(self, make: str) -> None:
         """Registers chat commands: a function from `CommandDependencies` of `app` to them."""
-        self._into.commands.append(self._later(make))
+        self._into.commands.append(self._lazy(make))
 
     def tools(self, make: str) -> None:
         """Registers tools: a function from a `sdk.tool_host.ToolHost` to them.
 
         It is imported and called at the first request to a model.
         """
-        self._into.tools.append(self._later(make))
+        self._into.tools.append(self._lazy(make))
 
     def event(self, name: str, need: Need, text: str) -> None:
         """Registers an event that the gateway may send."""
         self._into.events[name] = (need, text)
 
-    def http_beneath(self, path: str, make: str) -> None:
+    def http_prefix(self, path: str, make: str) -> None:
         """Registers what answers every HTTP request beneath a path, such as `/hooks`.
 
         The gateway checks `Host` and `Origin` before; the feature decides who may ask. It is
         imported with the first request.
         """
-        self._into.http[path] = self._later(make)
+        self._into.http[path] = self._lazy(make)
 
     def status_check(self, check: str) -> None:
         """Registers a check of `skerry doctor` that reads the status of a running gateway."""
-        self._into.status_checks.append(self._later(check))
+        self._into.status_checks.append(self._lazy(check))
 
     def check(self, check: str) -> None:
         """Registers a check of `skerry doctor` that looks at the installation itself."""
-        self._into.checks.append(self._later(check))
+        self._into.checks.append(self._lazy(check))
 
     def open_slot(self, slot: str, opens: str) -> None:
         """Claims a slot for good: `memory` is opened with a `sdk.slots.MemoryHost`.
@@ -134,27 +134,27 @@ class FeatureApi(PluginApi):
         """
         if slot in self._into.slots:
             raise RuntimeError(f"{self._feature.name}: the slot {slot} is already claimed")
-        self._into.slots[slot] = self._later(opens)
+        self._into.slots[slot] = self._lazy(opens)
 
     def call(self, method: str, function: str) -> None:
         """Registers how `skerry gateway call` calls a method that works for long.
 
         The function gets the client, the parameters and the seconds of `--timeout`, if given.
         """
-        self._into.calls[method] = self._later(function)
+        self._into.calls[method] = self._lazy(function)
 
     def importer(self, make: str) -> None:
         """Registers what `skerry import` uses to bring the part of this feature over."""
-        self._into.imports[self._feature.name] = self._later(make)
+        self._into.imports[self._feature.name] = self._lazy(make)
 
     def service(self, run: str) -> None:
         """Registers what runs from the start of the gateway until it stops."""
-        self._into.services.append((self._feature.name, self._later(run)))
+        self._into.services.append((self._feature.name, self._lazy(run)))
 
     def _is_own_api(self, name: str) -> bool:
         return isinstance(self._feature, WireFormat) and name == self._feature.api
 
-    def _later(self, path: str) -> Later:
+    def _lazy(self, path: str) -> LazyPart:
         return cache(lambda: self._feature.load(path))
 
 

@@ -92,8 +92,8 @@ class PluginServer:
     def __init__(self, host: str, port: int, rules: LiveRules) -> None:
         self._named = frozenset({(host, port)})
         self._rules = rules
-        self._seen = rules()
-        self._client = self._made(self._seen)
+        self._used_rules = rules()
+        self._client = self._make_client(self._used_rules)
 
     async def fetch(
         self,
@@ -111,13 +111,13 @@ class PluginServer:
         that does.
         """
         rules = self._rules()
-        if rules is not self._seen and rules != self._seen:
-            self._seen, self._client = rules, self._made(rules)
+        if rules is not self._used_rules and rules != self._used_rules:
+            self._used_rules, self._client = rules, self._make_client(rules)
         limit = min(max_bytes, MAX_BYTES)
         request = FetchRequest(url, method, headers or {}, body, limit, seconds)
         return await self._client.fetch(request)
 
-    def _made(self, rules: NetworkRules) -> SafeClient:
+    def _make_client(self, rules: NetworkRules) -> SafeClient:
         rules = replace(rules, allowed_hosts=rules.allowed_hosts | self._named)
         return SafeClient(rules, idle_limit=2)
 

@@ -45,7 +45,7 @@ class HostApprovals:
             with anyio.move_on_after(SECONDS):
                 await self._open[key].wait()
             return self._stored_answer(key) or False
-        if sum(other[:2] == key[:2] for other in self._open) >= MOST_OPEN:
+        if sum(open_key[:2] == key[:2] for open_key in self._open) >= MOST_OPEN:
             return False
         answered = self._open[key] = anyio.Event()
         try:

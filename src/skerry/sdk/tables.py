@@ -65,7 +65,7 @@ class Database:
             sqlite.migrate(connection, self._path, self._steps)
         except sqlite.NewerSchemaError as error:
             connection.close()
-            message = f"{self._path} has step {error.found}, and there are {error.known}."
+            message = f"{self._path} has step {error.version}, and there are {error.newest}."
             raise PluginError(message, "Install the newer version of the plugin again.") from error
         except sqlite3.Error as error:
             connection.close()

@@ -137,6 +137,6 @@ def is_chosen(config: Config, agent: AgentId, name: str) -> bool:
 
 def names_subagents(config: Config, agent: AgentId) -> bool:
     """Returns whether a section `subagents` is there, which also chooses `sessions_spawn`."""
-    own = config.agents.by_id.get(agent)
-    named_there = own is not None and "subagents" in own.model_fields_set
+    entry = config.agents.by_id.get(agent)
+    named_there = entry is not None and "subagents" in entry.model_fields_set
     return named_there or "subagents" in config.agents.defaults.model_fields_set

@@ -9,9 +9,9 @@ from skerry.model.errors import PluginError
 from skerry.store import Store, spoken_entries
 from skerry.store.spoken_entries import SpokenRow
 
-__all__ = ("MOST", "SpokenRow", "Transcripts")
+__all__ = ("MAX_MESSAGES", "SpokenRow", "Transcripts")
 
-MOST: Final = 1000
+MAX_MESSAGES: Final = 1000
 """Messages that one call returns."""
 
 
@@ -39,7 +39,7 @@ class Transcripts:
         await self._number(store)
         return await store.write(spoken_entries.begin)
 
-    async def since(self, cursor: int, limit: int = MOST) -> Sequence[SpokenRow]:
+    async def since(self, cursor: int, limit: int = MAX_MESSAGES) -> Sequence[SpokenRow]:
         """Returns the messages with numbers above the cursor, in order, at most `limit`.
 
         The last one's number is the next cursor. A role is `user` or `assistant`; it is empty, as
@@ -53,7 +53,7 @@ class Transcripts:
             await store.write(spoken_entries.begin)
         await self._number(store)
         return await store.read(
-            lambda reader: spoken_entries.since(reader, cursor, min(limit, MOST))
+            lambda reader: spoken_entries.since(reader, cursor, min(limit, MAX_MESSAGES))
         )
 
     async def wait(self, cursor: int) -> None:

@@ -282,7 +282,7 @@ def _opened(path: Path) -> sqlite3.Connection:
         migrate(connection, path)
     except sqlite.NewerSchemaError as error:
         connection.close()
-        raise NewerStateError(str(path), error.found, error.known) from error
+        raise NewerStateError(str(path), error.version, error.newest) from error
     except BaseException:
         connection.close()
         raise

@@ -9,7 +9,7 @@ from typing import Any
 from skerry.commands.table import CommandCall, CommandTable
 from skerry.config.check import check
 from skerry.hooks.hooks import Hooks
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.errors import PluginError
 from skerry.model.ids import SessionKey
 from skerry.plugins.loader import Plugins, load_plugins
@@ -33,7 +33,7 @@ class LoadedPlugin:
         Raises:
             ToolError: the tool failed; the message has the remedy.
         """
-        context = ToolContext(Beneath(self._workspace))
+        context = ToolContext(RootedFolder(self._workspace))
         return (await self.plugins.tools[name].run(dict(arguments), context)).text
 
     async def command(self, name: str, arguments: str = "", *, is_owner: bool = True) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from skerry.infra.rooted_fs import Beneath, EscapeError
+from skerry.infra.rooted_fs import EscapeError, RootedFolder
 from skerry.model.origin import Origin
 from skerry.policy.file_gate import FileGate, doubted
 from skerry.policy.file_kinds import FileKind, kind_of
@@ -43,7 +43,7 @@ def look(workspace: Path, name: str, gate: FileGate, records: FileRecords) -> Ju
         EscapeError: it is closed, leads out, or is too large to be shown.
         OSError: it does not exist or cannot be read.
     """
-    with Beneath(workspace, gate).look(name) as (file, opened):
+    with RootedFolder(workspace, gate).look(name) as (file, opened):
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise EscapeError(name, f"it has more than {MAX_BYTES} bytes")

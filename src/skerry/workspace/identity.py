@@ -7,7 +7,7 @@ from typing import Final
 
 from skerry.config.agents import IdentityConfig
 from skerry.config.root import Config
-from skerry.infra.rooted_fs import Beneath, EscapeError
+from skerry.infra.rooted_fs import EscapeError, RootedFolder
 from skerry.model.ids import AgentId
 from skerry.policy.file_records import FileRecords
 from skerry.workspace.prompt_files import IDENTITY, read_text
@@ -76,7 +76,7 @@ def picture(workspace: Path, avatar: str) -> str | None:
     if "://" in avatar or "." not in avatar:
         return None
     try:
-        with Beneath(workspace).open(avatar) as file:
+        with RootedFolder(workspace).open(avatar) as file:
             data = file.read(MAX_AVATAR + 1)
     except (EscapeError, OSError):
         return None

@@ -15,7 +15,7 @@ from typing import Final
 import anyio.to_thread
 from msgspec import Struct
 
-from skerry.infra.rooted_fs import Beneath, EscapeError
+from skerry.infra.rooted_fs import EscapeError, RootedFolder
 from skerry.model.ids import SessionKind
 from skerry.model.message import storable
 from skerry.model.origin import Origin
@@ -247,7 +247,7 @@ def read_text(workspace: Path, name: str, records: FileRecords | None = None) ->
     With `records` it says whether what it holds counts as the owner's word.
     """
     try:
-        with Beneath(workspace).look(name) as (file, opened):
+        with RootedFolder(workspace).look(name) as (file, opened):
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return None
@@ -280,7 +280,7 @@ def _read_ends(
     files = []
     for name in names:
         try:
-            with Beneath(workspace).look(name) as (file, opened):
+            with RootedFolder(workspace).look(name) as (file, opened):
                 size = file.seek(0, os.SEEK_END)
                 file.seek(max(0, size - DAILY_BYTES))
                 data = file.read(DAILY_BYTES)

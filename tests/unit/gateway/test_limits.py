@@ -76,7 +76,7 @@ class Walk:
 def test_no_parameter_is_without_a_limit() -> None:
     for module in pkgutil.iter_modules(methods.__path__):
         importlib.import_module(f"{methods.__name__}.{module.name}")
-    registered().added()
+    registered().load_methods()
     ours = ("skerry.gateway", "skerry.features")
     kinds = {kind for kind in below(Params) if kind.__module__.startswith(ours)}
     assert handshake.ConnectParams in kinds

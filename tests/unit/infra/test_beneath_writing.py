@@ -12,7 +12,7 @@ from threading import Event, Thread
 
 import pytest
 
-from skerry.infra.rooted_fs import Beneath, EscapeError, FileRules, Opened
+from skerry.infra.rooted_fs import EscapeError, FileRules, Opened, RootedFolder
 
 MOST = 1000
 
@@ -43,7 +43,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def put(root: Path, path: str, data: bytes = b"new", rules: FileRules | None = None) -> bool:
-    return Beneath(root, rules).replace(path, lambda _: data, most=MOST)
+    return RootedFolder(root, rules).replace(path, lambda _: data, max_bytes=MOST)
 
 
 def names(root: Path) -> set[str]:
@@ -70,7 +70,7 @@ def test_the_old_content_is_shown_to_the_change_and_its_refusal_leaves_all(root:
 
     for path, old in (("note.txt", b"note"), ("none.txt", None)):
         with pytest.raises(ValueError, match=str(old)):
-            Beneath(root).replace(path, refuse, most=MOST)
+            RootedFolder(root).replace(path, refuse, max_bytes=MOST)
     assert names(root) == {"sub", "note.txt"}
     assert (root / "note.txt").read_bytes() == b"note"
 
@@ -124,7 +124,7 @@ def test_a_closed_place_is_refused_before_a_directory_is_made(root: Path) -> Non
 
 
 def test_a_closed_file_is_not_read(root: Path) -> None:
-    closed = Beneath(root, Closed(root / "note.txt"))
+    closed = RootedFolder(root, Closed(root / "note.txt"))
     with pytest.raises(EscapeError, match="closed"), closed.open("note.txt"):
         pass
 
@@ -141,7 +141,7 @@ def test_a_file_that_changes_meanwhile_is_left_as_it_is(root: Path) -> None:
         return b"new"
 
     with pytest.raises(OSError, match="changed meanwhile"):
-        Beneath(root).replace("note.txt", meddle, most=MOST)
+        RootedFolder(root).replace("note.txt", meddle, max_bytes=MOST)
     assert (root / "note.txt").read_bytes() == b"of somebody else"
     assert names(root) == {"sub", "note.txt"}
 
@@ -152,7 +152,7 @@ def test_a_file_that_appears_meanwhile_is_left_as_it_is(root: Path) -> None:
         return b"new"
 
     with pytest.raises(OSError, match="changed meanwhile"):
-        Beneath(root).replace("made.txt", meddle, most=MOST)
+        RootedFolder(root).replace("made.txt", meddle, max_bytes=MOST)
     assert (root.parent / "secret.txt").read_bytes() == b"secret"
 
 
@@ -162,7 +162,7 @@ def test_a_directory_that_is_moved_to_a_closed_name_is_noticed(root: Path) -> No
         return b"new"
 
     with pytest.raises(EscapeError, match="closed"):
-        Beneath(root, Closed(root / "hooks")).replace("sub/x.py", move, most=MOST)
+        RootedFolder(root, Closed(root / "hooks")).replace("sub/x.py", move, max_bytes=MOST)
     assert names(root) == {"hooks", "note.txt"}
 
 

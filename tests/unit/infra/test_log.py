@@ -49,9 +49,9 @@ def test_what_looks_like_a_secret_is_not_logged(text: str) -> None:
 
 def test_known_secrets_are_not_logged_wherever_they_stand() -> None:
     redact = Redactor()
-    redact.know(["hunter2!", "hunter2", "x"])
+    redact.set_secrets(["hunter2!", "hunter2", "x"])
     assert redact("ahunter2!b hunter2 x") == f"a{REDACTED}b {REDACTED} x"
-    redact.know([])
+    redact.set_secrets([])
     assert redact("hunter2") == "hunter2"
 
 
@@ -177,7 +177,7 @@ def test_logging_goes_to_the_folder_for_the_block(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     redact = Redactor()
-    redact.know(["hunter2"])
+    redact.set_secrets(["hunter2"])
     with writing(tmp_path, redact, FakeClock(NOW)):
         logger.debug("not this")
         logger.info("only in the file: hunter2")

@@ -135,8 +135,8 @@ async def test_a_grandchild_that_is_left_behind_is_ended_and_not_waited_for(
 
 async def test_a_flood_is_stopped_and_of_errors_the_end_is_kept(tmp_path: Path) -> None:
     async with nothing_stays(tmp_path):
-        with anyio.fail_after(60), pytest.raises(FloodError, match="more than 1000 characters"):
-            await run(script(tmp_path, "yes"), seconds=600, most=1000)
+        with anyio.fail_after(60), pytest.raises(FloodError, match="more than 1000 bytes"):
+            await run(script(tmp_path, "yes"), seconds=600, max_bytes=1000)
         flood = "yes | head -c 10000000 >&2; echo the end >&2; echo out"
         done = await run(script(tmp_path, flood), seconds=600)
     assert done.out == b"out\n"
@@ -353,7 +353,7 @@ async def test_the_end_is_noted_without_a_descriptor_of_the_process(
 async def test_large_input_and_output_pass_while_nobody_reads_yet(tmp_path: Path) -> None:
     data = os.urandom(3_000_000)
     async with nothing_stays(tmp_path):
-        done = await run(script(tmp_path, "cat"), seconds=60, stdin=data, most=4_000_000)
+        done = await run(script(tmp_path, "cat"), seconds=60, stdin=data, max_bytes=4_000_000)
     assert done.out == data
 
 

@@ -9,7 +9,7 @@ from threading import Event, Thread
 
 import pytest
 
-from skerry.infra.rooted_fs import Beneath, EscapeError
+from skerry.infra.rooted_fs import EscapeError, RootedFolder
 
 SECRET = b"secret"
 
@@ -26,7 +26,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def read(root: Path, path: str) -> bytes:
-    with Beneath(root).open(path) as file:
+    with RootedFolder(root).open(path) as file:
         return file.read()
 
 
@@ -216,18 +216,18 @@ def test_many_files_are_read_with_one_opening_of_a_folder_and_without_what_open_
     paths = [f"sub/{one}.txt" for one in ("link", "two", "large", "gone")]
     paths += ["sub/pipe", "sub/deep", "sub", "aside/secret.txt", "../secret.txt", "/etc/hostname"]
     opened: list[int] = []
-    real = Beneath._folders
+    real = RootedFolder._folders
 
     def folders(*given: object, **more: object) -> list[int]:
         opened.append(1)
         return real(*given, **more)  # type: ignore[arg-type] # as it was called
 
-    monkeypatch.setattr(Beneath, "_folders", folders)
+    monkeypatch.setattr(RootedFolder, "_folders", folders)
     many = [f"sub/deep/{number}.txt" for number in range(20)]
     for one in many:
         (root / one).write_bytes(one.encode())
-    found = dict(Beneath(root).contents([*paths, "note.txt", *many], 8 + 8))
+    found = dict(RootedFolder(root).contents([*paths, "note.txt", *many], 8 + 8))
     found.pop("sub/large.txt")
     assert found == {"note.txt": b"note", **{one: one.encode() for one in many}}
-    assert not dict(Beneath(root).contents(["sub/large.txt"], 8))
+    assert not dict(RootedFolder(root).contents(["sub/large.txt"], 8))
     assert len(opened) <= len(paths) + 2

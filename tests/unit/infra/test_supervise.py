@@ -16,7 +16,7 @@ from skerry.infra.supervise import (
     ExitWatchdog,
     Idle,
     Supervisor,
-    beside,
+    in_background,
     in_daemon_thread,
     keep_running,
 )
@@ -178,14 +178,14 @@ async def test_the_work_runs_beside_the_block_and_is_cancelled_at_its_end() -> N
             ended.set()
 
     with anyio.fail_after(60):
-        async with beside(work):
+        async with in_background(work):
             await began.wait()
     assert ended.is_set()
 
 
 async def test_what_the_block_raises_comes_out_as_itself() -> None:
     with pytest.raises(KeyError):
-        async with beside(anyio.sleep_forever):
+        async with in_background(anyio.sleep_forever):
             raise KeyError
 
 
@@ -194,7 +194,7 @@ async def test_what_the_work_raises_ends_the_block() -> None:
         raise ValueError
 
     with anyio.fail_after(60), pytest.raises(ExceptionGroup):
-        async with beside(work):
+        async with in_background(work):
             await anyio.sleep_forever()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.sdk.api import PluginApi
 from skerry.sdk.tools import ToolContext, ToolResult
 from skerry_memwal.options import PLUGIN, parse
@@ -25,7 +25,7 @@ async def server_and_tool() -> AsyncIterator[tuple[FakeRelayer, MemorySearch]]:
 
 
 async def search(tool: MemorySearch, folder: Path, **arguments: Any) -> ToolResult:
-    return await tool.run(arguments, ToolContext(Beneath(folder), caller=OWNER))
+    return await tool.run(arguments, ToolContext(RootedFolder(folder), caller=OWNER))
 
 
 @pytest.mark.requirement("memwal-html-escape")

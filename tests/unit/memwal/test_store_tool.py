@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.sdk.api import PluginApi
 from skerry.sdk.tools import ToolContext, ToolResult
 from skerry_memwal.options import PLUGIN, parse
@@ -22,7 +22,7 @@ class Stored:
     def __init__(self, server: FakeRelayer, tool: MemoryStore, folder: Path) -> None:
         self.server = server
         self._tool = tool
-        self._context = ToolContext(Beneath(folder), caller=OWNER)
+        self._context = ToolContext(RootedFolder(folder), caller=OWNER)
 
     async def store(self, text: str) -> ToolResult:
         return await self._tool.run({"text": text}, self._context)

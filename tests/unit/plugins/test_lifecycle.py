@@ -13,7 +13,7 @@ import pytest
 from skerry.commands.table import CommandTable
 from skerry.config.check import check
 from skerry.hooks.hooks import Hooks
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.plugins import lifecycle
 from skerry.plugins.discovery import candidates
 from skerry.plugins.loader import Plugins, load_plugins
@@ -96,7 +96,7 @@ async def test_a_plugin_passes_the_phases_in_their_order(folder: Folder, trace: 
     async with folder.loaded(config={"cups": 2}) as plugins:
         (report,) = plugins.reports
         assert (report.tools, report.services) == (("tea",), ("tea.serve",))
-        assert (await plugins.tools["tea"].run({}, ToolContext(Beneath(folder.home)))).text
+        assert (await plugins.tools["tea"].run({}, ToolContext(RootedFolder(folder.home)))).text
         assert trace == [
             "imported",
             "registered {'pot': 'blue', 'cups': 2}",

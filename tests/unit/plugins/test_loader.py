@@ -14,7 +14,7 @@ from skerry.commands.table import Command, CommandCall, CommandTable, answer
 from skerry.config.check import check
 from skerry.hooks.events import GatewayStart
 from skerry.hooks.hooks import Hooks
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.errors import PluginError
 from skerry.model.ids import SessionKey
 from skerry.plugins import guarded, registering
@@ -246,7 +246,7 @@ async def test_a_tool_that_fails_is_a_result_and_is_counted(
     folder.add("odd", TOOL.format(body=body))
     async with folder.loaded() as plugins:
         assert standing(plugins) == {"odd": "loaded"}, plugins.reports
-        context = ToolContext(Beneath(folder.home))
+        context = ToolContext(RootedFolder(folder.home))
         try:
             with anyio.fail_after(60):
                 text = (await plugins.tools["odd"].run({"n": 1}, context)).text

@@ -8,7 +8,7 @@ import pytest
 
 from skerry.config.root import Config
 from skerry.features.files.read_tool import Read
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.errors import PluginError, ToolError
 from skerry.model.origin import Origin
 from skerry.model.skill import Skill
@@ -182,7 +182,7 @@ async def test_read_opens_the_folder_of_an_offered_skill_and_nothing_beside_it(
     (folder / "link.md").symlink_to(folder.parent / "secret.md")
     workspace = tmp_path / "workspace"
     workspace.mkdir()
-    context = ToolContext(Beneath(workspace))
+    context = ToolContext(RootedFolder(workspace))
     skill = Skill("frogs", "Counts.", folder, "pond")
     tool = Read(MappingProxyType({"frogs": skill}))
     text = await tool.run({"path": str(file.resolve())}, context)

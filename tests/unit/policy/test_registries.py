@@ -21,7 +21,7 @@ from skerry.features.memory.service import MemorySearchService
 from skerry.gateway.dispatch import MethodTable
 from skerry.gateway.method import Method
 from skerry.hooks.hooks import Hooks
-from skerry.infra.rooted_fs import Beneath, Opened
+from skerry.infra.rooted_fs import Opened, RootedFolder
 from skerry.model.caller import Caller
 from skerry.model.errors import ToolError
 from skerry.model.ids import AgentId, SessionKey
@@ -261,7 +261,7 @@ async def test_a_tool_asks_the_policy_for_what_it_declares(tmp_path: Path, name:
         tool = MemoryAppend("2026-11-22", 0)
     asked: list[Verb] = []
     gate = Seen(Open(), frozenset({root}), records=FileRecords(), asked=asked)
-    workspace = Beneath(root, rules=gate)
+    workspace = RootedFolder(root, rules=gate)
     (root / "dot.png").write_bytes(DOT)
     arguments = dict(ARGUMENTS.get(name, {"text": "A note."}))
     result = await tool.run(arguments, ToolContext(workspace))
@@ -287,7 +287,7 @@ async def test_a_tool_of_the_memory_does_what_its_effect_allows(
     async with gateway(tmp_path / "home") as application:
         tool = application.dispatch.runtime.tools[name]
         root = application.settings.config.workspace(AgentId("main"))
-        context = ToolContext(Beneath(root), caller=OWNER)
+        context = ToolContext(RootedFolder(root), caller=OWNER)
         assert await outcome(tool, name, context), "the control"
         monkeypatch.setattr(type(tool), "verb", Verb.READ)
         assert not await outcome(tool, name, context), "the policy is asked for what it declares"
@@ -339,7 +339,7 @@ async def test_whoever_is_not_the_owner_is_offered_no_tool_and_can_call_none(
         tools = list(runtime.tools.values())
         layers = runtime.tools.layers(caller, runtime.config(), ("p", "m"))
     assert offered(tools, caller, layers) == []
-    context = ToolContext(Beneath(tmp_path), caller=caller)
+    context = ToolContext(RootedFolder(tmp_path), caller=caller)
     for tool in tools:
         arguments = dict(ARGUMENTS.get(tool.spec.name, {}))
         decision = decide.decide(call_of(tool, arguments, context, layers))

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.caller import Caller
 from skerry.model.errors import ToolError
 from skerry.model.ids import AgentId, RunId, SessionId, SessionKey
@@ -82,7 +82,7 @@ async def make(
     tool: Gated, home: Path, caller: Caller = OWNER, person: Person | None = None
 ) -> ToolResultMessage:
     gate = CallGate(RunId("r"), SessionId("s"), approvals=person)
-    context = ToolContext(Beneath(home), caller=caller)
+    context = ToolContext(RootedFolder(home), caller=caller)
     return await execute(ToolCall("c", "gated", {"x": 1}), {"gated": tool}, context, 7, gate)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from skerry.config.protected import gate
 from skerry.config.root import Config
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.inbound import AttachmentKind
 from skerry.model.origin import Origin
 from skerry.model.outbound import OutboundMedia
@@ -21,11 +21,11 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 NOW = 1_800_000_000_000
 
 
-def workspace(home: Path, actor: Actor | None = None) -> Beneath:
+def workspace(home: Path, actor: Actor | None = None) -> RootedFolder:
     config = Config(state_dir=home, path=home / "skerry.json")
     root = config.workspace(config.agents.default_id)
     root.mkdir(parents=True, exist_ok=True)
-    return Beneath(root, gate(config, actor) if actor else gate(config))
+    return RootedFolder(root, gate(config, actor) if actor else gate(config))
 
 
 def test_a_file_of_the_workspace_has_its_name_type_and_bytes(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from skerry.features.files.read_tool import Read
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.errors import ToolError
 from skerry.model.event import ToolUpdated
 from skerry.model.message import ImageBlock, TextBlock, ToolCall, ToolResultMessage
@@ -31,7 +31,7 @@ class Failing:
 
 
 async def run(tool: Failing | Read, call: ToolCall, workspace: Path) -> ToolResultMessage:
-    return await execute(call, {tool.spec.name: tool}, ToolContext(Beneath(workspace)), 7)
+    return await execute(call, {tool.spec.name: tool}, ToolContext(RootedFolder(workspace)), 7)
 
 
 async def test_a_result_is_paired_with_its_call(tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ def test_each_folder_is_a_line_and_each_line_a_folder() -> None:
 def test_a_feature_registers_exactly_the_methods_that_it_has(feature: Feature) -> None:
     found = registered((feature,))
     # The need of a method that a chat command stands for is in the table of the kernel.
-    of_commands = {one.name for one in found.added()} & {*access.COMMANDS.values()}
-    assert {one.name for one in found.added()} - of_commands == found.methods.keys()
+    of_commands = {one.name for one in found.load_methods()} & {*access.COMMANDS.values()}
+    assert {one.name for one in found.load_methods()} - of_commands == found.methods.keys()
     assert not found.methods.keys() & access.METHODS.keys()
     for load in (*found.checks, *found.status_checks, *(run for _, run in found.services)):
         assert callable(load())

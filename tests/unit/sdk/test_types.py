@@ -9,7 +9,7 @@ from mypy import api as mypy
 
 from scripts.requirements import ROOT
 from skerry.infra.features import FEATURES, Feature
-from skerry.sdk.features import FeatureApi, Features, Later
+from skerry.sdk.features import FeatureApi, Features, LazyPart
 
 HEAD = """
     from collections.abc import Sequence
@@ -181,7 +181,7 @@ check = Callable[[Installation], Awaitable[Iterable[Check]]]
 status_check = Callable[[Mapping[str, Any]], Iterable[Check]]
 service = Callable[[GatewayContext], Coroutine[Any, Any, None]]
 tools = Callable[[ToolHost], Iterable[Tool]]
-http_beneath = Callable[[GatewayContext], Serves]
+http_prefix = Callable[[GatewayContext], Serves]
 importer = Callable[[Iterable[str], str, int], Importer]
 open_slot = (
     Callable[[MemoryHost], AbstractAsyncContextManager[MemoryHolder]]
@@ -200,10 +200,10 @@ class Named(FeatureApi):
         super().__init__(feature, Features())
         self._parts = parts
 
-    def _later(self, path: str) -> Later:
+    def _lazy(self, path: str) -> LazyPart:
         kind = sys._getframe(1).f_code.co_name
         self._parts.append((kind, f"skerry.features.{self.plugin}.{path}"))
-        return super()._later(path)
+        return super()._lazy(path)
 
 
 def test_what_features_name_has_the_type_of_its_kind(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_what_features_name_has_the_type_of_its_kind(tmp_path: Path) -> None:
         "service",
         "open_slot",
         "tools",
-        "http_beneath",
+        "http_prefix",
         "importer",
     }
     lines = TYPES.strip().splitlines()

@@ -56,7 +56,7 @@ class RestApi:
         self._root = root.rstrip("/")
         self._headers = {"authorization": f"Bot {token}", "user-agent": _AGENT}
         self._version = parsed[1] if (parsed := re.search(r"/v(\d+)$", self._root)) else "10"
-        self.http = AccountHttp([root], others=CHANNEL_HOSTS)
+        self.http = AccountHttp([root], public_hosts=CHANNEL_HOSTS)
         self.limits = RateLimits()
 
     @property

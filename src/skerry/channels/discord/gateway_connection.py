@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from skerry.channels.discord import wire
 from skerry.channels.discord.api import RestApi
-from skerry.infra.supervise import beside
+from skerry.infra.supervise import in_background
 from skerry.sdk.channel_errors import PlatformError
 from skerry.sdk.channel_socket import AccountSocket, SocketEndedError
 
@@ -117,7 +117,7 @@ class GatewayConnection:
             except SocketEndedError:
                 socket.close()  # the reader raises the error
 
-        async with beside(beat):
+        async with in_background(beat):
             await self._introduce(socket)
             while await self._take(socket, 2 * interval + _SLACK_SECONDS):
                 pass

@@ -16,7 +16,7 @@ from skerry.channels.discord.api import RestApi
 from skerry.channels.discord.channel_cache import ChannelCache
 from skerry.channels.discord.gateway_connection import GatewayConnection, GatewaySession, Op
 from skerry.channels.discord.poster import Poster
-from skerry.infra.supervise import beside
+from skerry.infra.supervise import in_background
 from skerry.sdk.channel_errors import PlatformError
 from skerry.sdk.channel_host import ChannelHost
 from skerry.sdk.channel_socket import SocketEndedError
@@ -120,7 +120,7 @@ class Receiver:
             progress.is_behind = bool(progress.read)
         queue, frames = anyio.create_memory_object_stream[wire.Frame](MOST_WAITING)
         ended: list[Exception] = []
-        async with frames, beside(partial(self._listen, url, queue, ended)):
+        async with frames, in_background(partial(self._listen, url, queue, ended)):
             async for frame in frames:
                 if frame.t in {"READY", "RESUMED"}:
                     connected()
@@ -269,7 +269,7 @@ class Receiver:
     async def _keep_menu(self) -> None:
         """Sends the menu of slash commands whenever it differs from the stored one."""
         while True:
-            entries = interactions.menu(self._host.menu().shown)
+            entries = interactions.menu(self._host.menu().visible)
             digest = interactions.digest(entries)
             try:
                 if digest != self._progress.menu:

@@ -34,7 +34,7 @@ class Connector:
         self._roots = [str(root).rstrip("/") for root in settings.service_roots]
         login = str(settings.login_root).rstrip("/")
         self.http = AccountHttp(
-            [login, str(settings.metadata_url), *self._roots], others=(*SERVICES, *FILES)
+            [login, str(settings.metadata_url), *self._roots], public_hosts=(*SERVICES, *FILES)
         )
         form = {
             "grant_type": "client_credentials",

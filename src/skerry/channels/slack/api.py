@@ -38,7 +38,7 @@ class WebApi:
         self._root = root.rstrip("/")
         self._bot_token = bot_token
         self._app_token = app_token
-        self.http = AccountHttp([root], others=("*.slack.com", "*.slack-edge.com"))
+        self.http = AccountHttp([root], public_hosts=("*.slack.com", "*.slack-edge.com"))
 
     async def call(
         self, method: str, params: Mapping[str, Any] | None = None, *, as_app: bool = False

@@ -48,7 +48,7 @@ def _scopes(menu: Menu) -> list[tuple[dict[str, Any], list[dict[str, str]]]]:
     chats = [int(owner) for owner in menu.owners if owner.isdigit()][:_MOST_OWNERS]
     everybody: tuple[dict[str, Any], tuple[MenuCommand, ...]] = (
         {"type": "default"},
-        menu.everybody,
+        menu.public,
     )
     owners = [({"type": "chat", "chat_id": chat}, menu.owner) for chat in chats]
     return [(scope, _commands(commands)) for scope, commands in (everybody, *owners) if commands]

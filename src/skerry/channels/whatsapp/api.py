@@ -70,7 +70,7 @@ class GraphApi:
         self._root = root.rstrip("/")
         self._number = phone_number_id
         self._headers = {"authorization": f"Bearer {token}"}
-        self.http = AccountHttp([root], others=tuple(f"*{domain}" for domain in _FILES))
+        self.http = AccountHttp([root], public_hosts=tuple(f"*{domain}" for domain in _FILES))
 
     async def number(self) -> bytes:
         """Returns the description of the number.

@@ -11,7 +11,7 @@ from skerry.config.protected import gate
 from skerry.config.root import Config
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
-from skerry.infra.rooted_fs import Beneath, EscapeError
+from skerry.infra.rooted_fs import EscapeError, RootedFolder
 from skerry.model.ids import AgentId
 from skerry.policy.file_records import FileRecords
 from skerry.workspace.prompt_files import BOOT, ORDER
@@ -72,7 +72,7 @@ def _row(config: Config, agent: AgentId, name: str, *, whole: bool = False) -> J
     root = config.workspace(agent)
     row: dict[str, Json] = {"name": name, "path": str(root / name), "missing": True}
     try:
-        with Beneath(root, gate(config)).open(name) as file:
+        with RootedFolder(root, gate(config)).open(name) as file:
             status = os.fstat(file.fileno())
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
@@ -119,7 +119,7 @@ def _written(config: Config, agent: AgentId, params: FilesSetParams, records: Fi
     root = config.workspace(agent)
     try:
         rules = gate(config, records=records)  # only admins get here: it counts as the owner's
-        Beneath(root, rules).replace(params.name, change, most=MAX_BYTES, whole=True)
+        RootedFolder(root, rules).replace(params.name, change, max_bytes=MAX_BYTES, whole=True)
     except (EscapeError, OSError) as error:
         raise _refused("written", params.name, error) from None
     return _row(config, agent, params.name, whole=True)

@@ -22,4 +22,4 @@ def register(api: FeatureApi) -> None:
     }
     api.methods(needs, "methods:METHODS")
     api.status_check("checks:accounts")
-    api.http_beneath("/channels", "posts:make")
+    api.http_prefix("/channels", "posts:make")

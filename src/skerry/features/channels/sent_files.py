@@ -2,7 +2,7 @@
 
 from skerry.config.protected import gate
 from skerry.gateway.method import Call, RefusedError
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.ids import agent_id
 from skerry.model.inbound import ReplyTo
 from skerry.model.outbound import OutboundMedia
@@ -36,7 +36,7 @@ async def copied(
             f"There is no agent {agent!r}.", f"Agents: {', '.join(config.agents.ids)}"
         )
     approvals = call.context.approvals
-    workspace = Beneath(config.workspace(name), gate(config, records=call.context.records))
+    workspace = RootedFolder(config.workspace(name), gate(config, records=call.context.records))
     redact = approvals.redact if approvals else str
     most = config.agents.defaults.media_max_mb * 1_000_000
     folder = Outbox(config.state_dir, call.context.clock, most, redact)

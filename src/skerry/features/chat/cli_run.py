@@ -31,7 +31,7 @@ from skerry.features.chat.conversation import (
     Update,
     Withdrawn,
 )
-from skerry.infra.supervise import beside
+from skerry.infra.supervise import in_background
 
 PROMPT: Final = "> "
 LEAVE: Final = frozenset({"/exit", "/quit"})
@@ -207,7 +207,7 @@ class ChatTerminal:
         if not self.interactive or self._at_end:
             return nullcontext()
         reading = partial(_read_lines, sys.stdin.fileno(), self.updates)
-        return self.portal.wrap_async_context_manager(beside(reading))
+        return self.portal.wrap_async_context_manager(in_background(reading))
 
     def _say(self, text: str) -> str:
         """Begins to send a message; returns its key."""

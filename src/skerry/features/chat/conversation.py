@@ -14,7 +14,7 @@ from skerry.client.frames import GatewayEvent
 from skerry.client.models import model_status
 from skerry.client.retry import NOTHING_TO_RETRY, RETRY
 from skerry.infra.backoff import Backoff
-from skerry.infra.supervise import beside
+from skerry.infra.supervise import in_background
 from skerry.model.errors import ClientError, GatewayRefusedError, GatewayUnreachableError
 from skerry.ports.model import ModelStatus
 
@@ -161,7 +161,7 @@ class ClientConversation(anyio.AsyncContextManagerMixin):
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
-        async with beside(self._keep):
+        async with in_background(self._keep):
             yield self
 
     async def open(self) -> FirstScreen:

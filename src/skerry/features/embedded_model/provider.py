@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from skerry.features.embedded_model.hardware import Machine
 from skerry.infra.process import Child, Program, allowed, child, module
-from skerry.infra.supervise import Idle, beside
+from skerry.infra.supervise import Idle, in_background
 from skerry.model.errors import ModelUnavailableError
 from skerry.ports.model import ModelProvider, ModelReply, ModelRequest, ReplyListener
 from skerry.providers.embedded_model import EmbeddedHost
@@ -130,7 +130,7 @@ class EmbeddedProvider:
         async with child(self._program, listens=True) as process:
             server = await self._greet(process, settings)
             task_status.started(server)
-            async with beside(partial(_retire_when_idle, server)):
+            async with in_background(partial(_retire_when_idle, server)):
                 await process.wait()
 
     async def _greet(self, process: Child, settings: EmbeddedSettings) -> _Server:

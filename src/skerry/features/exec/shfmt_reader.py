@@ -59,7 +59,9 @@ async def read(command: str) -> Reading:
     words = [program(), "--to-json", "-ln", "bash"]
     filtered = Program(words, {"GOMAXPROCS": "1"}, filters=True)
     try:
-        finished = await run(filtered, seconds=SECONDS, stdin=command.encode(), most=MAX_OUTPUT)
+        finished = await run(
+            filtered, seconds=SECONDS, stdin=command.encode(), max_bytes=MAX_OUTPUT
+        )
     except ProcessError as error:
         raise RefusedCommandError("no-parser", str(error)) from error
     if finished.code:

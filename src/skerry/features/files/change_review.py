@@ -34,7 +34,7 @@ class Changer:
                 self._keep(copies, path, old, new)
                 return new
 
-            self._context.workspace.replace(path, changed, most=MAX_BYTES, whole=whole)
+            self._context.workspace.replace(path, changed, max_bytes=MAX_BYTES, whole=whole)
         return made[0]
 
     def remove(self, path: str, expected: bytes) -> FileDiff:
@@ -46,7 +46,7 @@ class Changer:
                     raise ToolError(f"{path} was changed meanwhile. Read it again.")
                 self._keep(copies, path, old, None)
 
-            self._context.workspace.remove(path, check, most=MAX_BYTES)
+            self._context.workspace.remove(path, check, max_bytes=MAX_BYTES)
         return diff(path, expected, None)
 
     def _keep(self, copies: ExitStack, path: str, old: bytes | None, new: bytes | None) -> None:

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from skerry.infra.atomic import write_atomic
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.ports.tool import ToolContext
 
 logger = logging.getLogger(__name__)
@@ -138,7 +138,7 @@ class Journal:
                 self._drop(file.stem)
 
     def undo(
-        self, changes: Iterable[Change], open_: Callable[[Path], Beneath]
+        self, changes: Iterable[Change], open_: Callable[[Path], RootedFolder]
     ) -> tuple[list[str], list[tuple[str, str]]]:
         """Takes changes back, and returns the paths, and those that were refused, with the reason.
 
@@ -163,7 +163,7 @@ class Journal:
                     self._drop(change.id)
         return undone, refused
 
-    def _restore(self, workspace: Beneath, chain: list[Change]) -> None:
+    def _restore(self, workspace: RootedFolder, chain: list[Change]) -> None:
         first, last = chain[0], chain[-1]
         for earlier, later in pairwise(chain):
             if earlier.after != later.before:
@@ -182,9 +182,9 @@ class Journal:
 
         most = MOST_BYTES
         if old is None:
-            workspace.remove(first.path, check, most=most)
+            workspace.remove(first.path, check, max_bytes=most)
         else:
-            workspace.replace(first.path, change, most=most)
+            workspace.replace(first.path, change, max_bytes=most)
 
     def _drop(self, identity: str) -> None:
         for suffix in (".json", ".old"):

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from skerry.features.files.late import pictures
 from skerry.features.files.parameters import PATH_ALIASES, FilePath, explained
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.errors import ToolError
 from skerry.model.origin import Origin
 from skerry.model.skill import Skill
@@ -94,7 +94,7 @@ def _read(params: ReadParams, context: ToolContext) -> ToolResult:
 def _read_skill(params: ReadParams, skill: Skill) -> ToolResult:
     """Reads a file of a skill: its plugin was checked, so the text is no stranger's."""
     inner = str(Path(params.path).relative_to(skill.folder))
-    with explained("read", params.path), Beneath(skill.folder).look(inner) as (file, opened):
+    with explained("read", params.path), RootedFolder(skill.folder).look(inner) as (file, opened):
         head = file.read(1024)
         file.seek(0)
         origin = Origin.TOOL if opened.is_foreign else Origin.LOCAL

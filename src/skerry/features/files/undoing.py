@@ -10,7 +10,7 @@ from skerry.config.protected import gate
 from skerry.config.root import Config
 from skerry.features.files.journal import Change, Journal
 from skerry.infra.clock import Clock
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 
 
 class ChangeSelection(Struct, frozen=True):
@@ -57,11 +57,11 @@ def undone(config: Config, journal: Journal, changes: Sequence[Change]) -> dict[
     """Takes changes back; returns what is undone and what is refused. Blocks."""
     rules = gate(config)
 
-    def open_(workspace: Path) -> Beneath:
+    def open_(workspace: Path) -> RootedFolder:
         known = {path.resolve() for path in rules.workspaces}
         if workspace not in known:
             raise ValueError("its workspace is no longer configured")
-        return Beneath(workspace, rules)
+        return RootedFolder(workspace, rules)
 
     paths, refused = journal.undo(changes, open_)
     return {

@@ -24,7 +24,7 @@ from skerry.features.memory.service import MemorySearchService
 from skerry.features.memory.slot_memories import SlotMemories
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import Handler
-from skerry.infra.supervise import beside
+from skerry.infra.supervise import in_background
 from skerry.ports.tool import Tool
 from skerry.sdk.hooks import PromptChange, PromptDraft
 from skerry.sdk.slots import MemoryHolder, MemoryHost
@@ -67,7 +67,7 @@ class MemoryParts(Struct, frozen=True):
         async with (
             self.builtin.open(keep=keeps and not self.chains.has_qmd),
             self.chains.open(keep=keeps),
-            beside(self.forgets.run),
+            in_background(self.forgets.run),
         ):
             yield
 

@@ -15,7 +15,7 @@ from skerry.features.memory.index_settings import MemoryPaths
 from skerry.features.memory.markdown_files import scan
 from skerry.features.memory.notes import notes
 from skerry.features.memory.reading import NotMemoryError, provenance_of
-from skerry.infra.rooted_fs import Beneath, EscapeError, FileRules
+from skerry.infra.rooted_fs import EscapeError, FileRules, RootedFolder
 from skerry.model.memory import (
     MemoryBackendError,
     MemoryFile,
@@ -86,7 +86,7 @@ def read_whole(root_and_name: FileLocation, path: str, rules: FileRules | None) 
     root, name = root_and_name
     _check_root(root, path)
     try:
-        with Beneath(root, rules).open(name) as file:
+        with RootedFolder(root, rules).open(name) as file:
             data = file.read(MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return MemoryWhole(path, "", "")
@@ -131,7 +131,7 @@ def save(
         return saved
 
     try:
-        is_new = Beneath(root, rules).replace(name, change, most=MAX_BYTES)
+        is_new = RootedFolder(root, rules).replace(name, change, max_bytes=MAX_BYTES)
     except EscapeError as error:
         raise SaveError(f"{path!r} is not saved: {error.reason}.") from error
     except OSError as error:

@@ -18,7 +18,7 @@ from skerry.features.memory.markdown_files import (
     scan,
 )
 from skerry.features.memory.notes import Note, notes
-from skerry.infra.rooted_fs import Beneath, EscapeError, FileRules
+from skerry.infra.rooted_fs import EscapeError, FileRules, RootedFolder
 from skerry.model.provenance import item, tidy
 from skerry.model.redaction import Redaction
 from skerry.model.redaction_report import ForgottenLine
@@ -101,7 +101,7 @@ class FileEraser:
             return
         needles = [needle.encode() for needle in redaction.needles]
         mine = (path for path in paths if not path.startswith("/"))
-        for path, data in Beneath(self.paths.workspace).contents(mine, MAX_BYTES):
+        for path, data in RootedFolder(self.paths.workspace).contents(mine, MAX_BYTES):
             if data.isascii() and b"\0" not in data:
                 small = data.lower()
                 if not any(needle in small for needle in needles):
@@ -120,7 +120,7 @@ class FileEraser:
 
         for tries_left in reversed(range(_TRIES)):
             try:
-                Beneath(folder, self.rules).replace(name, change, most=MAX_BYTES)
+                RootedFolder(folder, self.rules).replace(name, change, max_bytes=MAX_BYTES)
             except OSError as error:
                 if error.errno != errno.ESTALE or not tries_left:
                     raise

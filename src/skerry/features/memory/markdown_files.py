@@ -12,7 +12,7 @@ from typing import Final
 
 from skerry.features.memory.documents import Stamp
 from skerry.features.memory.index_settings import MemoryPaths
-from skerry.infra.rooted_fs import Beneath, EscapeError
+from skerry.infra.rooted_fs import EscapeError, RootedFolder
 
 MAX_BYTES: Final = 4 << 20
 """A file that is larger is no notes; it is named in the report."""
@@ -117,7 +117,7 @@ def read(paths: MemoryPaths, path: str, now_ns: int) -> tuple[str, Stamp, str]:
     if path.startswith("/"):
         folder, name = outside(paths, path)
     try:
-        with Beneath(folder).open(name) as file:
+        with RootedFolder(folder).open(name) as file:
             stamp = _stamp(os.fstat(file.fileno()), now_ns)
             data = file.read(MAX_BYTES + 1) if stamp.size <= MAX_BYTES else b""
     except EscapeError as error:

@@ -100,7 +100,7 @@ async def open_memory(
             error.remedy = "Start it: skerry gateway run"
             raise error
         redactor, clock = Redactor(), SystemClock()
-        redactor.know(secrets(config, environ))
+        redactor.set_secrets(secrets(config, environ))
         ledger = Ledger(store, lambda: config, clock, CallLog(config.state_dir))
         await ledger.open()
         host = MemoryHost(

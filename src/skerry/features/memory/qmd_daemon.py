@@ -19,7 +19,7 @@ from skerry.features.memory.wait_times import RESTS
 from skerry.infra.backoff import Rest
 from skerry.infra.clock import Clock
 from skerry.infra.process import Child, ProcessError, Program, child
-from skerry.infra.supervise import Idle, beside, first_of
+from skerry.infra.supervise import Idle, first_of, in_background
 
 logger = logging.getLogger(__name__)
 
@@ -133,7 +133,7 @@ class QmdDaemon:
         try:
             async with child(Program(command, program.environ, folder), listens=True) as process:
                 self._pid, talk = process.pid, Talk(process)
-                async with beside(talk.run):
+                async with in_background(talk.run):
                     await _greet(process, talk)
                     self._talk, self._idle = talk, Idle(self._idle_seconds)
                     self._rest, self.reason = Rest(RESTS), ""

@@ -46,7 +46,7 @@ async def run(
     """
     try:
         program = Program(command, environ, folder)
-        done = await process.run(program, seconds=seconds, most=MOST_CHARS)
+        done = await process.run(program, seconds=seconds, max_bytes=MOST_CHARS)
     except ProcessError as error:
         raise QmdError(str(error)) from error
     return Finished(done.code, done.out, reason(done.err))

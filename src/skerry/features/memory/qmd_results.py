@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from skerry.features.memory.qmd_collections import QmdCollection
 from skerry.features.memory.qmd_filter import dated
 from skerry.features.memory.qmd_process import QmdError
-from skerry.infra.rooted_fs import Beneath, EscapeError
+from skerry.infra.rooted_fs import EscapeError, RootedFolder
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.memory import MemoryHit, MemorySource
 
@@ -180,7 +180,7 @@ def _read(where: PassagePlace) -> tuple[str, int] | None:
     if not where.relative.lower().endswith(".md"):
         return None
     try:
-        with Beneath(where.collection.root).open(where.relative) as file:
+        with RootedFolder(where.collection.root).open(where.relative) as file:
             changed = os.fstat(file.fileno()).st_mtime_ns // 1_000_000
             return file.read(_MOST_BYTES).decode(errors="replace"), changed
     except (EscapeError, OSError):

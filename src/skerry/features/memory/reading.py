@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
 from skerry.features.memory.notes import Note
-from skerry.infra.rooted_fs import Beneath, EscapeError, FileRules
+from skerry.infra.rooted_fs import EscapeError, FileRules, RootedFolder
 from skerry.model.memory import MemoryBackendError, MemoryProvenance, MemoryText, is_memory
 
 MAX_CHARS: Final = 20_000
@@ -73,7 +73,7 @@ def read_lines(
     if root.is_symlink() and not is_memory(path):
         raise NotMemoryError(f"{path!r} is not read: it goes through a symbolic link.")
     try:
-        with Beneath(root, rules).open(name) as file:
+        with RootedFolder(root, rules).open(name) as file:
             return window(path, _lines(file), start, lines)
     except (FileNotFoundError, NotADirectoryError):
         hint = "This file does not exist. memory_search, or `skerry memory files`, lists the files."

@@ -19,7 +19,7 @@ from skerry.features.memory.late import (
     slot,
 )
 from skerry.infra.clock import Clock
-from skerry.infra.supervise import beside
+from skerry.infra.supervise import in_background
 from skerry.model.ids import AgentId
 from skerry.ports.memory import Memories, MemoryBackend, TranscriptSource
 
@@ -72,7 +72,7 @@ class SlotMemories(Struct):
             chain: list[MemoryBackend] = [memory] if behind is None else [memory, behind]
             self._chains[agent] = slot.FallbackMemoryManager(chain, self.clock, seconds=seconds)
             running.append(memory)
-        async with beside(run):
+        async with in_background(run):
             yield
         self._chains.clear()
 

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from skerry.features.memory.notes import Note, added, notes, without
-from skerry.infra.rooted_fs import Beneath, Change, EscapeError, FileRules
+from skerry.infra.rooted_fs import Change, EscapeError, FileRules, RootedFolder
 from skerry.model.memory import MemoryBackendError, MemoryNoted, MemoryUndone
 from skerry.model.provenance import Provenance, item, tidy
 
@@ -84,7 +84,7 @@ class Notebook(Struct, frozen=True):
         names = (log.relative_to(self.workspace).as_posix() for log in logs[:MOST_FILES])
         for path in (LONG_TERM, *names):
             try:
-                with Beneath(self.workspace, self.rules).open(path) as file:
+                with RootedFolder(self.workspace, self.rules).open(path) as file:
                     content = _text(file.read(MAX_BYTES))
             except (EscapeError, OSError, NoteError):
                 continue  # it can hold no note of ours
@@ -110,10 +110,10 @@ class Notebook(Struct, frozen=True):
         return MemoryUndone(note.id, path, note.text)
 
     def _change(self, path: str, change: Change) -> None:
-        beneath = Beneath(self.workspace, self.rules)
+        beneath = RootedFolder(self.workspace, self.rules)
         for tries_left in reversed(range(_TRIES)):
             try:
-                beneath.replace(path, change, most=MAX_BYTES)
+                beneath.replace(path, change, max_bytes=MAX_BYTES)
             except EscapeError as error:
                 raise NoteError(f"{path} is not written: {error.reason}.") from error
             except OSError as error:

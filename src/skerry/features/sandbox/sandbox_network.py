@@ -14,7 +14,7 @@ import anyio.abc
 from msgspec import Struct
 
 from skerry.infra.process import ProcessError, Program, allowed, module, run
-from skerry.infra.supervise import beside
+from skerry.infra.supervise import in_background
 from skerry.model.errors import SandboxError
 from skerry.net.proxy import Proxy
 from skerry.net.safe_fetch import SafeClient
@@ -78,7 +78,7 @@ async def proxied(
             is_open.set()
             return variables(number)
 
-        async with beside(serve):
+        async with in_background(serve):
             yield join
 
 

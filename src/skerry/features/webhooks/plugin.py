@@ -8,5 +8,5 @@ def register(api: FeatureApi) -> None:
     """Registers what the feature consists of."""
     needs = {"webhooks.list": READERS, "webhooks.test": READERS}
     api.methods(needs, "methods:METHODS")
-    api.http_beneath("/hooks", "routes:make")
+    api.http_prefix("/hooks", "routes:make")
     api.check("checks:keys")

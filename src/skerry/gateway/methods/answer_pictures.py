@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from skerry.config.protected import gate
 from skerry.gateway.method import Call
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.ids import AgentId
 from skerry.model.inbound import AttachmentKind
 from skerry.model.message import AssistantMessage
@@ -50,7 +50,7 @@ async def add_pictures(
 
     """
     config, approvals = call.context.config(), call.context.approvals
-    beneath = Beneath(config.workspace(agent), gate(config, records=call.context.records))
+    beneath = RootedFolder(config.workspace(agent), gate(config, records=call.context.records))
     redact = approvals.redact if approvals else str
     lines: list[Raw] = payload["messages"]
     room, left = most - sum(len(bytes(line)) for line in lines), MOST

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from skerry.config.protected import gate
 from skerry.config.root import Config
 from skerry.hooks.events import AfterCompaction, BeforeCompaction, RunContext
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.event import CompactionEnded, CompactionStarted, RunEventBody
 from skerry.model.ids import RunId, SessionId, SessionKey
 from skerry.model.message import COMPACTION, CompactionMessage, Message, TextBlock, Usage
@@ -297,7 +297,7 @@ async def compact_session(
         config,
         CompactionTarget(key, session_id, target, origin=Origin.OWNER),
         RunHooks(runtime.hooks, context, TranscriptHooks(runtime.hooks), runtime.clock),
-        lambda: ToolContext(Beneath(workspace, gate(config))),
+        lambda: ToolContext(RootedFolder(workspace, gate(config))),
         _unheard,
     )
     limits = budget(model.context_window, 0, compaction)

@@ -119,7 +119,7 @@ class MemoryAppend:
         if isinstance(workspace.rules, FileGate):  # the gateway chose the file, and marks each note
             workspace = replace(workspace, rules=workspace.rules.itself(self._taint))
         try:
-            workspace.replace(self._path, change, most=MOST_BYTES)
+            workspace.replace(self._path, change, max_bytes=MOST_BYTES)
         except (EscapeError, OSError) as error:
             raise ToolError(f"No note was written: {error}. Go on without.") from error
         if self._origin is Origin.OWNER:

@@ -20,7 +20,7 @@ from skerry.features.exec.process_session import ExecCommand, ProcessSession
 from skerry.features.exec.process_tool import ProcessParams, ProcessSessions, outcome
 from skerry.features.exec.registry import MOST_OF_SESSION, Registry, tell_nobody
 from skerry.infra.process import Program
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.caller import Caller
 from skerry.model.errors import SandboxError, ToolError
 from skerry.model.ids import RunId, SessionKey
@@ -98,7 +98,7 @@ class Rig:
     ) -> ToolResult:
         name = session if isinstance(session, str) else session.id
         caller = Caller(key, PeerKind.DIRECT, Origin.OWNER, is_private=True)
-        context = ToolContext(Beneath(self.folder), caller=caller)
+        context = ToolContext(RootedFolder(self.folder), caller=caller)
         return await self.tool.run({"action": action, "sessionId": name, **more}, context)
 
     async def printed(self, session: ProcessSession, wanted: str) -> str:
@@ -385,7 +385,7 @@ async def test_the_gate_of_the_tool_is_the_one_of_input(tmp_path: Path) -> None:
     async with rig(tmp_path) as commands:
         session = await commands.begin("cat")
         caller = Caller(KEY, PeerKind.DIRECT, Origin.OWNER, is_private=True)
-        context = ToolContext(Beneath(tmp_path), caller=caller)
+        context = ToolContext(RootedFolder(tmp_path), caller=caller)
         calls: list[tuple[str, dict[str, Any], ToolEffect]] = [
             ("write", {"data": "x"}, ToolEffect.ASK),
             ("submit", {}, ToolEffect.ASK),

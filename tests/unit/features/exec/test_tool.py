@@ -14,7 +14,7 @@ from skerry.features.exec.output import KEPT_CHARS, Output
 from skerry.features.exec.registry import Registry
 from skerry.features.exec.sources import recorded
 from skerry.features.exec.tool import Exec
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.caller import Caller
 from skerry.model.errors import ToolError
 from skerry.model.ids import AgentId, SessionKey
@@ -76,7 +76,7 @@ async def test_a_run_with_words_of_others_needs_a_person_on_this_machine_and_not
     tmp_path: Path, place: str, taint: set[Origin], effect: ToolEffect, rule: str
 ) -> None:
     async with open_store(tmp_path / DATABASE) as store:
-        context = ToolContext(Beneath(tmp_path), caller=OWNER, taint=frozenset(taint))
+        context = ToolContext(RootedFolder(tmp_path), caller=OWNER, taint=frozenset(taint))
         found = await tool(store, place, tmp_path).assess({"command": "ls x"}, context)
     assert (found.effect, found.rule) == (effect, rule)
     assert found.patterns == ()
@@ -112,7 +112,9 @@ async def test_output_is_the_workspaces_own_unless_the_command_may_reach_the_net
         for taint, want in ((set[Origin](), origin), ({Origin.WEB}, Origin.WEB)):
             actor = Actor.of(OWNER, frozenset(taint))
             rules = gate(config({}), actor, records)
-            context = ToolContext(Beneath(workspace, rules), caller=OWNER, taint=frozenset(taint))
+            context = ToolContext(
+                RootedFolder(workspace, rules), caller=OWNER, taint=frozenset(taint)
+            )
             assert await exec_.source({"command": command}, context) is want
 
 
@@ -124,7 +126,7 @@ async def test_output_is_foreign_while_the_workspace_has_a_file_with_words_of_ot
     record = FileRecord(str(page.resolve()), b"", 5, "run", frozenset({Origin.WEB}))
     records.note(record)
     context = ToolContext(
-        Beneath(tmp_path, gate(config({}), Actor.of(OWNER), records)), caller=OWNER
+        RootedFolder(tmp_path, gate(config({}), Actor.of(OWNER), records)), caller=OWNER
     )
     async with open_store(tmp_path / DATABASE) as store:
         exec_ = tool(store, "sandbox", tmp_path)
@@ -145,7 +147,7 @@ async def test_files_of_a_command_with_network_are_recorded_at_its_end(tmp_path:
     for words in (Origin.WEB, Origin.LOCAL):
         with pytest.raises(ZeroDivisionError):
             async with recorded(
-                command, ToolContext(Beneath(tmp_path, rules), caller=OWNER), words
+                command, ToolContext(RootedFolder(tmp_path, rules), caller=OWNER), words
             ):
                 raise ZeroDivisionError
         (tmp_path / f"{words}.txt").touch()
@@ -161,7 +163,7 @@ async def test_a_folder_outside_of_the_workspace_is_refused(tmp_path: Path, work
     workspace.mkdir()
     (workspace / "link").symlink_to(tmp_path)
     async with open_store(tmp_path / DATABASE) as store:
-        context = ToolContext(Beneath(workspace), caller=OWNER)
+        context = ToolContext(RootedFolder(workspace), caller=OWNER)
         arguments: dict[str, Any] = {"command": "ls x", "workdir": workdir}
         with pytest.raises(ToolError, match="not a folder of the workspace"):
             await tool(store, "gateway", tmp_path).assess(arguments, context)

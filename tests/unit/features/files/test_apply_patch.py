@@ -10,7 +10,7 @@ from skerry.features.files.apply_patch import ApplyPatch
 from skerry.features.files.edit_tool import Edit
 from skerry.features.files.read_tool import Read
 from skerry.features.files.write_tool import Write
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.errors import SkerryError, ToolError
 from skerry.model.tool import ToolResult
 from skerry.ports.tool import Tool, ToolContext
@@ -49,7 +49,7 @@ def files(home: Path) -> dict[str, bytes]:
 
 
 async def patch(root: Path, text: str) -> ToolResult:
-    return await ApplyPatch().run({"input": text}, ToolContext(Beneath(root)))
+    return await ApplyPatch().run({"input": text}, ToolContext(RootedFolder(root)))
 
 
 async def test_several_files_are_changed_and_their_diff_is_in_the_details(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ async def test_edit_takes_the_names_of_other_programs(
     tmp_path: Path, arguments: dict[str, Any]
 ) -> None:
     root = workspace(tmp_path)
-    result = await Edit().run(arguments, ToolContext(Beneath(root)))
+    result = await Edit().run(arguments, ToolContext(RootedFolder(root)))
     assert (root / "a.txt").read_text() == "one\n2\n"
     assert result.details is not None
     assert result.details["diff"].startswith("--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n")
@@ -135,9 +135,9 @@ async def test_a_second_name_of_a_parameter_hides_no_path(tmp_path: Path) -> Non
     root = workspace(tmp_path)
     arguments = {"path": "a.txt", "file_path": "../b.txt", "content": "x"}
     with pytest.raises(ToolError, match="given twice"):
-        await Write().run(arguments, ToolContext(Beneath(root)))
+        await Write().run(arguments, ToolContext(RootedFolder(root)))
     with pytest.raises(ToolError, match="content required"):
-        await Write().run({"path": "a.txt"}, ToolContext(Beneath(root)))
+        await Write().run({"path": "a.txt"}, ToolContext(RootedFolder(root)))
 
 
 @pytest.mark.abuse(80)
@@ -148,7 +148,7 @@ async def test_no_form_of_a_path_leaves_the_workspace(tmp_path: Path) -> None:
     (root / "link.txt").symlink_to(canary)
     (root / "up").symlink_to(tmp_path)
     (root / "dangling").symlink_to(tmp_path / "made.txt")
-    context = ToolContext(Beneath(root))
+    context = ToolContext(RootedFolder(root))
     assert len(FORMS) >= 200
     for form in FORMS:
         path = form.format(home=tmp_path)

@@ -13,7 +13,7 @@ from PIL import Image
 
 from skerry.app.build import Application
 from skerry.hooks.hooks import Hooks
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.caller import Caller
 from skerry.model.errors import ModelRequestError, ToolError
 from skerry.model.ids import SessionKey
@@ -49,7 +49,7 @@ async def ask(application: Application) -> ToolResult:
     tool = application.dispatch.runtime.tools["image"]
     with anyio.fail_after(60):
         arguments = {"image": "a.png", "prompt": "What is it?"}
-        return await tool.run(arguments, ToolContext(Beneath(folder), caller=CALLER))
+        return await tool.run(arguments, ToolContext(RootedFolder(folder), caller=CALLER))
 
 
 async def test_the_model_for_pictures_gets_them_and_its_answer_is_the_result(

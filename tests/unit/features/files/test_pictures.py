@@ -13,7 +13,7 @@ from skerry.config.root import Config
 from skerry.features.files.image import Image as ImageTool
 from skerry.features.files.pictures import MAX_SENT, MAX_SIDE
 from skerry.features.files.read_tool import Read
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.errors import OutsideWorkspaceError, ToolError
 from skerry.model.message import ImageBlock
 from skerry.model.tool import ToolResult
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 async def read(root: Path, name: str, data: bytes) -> ToolResult:
     (root / name).write_bytes(data)
-    return await Read().run({"path": name}, ToolContext(Beneath(root)))
+    return await Read().run({"path": name}, ToolContext(RootedFolder(root)))
 
 
 def encoded(kind: str, size: tuple[int, int]) -> bytes:
@@ -79,7 +79,7 @@ async def test_a_damaged_picture_is_refused(tmp_path: Path, data: bytes) -> None
 
 async def images(root: Path, **arguments: object) -> ToolResult:
     host = ToolHost(config=Config, store=cast("Store", None), environ={}, clock=FakeClock())
-    return await ImageTool(host).run(arguments, ToolContext(Beneath(root)))
+    return await ImageTool(host).run(arguments, ToolContext(RootedFolder(root)))
 
 
 async def test_the_tool_image_shows_several_pictures_beside_the_question(tmp_path: Path) -> None:

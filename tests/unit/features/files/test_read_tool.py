@@ -7,13 +7,13 @@ import pytest
 from pydantic import ValidationError
 
 from skerry.features.files.read_tool import LINE_BYTES, MAX_CHARS, MAX_LINES, Read
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.errors import OutsideWorkspaceError, ToolError
 from skerry.ports.tool import ToolContext
 
 
 async def read(workspace: Path, path: str = "a.txt", **arguments: object) -> str:
-    context = ToolContext(Beneath(workspace))
+    context = ToolContext(RootedFolder(workspace))
     result = await Read().run({"path": path, **arguments}, context)
     assert not result.is_error
     return result.text
@@ -117,4 +117,4 @@ async def test_a_missing_file_is_named(tmp_path: Path) -> None:
 )
 async def test_bad_arguments_are_refused(tmp_path: Path, arguments: dict[str, object]) -> None:
     with pytest.raises((ValidationError, ToolError)):
-        await Read().run(arguments, ToolContext(Beneath(tmp_path)))
+        await Read().run(arguments, ToolContext(RootedFolder(tmp_path)))

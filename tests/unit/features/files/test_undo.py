@@ -13,7 +13,7 @@ from skerry.features.files.apply_patch import ApplyPatch
 from skerry.features.files.edit_tool import Edit
 from skerry.features.files.journal import Journal
 from skerry.features.files.write_tool import Write
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.caller import Caller
 from skerry.model.errors import SkerryError
 from skerry.model.ids import SessionKey
@@ -35,7 +35,7 @@ class Place:
         self.journal = Journal(home, lambda: self.now)
 
     def context(self, turn: str = "r1") -> ToolContext:
-        return ToolContext(Beneath(self.root, gate(self.config)), caller=OWNER, run_id=turn)
+        return ToolContext(RootedFolder(self.root, gate(self.config)), caller=OWNER, run_id=turn)
 
     async def write(self, path: str, content: str, turn: str = "r1") -> None:
         self.now += 1
@@ -43,7 +43,7 @@ class Place:
 
     def undo(self, turn: str) -> tuple[list[str], list[tuple[str, str]]]:
         changes = [change for change in self.journal.changes() if change.turn == turn]
-        return self.journal.undo(changes, lambda root: Beneath(root, gate(self.config)))
+        return self.journal.undo(changes, lambda root: RootedFolder(root, gate(self.config)))
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ from pydantic import ValidationError
 from skerry.features.files.edit_tool import Edit
 from skerry.features.files.parameters import MAX_BYTES
 from skerry.features.files.write_tool import Write
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.errors import OutsideWorkspaceError, ToolError
 from skerry.ports.tool import Tool, ToolContext
 
 
 async def run(tool: Tool, workspace: Path, arguments: dict[str, Any]) -> str:
-    result = await tool.run(arguments, ToolContext(Beneath(workspace)))
+    result = await tool.run(arguments, ToolContext(RootedFolder(workspace)))
     assert not result.is_error
     return result.text
 

@@ -107,7 +107,7 @@ async def test_a_question_before_the_first_index_is_for_the_next_memory(place: P
         ("segfault", "segmentation fault"),
         ("garbage", "not the expected JSON"),
         ("wrong", "not the expected JSON"),
-        ("flood", "more than 200000 characters"),
+        ("flood", "more than 200000 bytes"),
         ("missing", "Collection not found"),
     ],
 )

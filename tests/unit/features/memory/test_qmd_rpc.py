@@ -10,7 +10,7 @@ from skerry.features.memory import qmd_rpc
 from skerry.features.memory.qmd_process import QmdError
 from skerry.features.memory.qmd_rpc import Talk
 from skerry.infra.process import Program, child
-from skerry.infra.supervise import beside
+from skerry.infra.supervise import in_background
 
 
 async def test_an_answer_that_is_nested_too_deep_is_no_answer(tmp_path: Path) -> None:
@@ -19,7 +19,7 @@ async def test_an_answer_that_is_nested_too_deep_is_no_answer(tmp_path: Path) ->
     with anyio.fail_after(60):
         async with child(Program(command, {"PATH": defpath}, tmp_path), listens=True) as it:
             talk = Talk(it)
-            async with beside(talk.run):
+            async with in_background(talk.run):
                 with pytest.raises(QmdError, match="not JSON"):
                     await talk.ask("query", {})
 

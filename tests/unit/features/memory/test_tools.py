@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from skerry.features.memory.tools import MemoryGet, MemorySearch
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.ids import AgentId
 from skerry.model.memory import (
     MemoryBackendError,
@@ -215,7 +215,7 @@ async def test_what_was_said_counts_as_found_and_not_as_the_owners_word(tmp_path
         (hit("sessions/1.md", session="agent:main:main"), Origin.TOOL),
     ):
         here = place(tmp_path, FakeBackend([one]))
-        context = ToolContext(Beneath(here.workspace), caller=OWNER)
+        context = ToolContext(RootedFolder(here.workspace), caller=OWNER)
         result = await MemorySearch(here.service).run(WHERE, context)
         assert result.origin is origin
 

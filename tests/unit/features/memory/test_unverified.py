@@ -8,7 +8,7 @@ from skerry.config.protected import gate
 from skerry.features.files.read_tool import Read
 from skerry.features.memory.recall_hook import recall
 from skerry.features.memory.tools import MemoryGet, MemorySearch
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.memory import is_unverified, unverified
 from skerry.model.origin import Origin
 from skerry.model.provenance import Provenance, items
@@ -43,7 +43,7 @@ def test_their_place_is_known_by_any_spelling(path: str) -> None:
 async def test_a_search_finds_them_marked_and_they_taint_what_follows(here: Place) -> None:
     told = await here.call(MemorySearch(here.service), {"query": "account"})
     assert [one.get("unverified") for one in told["results"]] == [True, True]
-    context = ToolContext(Beneath(here.workspace), None, OWNER)
+    context = ToolContext(RootedFolder(here.workspace), None, OWNER)
     answer = await MemorySearch(here.service).run({"query": "account"}, context)
     assert answer.origin is Origin.TOOL
 
@@ -56,7 +56,7 @@ async def test_reading_them_taints_wherever_they_were_moved(
     here: Place, path: str, origin: Origin
 ) -> None:
     rules = gate(here.service.config())
-    context = ToolContext(Beneath(here.workspace, rules), None, OWNER)
+    context = ToolContext(RootedFolder(here.workspace, rules), None, OWNER)
     assert (await MemoryGet(here.service).run({"path": path}, context)).origin is origin
     assert (await Read().run({"path": path}, context)).origin is origin
 

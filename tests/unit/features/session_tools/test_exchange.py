@@ -15,7 +15,7 @@ from skerry.features.session_tools import service, tables
 from skerry.features.session_tools.exchange import request_of
 from skerry.features.session_tools.tables import AgentExchange, Stage
 from skerry.hooks.hooks import Hooks
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.caller import Caller
 from skerry.model.errors import ToolError
 from skerry.model.ids import RunId, SessionKey
@@ -55,7 +55,7 @@ async def gateway(
 
 
 async def send(application: Application, run_id: str = "", **more: Any) -> dict[str, Any]:
-    workspace = Beneath(application.settings.config.workspace(OWN.agent))
+    workspace = RootedFolder(application.settings.config.workspace(OWN.agent))
     context = ToolContext(workspace, caller=CALLER, run_id=run_id)
     arguments = {"sessionKey": str(OTHER), "message": "What is the tide?", **more}
     with anyio.fail_after(60):

@@ -12,7 +12,7 @@ import pytest
 from skerry.app.build import Application
 from skerry.app.tool_host import MethodCalls
 from skerry.hooks.hooks import Hooks
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.caller import Caller
 from skerry.model.errors import ToolError
 from skerry.model.ids import RunId, SessionKey
@@ -66,7 +66,7 @@ async def say(application: Application, key: SessionKey, text: str) -> None:
 async def call(
     application: Application, name: str, caller: Caller = CALLER, **arguments: object
 ) -> dict[str, Any]:
-    workspace = Beneath(application.settings.config.workspace(caller.key.agent))
+    workspace = RootedFolder(application.settings.config.workspace(caller.key.agent))
     with anyio.fail_after(60):
         tool = application.dispatch.runtime.tools[name]
         result = await tool.run(arguments, ToolContext(workspace, caller=caller))

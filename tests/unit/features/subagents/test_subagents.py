@@ -12,7 +12,7 @@ from skerry.features.subagents.control import Control
 from skerry.features.subagents.report import announcement
 from skerry.features.subagents.tables import SubagentOutcome
 from skerry.features.subagents.watch import Watch
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.caller import Caller
 from skerry.model.errors import ToolError
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionKey
@@ -276,7 +276,7 @@ async def test_a_conversation_reads_its_own_sub_agents_and_no_others(tmp_path: P
         for answer in (mine, other):
             await ended(application, answer["runId"])
         caller = Caller(MAIN, PeerKind.DIRECT, Origin.OWNER, is_private=True)
-        workspace = Beneath(application.settings.config.workspace(MAIN.agent))
+        workspace = RootedFolder(application.settings.config.workspace(MAIN.agent))
         context = ToolContext(workspace, caller=caller)
         tools = application.dispatch.runtime.tools
         history = tools["sessions_history"]

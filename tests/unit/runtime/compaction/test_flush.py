@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from skerry.config.agents import AgentDefaults, AgentsConfig
 from skerry.config.context_limits import Compaction, MemoryFlush
 from skerry.features.memory.notes import notes
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.errors import ModelOverflowError, ModelRequestError, ToolError
 from skerry.model.event import TextDelta
 from skerry.model.ids import SessionKey
@@ -218,12 +218,12 @@ async def test_the_tool_cannot_leave_its_file(tmp_path: Path) -> None:
     (tmp_path / "memory").symlink_to("/tmp")  # noqa: S108 - where a link could lead
     tool = MemoryAppend("2026-07-14", NOON)
     with pytest.raises(ToolError, match="No note was written"):
-        await tool.run({"text": "x"}, ToolContext(Beneath(tmp_path)))
+        await tool.run({"text": "x"}, ToolContext(RootedFolder(tmp_path)))
 
 
 async def append(workspace: Path, text: str, *taint: Origin) -> str:
     tool = MemoryAppend("2026-07-14", NOON, frozenset(taint))
-    return (await tool.run({"text": text}, ToolContext(Beneath(workspace)))).text
+    return (await tool.run({"text": text}, ToolContext(RootedFolder(workspace)))).text
 
 
 async def test_what_a_tainted_conversation_notes_is_kept_apart_and_says_so(tmp_path: Path) -> None:

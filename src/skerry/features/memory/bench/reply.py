@@ -22,7 +22,7 @@ from skerry.features.memory.indexer import IndexSettings
 from skerry.features.memory.service import MemorySearchService
 from skerry.features.memory.tools import MemorySearch
 from skerry.features.memory.transcript_markdown import document
-from skerry.infra.rooted_fs import Beneath
+from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.caller import Caller
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.inbound import PeerKind
@@ -131,7 +131,7 @@ class _ConversationMemory:
         self._tool = MemorySearch(
             MemorySearchService(_SingleMemory(self._memory), lambda: config, clock)
         )
-        self._context = ToolContext(Beneath(workspace), None, _OWNER)
+        self._context = ToolContext(RootedFolder(workspace), None, _OWNER)
 
     async def fill(self) -> None:
         """Indexes the conversation, with its vectors."""
