@@ -1,8 +1,7 @@
 """Child processes: each leads a process group of its own, which is ended as a whole.
 
-`run` waits for the end of a program, `child` runs a program during a block, `Worker` serves
-threads. A group also ends when this process dies. A child gets only the environment that the caller
-passes. A process that starts a session leaves the group: only a namespace (a sandbox) or a scope
+A group also ends when this process dies. A child gets only the environment that the caller passes.
+A process that starts a session leaves the group: only a namespace (a sandbox) or a scope
 (`child_scope`) contains it.
 """
 
@@ -33,7 +32,6 @@ T = TypeVar("T")
 PYTHON: Final = re.compile("PATH|HOME|LANG|PYTHONPATH|VIRTUAL_ENV|LD_LIBRARY_PATH")
 """Names of the variables that a Python child needs; none of them holds a key."""
 OUTPUT_BYTES: Final = 1_000_000
-"""Default limit of standard output, in bytes."""
 TAIL_BYTES: Final = 16_384
 """Size of the kept end of standard error, in bytes."""
 ERROR_BYTES: Final = 64 * 1024 * 1024
@@ -94,10 +92,7 @@ class Program(Struct, frozen=True):
         return " ".join((Path(self.command[0]).name, *self.command[1:2]))
 
     def streams(self, *, listens: bool) -> tuple[int, int, int]:
-        """Returns the arguments `stdin`, `stdout` and `stderr` of `Popen`.
-
-        `listens` is True when the program gets a pipe as its standard input.
-        """
+        """Returns `stdin`, `stdout` and `stderr` for `Popen`; `listens` makes a pipe for input."""
         if self.terminal is not None:
             return self.terminal, self.terminal, self.terminal
         errors = subprocess.STDOUT if self.merges else subprocess.PIPE
@@ -107,8 +102,7 @@ class Program(Struct, frozen=True):
         """Returns the command with its guard; `lifeline` is the reading end of a pipe.
 
         Raises:
-            OSError: the program does not exist or may not be run. It is checked here, because an
-                error of the guard would be an exit code.
+            OSError: the program does not exist or may not be run; the guard could not report it.
         """
         path = shutil.which(self.command[0], path=self.environ.get("PATH", os.defpath))
         if path is None:
@@ -127,7 +121,6 @@ class Finished(Struct, frozen=True):
     code: int
     """Exit code; negative for a signal."""
     out: bytes
-    """Standard output."""
     err: str
     """The last `TAIL_BYTES` of standard error."""
 
@@ -145,10 +138,7 @@ def module(name: str, *arguments: str) -> list[str]:
 def starter(
     environ: Mapping[str, str],
 ) -> Callable[[Sequence[str], Mapping[str, str]], AbstractAsyncContextManager["Child"]]:
-    """Returns a function that runs a command with the variables `PYTHON` and further ones.
-
-    The child has a pipe as its standard input.
-    """
+    """Returns a function that runs a command with `PYTHON` and further variables, as `child`."""
     base = allowed(environ)
     return lambda command, variables: child(Program(command, base | dict(variables)), listens=True)
 
@@ -340,10 +330,7 @@ def hand_over(command: Sequence[str], *, seconds: float | None = None, silent: b
 
 
 class Worker:
-    """A child with blocking pipes, for threads. Call `end` when it is no longer needed.
-
-    Raises `NotStartedError`.
-    """
+    """A child with blocking pipes, for threads; call `end` last. Raises `NotStartedError`."""
 
     def __init__(self, program: Program) -> None:
         streams = (subprocess.PIPE, subprocess.PIPE, subprocess.DEVNULL)
