@@ -21,7 +21,7 @@ from tests.support.memory import held
 from tests.support.openings import delivered, receive
 
 ROW = re.compile(r"^\| (`/[^|]*) \| ([^|]*) \|[^|]*\| ([^|]*) \|$", re.MULTILINE)
-OWNER, LISTED, OPEN = "the owner", "whom allowFrom names", "everybody"
+OWNER, LISTED, OPEN = "the owner", "people in allowFrom", "everybody"
 ACCESS = {
     "approve": OWNER,
     "commands": OPEN,
