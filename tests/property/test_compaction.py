@@ -39,7 +39,7 @@ from skerry.ports.model_candidates import CallTarget
 from skerry.runtime.compaction.summarizer import Summarizer
 from skerry.runtime.conversation import CachedConversation, ConversationCache, fenced
 from skerry.sessions import compaction_cut
-from skerry.sessions.compaction_cut import batches, cut, spoken
+from skerry.sessions.compaction_cut import batches, cut, model_entries
 from skerry.sessions.summary import chunks, extracted
 from skerry.sessions.window import budget, fitted, tokens
 from skerry.store import Reader, Store, Unit, compactions, open_store, sessions
@@ -180,7 +180,7 @@ class Compactions(RuleBasedStateMachine):
     @rule(keep=st.integers(1, 600))
     def compact(self, keep: int) -> None:
         _, entries = self._portal.call(self.store.read, self._entries)
-        found = cut(spoken(entries), keep)
+        found = cut(model_entries(entries), keep)
         if found is None:
             return
         provider, name = COMPACTION
@@ -222,7 +222,9 @@ class Compactions(RuleBasedStateMachine):
         every = self._portal.call(
             self.store.read, lambda reader: sessions.entries(reader, self.id, limit=-1)
         )
-        assert [one for _, one in spoken([(one.seq, one.message) for one in every])] == self.said
+        assert [
+            one for _, one in model_entries([(one.seq, one.message) for one in every])
+        ] == self.said
 
     def teardown(self) -> None:
         self._portal.call(self._stack.aclose)

@@ -12,7 +12,7 @@ from skerry.replies import code_fences
 from skerry.replies.chunking import Chunker, Chunking, Coalescer
 from skerry.replies.graphemes import is_boundary, size
 from skerry.replies.split_points import Break, TextPiece
-from skerry.replies.splitting import pieces, split
+from skerry.replies.splitting import split, text_pieces
 
 WORDS = (
     *("a", "word", " ", "  ", "\n", "\n\n", ". ", "! ", "é", "e\u0301", "\u0301", "語", "\r\n"),
@@ -55,7 +55,7 @@ def open_fence(text: str) -> code_fences.Fence | None:
 def test_the_bodies_joined_are_the_text_and_every_part_fits(
     text: str, limit: int, unit: TextUnit
 ) -> None:
-    found = pieces(text, limit, unit)
+    found = text_pieces(text, limit, unit)
     assert "".join(one.body for one in found) == text
     assert all(size(one.text, unit) <= limit for one in found)
     parts = split(text, limit, unit)
@@ -64,7 +64,7 @@ def test_the_bodies_joined_are_the_text_and_every_part_fits(
 
 @given(TEXTS, st.integers(1, 60), UNITS)
 def test_a_text_is_cut_within_any_limit(text: str, limit: int, unit: TextUnit) -> None:
-    found = pieces(text, limit, unit)
+    found = text_pieces(text, limit, unit)
     assert "".join(one.body for one in found) == text
     largest = max((size(one, unit) for one in text), default=0)
     assert all(size(one.text, unit) <= max(limit, largest) for one in found)
@@ -72,12 +72,12 @@ def test_a_text_is_cut_within_any_limit(text: str, limit: int, unit: TextUnit) -
 
 @given(TEXTS, st.integers(30, 120), UNITS)
 def test_nothing_that_a_person_sees_as_one_is_cut(text: str, limit: int, unit: TextUnit) -> None:
-    assert all(is_boundary(text, place) for place in places(pieces(text, limit, unit)))
+    assert all(is_boundary(text, place) for place in places(text_pieces(text, limit, unit)))
 
 
 @given(TEXTS, st.integers(40, 120), UNITS)
 def test_every_part_but_the_last_closes_its_fences(text: str, limit: int, unit: TextUnit) -> None:
-    found = pieces(text, limit, unit)
+    found = text_pieces(text, limit, unit)
     assert all(open_fence(one.text) is None for one in found[:-1])
     assert (open_fence(found[-1].text) is None) == (open_fence(text) is None)
 

@@ -205,31 +205,31 @@ class ActiveRun(Struct, eq=False):
             return self.arrived > -math.inf
         return self.rules.mode is QueueMode.STEER
 
-    def may_share(self, other: "ActiveRun") -> bool:
+    def may_share(self, candidate: "ActiveRun") -> bool:
         """Returns whether one run may answer both: it reaches both people, with equal rights.
 
         The rights of a run follow from its sender. A stranger's words in a run of the owner's would
         have its tools and its memory; so they never enter one, in a group either.
         """
-        if self.request.origin is not other.request.origin:
+        if self.request.origin is not candidate.request.origin:
             return False
-        to, other_to = self.request.reply_to, other.request.reply_to
-        if to is None or other_to is None:
-            return to is other_to
+        to, candidate_to = self.request.reply_to, candidate.request.reply_to
+        if to is None or candidate_to is None:
+            return to is candidate_to
         return (to.channel, to.account, to.peer, to.thread_id) == (
-            other_to.channel,
-            other_to.account,
-            other_to.peer,
-            other_to.thread_id,
+            candidate_to.channel,
+            candidate_to.account,
+            candidate_to.peer,
+            candidate_to.thread_id,
         )
 
-    def open(self, scope: anyio.CancelScope, *, alone: bool = False) -> None:
+    def open(self, scope: anyio.CancelScope, *, exclusive: bool = False) -> None:
         """Notes that the loop begins; a run that was aborted while it waited ends at once.
 
-        `alone`: no message may enter it.
+        `exclusive`: no message may enter it.
         """
         self.scope = scope
-        self.working = not alone
+        self.working = not exclusive
         if self.aborted_by is not None:
             scope.cancel()
 

@@ -188,7 +188,7 @@ class Lanes(anyio.AsyncContextManagerMixin):
     def withdraw(self, key: str, job: Job) -> bool:
         """Takes a job out that waits; returns false where it does not, because it began."""
         queue = self._waiting.get(key, deque())
-        match = next((candidate for candidate in queue if candidate.job is job), None)
+        match = next((waiting_job for waiting_job in queue if waiting_job.job is job), None)
         if match is None:
             return False
         queue.remove(match)

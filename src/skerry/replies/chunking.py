@@ -50,10 +50,10 @@ class Chunker:
     def __init__(self, chunking: Chunking) -> None:
         self._chunking = chunking
         self._room = chunking.room
-        self._place: FenceState = START
+        self._state: FenceState = START
         self._text = ""
         self._size = 0
-        self._seen = 0
+        self._searched = 0
         """Position up to which breaks were searched."""
 
     def feed(self, delta: str) -> list[TextPiece]:
@@ -70,40 +70,40 @@ class Chunker:
     def flush(self) -> list[TextPiece]:
         """Returns the rest; the next text begins anew."""
         blocks: list[TextPiece] = []
-        while not fits(self._text, self._place, self._room):
-            piece, state = cut(self._text, self._place, self._room)
-            blocks.append(self._take(piece, state))
+        while not fits(self._text, self._state, self._room):
+            block, state = cut(self._text, self._state, self._room)
+            blocks.append(self._take(block, state))
         if self._text:
-            blocks.append(TextPiece(self._text, opening(self._place, self._room)))
+            blocks.append(TextPiece(self._text, opening(self._state, self._room)))
         self.drop()
         return blocks
 
     def drop(self) -> None:
         """Forgets the rest; the next text begins anew."""
-        self._text, self._size, self._seen, self._place = "", 0, 0, START
+        self._text, self._size, self._searched, self._state = "", 0, 0, START
 
     def take_up(self, text: str) -> None:
         """Goes on behind a text whose blocks are known."""
         self.drop()
-        self._place = FenceMap(text, START).at(len(text))
+        self._state = FenceMap(text, START).at(len(text))
 
     def _next(self) -> TextPiece | None:
-        before = opening(self._place, self._room)
+        before = opening(self._state, self._room)
         room = self._room.limit - size(before, self._chunking.unit)
         hard = len(self._text)
         if self._size > room:
             hard = reach(self._text, room, self._chunking.unit)
         end = self._preferred(hard)
         if end is not None:
-            state = FenceMap(self._text[:end], self._place).at(end)
+            state = FenceMap(self._text[:end], self._state).at(end)
             return self._take(TextPiece(self._text[:end], before), state)
         if len(self._text) < hard + AHEAD:
             return None
-        return self._take(*cut(self._text, self._place, self._room))
+        return self._take(*cut(self._text, self._state, self._room))
 
     def _preferred(self, hard: int) -> int | None:
         """Returns the first break of the preferred kind behind the minimum, outside of fences."""
-        start = max(self._seen, self._room.minimum - AHEAD, 0)
+        start = max(self._searched, self._room.minimum - AHEAD, 0)
         lines: FenceMap | None = None
         kind = self._chunking.preference
         # Within a line, what follows decides whether a cut would make a fence.
@@ -111,17 +111,17 @@ class Chunker:
         for end in ends(self._text, kind, start, min(hard, decided)):
             if end < self._room.minimum:
                 continue
-            lines = lines or FenceMap(self._text[:hard], self._place)
+            lines = lines or FenceMap(self._text[:hard], self._state)
             if not lines.is_inside(end) and lines.may_cut(end):
                 return end
-        self._seen = max(min(hard, decided) - AHEAD, 0)
+        self._searched = max(min(hard, decided) - AHEAD, 0)
         return None
 
-    def _take(self, piece: TextPiece, state: FenceState) -> TextPiece:
-        self._text = self._text[len(piece.body) :]
+    def _take(self, block: TextPiece, state: FenceState) -> TextPiece:
+        self._text = self._text[len(block.body) :]
         self._size = size(self._text, self._chunking.unit)
-        self._seen, self._place = 0, state
-        return piece
+        self._searched, self._state = 0, state
+        return block
 
 
 class Coalescer:
@@ -131,33 +131,33 @@ class Coalescer:
         self._minimum = minimum
         self._maximum = maximum
         self._unit = unit
-        self._held: TextPiece | None = None
+        self._pending: TextPiece | None = None
 
     @property
     def holds(self) -> bool:
         """Returns whether a block waits for more."""
-        return self._held is not None
+        return self._pending is not None
 
     def add(self, block: TextPiece) -> list[TextPiece]:
         """Takes a block; returns those that are to leave."""
-        pending, self._held = self._held, block
+        pending, self._pending = self._pending, block
         if pending is None:
             return []
-        both = TextPiece(pending.body + block.body, pending.opening, block.closing)
-        if size(both.text, self._unit) > self._maximum:
+        joined = TextPiece(pending.body + block.body, pending.opening, block.closing)
+        if size(joined.text, self._unit) > self._maximum:
             return [pending]
-        self._held = both
+        self._pending = joined
         return []
 
     def idle(self) -> list[TextPiece]:
         """Returns the pending text, if it is long enough, after a pause in the input."""
-        if self._held is None or len(self._held.body) < self._minimum:
+        if self._pending is None or len(self._pending.body) < self._minimum:
             return []
         return self.flush()
 
     def flush(self) -> list[TextPiece]:
         """Returns the pending text at the end of the input."""
-        pending, self._held = self._held, None
+        pending, self._pending = self._pending, None
         return [pending] if pending is not None else []
 
 

@@ -31,6 +31,6 @@ def after(line: str, fence: Fence | None) -> Fence | None:
         if marker[0] == "`" and "`" in info:
             return None  # code within a line
         return Fence(line.rstrip(), indent + marker)
-    own = fence.closing.lstrip()
-    ends = marker[0] == own[0] and len(marker) >= len(own) and not info.strip()
+    closing = fence.closing.lstrip()
+    ends = marker[0] == closing[0] and len(marker) >= len(closing) and not info.strip()
     return None if ends else fence

@@ -41,12 +41,12 @@ def is_silent(text: str) -> bool:
 class SilenceFilter:
     """Lets a text through as it comes, less the word where it counts."""
 
-    __slots__ = ("_before", "_held", "_open", "silent")
+    __slots__ = ("_before", "_open", "_pending", "silent")
 
     def __init__(self) -> None:
         self._before = ""
         """The last character that was let through: the word is none behind a letter."""
-        self._held = ""
+        self._pending = ""
         self._open = False
         """True if something was said, so that the reply is not silent."""
         self.silent = False
@@ -54,24 +54,24 @@ class SilenceFilter:
 
     def feed(self, text: str) -> str:
         """Returns the text that may be sent now."""
-        if self._open and not self._held and "N" not in text:
+        if self._open and not self._pending and "N" not in text:
             self._before = text[-1:] or self._before
             return text
-        self._held += text
+        self._pending += text
         if not self._open:
-            if _may_be_silent(self._held):
+            if _may_be_silent(self._pending):
                 return ""
             self._open = True
         start = len(self._before)
-        match = _TAIL.search(self._before + self._held, start)
-        end = match.start() - start if match else len(self._held)
-        released, self._held = self._held[:end], self._held[end:]
+        match = _TAIL.search(self._before + self._pending, start)
+        end = match.start() - start if match else len(self._pending)
+        released, self._pending = self._pending[:end], self._pending[end:]
         self._before = released[-1:] or self._before
         return released
 
     def end(self, *, cut: bool) -> str:
         """Returns the text that was held back and is to be sent; `cut`: the reply broke off."""
-        text, self._held = self._held, ""
+        text, self._pending = self._pending, ""
         word = text.strip(_EDGE)
         if not self._open and is_silent(text):
             self.silent = True

@@ -4,7 +4,7 @@ from skerry.model.outbound import TextUnit
 from skerry.replies.split_points import START, Break, PartRoom, TextPiece, cut, fits, opening
 
 
-def pieces(text: str, limit: int, unit: TextUnit = TextUnit.CHARACTERS) -> list[TextPiece]:
+def text_pieces(text: str, limit: int, unit: TextUnit = TextUnit.CHARACTERS) -> list[TextPiece]:
     """Returns pieces of at most `limit` units, whose bodies joined are `text`.
 
     Cuts behind the last line end in reach, else behind the last space, else between two visible
@@ -15,12 +15,12 @@ def pieces(text: str, limit: int, unit: TextUnit = TextUnit.CHARACTERS) -> list[
     parts: list[TextPiece] = []
     state = START
     while not fits(text, state, room):
-        piece, state = cut(text, state, room)
-        parts.append(piece)
-        text = text[len(piece.body) :]
+        part, state = cut(text, state, room)
+        parts.append(part)
+        text = text[len(part.body) :]
     return [*parts, TextPiece(text, opening(state, room))]
 
 
 def split(text: str, limit: int, unit: TextUnit = TextUnit.CHARACTERS) -> list[str]:
-    """Returns the texts of `pieces`, less those of blanks, which platforms refuse."""
-    return [piece.text for piece in pieces(text, limit, unit) if piece.body.strip()]
+    """Returns the texts of `text_pieces`, less those of blanks, which platforms refuse."""
+    return [part.text for part in text_pieces(text, limit, unit) if part.body.strip()]

@@ -68,7 +68,7 @@ class Style(Struct, frozen=True):
 
 def style(
     defaults: ReplyDefaults,
-    own: SessionSettings,
+    settings: SessionSettings,
     limit: int,
     unit: TextUnit,
     *,
@@ -76,21 +76,21 @@ def style(
 ) -> Style:
     """Returns how a run's answers are sent to a platform that takes `limit` units at once."""
     chunk, join = defaults.block_streaming_chunk, defaults.block_streaming_coalesce
-    most = min(chunk.max_chars, limit)
-    least = min(chunk.min_chars, most)
-    verbose = Detail(own.verbose_level or defaults.verbose_default)
+    maximum = min(chunk.max_chars, limit)
+    minimum = min(chunk.min_chars, maximum)
+    verbose = Detail(settings.verbose_level or defaults.verbose_default)
     usual = TypingMode.INSTANT if direct else TypingMode.MESSAGE
     return Style(
-        chunking=Chunking(least, most, Break(chunk.break_preference), unit),
+        chunking=Chunking(minimum, maximum, Break(chunk.break_preference), unit),
         streams=defaults.block_streaming_default == "on",
         whole=defaults.block_streaming_break == "message_end",
-        joined_from=min(join.min_chars or least, limit),
+        joined_from=min(join.min_chars or minimum, limit),
         joined_to=min(join.max_chars or limit, limit),
         idle=join.idle_ms / 1000,
         pause=_pause(defaults.human_delay),
-        reasoning=Detail(own.reasoning_level or "off"),
+        reasoning=Detail(settings.reasoning_level or "off"),
         verbose=verbose if direct else Detail.OFF,  # openclaw-behaviour 4.10
-        usage=Detail(own.response_usage or "off"),
+        usage=Detail(settings.response_usage or "off"),
         typing=TypingMode(defaults.typing_mode) if defaults.typing_mode else usual,
         interval=defaults.typing_interval_seconds,
     )

@@ -65,7 +65,7 @@ class TagFilter:
     """Lets a text through as it comes, less what is written between the lines."""
 
     __slots__ = (
-        *("_code_line", "_fence", "_fresh", "_held", "_last", "_media", "_out", "_think"),
+        *("_code_line", "_fence", "_fresh", "_pending", "_last", "_media", "_out", "_think"),
         *("_swallow", "_thinking", "marks"),
     )
 
@@ -77,7 +77,7 @@ class TagFilter:
         self._think = think
         self._media = show
         self.marks = ReplyMarks()
-        self._held = ""
+        self._pending = ""
         self._fresh = True
         """True at the start of a line."""
         self._fence: code_fences.Fence | None = None
@@ -90,7 +90,7 @@ class TagFilter:
 
     def feed(self, text: str) -> str:
         """Returns the text that may be released now."""
-        busy = self._held or self._thinking or self._fence or self._swallow
+        busy = self._pending or self._thinking or self._fence or self._swallow
         begins = self._fresh and text[:1] in _BEGINS
         if not busy and not begins and _SPECIAL.search(text) is None:
             self._last = text[-1:] or self._last
@@ -100,10 +100,10 @@ class TagFilter:
 
     def end(self) -> str:
         """Returns the held text; a tag that broke off is left out."""
-        return self._read("", final=True) if self._held else ""
+        return self._read("", final=True) if self._pending else ""
 
     def _read(self, text: str, *, final: bool) -> str:
-        text, self._held = self._held + text, ""
+        text, self._pending = self._pending + text, ""
         index = 0
         while index < len(text):
             if self._thinking:
@@ -115,7 +115,7 @@ class TagFilter:
             else:
                 after = self._read_line(text, index, final=final)
             if after < 0:
-                self._held = text[index:] if not self._thinking else self._held
+                self._pending = text[index:] if not self._thinking else self._pending
                 break
             index = after
         released = "".join(self._out)
@@ -134,7 +134,7 @@ class TagFilter:
         end = len(text) if end < 0 or ">" in text[end:] else end
         if text[index:end]:
             self._think(text[index:end])
-        self._held = "" if final else text[end:]
+        self._pending = "" if final else text[end:]
         return -1
 
     def _read_code(self, text: str, index: int, *, final: bool) -> int:
@@ -160,10 +160,10 @@ class TagFilter:
             return index
         end = end or len(text)
         line = text[index:end]
-        shown = self._files(line) if match[1] == "MEDIA:" else self._fenced(line)
-        if shown is None:
+        replacement = self._files(line) if match[1] == "MEDIA:" else self._fenced(line)
+        if replacement is None:
             return index
-        self._say(shown)
+        self._say(replacement)
         self._fresh = True
         return end
 
@@ -172,8 +172,8 @@ class TagFilter:
         names = media(line) if self._media is not None else None
         if names is None or self._media is None:
             return None
-        shown = "\n".join(map(self._media, names))
-        return f"{shown}{line[len(line.rstrip()) :]}"
+        replacement = "\n".join(map(self._media, names))
+        return f"{replacement}{line[len(line.rstrip()) :]}"
 
     def _fenced(self, line: str) -> str | None:
         """Returns the line if it opens a fence."""

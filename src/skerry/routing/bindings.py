@@ -154,6 +154,6 @@ def _peer(match: PeerMatch, origin: MessageOrigin) -> MatchedBy | None:
     return None
 
 
-def _alike(kind: PeerKind, other: PeerKind) -> bool:
+def _alike(first: PeerKind, second: PeerKind) -> bool:
     """Returns whether kinds match: a group on one platform is called a channel on another."""
-    return kind is other or {kind, other} == _SHARED
+    return first is second or {first, second} == _SHARED

@@ -24,12 +24,12 @@ _SPACE: Final = r"\s{1,9}"
 
 def patterns(config: Config, agent: AgentId) -> Patterns:
     """Returns the patterns that mean the agent: its own, those of all, else its name and emoji."""
-    own = config.agents.by_id.get(agent)
-    for section in (own.group_chat if own else None, config.messages.group_chat):
+    settings = config.agents.by_id.get(agent)
+    for section in (settings.group_chat if settings else None, config.messages.group_chat):
         if section is not None and section.mention_patterns is not None:
             return _compiled(section.mention_patterns)
-    identity = own.identity if own else None
-    name = (identity.name if identity else "") or (own.name if own else "") or agent
+    identity = settings.identity if settings else None
+    name = (identity.name if identity else "") or (settings.name if settings else "") or agent
     return _derived(name, identity.emoji if identity else "")
 
 

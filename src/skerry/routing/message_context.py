@@ -16,9 +16,9 @@ from skerry.model.origin import Origin
 from skerry.model.run import RunRequest
 from skerry.policy.folding import visible
 
-_MOST_ID: Final = 128
-_MOST_NAME: Final = 64
-MOST_QUOTE: Final = 500
+_MAX_ID: Final = 128
+_MAX_NAME: Final = 64
+MAX_QUOTE: Final = 500
 """Characters of a quoted message, and of a message of the history."""
 FORWARDED: Final = "[I forward you a message that somebody else wrote.]"
 """Text of a message in the place of words that its sender passes on."""
@@ -69,8 +69,8 @@ def in_context(
     Words that the sender passes on stand there too, so that they are neither command nor directive.
     """
     words = request.text
-    others = words if arrived.forwarded else arrived.passed_on
-    context = context_of(arrived, author, mentioned=mentioned, history=history, passed_on=others)
+    passed_on = words if arrived.forwarded else arrived.passed_on
+    context = context_of(arrived, author, mentioned=mentioned, history=history, passed_on=passed_on)
     return msgspec.structs.replace(
         request, text=FORWARDED if arrived.forwarded else words, context=context
     )
@@ -92,7 +92,7 @@ def _facts(message: InboundMessage, origin: Origin, *, mentioned: bool, history:
         "forwarded": message.forwarded,
         "mentioned": mentioned,
         "reply_to_id": _id(reply.id) if reply else "",
-        "reply_to_you": _line(reply.text, MOST_QUOTE) if reply and is_own else "",
+        "reply_to_you": _line(reply.text, MAX_QUOTE) if reply and is_own else "",
         "history_count": history,
     }
     present = {name: value for name, value in facts.items() if value}
@@ -105,7 +105,7 @@ def _quoted(message: InboundMessage, origin: Origin, history: Sequence[HistoryLi
         if name := sender_name(message):
             lines.append(f"Sender: {name}")
         if message.group_name:
-            lines.append(f"Group: {_line(message.group_name, _MOST_NAME)}")
+            lines.append(f"Group: {_line(message.group_name, _MAX_NAME)}")
     lines += _answered(message.reply, origin)
     if history:
         lines.append("Messages of the group since your last answer, oldest first:")
@@ -118,13 +118,13 @@ def _answered(reply: Quoted | None, origin: Origin) -> list[str]:
         return []
     # On some platforms the sender says what the quoted message was, and may say anything.
     author = "yours, which its sender quotes so" if reply.is_me else _author(reply)
-    return [f"It answers a message of {author}:", f"  {_line(reply.text, MOST_QUOTE)}"]
+    return [f"It answers a message of {author}:", f"  {_line(reply.text, MAX_QUOTE)}"]
 
 
 def sender_name(message: InboundMessage) -> str:
     """Returns the sender's names in one line without brackets; empty where there is none."""
-    name = _line(message.sender_name, _MOST_NAME)
-    username = _line(message.sender_username, _MOST_NAME)
+    name = _line(message.sender_name, _MAX_NAME)
+    username = _line(message.sender_username, _MAX_NAME)
     if name and username:
         return f"{name} (@{username})"
     return name or (f"@{username}" if username else "")
@@ -132,20 +132,20 @@ def sender_name(message: InboundMessage) -> str:
 
 def history_line(message: InboundMessage) -> tuple[str, str]:
     """Returns the sender and the text of a message for the history, each in one line."""
-    return sender_name(message) or _id(message.sender_id), _line(message.text, MOST_QUOTE)
+    return sender_name(message) or _id(message.sender_id), _line(message.text, MAX_QUOTE)
 
 
 def _author(quoted: Quoted) -> str:
-    return _line(quoted.sender_name, _MOST_NAME) or _id(quoted.sender_id) or "somebody"
+    return _line(quoted.sender_name, _MAX_NAME) or _id(quoted.sender_id) or "somebody"
 
 
 def _id(text: str) -> str:
-    return _line(text, _MOST_ID)
+    return _line(text, _MAX_ID)
 
 
-def _line(text: str, most: int) -> str:
+def _line(text: str, limit: int) -> str:
     flat = " ".join(visible(text).split()).translate(_BRACKETS)
-    return flat if len(flat) <= most else flat[: most - 1] + "…"
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
 def _time(milliseconds: int) -> str:

@@ -31,7 +31,7 @@ def session_key(
     if message.peer.kind is PeerKind.DIRECT:
         return _direct(message, agent, config, is_owner=is_owner)
     scope = [_part(message.channel), message.peer.kind.value]
-    scope.append(_part(message.peer.id) if message.peer.id else _nobody(message))
+    scope.append(_part(message.peer.id) if message.peer.id else _unique_part(message))
     if message.thread_id:
         scope += ["thread", _part(message.thread_id)]
     return _key(agent, scope)
@@ -50,14 +50,14 @@ def _direct(
         message.channel, message.sender_id, links
     ):
         return _key(agent, ["direct", _part(name)])
-    part = _part(peer) if peer else _nobody(message)
-    whom = ["direct", part]
+    part = _part(peer) if peer else _unique_part(message)
+    peer_scope = ["direct", part]
     is_linked_name = part in map(_part, config.identity_links)
     if scope is DmScope.PER_PEER and not is_linked_name and peer:
-        return _key(agent, whom)
+        return _key(agent, peer_scope)
     if scope is DmScope.PER_ACCOUNT_CHANNEL_PEER:
-        return _key(agent, [_part(message.channel), _part(message.account), *whom])
-    return _key(agent, [_part(message.channel), *whom])
+        return _key(agent, [_part(message.channel), _part(message.account), *peer_scope])
+    return _key(agent, [_part(message.channel), *peer_scope])
 
 
 def _linked(channel: str, peer: str, links: Mapping[str, Sequence[str]]) -> str | None:
@@ -82,7 +82,7 @@ def _part(text: str) -> str:
     return quoted if "%" in quoted and len(quoted) <= _LONGEST else _hashed(text)
 
 
-def _nobody(message: InboundMessage) -> str:
+def _unique_part(message: InboundMessage) -> str:
     """Returns a part that no other message has: who wrote is not known."""
     return _hashed(f"{message.channel}\0{message.account}\0{message.message_id}")
 

@@ -204,7 +204,7 @@ class EnteredMessage(Struct, frozen=True):
         active.session_id = self.opened.session_id
         active.entry = self.entry
         active.settings = active.request.settled(self.settings)
-        if self.opened.why in _BY_ITSELF:
+        if self.opened.reason in _BY_ITSELF:
             active.ended_before = self.opened.ended
 
 

@@ -102,7 +102,7 @@ class RunExecutor:
         try:
             async with self.replying or nullcontext():
                 with scope:
-                    active.open(scope, alone=self.plan.command is not None)
+                    active.open(scope, exclusive=self.plan.command is not None)
                     await self.loop.run(prompt, self._done)
         except Exception as error:
             # The person must be told, whatever failed; the log has the details.

@@ -46,18 +46,18 @@ class CompactionCut(Struct, frozen=True):
         return next(texts, before)
 
 
-def spoken(entries: Sequence[Numbered]) -> list[Numbered]:
+def model_entries(entries: Sequence[Numbered]) -> list[Numbered]:
     """Returns the entries that a model is told: no commands, no answers to them, no summaries."""
-    spoken_entries: list[Numbered] = []
+    selected: list[Numbered] = []
     for number, message in entries:
         match is_note(message):
             case "":
-                spoken_entries.append((number, message))
-            case "command" if spoken_entries and isinstance(spoken_entries[-1][1], UserMessage):
-                spoken_entries.pop()
+                selected.append((number, message))
+            case "command" if selected and isinstance(selected[-1][1], UserMessage):
+                selected.pop()
             case _:
                 pass
-    return spoken_entries
+    return selected
 
 
 def mended(entries: Sequence[tuple[int, Message]]) -> list[tuple[int, Message]]:
@@ -123,12 +123,12 @@ def batches(messages: Sequence[Message], room: int) -> list[tuple[Message, ...]]
     runs: list[list[Message]] = []
     tokens = 0
     for group in _groups(messages):
-        more = sum(map(weight, group))
-        if not runs or tokens + more > room:
+        group_tokens = sum(map(weight, group))
+        if not runs or tokens + group_tokens > room:
             runs.append([])
             tokens = 0
         runs[-1] += group
-        tokens += more
+        tokens += group_tokens
     return [tuple(batch) for batch in runs]
 
 

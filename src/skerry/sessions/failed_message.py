@@ -14,8 +14,8 @@ from skerry.policy.decide import allows
 from skerry.store import Reader, runs, sessions
 from skerry.store.runs import FinishedRun, OpenRun
 
-NOTHING: Final = "Nothing can be run again: the last message was answered."
-_CAME_TO_NOTHING: Final = frozenset({StopReason.INTERRUPTED, StopReason.ERROR, StopReason.TIMEOUT})
+NOTHING_TO_RETRY: Final = "Nothing can be run again: the last message was answered."
+_FAILED: Final = frozenset({StopReason.INTERRUPTED, StopReason.ERROR, StopReason.TIMEOUT})
 _LOOK_BACK: Final = 20
 """Runs: messages that entered the last one, and commands after it, come before it."""
 
@@ -42,20 +42,22 @@ def to_retry(
         if ended.result.joined is not None:
             entered.insert(0, request)
             continue
-        if ended.result.stop_reason not in _CAME_TO_NOTHING:
+        if ended.result.stop_reason not in _FAILED:
             return None
         current = sessions.find(reader, str(key))
         if current is None or current.session_id != ended.session_id:
             return None  # the conversation began anew
         if request.origin is Origin.OWNER and not by_owner:
             return None
-        asking = runs.find(reader, command_run) if command_run else None
+        invoking = runs.find(reader, command_run) if command_run else None
         texts = (request.text, *(guest.text for guest in entered))
         return replace(
             request,
             run_id=RunId(f"{request.run_id}:retry"),
             text="\n\n".join(texts),
-            reply_to=asking.request.reply_to if isinstance(asking, OpenRun) else request.reply_to,
+            reply_to=invoking.request.reply_to
+            if isinstance(invoking, OpenRun)
+            else request.reply_to,
             images=(*request.images, *(image for guest in entered for image in guest.images)),
         )
     return None

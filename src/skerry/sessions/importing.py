@@ -32,11 +32,11 @@ from skerry.model.origin import Origin
 
 VERSION: Final = 3
 SESSION_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-LONGEST_LINE: Final = 64 * 1024 * 1024
+MAX_LINE: Final = 64 * 1024 * 1024
 """Bytes; a longer line is left out."""
 NAMED: Final = 20
 """Lines that a report names; the rest it counts."""
-_AROUND: Final = 4
+_EXTRA_LEVELS: Final = 4
 """Levels of a line around the arguments of a call, which may be as deep as a model's."""
 _ENVELOPE: Final = re.compile(
     r"\[(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?"
@@ -64,11 +64,11 @@ class TranscriptReport:
     """Lines that cannot be read, and why; at most 20."""
     broken_lines: int = 0
 
-    def refuse(self, number: int, why: str) -> None:
+    def refuse(self, number: int, reason: str) -> None:
         """Counts a line that cannot be read."""
         self.broken_lines += 1
         if len(self.broken) < NAMED:
-            self.broken.append(f"line {number}: {why}")
+            self.broken.append(f"line {number}: {reason}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,21 +104,21 @@ def read(lines: Iterable[bytes]) -> ImportedSession:
         last = entry.id
     path = list(_path(entries, last))
     report.other_branch = len(entries) - len(path)
-    written = [
+    decoded = [
         (entry, read_message)
         for entry in path
         if (read_message := _message(entry, report)) is not None
     ]
-    messages = tuple(paired((entry.at, converted) for entry, converted in written))
-    messages = tuple(_numbered(messages, written))
+    messages = tuple(paired((entry.at, converted) for entry, converted in decoded))
+    messages = tuple(_numbered(messages, decoded))
     report.messages = len(messages)
     return ImportedSession(session_id, created_at, messages, report)
 
 
-def owned(made: ImportedSession) -> ImportedSession:
+def owned(session: ImportedSession) -> ImportedSession:
     """Returns the session with what its person said as the owner's."""
-    messages = tuple((at, _owners(written)) for at, written in made.messages)
-    return replace(made, messages=messages)
+    messages = tuple((at, _owners(entry)) for at, entry in session.messages)
+    return replace(session, messages=messages)
 
 
 def _owners(entry: Message) -> Message:
@@ -195,7 +195,7 @@ def _decoded(line: bytes) -> Any:
     Raises:
         FormatError: it cannot be read, or not by everybody who will have to.
     """
-    if len(line) > LONGEST_LINE:
+    if len(line) > MAX_LINE:
         raise FormatError("it is too long")
     try:
         record = msgspec.json.decode(line)
@@ -203,7 +203,7 @@ def _decoded(line: bytes) -> Any:
         raise FormatError("it is not JSON") from None
     except RecursionError:
         raise FormatError(_TOO_DEEP) from None
-    if is_deep(record, DEEPEST + _AROUND):
+    if is_deep(record, DEEPEST + _EXTRA_LEVELS):
         raise FormatError(_TOO_DEEP)
     return record
 
@@ -266,7 +266,7 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _numbered(
-    messages: Iterable[tuple[int, Message]], written: list[tuple[_TranscriptLine, Message]]
+    messages: Iterable[tuple[int, Message]], decoded: list[tuple[_TranscriptLine, Message]]
 ) -> Iterator[tuple[int, Message]]:
     """Yields the messages; those of a compaction with the number of the first that it keeps.
 
@@ -274,15 +274,16 @@ def _numbered(
     """
     listed = list(messages)
     seqs = {id(listed_message): seq for seq, (_, listed_message) in enumerate(listed, 1)}
-    indexes = {entry.id: index for index, (entry, _) in enumerate(written)}
-    own = {id(written_message): entry for entry, written_message in written}
+    indexes = {entry.id: index for index, (entry, _) in enumerate(decoded)}
+    lines_by_message = {id(decoded_message): entry for entry, decoded_message in decoded}
     for seq, (at, listed_message) in enumerate(listed, 1):
         if not isinstance(listed_message, CompactionMessage):
             yield at, listed_message
             continue
-        index = indexes.get(own[id(listed_message)].message.get("firstKeptEntryId"), len(written))
-        later_seqs = (seqs.get(id(later)) for _, later in written[index:])
-        first = next((number for number in later_seqs if number is not None), seq)
+        line = lines_by_message[id(listed_message)]
+        index = indexes.get(line.message.get("firstKeptEntryId"), len(decoded))
+        kept_seqs = (seqs.get(id(following)) for _, following in decoded[index:])
+        first = next((number for number in kept_seqs if number is not None), seq)
         yield at, structs.replace(listed_message, first_kept=min(first, seq))
 
 
@@ -300,10 +301,10 @@ def _plain(fields: object) -> object:
     """Returns the message in the one form that is stored; who said it is not for a file to tell."""
     if not isinstance(fields, dict):
         return fields
-    own = {name: value for name, value in fields.items() if name != "origin"}
-    if isinstance(own.get("content"), str):
-        own["content"] = [{"type": "text", "text": own["content"]}]
-    return own
+    stored = {name: value for name, value in fields.items() if name != "origin"}
+    if isinstance(stored.get("content"), str):
+        stored["content"] = [{"type": "text", "text": stored["content"]}]
+    return stored
 
 
 def paired(messages: Iterable[tuple[int, Message]]) -> Iterator[tuple[int, Message]]:

@@ -19,8 +19,8 @@ from skerry.model.session import SessionSettings
 NEAR_MS: Final = 300_000
 """Milliseconds between the end of a session and the first line of the next of its conversation."""
 _STAMP: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)(?:\.(\d{1,6}))?Z?")
-_LONGEST_LABEL: Final = 500
-_MOST_TOKENS: Final = 1 << 50
+_MAX_LABEL: Final = 500
+_MAX_TOKENS: Final = 1 << 50
 _LEVELS: Final = {
     "thinkingLevel": ("off", "minimal", "low", "medium", "high", "xhigh"),
     "verboseLevel": ("off", "on", "full"),
@@ -31,7 +31,7 @@ _LEVELS: Final = {
     "queueMode": CHOICES,
 }
 _NUMBERS: Final = ("queueDebounceMs", "queueCap")
-_HERE: Final = frozenset(
+_READ_KEYS: Final = frozenset(
     {
         *_LEVELS,
         *_NUMBERS,
@@ -73,7 +73,7 @@ class MappedSession:
     """Read, written, and held by the context."""
     model: tuple[str, str] = ("", "")
     """Provider and model that answered last."""
-    left: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
     """Names of what is not taken."""
 
 
@@ -102,7 +102,7 @@ def rows(content: bytes) -> dict[str, MappedSession]:
 
 def row(key: str, entry: Mapping[str, Any]) -> MappedSession:
     """Parses the entry of a conversation."""
-    ignored = [name for name in entry if name not in _HERE]
+    ignored = [name for name in entry if name not in _READ_KEYS]
     settings_of: dict[str, Any] = {}
     for name, words in _LEVELS.items():
         if name in entry and entry[name] in words:
@@ -122,7 +122,7 @@ def row(key: str, entry: Mapping[str, Any]) -> MappedSession:
     numbers = [_number(entry.get(name)) for name in ("inputTokens", "outputTokens", "totalTokens")]
     return MappedSession(
         key,
-        label[:_LONGEST_LABEL],
+        label[:_MAX_LABEL],
         settings,
         (numbers[0], numbers[1], numbers[2]),
         (_text(entry, "modelProvider"), _text(entry, "model")),
@@ -157,10 +157,10 @@ def keys(begun: Sequence[StartedSession], mapped: Mapping[str, MappedSession]) -
         near = dict(_near(session, begun, keys_by_id))
         if session.session_id not in keys_by_id and len(set(near.values())) == 1:
             keys_by_id[session.session_id] = next(iter(near.values()))
-    own = {row.key for row in mapped.values() if _is_a_persons(row.key)}
+    person_keys = {row.key for row in mapped.values() if _is_a_persons(row.key)}
     for session in begun:
-        if len(own) == 1 and session.session_id not in keys_by_id:
-            keys_by_id[session.session_id] = next(iter(own))
+        if len(person_keys) == 1 and session.session_id not in keys_by_id:
+            keys_by_id[session.session_id] = next(iter(person_keys))
     return keys_by_id
 
 
@@ -168,10 +168,10 @@ def _near(
     session: StartedSession, begun: Sequence[StartedSession], keys_by_id: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
     """Yields the sessions that began when this one was archived, with their keys."""
-    for other in begun:
-        distance = abs(other.created_at - (session.archived_at or 0))
-        if other is not session and other.session_id in keys_by_id and distance <= NEAR_MS:
-            yield other.session_id, keys_by_id[other.session_id]
+    for candidate in begun:
+        distance = abs(candidate.created_at - (session.archived_at or 0))
+        if candidate is not session and candidate.session_id in keys_by_id and distance <= NEAR_MS:
+            yield candidate.session_id, keys_by_id[candidate.session_id]
 
 
 def _is_a_persons(key: str) -> bool:
@@ -184,6 +184,6 @@ def _text(entry: Mapping[str, Any], name: str) -> str:
 
 
 def _number(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MAX_TOKENS:
         return value
     return 0

@@ -23,8 +23,8 @@ NOTE: Final = "Note"
 RESULT: Final = "Result of "
 NO_MODEL: Final = "no model"
 TIME: Final = "%Y-%m-%d %H:%M"
-_WHO: Final = rf"{PERSON}|{NOTE}|{RESULT}.*|Assistant \((?P<model>.*)\)"
-_LINE: Final = rf"## (?P<who>{_WHO}), (?P<at>\d{{4}}-\d\d-\d\d \d\d:\d\d)"
+_SPEAKER: Final = rf"{PERSON}|{NOTE}|{RESULT}.*|Assistant \((?P<model>.*)\)"
+_LINE: Final = rf"## (?P<speaker>{_SPEAKER}), (?P<at>\d{{4}}-\d\d-\d\d \d\d:\d\d)"
 _HEADING: Final = re.compile(_LINE)
 _LIKE_HEADING: Final = re.compile(rf"^(\\*)(?={_LINE}$)", re.MULTILINE)
 _ABOUT: Final = re.compile(r"`[^`]+`, session `([^`]+)`")
@@ -66,15 +66,15 @@ def _messages(lines: list[str], report: TranscriptReport) -> Iterator[tuple[int,
         if heading is None or at is None:
             report.refuse(_HEAD_LINES + index + 1, "there is no such time")
             continue
-        who = heading["who"]
+        speaker = heading["speaker"]
         text = "\n".join(_unescaped(line) for line in lines[index + 2 : end])
-        if who.startswith(RESULT):
+        if speaker.startswith(RESULT):
             report.left_out["results of tools"] += 1
-        elif who == NOTE:
+        elif speaker == NOTE:
             report.left_out["notes"] += 1
         elif not text:
             report.left_out["messages without words"] += 1
-        elif who == PERSON:
+        elif speaker == PERSON:
             yield at, user(text, at)
         else:
             model = "" if heading["model"] == NO_MODEL else heading["model"]

@@ -80,7 +80,7 @@ def take(unit: Unit, about: RecoveredFile, now: int) -> RecoveryOutcome:
     session_id = SessionId(about.session_id)
     session = sessions.get(unit, session_id)
     if session is None:
-        messages = tuple(paired([(at, entry) for _, at, entry in _spoken(entries)]))
+        messages = tuple(paired([(at, entry) for _, at, entry in _without_summaries(entries)]))
         key = _key(about)
         incoming = IncomingSession(key, session_id, transcript.created_at, messages)
         return _outcome(session_import.take(unit, incoming, now))
@@ -95,7 +95,7 @@ def take(unit: Unit, about: RecoveredFile, now: int) -> RecoveryOutcome:
     if missing[0][0] == session.tail + 1:
         _go_on(unit, session, missing)
         return RecoveryOutcome.ADDED
-    return _apart(unit, session, missing, now)
+    return _add_earlier_session(unit, session, missing, now)
 
 
 def mend(unit: Unit, broken: BrokenEntry, files: Iterable[Path]) -> bool:
@@ -105,10 +105,10 @@ def mend(unit: Unit, broken: BrokenEntry, files: Iterable[Path]) -> bool:
         OSError: a file cannot be read.
     """
     for file in files:
-        for seq, at, found_message in entries_of(file):
+        for seq, at, entry_message in entries_of(file):
             if seq == broken.seq:
-                kind = compactions.KIND if isinstance(found_message, CompactionMessage) else None
-                unreadable_entries.mend(unit, broken, at, message.encode(found_message), kind)
+                kind = compactions.KIND if isinstance(entry_message, CompactionMessage) else None
+                unreadable_entries.mend(unit, broken, at, message.encode(entry_message), kind)
                 return True
     return False
 
@@ -140,9 +140,9 @@ def _go_on(unit: Unit, session: SessionEntry, missing: Sequence[_Entry]) -> None
     for at, entry in closed:
         while (summary := summaries.pop(tail + 1, None)) is not None:
             tail = _summarise(unit, session, tail, summary)
-        spoken_at = at if isinstance(entry, UserMessage) else 0
+        person_wrote_at = at if isinstance(entry, UserMessage) else 0
         tail = sessions.append(
-            unit, session.session_id, tail, "", [entry], at, person_wrote_at=spoken_at
+            unit, session.session_id, tail, "", [entry], at, person_wrote_at=person_wrote_at
         )
     while (summary := summaries.pop(tail + 1, None)) is not None:
         tail = _summarise(unit, session, tail, summary)
@@ -155,12 +155,12 @@ def _summarise(unit: Unit, session: SessionEntry, tail: int, entry: tuple[int, M
     return compactions.add(unit, session.session_id, tail, summary, at, session.total_tokens)
 
 
-def _apart(
+def _add_earlier_session(
     unit: Unit, session: SessionEntry, missing: Sequence[_Entry], now: int
 ) -> RecoveryOutcome:
     """Writes the entries as an earlier session of the conversation, once."""
     name = uuid5(NAMESPACE_OID, f"{session.session_id} {missing[0][0]} {missing[0][1]}")
-    messages = tuple(paired([(at, entry) for _, at, entry in _spoken(missing)]))
+    messages = tuple(paired([(at, entry) for _, at, entry in _without_summaries(missing)]))
     incoming = IncomingSession(
         SessionKey.parse(session.key), SessionId(str(name)), missing[0][1], messages, Archived.RESET
     )
@@ -172,7 +172,7 @@ def _apart(
     )
 
 
-def _spoken(entries: Sequence[_Entry]) -> list[_Entry]:
+def _without_summaries(entries: Sequence[_Entry]) -> list[_Entry]:
     return [entry for entry in entries if not isinstance(entry[2], CompactionMessage)]
 
 

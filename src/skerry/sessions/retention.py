@@ -32,7 +32,7 @@ class DueSession:
     """A session that is over a limit."""
 
     session: RetainedSession
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +121,13 @@ async def carry_out(
     return RetentionPlan(tuple(away), tuple(removed))
 
 
-def summary(due: RetentionPlan, *, done: bool) -> str:
+def summary(due: RetentionPlan, *, completed: bool) -> str:
     """Returns a line for the log."""
     text = (
-        f"{len(due.archive)} conversations {'were' if done else 'would be'} archived,"
+        f"{len(due.archive)} conversations {'were' if completed else 'would be'} archived,"
         f" {len(due.remove)} archived ones ({due.size // 1024} KiB) removed"
     )
-    if done:
+    if completed:
         return f"session.maintenance: {text}"
     return (
         f"over the limits of session.maintenance: {text}. `skerry sessions prune --dry-run` lists"

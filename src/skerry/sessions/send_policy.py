@@ -10,19 +10,21 @@ from skerry.model.session import SessionSettings
 
 
 def sends_to(
-    policy: SendPolicy, own: SessionSettings | None, key: SessionKey, to: ReplyTo | None
+    policy: SendPolicy, settings: SessionSettings | None, key: SessionKey, to: ReplyTo | None
 ) -> ReplyTo | None:
     """Returns where replies go; None where they stay here, as those of clients do."""
-    return None if to is None or is_mute(policy, own, key, to) else to
+    return None if to is None or is_mute(policy, settings, key, to) else to
 
 
-def is_mute(policy: SendPolicy, own: SessionSettings | None, key: SessionKey, to: ReplyTo) -> bool:
+def is_mute(
+    policy: SendPolicy, settings: SessionSettings | None, key: SessionKey, to: ReplyTo
+) -> bool:
     """Returns whether replies stay here: what the conversation says counts before the policy.
 
     Any rule that fits and denies counts, then any that fits and allows, then the default.
     """
-    if own is not None and own.send_policy in {"allow", "deny"}:
-        return own.send_policy == "deny"
+    if settings is not None and settings.send_policy in {"allow", "deny"}:
+        return settings.send_policy == "deny"
     actions = {rule.action for rule in policy.rules if _fits(rule.match, key, to)}
     if "deny" in actions:
         return True

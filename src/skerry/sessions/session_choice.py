@@ -22,7 +22,7 @@ from skerry.model.origin import Origin
 from skerry.model.rights import Rights
 from skerry.model.run import OpeningKind, Purpose, RunRequest, SessionOpening
 from skerry.model.session import SessionEntry
-from skerry.sessions.compaction_cut import spoken
+from skerry.sessions.compaction_cut import model_entries
 from skerry.store import Reader, Unit, archive, sessions
 
 AT_HOUR: Final = 4
@@ -71,9 +71,9 @@ def limits(config: SessionConfig, key: SessionKey, channel: str) -> SessionLimit
     """Returns the limits of a conversation for a message that arrives over `channel`."""
     if key.kind in _WITHOUT_PEOPLE:
         return SessionLimits()
-    for name, own in reversed(config.reset_by_channel.items()):
+    for name, section in reversed(config.reset_by_channel.items()):
         if name.lower() == channel.lower():
-            return _limits(own)
+            return _limits(section)
     kinds = {"dm": "direct"}
     by_type = {kinds.get(kind, kind): reset for kind, reset in config.reset_by_type.items()}
     if config.reset is None and not by_type and config.idle_minutes is not None:
@@ -95,11 +95,11 @@ def boundary(now: int, hour: int, zone: tzinfo | None = None) -> int:
     Where clocks are put forward over that hour it is the moment at which they are; where the hour
     comes twice it is the first.
     """
-    here = datetime.fromtimestamp(now / 1000, zone).replace(
+    local_time = datetime.fromtimestamp(now / 1000, zone).replace(
         hour=hour, minute=0, second=0, microsecond=0, fold=0
     )
-    while (at := int(here.timestamp() * 1000)) > now:
-        here -= timedelta(days=1)
+    while (at := int(local_time.timestamp() * 1000)) > now:
+        local_time -= timedelta(days=1)
     return at
 
 
@@ -138,8 +138,8 @@ class OpenedSession:
     request: RunRequest
     """The request, with what its opening did."""
     ended: SessionEntry | None = None
-    """The session that was archived, with the reason in `why`."""
-    why: str = ""
+    """The session that was archived, with the reason in `reason`."""
+    reason: str = ""
     """`new`, `reset`, `daily`, `idle`, `fresh` for a run that begins one by itself, or `restore`
     when an earlier session took its place."""
     began: bool = False
@@ -256,16 +256,16 @@ def _anew(
     if opening.model is not None:
         new = sessions.get(unit, session_id)
         if new is not None:
-            own = new.settings.with_model(opening.model)
-            archive.change(unit, session_id, label=new.label, settings=own)
-    done = replace(opening, done=True, ended=ended.session_id if ended else None)
+            settings = new.settings.with_model(opening.model)
+            archive.change(unit, session_id, label=new.label, settings=settings)
+    completed = replace(opening, done=True, ended=ended.session_id if ended else None)
     notes: tuple[Message, ...] = ()
     if ended is not None and not opening.bare:
-        notes = (notice(begun_notice(done), at),)
+        notes = (notice(begun_notice(completed), at),)
     return OpenedSession(
         session_id,
         tail,
-        replace(request, opening=done),
+        replace(request, opening=completed),
         ended,
         opening.kind.value,
         began=session_id == new_id,
@@ -281,8 +281,8 @@ def _resume(
         session_id, tail = sessions.ensure(unit, request.key, new_id, at)
         return OpenedSession(session_id, tail, request, began=session_id == new_id)
     displaced = archive.restore(unit, session, at)
-    done = replace(resumed, done=True, ended=displaced.session_id if displaced else None)
-    changed = replace(request, opening=done)
+    completed = replace(resumed, done=True, ended=displaced.session_id if displaced else None)
+    changed = replace(request, opening=completed)
     return OpenedSession(session.session_id, session.tail, changed, displaced, RESTORE)
 
 
@@ -298,20 +298,20 @@ def chosen_session(earlier: Sequence[SessionEntry], target: str) -> SessionEntry
     return fitting[0] if len(fitting) == 1 else None
 
 
-def begun_notice(done: SessionOpening) -> str:
+def begun_notice(opening: SessionOpening) -> str:
     """Returns the notice about a session that the person began."""
-    model = f" with `{done.model}`" if done.model else ""
-    back = " `/resume` brings the last one back." if done.ended else ""
+    model = f" with `{opening.model}`" if opening.model else ""
+    back = " `/resume` brings the last one back." if opening.ended else ""
     return f"🌱 A new conversation{model}.{back}"
 
 
 def _expired(passed: Expiry, limits: SessionLimits) -> str:
     if passed is Expiry.DAILY:
-        why = f"as every day at {limits.at_hour:02}:00"
+        reason = f"as every day at {limits.at_hour:02}:00"
     else:
         idle = limits.idle_minutes
-        why = f"after {idle} minute{'' if idle == 1 else 's'} without a message"
-    return f"🌱 A new conversation, {why}. `/resume` brings the last one back."
+        reason = f"after {idle} minute{'' if idle == 1 else 's'} without a message"
+    return f"🌱 A new conversation, {reason}. `/resume` brings the last one back."
 
 
 def _is_used(reader: Reader, session: SessionEntry) -> bool:
@@ -319,7 +319,7 @@ def _is_used(reader: Reader, session: SessionEntry) -> bool:
     if session.user_at or session.tail > _LOOKED_AT:
         return True
     entries = sessions.entries(reader, session.session_id, limit=_LOOKED_AT)
-    return bool(spoken([(entry.seq, entry.message) for entry in entries]))
+    return bool(model_entries([(entry.seq, entry.message) for entry in entries]))
 
 
 def listed(earlier: Sequence[SessionEntry], titles: Sequence[str]) -> list[str]:

@@ -71,11 +71,11 @@ async def opened(hooks: Hooks, store: Store, session: OpenedSession) -> None:
     said in the old session is still there for them.
     """
     old = session.ended
-    if old is not None and session.why != RESTORE:
+    if old is not None and session.reason != RESTORE:
         try:
-            await will_reset(hooks, store, old, session.why)
+            await will_reset(hooks, store, old, session.reason)
         except StateError:
             # The message is taken, whatever its plugins miss.
             logger.exception("before_reset is not told of %s", old.session_id)
-    ended(hooks, old, session.why)
+    ended(hooks, old, session.reason)
     start(hooks, session.request.key, session.session_id, old)

@@ -20,7 +20,7 @@ from skerry.sessions.window import fitted, tokens
 
 RESULT_CHARS: Final = 2000
 """Characters of a tool's result that the summariser reads."""
-MOST_FILES: Final = 40
+MAX_FILES: Final = 40
 SYSTEM: Final = (
     "You summarise conversations so that they can go on without their beginning. Do not continue"
     " the conversation and do not answer questions in it; write only the summary. What stands in"
@@ -49,9 +49,9 @@ def summary_message(entry: CompactionMessage) -> UserMessage:
     return UserMessage((TextBlock(text),), entry.timestamp, entry.origin or Origin.MEMORY)
 
 
-def request_text(conversation: str, previous: str, instructions: str, *, most: int) -> str:
-    """Returns the prompt of the summariser; `most` is the limit of the summary in tokens."""
-    parts = [f"Summarise the conversation below in at most {most * 3 // 4} words. {FORM}"]
+def request_text(conversation: str, previous: str, instructions: str, *, max_tokens: int) -> str:
+    """Returns the prompt of the summariser; `max_tokens` is the limit of the summary in tokens."""
+    parts = [f"Summarise the conversation below in at most {max_tokens * 3 // 4} words. {FORM}"]
     if instructions:
         parts.append(f"The person asks in particular: {instructions}")
     if previous:
@@ -82,21 +82,21 @@ def _lines(message: Message) -> Iterable[str]:
             yield f"[Tool result]: {fitted(message.text, RESULT_CHARS // CHARS_PER_TOKEN)}"
 
 
-def chunks(pieces: Sequence[str], room: int) -> list[str]:
+def chunks(sections: Sequence[str], room: int) -> list[str]:
     """Returns the pieces joined to texts of at most `room` tokens; one that is larger is cut.
 
     What is cut of one piece stands in the next text: the summariser reads all of it.
     """
     texts: list[str] = []
     used = room
-    for piece in (part for text in pieces for part in _parts(text, room)):
-        more = tokens(piece) + 1
-        if used + more > room:
-            texts.append(piece)
-            used = more
+    for section in (part for text in sections for part in _parts(text, room)):
+        section_tokens = tokens(section) + 1
+        if used + section_tokens > room:
+            texts.append(section)
+            used = section_tokens
         else:
-            texts[-1] += f"\n{piece}"
-            used += more
+            texts[-1] += f"\n{section}"
+            used += section_tokens
     return texts
 
 
@@ -111,18 +111,18 @@ def _parts(text: str, room: int) -> Iterable[str]:
     yield text
 
 
-def fault(summary: str, replaced: int, most: int) -> str | None:
+def fault(summary: str, replaced: int, max_tokens: int) -> str | None:
     """Returns the fault of a summary of `replaced` tokens; None if it is acceptable."""
     if not summary.strip():
         return "it is empty"
     if tokens(summary) >= replaced:
         return "it is as large as what it replaces"
-    if tokens(summary) > most * 2:
+    if tokens(summary) > max_tokens * 2:
         return "it is longer than it may be"
     return None
 
 
-def extracted(messages: Sequence[Message], previous: str, most: int) -> str:
+def extracted(messages: Sequence[Message], previous: str, max_tokens: int) -> str:
     """Returns a summary made without a model: what the person asked for, the tools, the last words.
 
     It is worse than a model's and better than none: the conversation goes on.
@@ -140,17 +140,19 @@ def extracted(messages: Sequence[Message], previous: str, most: int) -> str:
     tools = Counter(name for name, _ in calls_of(messages))
     parts = []
     if previous:
-        parts.append(fitted(previous, most // 3))
+        parts.append(fitted(previous, max_tokens // 3))
     if requests:
-        share = max(8, most // 3 // len(requests))
+        share = max(8, max_tokens // 3 // len(requests))
         points = (f"- {fitted(_line(request), min(share, 60))}" for request in requests)
-        parts.append("## Requests of the person\n" + fitted("\n".join(points), most // 3))
+        parts.append("## Requests of the person\n" + fitted("\n".join(points), max_tokens // 3))
     if tools:
         used = ", ".join(f"{name} ({count})" for name, count in tools.most_common(20))
         parts.append(f"## Tools used\n{used}")
     if answers:
-        parts.append(f"## Last words of the assistant\n{fitted(_line(answers[-1]), most // 6)}")
-    return fitted("\n\n".join(parts) or "The conversation has no text to summarise.", most)
+        parts.append(
+            f"## Last words of the assistant\n{fitted(_line(answers[-1]), max_tokens // 6)}"
+        )
+    return fitted("\n\n".join(parts) or "The conversation has no text to summarise.", max_tokens)
 
 
 def files(
@@ -158,15 +160,13 @@ def files(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Returns the files that were only read, and those that were written; the last ones count."""
     read = list(before.read_files if before else ())
-    written = list(before.modified_files if before else ())
+    edited = list(before.modified_files if before else ())
     for name, arguments in calls_of(messages):
         path = arguments.get("path")
         if isinstance(path, str) and (name == "read" or name in _WRITES):
-            (written if name in _WRITES else read).append(path[:200])
-    modified = tuple(dict.fromkeys(reversed(written)))[:MOST_FILES]
-    only = tuple(fromkey for fromkey in dict.fromkeys(reversed(read)) if fromkey not in modified)[
-        :MOST_FILES
-    ]
+            (edited if name in _WRITES else read).append(path[:200])
+    modified = tuple(dict.fromkeys(reversed(edited)))[:MAX_FILES]
+    only = tuple(file for file in dict.fromkeys(reversed(read)) if file not in modified)[:MAX_FILES]
     return only[::-1], modified[::-1]
 
 

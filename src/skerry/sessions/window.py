@@ -68,7 +68,7 @@ class TokenBudget(Struct, frozen=True):
         return TokenBudget(refused, reserve, room, keep, min(self.summary, room // SUMMARY_SHARE))
 
     @property
-    def most_chars(self) -> int:
+    def max_chars(self) -> int:
         """Returns how many characters one message may have in a request."""
         return max(LEAST_RESULT, int(self.room * CHARS_PER_TOKEN * RESULT_SHARE))
 
@@ -89,14 +89,14 @@ def tokens(text: str) -> int:
     return (len(text) + (CHARS_PER_TOKEN - 1) * foreign) // CHARS_PER_TOKEN + 1
 
 
-def fitted(text: str, most: int) -> str:
-    """Returns the text in at most `most` tokens: its begin and its end, with a mark between."""
-    if tokens(text) <= most:
+def fitted(text: str, max_tokens: int) -> str:
+    """Returns at most `max_tokens` tokens of the text: its begin and its end, a mark between."""
+    if tokens(text) <= max_tokens:
         return text
     gap = tokens(_GAP) + 4
     chars = len(text)
     while chars > 1 and tokens(text[: chars // 2]) + tokens(text[-(chars - chars // 2) :]) > max(
-        most - gap, 2
+        max_tokens - gap, 2
     ):
         chars = chars * 3 // 4
     head, tail = chars * 2 // 3, chars - chars * 2 // 3
@@ -166,7 +166,7 @@ class MessageOverlay:
             copy.append(self._at(index, messages[index]))
         return copy
 
-    def shown(self, history: History) -> list[Message]:
+    def sent(self, history: History) -> list[Message]:
         """Returns the messages as they would be sent."""
         return [self._at(index, message) for index, message in enumerate(history.messages)]
 
@@ -201,27 +201,29 @@ def token_count(history: History, since: int, limits: TokenBudget) -> int:
 
 def shorten(history: History, view: MessageOverlay, limits: TokenBudget) -> None:
     """Lets no message take more of the window than is its share. Costs O(1) while all are short."""
-    most = limits.most_chars
-    if not history.ends or history.ends[-1] <= most:
+    max_chars = limits.max_chars
+    if not history.ends or history.ends[-1] <= max_chars:
         return
     before = 0
     for index, end in enumerate(history.ends):
-        if end - before > most:
+        if end - before > max_chars:
             message = history.messages[index]
-            short = fit(message, most)
+            short = fit(message, max_chars)
             if short is not message:
                 view.replace(history, index, short)
         before = end
 
 
-def fit(message: Message, most: int) -> Message:
+def fit(message: Message, max_chars: int) -> Message:
     """Returns the message with a tool's result, or a person's words, cut to their share."""
     match message:
         case ToolResultMessage() if not _has_image(message):
-            form = SoftTrim(max_chars=most, head_chars=most * 2 // 3, tail_chars=most // 4)
+            form = SoftTrim(
+                max_chars=max_chars, head_chars=max_chars * 2 // 3, tail_chars=max_chars // 4
+            )
             return shortened(message, form)
-        case UserMessage() if len(message.text) > most * PROMPT_SHARE:
-            text = TextBlock(fitted(message.text, most * PROMPT_SHARE // CHARS_PER_TOKEN))
+        case UserMessage() if len(message.text) > max_chars * PROMPT_SHARE:
+            text = TextBlock(fitted(message.text, max_chars * PROMPT_SHARE // CHARS_PER_TOKEN))
             images = (block for block in message.content if isinstance(block, ImageBlock))
             return replace(message, content=(text, *images))
     return message
@@ -240,7 +242,7 @@ def prune(
     last = _last_call(history.messages)
     if last is None or now - last < seconds(settings.ttl) * 1000:
         return
-    changed = pruned(view.shown(history), settings, model.context_window)
+    changed = pruned(view.sent(history), settings, model.context_window)
     for index, result in changed.items():
         view.replace(history, index, result)
 

@@ -197,6 +197,8 @@ async def test_a_pinned_conversation_is_known_as_one(tmp_path: Path) -> None:
 
 def test_the_log_says_what_would_be_and_how() -> None:
     due = plan([session("old", 31)], limits(), NOW)
-    assert "1 conversations would be archived" in summary(due, done=False)
-    assert "skerry sessions prune --dry-run" in summary(due, done=False)
-    assert summary(due, done=True).startswith("session.maintenance: 1 conversations were archived")
+    assert "1 conversations would be archived" in summary(due, completed=False)
+    assert "skerry sessions prune --dry-run" in summary(due, completed=False)
+    assert summary(due, completed=True).startswith(
+        "session.maintenance: 1 conversations were archived"
+    )

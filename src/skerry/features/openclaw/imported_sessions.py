@@ -99,7 +99,7 @@ class Arriving:
             return
         mirror = Folder.of(folder)
         for row in mirror.rows.values():
-            self._skipped.update(row.left)
+            self._skipped.update(row.ignored)
         for file, archived in transcripts(folder):
             try:
                 with file.open("rb") as lines:
@@ -145,6 +145,6 @@ class Arriving:
         self.report.leave_out(session_name, transcript)
         row = mapped.row(session.key, session.about) if session.present else None
         if row is not None:
-            self._skipped.update(row.left)
+            self._skipped.update(row.ignored)
         archived = None if session.present else Archived.RESET
         return incoming(key, transcript, row, archived, mine=self._is_mine(key))

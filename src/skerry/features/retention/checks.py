@@ -34,6 +34,6 @@ def kept(config: Config, now: int) -> Check:
     due = plan(rows, maintenance, now)
     if maintenance.mode != "warn" or not (due.archive or due.remove):
         return Check(name, Level.OK, f"{len(rows)} sessions")
-    message = f"{len(rows)} sessions; {summary(due, done=False)}."
+    message = f"{len(rows)} sessions; {summary(due, completed=False)}."
     remedy = "Set session.maintenance.mode to enforce, or leave it: nothing is removed unasked."
     return Check(name, Level.WARNING, message, remedy)

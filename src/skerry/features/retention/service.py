@@ -57,7 +57,7 @@ async def look(store: Store, config: Config, now: int, hooks: Hooks) -> None:
     if not (due.archive or due.remove):
         return
     if maintenance.mode == "warn":
-        logger.warning(summary(due, done=False))
+        logger.warning(summary(due, completed=False))
         return
     done = await carry_out(store, hooks, config.state_dir / "agents", due, now)
-    logger.warning(summary(done, done=True))
+    logger.warning(summary(done, completed=True))

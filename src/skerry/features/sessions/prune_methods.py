@@ -43,7 +43,7 @@ def _row(due: DueSession) -> Json:
         "sessionId": session.session_id,
         "updatedAt": session.updated_at,
         "bytes": session.size,
-        "why": due.why,
+        "why": due.reason,
     }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from skerry.commands.table import Command, CommandCall, CommandTable
 from skerry.ports.dispatch import Dispatcher
-from skerry.sessions.failed_message import NOTHING, as_asked_by, to_retry
+from skerry.sessions.failed_message import NOTHING_TO_RETRY, as_asked_by, to_retry
 from skerry.store import Store
 
 
@@ -24,7 +24,7 @@ def retry_command(
             )
         )
         if request is None:
-            return NOTHING
+            return NOTHING_TO_RETRY
         await dispatcher().submit(as_asked_by(request, call.scopes))
         return "🔁 Running your last message again."
 

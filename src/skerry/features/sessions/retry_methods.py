@@ -5,7 +5,7 @@ from typing import Final
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.model.run import AdmissionStatus
-from skerry.sessions.failed_message import NOTHING, as_asked_by, to_retry
+from skerry.sessions.failed_message import NOTHING_TO_RETRY, as_asked_by, to_retry
 
 
 class RetryParams(Params):
@@ -22,7 +22,7 @@ async def chat_retry(call: Call, params: RetryParams) -> Json:
         lambda reader: to_retry(reader, key, lambda text: context.commands.match(text) is not None)
     )
     if request is None:
-        raise RefusedError(NOTHING, details={"code": "NOTHING_TO_RETRY"})
+        raise RefusedError(NOTHING_TO_RETRY, details={"code": "NOTHING_TO_RETRY"})
     admission = await context.dispatcher.submit(as_asked_by(request, call.scopes))
     begun = admission.status is AdmissionStatus.ACCEPTED
     return {"runId": request.run_id, "status": "started" if begun else "in_flight"}

@@ -31,7 +31,7 @@ from skerry.runtime.conversation import CachedConversation, taint, worst
 from skerry.runtime.late import memory_flush
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.run_hooks import RunHooks, TranscriptHooks
-from skerry.sessions.compaction_cut import CompactionCut, Numbered, cut, spoken
+from skerry.sessions.compaction_cut import CompactionCut, Numbered, cut, model_entries
 from skerry.sessions.summary import extracted, files, summary_message, with_files
 from skerry.sessions.window import TokenBudget, budget, fitted, token_count, weight
 from skerry.store import Reader, Unit, compactions, sessions
@@ -188,7 +188,7 @@ class Compactor(Struct, frozen=True):
         state = compactions.state(reader, session_id)
         after = state.last.first_kept - 1 if state.last else 0
         entries = sessions.entries(reader, session_id, limit=-1, after=after)
-        return state, spoken([(entry.seq, entry.message) for entry in entries])
+        return state, model_entries([(entry.seq, entry.message) for entry in entries])
 
     def _keep(self, task: CompactionTask, entries: Sequence[Numbered]) -> int:
         """Returns how many tokens stay; less where the model counts more than we do."""

@@ -148,10 +148,10 @@ class MemoryFlushTurn(Struct):
         zone = self.defaults.user_timezone
         today = f"{day(self.runtime.clock.now_ms(), zone)}"
         origins = self.context.taint | taint(messages)
-        fitting = [fit(message_, limits.most_chars) for message_ in messages]
+        fitting = [fit(message_, limits.max_chars) for message_ in messages]
         outcomes: list[RunFailure | None] = []
         if origins:
-            own = [fit(owner, limits.most_chars) for owner in owners(messages)]
+            own = [fit(owner, limits.max_chars) for owner in owners(messages)]
             alone = [_together(batch) for batch in batches(own, limits.room)] if own else []
             self.context = replace(self.context, taint=frozenset())
             prompt = unfenced(system)

@@ -82,7 +82,9 @@ class Summarizer:
             # A fall-back may have a smaller window than the model that it was cut for.
             fits = _room(model.context_window, most, instructions)
             conversation = fitted(part, max(fits, LEAST_ROOM // 2))
-            text = request_text(conversation, fitted(previous, most * 2), instructions, most=most)
+            text = request_text(
+                conversation, fitted(previous, most * 2), instructions, max_tokens=most
+            )
             limited = replace(model, max_tokens=min(model.max_tokens, most * 2))
             return ModelRequest(limited, SYSTEM, History([message.user(text, 0)]))
 
@@ -109,7 +111,7 @@ class _TooLongError(Exception):
 
 def _room(window: int, most: int, instructions: str) -> int:
     """Returns how many tokens of a conversation fit a request for a summary."""
-    fixed = tokens(SYSTEM) + tokens(request_text("", "", instructions, most=most))
+    fixed = tokens(SYSTEM) + tokens(request_text("", "", instructions, max_tokens=most))
     # The answer, and the previous summary, may each have twice what they should.
     return int((window - fixed - 4 * most) / MARGIN) - 32
 

@@ -14,7 +14,7 @@ from skerry.model.message import UserMessage
 from skerry.model.origin import Origin
 from skerry.model.run import StopReason
 from skerry.runtime.recovery import recover
-from skerry.sessions.failed_message import NOTHING
+from skerry.sessions.failed_message import NOTHING_TO_RETRY
 from skerry.store import outbox
 from skerry.testing.model import ReplyGate, ScriptedModel, echo
 from tests.support.acting import ACT, Act
@@ -50,7 +50,7 @@ async def test_an_interrupted_message_runs_again_when_the_person_says_so(tmp_pat
             result = await core.dispatch.wait(RunId("hello:retry"), None)
         assert result is not None
         assert (result.stop_reason, result.payloads) == (StopReason.DONE, ("echo: hello",))
-        assert await said(core, "/retry", "c2") == NOTHING
+        assert await said(core, "/retry", "c2") == NOTHING_TO_RETRY
 
 
 async def test_large_messages_and_new_sessions(tmp_path: Path) -> None:
@@ -65,7 +65,9 @@ async def test_large_messages_and_new_sessions(tmp_path: Path) -> None:
             result = await core.dispatch.wait(RunId(f"{large}:retry"), None)
         assert result is not None
         assert result.payloads == (f"echo: {large}",)
-        assert (await core.ask("/retry", "c2", SessionKey.parse("other"))).payloads == (NOTHING,)
+        assert (await core.ask("/retry", "c2", SessionKey.parse("other"))).payloads == (
+            NOTHING_TO_RETRY,
+        )
 
 
 async def test_a_message_of_the_owners_runs_again_for_the_owner_alone_and_where_they_are(
@@ -85,7 +87,7 @@ async def test_a_message_of_the_owners_runs_again_for_the_owner_alone_and_where_
             with anyio.fail_after(60):
                 result = await core.dispatch.wait(RunId(name), None)
             assert result is not None
-            assert (result.payloads == (NOTHING,)) is (origin is Origin.STRANGER)
+            assert (result.payloads == (NOTHING_TO_RETRY,)) is (origin is Origin.STRANGER)
         with anyio.fail_after(60):
             await core.dispatch.wait(RunId(f"{large}:retry"), None)
         sent = [one.waiting.part.text for one in await core.store.read(outbox.undelivered)]

@@ -131,8 +131,8 @@ def test_no_message_takes_more_than_its_share_of_the_window() -> None:
     view = MessageOverlay()
     shorten(history, view, limits)
     sent = view.of(history)
-    assert len(sent.messages[1].text) < limits.most_chars * 1.1
-    assert len(sent.messages[0].text) < limits.most_chars * 2.1
+    assert len(sent.messages[1].text) < limits.max_chars * 1.1
+    assert len(sent.messages[0].text) < limits.max_chars * 2.1
     assert sent.messages[2] is history.messages[2]
     assert history.messages[1] is long
     assert fit(history.messages[2], 10) is history.messages[2]
