@@ -1,4 +1,4 @@
-"""Patterns of commands that people allow to an agent for good, with a note of the last use."""
+"""Patterns of commands that an agent may always run, each with its last use."""
 
 from collections.abc import Sequence
 
@@ -9,9 +9,9 @@ from skerry.store import audit
 from skerry.store.unit import Reader, Row, Unit
 
 MAX_PATTERNS = 1000
-"""Patterns of one agent."""
+"""Limit on the patterns of one agent."""
 MAX_NOTE = 1024
-"""Characters of a note about the last use."""
+"""Limit on the characters of `last_command` and `last_path`."""
 _COLUMNS = "agent, pattern, source, added_at, last_used_at, last_command, last_path"
 
 
@@ -43,7 +43,7 @@ def patterns(reader: Reader, agent: str | None = None) -> list[AllowedPattern]:
 
 
 def add(unit: Unit, agent: str, pattern: str, source: str, by: str, now: int) -> bool:
-    """Adds a pattern; returns False where the agent has it, or as many as it may have."""
+    """Adds a pattern; returns False if the agent already has it, or has `MAX_PATTERNS`."""
     count = unit.one("SELECT count(*) FROM allowlist WHERE agent = ?", (agent,))
     if count and int(count[0]) >= MAX_PATTERNS:
         return False
@@ -59,7 +59,7 @@ def add(unit: Unit, agent: str, pattern: str, source: str, by: str, now: int) ->
 
 
 def remove(unit: Unit, agent: str, pattern: str, by: str, now: int) -> bool:
-    """Removes a pattern; returns False where the agent has no such pattern."""
+    """Removes a pattern; returns False if the agent does not have it."""
     removed = unit.execute(
         "DELETE FROM allowlist WHERE agent = ? AND pattern = ?", (agent, pattern)
     )

@@ -1,4 +1,4 @@
-"""Approvals of tool calls: each step of one is a unit, decided by the state of its row."""
+"""Approvals of tool calls. Each step is one unit; the state in the row decides if it is valid."""
 
 import msgspec
 from msgspec import Struct
@@ -12,11 +12,11 @@ from skerry.store.unit import Reader, Row, Unit
 
 _encode = msgspec.json.encode
 OPEN = (ApprovalState.PENDING, ApprovalState.ALLOWED)
-"""States in which the call has not begun and may still."""
+"""States in which the call has not begun but still can."""
 
 
 class ApprovedCall(Struct, frozen=True):
-    """The call of an approval, and the request of the run that made it, without its text."""
+    """The call of an approval, and the request of its run without the text."""
 
     call: PendingCall
     request: RunRequest
@@ -28,21 +28,21 @@ class StoredApproval(Struct, frozen=True):
     id: str
     state: ApprovalState
     fingerprint: str
-    """Digest of tool, arguments, agent, session and binding: the same call has the same."""
+    """Digest of tool, arguments, agent, session and binding; equal for equal calls."""
     stored: ApprovedCall | None
-    """None where a client asked for the approval and carries out the call itself."""
+    """None when a client requested the approval and executes the call itself."""
     subject: "ApprovalView"
     created_at: int
     expires_at: int
     owed: bool = False
-    """True when the run no longer waits, so that the outcome becomes a message."""
+    """True when the run no longer waits, so that the outcome is sent as a message."""
     verdict: Verdict | None = None
     resolved_by: str = ""
     outcome: ToolResult | None = None
 
 
 class ApprovalView(Struct, frozen=True):
-    """The facts that a person reads before the answer."""
+    """The facts that are shown to the person who decides."""
 
     tool: str
     command: str
@@ -55,9 +55,9 @@ class ApprovalView(Struct, frozen=True):
     argv: tuple[str, ...] | None = None
     env_keys: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
-    """Patterns that `allow-always` adds; without any it is not offered."""
+    """Patterns that `allow-always` adds; `allow-always` is not offered if empty."""
     security: str = ""
-    """Modes and path that a client tells of its own command."""
+    """`security`, `ask` and `resolved_path`: as a client reports them for its own command."""
     ask: str = ""
     resolved_path: str = ""
 
@@ -72,7 +72,7 @@ _COLUMNS = (
 
 
 def add(unit: Unit, approval: StoredApproval, run_id: str, call_id: str) -> None:
-    """Adds a pending approval of a run's call; a client's request has no run."""
+    """Adds a pending approval of a run's call; `run_id` is empty for a client's request."""
     unit.execute(
         "INSERT INTO approval (approval_id, state, fingerprint, run_id, call_id, call, subject,"
         " created_at, expires_at, owed, resolved_by, updated_at)"
@@ -106,7 +106,7 @@ def add(unit: Unit, approval: StoredApproval, run_id: str, call_id: str) -> None
 
 
 def get(reader: Reader, approval_id: str) -> StoredApproval | None:
-    """Returns the approval; None if there is none with this id."""
+    """Returns the approval; None if the id is unknown."""
     row = reader.one(
         f"SELECT {_COLUMNS} FROM approval WHERE approval_id = ?",  # noqa: S608 - constant columns
         (approval_id,),
@@ -115,7 +115,7 @@ def get(reader: Reader, approval_id: str) -> StoredApproval | None:
 
 
 def open_call(reader: Reader, fingerprint: str, now: int) -> StoredApproval | None:
-    """Returns the open approval of the same call, if there is one."""
+    """Returns the oldest open approval with the fingerprint; None without one."""
     rows = reader.all(
         f"SELECT {_COLUMNS} FROM approval WHERE fingerprint = ?"  # noqa: S608 - constant columns
         " AND state IN (?, ?) AND call IS NOT NULL ORDER BY created_at",
@@ -133,7 +133,7 @@ def open_call(reader: Reader, fingerprint: str, now: int) -> StoredApproval | No
 
 
 def take_over(unit: Unit, approval_id: str, run_id: str, call_id: str, now: int) -> bool:
-    """Lets the call of a run wait for an open approval; returns False if it is open no longer."""
+    """Attaches the call of a run to an open approval; returns False if it is no longer open."""
     return bool(
         unit.execute(
             "UPDATE approval SET run_id = ?, call_id = ?, owed = FALSE, updated_at = ?"
@@ -144,7 +144,7 @@ def take_over(unit: Unit, approval_id: str, run_id: str, call_id: str, now: int)
 
 
 def let_go(unit: Unit, approval_id: str, now: int) -> None:
-    """Notes that no run waits: the outcome becomes a message."""
+    """Detaches the run, so that the outcome is sent as a message."""
     unit.execute(
         "UPDATE approval SET owed = TRUE, updated_at = ? WHERE approval_id = ?",
         (now, approval_id),
@@ -152,7 +152,7 @@ def let_go(unit: Unit, approval_id: str, now: int) -> None:
 
 
 def pending(reader: Reader, now: int) -> list[StoredApproval]:
-    """Returns the approvals that a person can answer, oldest first."""
+    """Returns the pending approvals that have not expired, oldest first."""
     rows = reader.all(
         f"SELECT {_COLUMNS} FROM approval WHERE state = ? AND expires_at > ?"  # noqa: S608 - constant columns
         " ORDER BY created_at, approval_id",
@@ -168,7 +168,7 @@ def counted(reader: Reader) -> int:
 
 
 def resolve(unit: Unit, approval_id: str, verdict: Verdict, by: str, now: int) -> bool:
-    """Notes the answer of a person; returns False where the approval is not pending any more.
+    """Stores a person's verdict; returns False if the approval is no longer pending.
 
     `allow-always` adds the patterns of the call to the allowlist of its agent.
     """
@@ -189,7 +189,7 @@ def resolve(unit: Unit, approval_id: str, verdict: Verdict, by: str, now: int) -
 
 
 def withdraw(unit: Unit, approval_id: str, by: str, now: int) -> bool:
-    """Denies an approval whose call has not begun, whatever a person answered before."""
+    """Denies an approval whose call has not begun, even one that was allowed."""
     changed = unit.execute(
         "UPDATE approval SET state = ?, verdict = ?, resolved_by = ?, updated_at = ?"
         " WHERE approval_id = ? AND state IN (?, ?)",
@@ -201,7 +201,7 @@ def withdraw(unit: Unit, approval_id: str, by: str, now: int) -> bool:
 
 
 def expire(unit: Unit, now: int) -> list[str]:
-    """Ends the approvals that no person answered in time; returns their ids."""
+    """Expires the pending approvals whose time is over; returns their ids."""
     rows = unit.all(
         "SELECT approval_id FROM approval WHERE state = ? AND expires_at <= ?"
         " ORDER BY created_at, approval_id",
@@ -217,7 +217,7 @@ def expire(unit: Unit, now: int) -> list[str]:
 
 
 def begin(unit: Unit, approval_id: str, now: int) -> bool:
-    """Notes that the allowed call begins; only the first caller gets True."""
+    """Marks the allowed call as begun; only the first caller gets True."""
     changed = unit.execute(
         "UPDATE approval SET state = ?, updated_at = ? WHERE approval_id = ? AND state = ?",
         (ApprovalState.BEGUN, now, approval_id, ApprovalState.ALLOWED),
@@ -228,7 +228,7 @@ def begin(unit: Unit, approval_id: str, now: int) -> bool:
 
 
 def end(unit: Unit, approval_id: str, outcome: ToolResult, now: int) -> None:
-    """Notes the outcome of a call that had begun."""
+    """Stores the outcome of a begun call."""
     changed = unit.execute(
         "UPDATE approval SET state = ?, outcome = ?, updated_at = ?"
         " WHERE approval_id = ? AND state = ?",
@@ -246,7 +246,7 @@ def any_begun(reader: Reader) -> bool:
 
 
 def interrupt(unit: Unit, now: int) -> list[str]:
-    """Notes at a start that the outcomes of the calls that had begun are unknown."""
+    """Marks the begun calls of an earlier process as unknown; returns their ids."""
     rows = unit.all("SELECT approval_id FROM approval WHERE state = ?", (ApprovalState.BEGUN,))
     unit.execute(
         "UPDATE approval SET state = ?, owed = TRUE, updated_at = ? WHERE state = ?",
@@ -258,7 +258,7 @@ def interrupt(unit: Unit, now: int) -> list[str]:
 
 
 def settled(unit: Unit, approval_id: str, now: int) -> bool:
-    """Notes that the message about the outcome is accepted; returns False if it was before."""
+    """Notes that the message about the outcome was accepted; returns False for a repetition."""
     return bool(
         unit.execute(
             "UPDATE approval SET owed = FALSE, updated_at = ?"
@@ -269,9 +269,9 @@ def settled(unit: Unit, approval_id: str, now: int) -> bool:
 
 
 def due(reader: Reader) -> list[tuple[StoredApproval, str]]:
-    """Returns the calls to work on, each with the id of its run, oldest first.
+    """Returns the approvals to process, each with the id of its run, oldest first.
 
-    Those are the allowed calls, and the ends that are to become messages.
+    These are the allowed calls, and the ended ones whose outcome must be sent as a message.
     """
     rows = reader.all(
         f"SELECT {_COLUMNS}, run_id FROM approval WHERE call IS NOT NULL AND (state = ?"  # noqa: S608 - constant columns
@@ -288,7 +288,7 @@ def due(reader: Reader) -> list[tuple[StoredApproval, str]]:
 
 
 def attached(reader: Reader) -> list[tuple[str, str]]:
-    """Returns the open approvals for which a run waits: their ids and those of the runs."""
+    """Returns (approval id, run id) of the open approvals for which a run waits."""
     rows = reader.all(
         "SELECT approval_id, run_id FROM approval WHERE state IN (?, ?) AND owed = FALSE"
         " AND call IS NOT NULL ORDER BY created_at, approval_id",
@@ -298,7 +298,7 @@ def attached(reader: Reader) -> list[tuple[str, str]]:
 
 
 def next_expiry(reader: Reader) -> int | None:
-    """Returns the time at which the next pending approval expires; None without any."""
+    """Returns the time at which the next pending approval expires; None without one."""
     row = reader.one(
         "SELECT min(expires_at) FROM approval WHERE state = ?", (ApprovalState.PENDING,)
     )
@@ -306,7 +306,7 @@ def next_expiry(reader: Reader) -> int | None:
 
 
 def prune(unit: Unit, before: int) -> int:
-    """Deletes the approvals that ended before that time and owe nothing; returns their number."""
+    """Deletes the approvals that ended before a time and owe no message; returns their number."""
     return unit.execute(
         "DELETE FROM approval WHERE updated_at < ? AND owed = FALSE AND state NOT IN (?, ?, ?)",
         (before, *OPEN, ApprovalState.BEGUN),
@@ -324,7 +324,7 @@ def any_old(reader: Reader, before: int) -> bool:
 
 
 def waits(reader: Reader, run_id: str, call_id: str) -> bool:
-    """Returns whether the call of a run waits for an approval, so that it has not begun."""
+    """Returns whether the call of a run waits for an approval and has not begun."""
     row = reader.one(
         "SELECT 1 FROM approval WHERE run_id = ? AND call_id = ? AND state IN (?, ?)",
         (run_id, call_id, *OPEN),

@@ -1,7 +1,7 @@
-"""Ends, brings back and changes sessions; nothing that was said is destroyed.
+"""Archives, restores and changes sessions; their transcripts are kept.
 
-A session is present (its key names it) or archived, for the reason that its file's name tells. Who
-calls makes sure that no run of the conversation is at work: it would write on.
+A session is present (its key refers to it) or archived; the name of its file has the reason. The
+caller ensures that no run of the conversation is active: the run would continue to write.
 """
 
 import msgspec
@@ -16,10 +16,10 @@ from skerry.store.unit import Reader, Unit
 def reset(
     unit: Unit, key: SessionKey, new_id: SessionId, now: int, *, expired: bool = False
 ) -> SessionEntry | None:
-    """Begins the conversation anew as `new_id`; returns the session that is archived, if there was.
+    """Archives the present session and begins `new_id`; returns the archived one, None without one.
 
-    The label and the settings, but the model, hold on; of one that `expired`, the label and what
-    belongs to the conversation.
+    The new session keeps the label and the settings except the model; after `expired`, the label
+    and the settings that belong to the conversation (`SessionSettings.after_expiry`).
     """
     old = _archive(unit, key, Archived.RESET, now)
     sessions.begin(unit, key, new_id, now)
@@ -30,17 +30,17 @@ def reset(
 
 
 def put_away(unit: Unit, key: SessionKey, now: int) -> SessionEntry | None:
-    """Archives the session of an unused conversation, if it has one; `/resume` brings it back.
+    """Archives the session of an unused conversation; `/resume` restores it. None without one.
 
-    It is no deleted one: nobody wanted it gone, so that the search finds it.
+    It is archived as reset, not as deleted, so that the search still finds it.
     """
     return _archive(unit, key, Archived.RESET, now)
 
 
 def last_put_away(reader: Reader, key: SessionKey) -> SessionEntry | None:
-    """Returns the session that was put away of a conversation which has none at present.
+    """Returns the last archived session of a conversation without a present one.
 
-    None where somebody deleted the last one, or nobody spoke in it.
+    None if the last session was deleted, or if no person wrote in it.
     """
     row = reader.one(
         f"SELECT {sessions.COLUMNS} FROM session WHERE key = ? AND NOT current"  # noqa: S608 - constant columns
@@ -52,14 +52,14 @@ def last_put_away(reader: Reader, key: SessionKey) -> SessionEntry | None:
 
 
 def delete(unit: Unit, key: SessionKey, now: int) -> SessionEntry | None:
-    """Takes the conversation off the list; returns its session, which is archived, if there was."""
+    """Archives the present session as deleted; returns it, None if the conversation had none."""
     return _archive(unit, key, Archived.DELETED, now)
 
 
 def restore(unit: Unit, session: SessionEntry, now: int) -> SessionEntry | None:
-    """Makes an archived session the present one again; returns the one whose place it takes.
+    """Makes an archived session the present one; returns the session that it displaced.
 
-    It is as fresh as if somebody had just spoken in it: else the next message would end it again.
+    Its last use is set to `now`: otherwise the next message would expire it again.
     """
     displaced = _archive(unit, SessionKey.parse(session.key), Archived.RESET, now)
     unit.execute(
@@ -72,7 +72,7 @@ def restore(unit: Unit, session: SessionEntry, now: int) -> SessionEntry | None:
 
 
 def earlier(reader: Reader, key: str, limit: int) -> list[SessionEntry]:
-    """Returns sessions of the conversation that were reset after a person spoke, the last first."""
+    """Returns the reset sessions of the conversation in which a person wrote, the latest first."""
     rows = reader.all(
         f"SELECT {sessions.COLUMNS} FROM session WHERE key = ? AND archived = ? AND user_at > 0"  # noqa: S608 - constant columns
         " ORDER BY archived_at DESC, created_at DESC, session_id LIMIT ?",
@@ -82,7 +82,7 @@ def earlier(reader: Reader, key: str, limit: int) -> list[SessionEntry]:
 
 
 def reset_before(reader: Reader, key: str, before: int, limit: int) -> list[SessionId]:
-    """Returns sessions of the conversation that were reset before a time, the first first."""
+    """Returns sessions of the conversation that were reset before a time, the oldest first."""
     rows = reader.all(
         "SELECT session_id FROM session WHERE key = ? AND archived = ? AND archived_at < ?"
         " ORDER BY archived_at, session_id LIMIT ?",

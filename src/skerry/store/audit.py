@@ -1,9 +1,9 @@
-"""Audit log: a chain of hashes over what people and gates decided, in the units of the decisions.
+"""Audit log: a hash chain over decisions, each entry written in the unit of its decision.
 
-Each entry has the SHA-256 of its own facts and of the hash before it, so that a changed, a removed
-or an inserted entry is noticed. The chain has the digest of a body, which may be erased. Row 0 is
-no entry: it repeats number and hash of the last one, so that an entry cut off at the end is
-noticed.
+Each entry has the SHA-256 of its facts and of the hash of the entry before, so that a changed,
+removed or inserted entry is detected. The chain covers the digest of a body, not the body, which
+may be erased. Row 0 is not an entry: it repeats number and hash of the last entry, so that a
+removed last entry is detected.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ _LAST: Final = """
     UNION ALL SELECT at, hash FROM audit WHERE seq = 0
     ORDER BY 1 DESC LIMIT 1
 """
-"""The last entry, by the entries or by row 0: so one that was cut off stays a gap."""
+"""Selects the last entry from the entries and row 0, so that a removed last entry stays a gap."""
 _ANCHOR: Final = re.compile(r"(\d{1,18}):([0-9a-f]{64})")
 _encode = msgspec.json.encode
 
@@ -39,27 +39,28 @@ class AuditLogEntry(Struct, frozen=True):
     at: int
     """Milliseconds since 1970."""
     kind: str
-    """Name of what happened, such as `approval.allow-once`."""
+    """Name of the event, such as `approval.allow-once`."""
     body: dict[str, Any] | None
-    """Facts; None where they were erased."""
+    """Facts; None after they were erased."""
     hash: str
 
 
 class AuditReport(Struct, frozen=True):
-    """Result of a look at the whole chain."""
+    """Result of the verification of the whole chain."""
 
     entries: int
     head: str
-    """Hash of the last entry. A copy of it elsewhere shows later that nobody made a chain anew."""
+    """Hash of the last entry. A copy outside the database proves later that the chain was not
+    rebuilt."""
     broken: int | None = None
-    """Number of the first entry that does not fit; None where all do."""
+    """Number of the first entry that does not match; None if all do."""
     reason: str = ""
     erased: int = 0
     """Number of entries whose body was erased."""
 
     @property
     def anchor(self) -> "Anchor":
-        """Returns the anchor of the last entry that fits."""
+        """Returns the anchor of the last entry that matches."""
         return Anchor(self.entries, self.head)
 
 
@@ -99,7 +100,7 @@ def last(reader: Reader, limit: int) -> list[AuditLogEntry]:
 
 
 class Anchor(Struct, frozen=True):
-    """Number and hash of an entry, kept outside of the database."""
+    """Number and hash of an entry, for storage outside the database."""
 
     seq: int
     hash: str
@@ -109,21 +110,23 @@ class Anchor(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Returns the anchor that `text` is, such as `12:0f3a...`.
+        """Parses an anchor, such as `12:0f3a...`.
 
         Raises:
-            ValueError: it has another form.
+            ValueError: the text has another form.
         """
         match = _ANCHOR.fullmatch(text.strip())
         if match is None:
-            raise ValueError(f"{text.strip()[:80]!r} is not an anchor: NUMBER:HASH, 64 hex digits")
+            raise ValueError(
+                f"{text.strip()[:80]!r} is not an anchor. Write NUMBER:HASH, with 64 hex digits."
+            )
         return cls(int(match[1]), match[2])
 
 
 def verify(reader: Reader, anchors: Iterable[Anchor] = ()) -> AuditReport:
-    """Follows the whole chain, and compares it with anchors that were kept elsewhere.
+    """Verifies the whole chain, and compares it with anchors stored elsewhere.
 
-    A chain that somebody made anew fits in itself; an anchor of before does not fit it.
+    A chain that was rebuilt is consistent in itself, but does not match an earlier anchor.
     """
     report, unchecked = _followed(reader), list(anchors)
     if report.broken is not None or not unchecked:

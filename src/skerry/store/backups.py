@@ -1,4 +1,4 @@
-"""Copies of the database: made while it is used, listed, looked into, and let go when old."""
+"""Backups of the database: created while it is in use, listed, inspected and rotated."""
 
 import shutil
 import sqlite3
@@ -22,27 +22,27 @@ _STAMP: Final = "%Y%m%dT%H%M%S"
 
 
 class BackupError(StateError):
-    """A backup cannot be made, found or used."""
+    """A backup cannot be created, found or used."""
 
     code = "state.backup"
-    remedy = "`skerry backup list` shows what there is; `skerry doctor` looks at the disk."
+    remedy = "`skerry backup list` shows the backups; `skerry doctor` checks the disk."
 
 
 class BackupKind(StrEnum):
-    """Reason for a backup; its retention follows from it."""
+    """Reason for a backup, which decides its retention."""
 
     MANUAL = "manual"
-    """Made by command; kept until somebody deletes the file."""
+    """Created by command; kept until the file is deleted by hand."""
     DAILY = "daily"
     MIGRATION = "migration"
-    """Made before a newer version changed the tables."""
+    """Created before a newer version changed the tables."""
     REPLACED = "replaced"
-    """Database replaced by a restore, in a folder of its own; kept until somebody deletes that."""
+    """Database replaced by a restore, in a separate folder; kept until that is deleted by hand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """One file."""
+    """One backup file."""
 
     path: Path
     kind: BackupKind
@@ -52,18 +52,18 @@ class Backup:
 
     @property
     def name(self) -> str:
-        """Returns the name of the backup for people."""
+        """Returns the name of the backup as lists show it."""
         return (self.path.parent if self.kind is BackupKind.REPLACED else self.path).name
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Size of a backup's content."""
+    """Counts of the content of a backup."""
 
     sessions: int
     entries: int
     newest: int
-    """Time of the last message, in milliseconds since 1970; 0 if there is none."""
+    """Time of the last message, in milliseconds since 1970; 0 without one."""
 
 
 def create(
@@ -72,12 +72,13 @@ def create(
     now: int,
     progress: sqlite.Progress = lambda _completed, _total: None,
 ) -> Backup:
-    """Copies the database as it is now, and looks whether the copy is sound. Blocks.
+    """Copies the database in its present state, and checks the copy. Blocks.
 
     A gateway may run and write meanwhile.
 
     Raises:
-        BackupError: there is no room, or nothing sound to copy; no file is left.
+        BackupError: the disk has too little room, or the database is missing or damaged; the
+            incomplete copy is removed.
     """
     source, folder = state_dir / DATABASE, state_dir / FOLDER
     if not source.exists():
@@ -101,19 +102,19 @@ def create(
 
 
 def every(state_dir: Path) -> list[Backup]:
-    """Returns list the backups, the newest first."""
+    """Returns the backups, the newest first."""
     backups = [_read(path) for path in (state_dir / FOLDER).glob("state-*.sqlite")]
     for path in state_dir.glob(f"{DATABASE}.v*.bak"):
-        about = path.stat()
+        status = path.stat()
         backups.append(
-            Backup(path, BackupKind.MIGRATION, round(about.st_mtime * 1000), about.st_size)
+            Backup(path, BackupKind.MIGRATION, round(status.st_mtime * 1000), status.st_size)
         )
     readable = [backup for backup in backups if backup is not None]
     return sorted(readable, key=lambda backup: (backup.made_at, backup.name), reverse=True)
 
 
 def replaced(state_dir: Path) -> list[Backup]:
-    """Returns the databases that restores put aside, the latest first."""
+    """Returns the databases that restores replaced, the latest first."""
     replaced_files = []
     for folder in (state_dir / FOLDER).glob(f"{ASIDE}*"):
         path = folder / DATABASE
@@ -128,10 +129,10 @@ def replaced(state_dir: Path) -> list[Backup]:
 
 
 def find(state_dir: Path, name: str) -> Backup:
-    """Returns the backup of that name, or what a restore put aside; `latest` is the newest backup.
+    """Returns the backup or replaced database with the name; `latest` is the newest backup.
 
     Raises:
-        BackupError: there is none.
+        BackupError: no backup has the name.
     """
     backups = every(state_dir)
     if backups and name == "latest":
@@ -140,11 +141,11 @@ def find(state_dir: Path, name: str) -> Backup:
     for backup in backups:
         if name == backup.name:
             return backup
-    raise BackupError(f"There is no backup {name!r}." if backups else "There is no backup yet.")
+    raise BackupError(f"No backup is named {name!r}." if backups else "There is no backup yet.")
 
 
 def rotate(state_dir: Path) -> list[Backup]:
-    """Deletes the daily backups but the newest few; returns those that went."""
+    """Deletes the daily backups except the newest `KEPT_DAILY`; returns the deleted ones."""
     daily = [backup for backup in every(state_dir) if backup.kind is BackupKind.DAILY]
     for backup in daily[KEPT_DAILY:]:
         backup.path.unlink(missing_ok=True)
@@ -152,10 +153,10 @@ def rotate(state_dir: Path) -> list[Backup]:
 
 
 def contents(path: Path) -> Contents:
-    """Counts the sessions and entries of the backup.
+    """Counts the sessions and entries of a backup.
 
     Raises:
-        BackupError: it cannot be read.
+        BackupError: the file cannot be read.
     """
     try:
         with closing(sqlite.connect(path, read_only=True)) as connection:
@@ -171,14 +172,13 @@ def _check_room(source: Path, folder: Path) -> None:
     wal = source.with_name(f"{source.name}-wal")
     needed = source.stat().st_size + (wal.stat().st_size if wal.exists() else 0)
     free = shutil.disk_usage(folder).free
-    if free < 2 * needed:  # what is said meanwhile needs room too
-        takes, has = (f"{size / (1 << 20):.1f} MiB" for size in (2 * needed, free))
-        message = f"A backup wants {takes} free at {folder}, and {has} are."
-        raise BackupError(message)
+    if free < 2 * needed:  # messages that arrive meanwhile need room too
+        required, available = (f"{size / (1 << 20):.1f} MiB" for size in (2 * needed, free))
+        raise BackupError(f"A backup needs {required} free at {folder}; {available} are free.")
 
 
 def _read(path: Path) -> Backup | None:
-    """Returns the backup that the file is, from its name; None for a file of somebody else."""
+    """Returns the backup, with its kind and time from the file name; None for any other file."""
     stamp, _, kind = path.name.removeprefix("state-").removesuffix(".sqlite").partition(".")
     try:
         created = datetime.strptime(stamp[:15], _STAMP).replace(tzinfo=UTC)

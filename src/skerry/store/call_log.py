@@ -1,8 +1,9 @@
-"""Model calls in a file beside the database, so that a kill takes none of them from the ledger.
+"""Log of model calls beside the database, so that a kill loses no call of the ledger.
 
-`calls.jsonl` gets one line when a call begins and one when it has ended. A line is the row that the
-ledger is to have, a `lost` one as long as the call is open. It is one unsynced `write`: it survives
-the end of the process, not of the machine. The next start books what the database lacks.
+`calls.jsonl` gets one line when a call begins and one when it has ended. A line is the ledger row
+of the call, with the outcome `lost` while the call is open. Each line is one `write` without a
+sync: it survives the end of the process, not of the machine. The next start books the calls that
+the database lacks.
 """
 
 import logging
@@ -23,17 +24,17 @@ logger = logging.getLogger(__name__)
 FILE: Final = "calls.jsonl"
 OLDER: Final = "calls.1.jsonl"
 MAX_BYTES: Final = 256 * 1024
-"""Size limit of one file; a full file becomes the older one and replaces the one before."""
+"""Size limit of one file; a full file replaces the older file."""
 BOOKED_MS: Final = 86_400_000
-"""Age, relative to the newest line, up to which a line is booked: the row of an older one may have
-been removed from the database by retention."""
+"""Age, relative to the newest line, up to which a line is booked: retention may have removed the
+row of an older call from the database."""
 
 
 class CallLog:
     """The two files of one state directory. Only one gateway has them open.
 
-    `begin` and `end` cost some 10 us each. Where they cannot write, the log says so once, and the
-    ledger loses what a kill takes.
+    `begin` and `end` take about 10 us each. If they cannot write, one warning is logged, and a kill
+    may lose calls.
     """
 
     def __init__(self, state_dir: Path) -> None:
@@ -47,22 +48,22 @@ class CallLog:
         self._failed = False
 
     def new_id(self) -> str:
-        """Returns an id that no other call has, of this process or another."""
+        """Returns an id that is unique among all processes."""
         return f"{self._process}-{next(self._numbers)}"
 
     def begin(self, call: BookedCall) -> None:
-        """Writes how the ledger is to have the call if the process ends in it."""
+        """Writes the ledger row for the case that the process ends during the call."""
         line = msgspec.json.encode(call) + b"\n"
         self._open[call.call_id] = line
         self._write(line)
 
     def end(self, call: BookedCall) -> None:
-        """Writes what became of the call."""
+        """Writes the ledger row of the ended call."""
         self._open.pop(call.call_id, None)
         self._write(msgspec.json.encode(call) + b"\n")
 
     def read(self) -> dict[str, BookedCall]:
-        """Returns the calls of the files by their ids, as the last line of each says. Blocks."""
+        """Returns the calls of both files by id, each from its last line. Blocks."""
         calls: dict[str, BookedCall] = {}
         for call in self._lines():
             calls[call.call_id] = call
@@ -70,7 +71,7 @@ class CallLog:
         return {key: call for key, call in calls.items() if call.at >= newest - BOOKED_MS}
 
     def clear(self) -> None:
-        """Removes the files, whose calls the database has. Blocks."""
+        """Removes the files after their calls were booked. Blocks."""
         self.close()
         for path in (self._path, self._older):
             path.unlink(missing_ok=True)
@@ -88,7 +89,7 @@ class CallLog:
             except FileNotFoundError:
                 continue
             for line in text.splitlines():
-                # A kill tears the last line; a full disk one in the middle.
+                # A kill tears the last line, a full disk any line.
                 with suppress(msgspec.MsgspecError):
                     yield msgspec.json.decode(line, type=BookedCall)
 
@@ -108,7 +109,7 @@ class CallLog:
             self._failed = False
 
     def _turn(self) -> None:
-        """Opens the file; where it is full, begin another with the calls that are still open."""
+        """Opens the file; if it is full, begins another one with the calls that are still open."""
         full = self._file >= 0
         if full:
             self.close()

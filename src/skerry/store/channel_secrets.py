@@ -1,4 +1,4 @@
-"""Secret state of accounts of platforms, such as keys of encryption, and its number of changes."""
+"""Secret state of platform accounts, such as encryption keys, and its number of changes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,11 +6,11 @@ from skerry.ports.vault import Kept
 from skerry.store.unit import Reader, Unit
 
 _NUMBER = "number"
-"""Kind of the row with the number of changes, which has no name."""
+"""Kind of the row with the number of changes; its name is empty."""
 
 
 def read(reader: Reader, channel: str, account: str, kind: str, name: str) -> bytes:
-    """Returns a value; empty where there is none."""
+    """Returns a value; empty if there is none."""
     row = reader.one(
         "SELECT value FROM channel_secret"
         " WHERE channel = ? AND account = ? AND kind = ? AND name = ?",
@@ -30,16 +30,16 @@ def every(reader: Reader, channel: str, account: str, kind: str) -> list[tuple[s
 
 
 def number(reader: Reader, channel: str, account: str) -> int:
-    """Returns how often the state has changed."""
+    """Returns the number of changes of the state."""
     return int(read(reader, channel, account, _NUMBER, "") or b"0")
 
 
 def write(
     unit: Unit, channel: str, account: str, changes: Sequence[Kept], limits: Mapping[str, int]
 ) -> int:
-    """Writes values, an empty one deletes; returns how often the state has changed with this.
+    """Writes values, an empty one deletes; returns the new number of changes.
 
-    Of a kind in `limits` only so many are kept, the newest.
+    Of each kind in `limits`, only that many of the newest values are kept.
     """
     for change in changes:
         _put(unit, channel, account, change)

@@ -1,4 +1,4 @@
-"""Places up to which accounts of platforms have received, as the platforms name them."""
+"""Positions up to which platform accounts have received, in the form of each platform."""
 
 from skerry.store.unit import Reader, Unit
 
@@ -6,7 +6,7 @@ MAX_VALUE = 65_536
 
 
 def read(reader: Reader, channel: str, account: str, name: str) -> str:
-    """Returns a value; empty where there is none."""
+    """Returns a value; empty if there is none."""
     row = reader.one(
         "SELECT value FROM channel_state WHERE channel = ? AND account = ? AND name = ?",
         (channel, account, name),

@@ -1,4 +1,4 @@
-"""Compactions: summaries that stand for what was said before them, which stays in the store."""
+"""Compactions: summaries that replace earlier messages in requests; the messages stay stored."""
 
 from typing import Any
 
@@ -21,14 +21,14 @@ class CompactionState(Struct, frozen=True):
     count: int = 0
     """Number of compactions."""
     flushed: int = -1
-    """Number of compactions at the last flush of notes; -1 when there was none."""
+    """Number of compactions at the last flush of notes; -1 before the first flush."""
     seq: int = 0
-    """The entry of the last one; 0 when there is none."""
+    """Entry number of the last compaction; 0 without one."""
     last: CompactionMessage | None = None
 
 
 def state(reader: Reader, session_id: str) -> CompactionState:
-    """Returns how far the session is compacted."""
+    """Returns the state of the session's compactions."""
     row = reader.one(
         "SELECT compactions, flushed, compacted, body FROM session LEFT JOIN entry"
         " ON entry.session_id = session.session_id AND seq = compacted"
@@ -44,7 +44,7 @@ def state(reader: Reader, session_id: str) -> CompactionState:
         )
     except (TypeError, *UNREADABLE) as error:
         reader.broken(session_id, seq, str(error))
-        return CompactionState(count, flushed)  # what it stood for is there still
+        return CompactionState(count, flushed)  # the messages that it replaced are still stored
 
 
 def at(reader: Reader, session_id: str, seq: int) -> CompactionMessage:
@@ -56,7 +56,7 @@ def at(reader: Reader, session_id: str, seq: int) -> CompactionMessage:
 
 
 def pi_fields(summary: CompactionMessage) -> dict[str, Any]:
-    """Returns the fields of a pi session's line for a compaction, beside its id and time."""
+    """Returns the fields of a compaction's line in a pi session, without its id and time."""
     return {
         "summary": summary.text,
         "firstKeptEntryId": entry_id(summary.first_kept),
@@ -73,10 +73,10 @@ def add(
     now: int,
     tokens_after: int,
 ) -> int:
-    """Writes the summary as the next entry; returns the new tail. What it replaces stays.
+    """Writes the summary as the next entry; returns the new tail. The replaced entries are kept.
 
     Raises:
-        StaleTailError: the transcript moved on; the unit writes nothing.
+        StaleTailError: the transcript has other entries by now; the unit writes nothing.
     """
     seq = sessions.append(unit, session_id, tail, "", [summary], now)
     unit.execute(
@@ -87,12 +87,12 @@ def add(
         " WHERE session_id = ?",
         (seq, tokens_after, session_id),
     )
-    frozen_prompt.end(unit, session_id)  # the next request is another from its begin on
+    frozen_prompt.end(unit, session_id)  # the next request differs from its first message on
     return seq
 
 
 def flushed(unit: Unit, session_id: str, now: int) -> None:
-    """Notes that the notes of the present cycle are written."""
+    """Marks the notes of the present compaction cycle as written."""
     unit.execute(
         "UPDATE session SET flushed = compactions, flushed_at = ? WHERE session_id = ?",
         (now, session_id),

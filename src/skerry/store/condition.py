@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 class StoreDamagedError(StoreFailedError):
-    """The database is damaged; what is new is not taken, so that it is not lost."""
+    """The database is damaged; new messages are refused, so that none is lost."""
 
     code = "state.corrupt"
     remedy = "Stop the gateway, then: skerry backup restore"
@@ -29,26 +29,28 @@ class Storage(StrEnum):
 
     OK = "ok"
     CHECKING = "checking"
-    """The gateway before did not end in order; whether the file is sound is being looked at."""
+    """The previous gateway did not end in order; a check of the file is running."""
     FULL = "full"
     READ_ONLY = "read-only"
     BUSY = "busy"
-    """Another program holds it."""
+    """Another program has locked the file."""
     CORRUPT = "corrupt"
     """Unreadable data in the database: no new work is accepted."""
     FAILING = "failing"
-    """Anything else, such as a disk that breaks."""
+    """Any other error, such as a failing disk."""
 
 
 REMEDIES: Final = MappingProxyType(
     {
         Storage.OK: "",
         Storage.CHECKING: "Wait; messages are accepted meanwhile.",
-        Storage.FULL: "Make room on its disk; the gateway continues by itself.",
-        Storage.READ_ONLY: "Make the state directory writable; the gateway continues by itself.",
+        Storage.FULL: "Free space on its disk; the gateway then continues automatically.",
+        Storage.READ_ONLY: (
+            "Make the state directory writable; the gateway then continues automatically."
+        ),
         Storage.BUSY: "Close the other program that has state.sqlite open.",
         Storage.CORRUPT: "Stop the gateway, then: skerry backup restore",
-        Storage.FAILING: "Look at its disk; `skerry doctor` and `skerry logs` say more.",
+        Storage.FAILING: "Check its disk; `skerry doctor` and `skerry logs` show details.",
     }
 )
 
@@ -69,44 +71,44 @@ def kind(error: sqlite3.Error) -> Storage:
     """Returns the condition that the error indicates."""
     if str(error).startswith(NO_TEXT):
         return Storage.CORRUPT
-    code = getattr(error, "sqlite_errorcode", None)  # not all errors come from SQLite itself
+    code = getattr(error, "sqlite_errorcode", None)  # errors of Python's module have no code
     return _KINDS.get(code & 0xFF, Storage.FAILING) if code else Storage.FAILING
 
 
 def is_database_fault(error: BaseException) -> TypeGuard[sqlite3.Error]:
-    """Returns whether the file is at fault, not the statement."""
+    """Returns whether the error is of the database file, not of the statement."""
     if isinstance(error, sqlite3.OperationalError):
         return True
     return type(error) is sqlite3.DatabaseError
 
 
 NO_TEXT: Final = "Could not decode to UTF-8"
-"""Message of the module for a text whose bytes differ from those written."""
+"""Message of Python's `sqlite3` for a text whose bytes were changed."""
 NAMED: Final = 5
-"""Entries that a message names; the rest it counts."""
+"""Limit on the entries that a message lists; the others are only counted."""
 ENTRIES_REMEDY: Final = (
-    "`skerry sessions recovered list` names them; with the gateway stopped, `import` mends those"
-    " that the transcript files still have, and `accept` gives up those that no file has."
+    "`skerry sessions recovered list` lists them. Stop the gateway; then `import` repairs those"
+    " that are still in the transcript files, and `accept` gives up the others."
 )
 
 
 class Condition(Struct):
-    """The last that is known. The writer and the readers note what they meet."""
+    """Last known condition, updated by the writer and the readers."""
 
     writing: Storage = Storage.OK
-    """Condition that the last unit met that changed something, or tried to."""
+    """Condition at the last unit that wrote, or tried to write."""
     message: str = ""
     damage: str = ""
-    """Unreadable part of the file; kept until a check finds the file sound."""
+    """Description of the damage; kept until a check finds the file sound."""
     entries: dict[tuple[str, int], str] = field(default_factory=dict)
-    """Entries that cannot be read, by session and number, each with why. They are skipped."""
+    """Reason for each unreadable entry, by session and number. These entries are skipped."""
     checking: bool = False
     aside: RecoveryNotice | None = None
-    """Notice about transcript lines that the database does not have; they are kept beside it."""
+    """Notice about transcript lines that the database lacks; they are kept in a folder."""
 
     @property
     def storage(self) -> Storage:
-        """Returns the worst of it."""
+        """Returns the most severe condition."""
         if self.damage or self.entries:
             return Storage.CORRUPT
         if self.writing is not Storage.OK:
@@ -115,10 +117,10 @@ class Condition(Struct):
 
     @property
     def works(self) -> bool:
-        """Returns whether the gateway can serve with it.
+        """Returns whether the gateway can serve.
 
-        Entries that cannot be read do not count: no restart and no other gateway brings them back,
-        so a load balancer that takes this gateway out would only turn every other message away.
+        Unreadable entries do not count: no restart and no other gateway restores them, so taking
+        this gateway out of service would only refuse all other messages.
         """
         return not self.damage and self.writing is Storage.OK and not self.checking
 
@@ -134,13 +136,11 @@ class Condition(Struct):
         remaining = len(self.entries) - len(named)
         suffix = f" and {remaining} more" if remaining else ""
         listed = f"{', '.join(named)}{suffix}"
-        problem = (
-            f"entries of transcripts cannot be read and are left out: {listed}; all else works"
-        )
+        problem = f"unreadable transcript entries are skipped: {listed}; everything else works"
         return problem, ENTRIES_REMEDY
 
     def broken(self, session_id: str, seq: int, reason: str) -> None:
-        """Notes an entry that cannot be read."""
+        """Notes an unreadable entry, and logs it once."""
         if (session_id, seq) not in self.entries:
             logger.error("entry %d of session %s cannot be read: %s", seq, session_id, reason)
             self.entries[session_id, seq] = reason
@@ -151,10 +151,10 @@ class Condition(Struct):
         self.read(error)
 
     def read(self, error: sqlite3.Error) -> None:
-        """Notes an error of a reader: of interest only where the file is damaged."""
+        """Notes an error of a reader; only damage of the file counts."""
         if kind(error) is Storage.CORRUPT:
             self.damage = self.damage or str(error)
 
     def note_success(self) -> None:
-        """Notes that something was written."""
+        """Notes a successful write."""
         self.writing, self.message = Storage.OK, ""

@@ -6,7 +6,7 @@ from skerry.store.unit import Reader, Unit
 
 
 class CooldownRow(NamedTuple):
-    """One rest: of which credential for which model, and why; times in milliseconds."""
+    """Cooldown of a credential for a model. Times are milliseconds since 1970."""
 
     profile: str
     model: str
@@ -19,7 +19,7 @@ class CooldownRow(NamedTuple):
 
 
 def load(reader: Reader) -> list[CooldownRow]:
-    """Returns every rest that was kept."""
+    """Returns every stored cooldown, the earliest end first."""
     rows = reader.all(
         "SELECT profile, model, reason, stamp, failures, failed_at, until FROM cooldown"
         " ORDER BY until"
@@ -28,7 +28,7 @@ def load(reader: Reader) -> list[CooldownRow]:
 
 
 def keep(unit: Unit, row: CooldownRow) -> None:
-    """Keeps a rest, in the place of an earlier one of its profile, model and reason."""
+    """Stores a cooldown; it replaces one with the same profile, model and reason."""
     unit.execute(
         "INSERT INTO cooldown (profile, model, reason, stamp, failures, failed_at, until)"
         " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (profile, model, reason) DO UPDATE SET"
@@ -39,10 +39,10 @@ def keep(unit: Unit, row: CooldownRow) -> None:
 
 
 def drop(unit: Unit, profile: str, model: str) -> None:
-    """Forgets the rests of a profile and model: it answered."""
+    """Deletes the cooldowns of a profile and model after a successful call."""
     unit.execute("DELETE FROM cooldown WHERE profile = ? AND model = ?", (profile, model))
 
 
 def drop_before(unit: Unit, until: int) -> None:
-    """Forgets what ended before `until`."""
+    """Deletes the cooldowns that ended before `until`."""
     unit.execute("DELETE FROM cooldown WHERE until < ?", (until,))

@@ -1,4 +1,4 @@
-"""Devices: what each may do and by which tokens it proves it; and those that wait for approval."""
+"""Devices: their permissions, their tokens, and the requests that wait for approval."""
 
 from hashlib import sha256
 from typing import Any, Final
@@ -9,16 +9,16 @@ from msgspec import Struct
 from skerry.store.unit import Reader, Unit
 
 PENDING_MS: Final = 300_000
-"""A request that nobody answered in 5 minutes is forgotten."""
+"""Time after which an unanswered request is deleted."""
 MAX_PENDING: Final = 32
 MAX_GRANTS: Final = 512
-"""Paired devices; one more takes the place of the one that was away longest."""
+"""Limit on paired devices; a further one replaces the one that connected longest ago."""
 MAX_TOKENS: Final = 8
-"""Tokens of one device in one role: several programs may share the key of a device."""
+"""Limit on the tokens of one device in one role: several programs may share a device key."""
 
 
 class DeviceInfo(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Description that a device sends, by which people recognise it."""
+    """Description that a device sends of itself, so that people recognise it."""
 
     client_id: str
     client_mode: str
@@ -29,7 +29,7 @@ class DeviceInfo(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
 
 
 class DeviceRequest(Struct, frozen=True):
-    """A device that asks for a role and scopes."""
+    """Request of a device for a role and scopes."""
 
     request_id: str
     device_id: str
@@ -43,7 +43,7 @@ class DeviceRequest(Struct, frozen=True):
 
 
 class DeviceGrant(Struct, frozen=True):
-    """Permissions of a paired device in one role. A revoked one has none until it is approved."""
+    """Permissions of a paired device in one role; a revoked grant is void until a new approval."""
 
     device_id: str
     role: str
@@ -86,7 +86,7 @@ def grants(reader: Reader, device_id: str | None = None) -> list[DeviceGrant]:
 
 
 def holds(reader: Reader, device_id: str, role: str, token: str) -> bool:
-    """Returns whether the token is one of the device's in the role."""
+    """Returns whether the token belongs to the device in the role."""
     row = reader.one(
         "SELECT 1 FROM device_token WHERE hash = ? AND device_id = ? AND role = ?",
         (_hash(token), device_id, role),
@@ -95,7 +95,7 @@ def holds(reader: Reader, device_id: str, role: str, token: str) -> bool:
 
 
 def allow(unit: Unit, wish: DeviceRequest, now: int) -> DeviceGrant:
-    """Lets the device have what it asked for, beside what it has; a revoked grant starts anew."""
+    """Adds the requested scopes to the grant of the device; a revoked grant loses its old ones."""
     before = find(unit, wish.device_id, wish.role)
     scopes = before.scopes if before is not None and before.revoked_at is None else ()
     granted = DeviceGrant(
@@ -131,7 +131,7 @@ def allow(unit: Unit, wish: DeviceRequest, now: int) -> DeviceGrant:
 
 
 def see(unit: Unit, grant: DeviceGrant, about: DeviceInfo, now: int) -> None:
-    """Notes that the device connects, and what it says of itself now."""
+    """Updates the description of the device and the time of its last connection."""
     unit.execute(
         "UPDATE device_grant SET seen_at = ?, about = ? WHERE device_id = ? AND role = ?",
         (now, _encode(about), grant.device_id, grant.role),
@@ -139,7 +139,7 @@ def see(unit: Unit, grant: DeviceGrant, about: DeviceInfo, now: int) -> None:
 
 
 def issue(unit: Unit, grant: DeviceGrant, token: str, now: int) -> None:
-    """Lets the token stand for the grant; only its hash is kept, and the oldest of many goes."""
+    """Adds a token to the grant; stores only its hash, and deletes those beyond `MAX_TOKENS`."""
     unit.execute(
         "INSERT INTO device_token (hash, device_id, role, issued_at) VALUES (?, ?, ?, ?)",
         (_hash(token), grant.device_id, grant.role, now),
@@ -152,7 +152,7 @@ def issue(unit: Unit, grant: DeviceGrant, token: str, now: int) -> None:
 
 
 def rotate(unit: Unit, grant: DeviceGrant, scopes: tuple[str, ...], token: str, now: int) -> None:
-    """Lets only this token stand for the grant, which has these scopes from now on."""
+    """Replaces all tokens of the grant with this one, and sets the scopes."""
     _drop_tokens(unit, grant.device_id, grant.role)
     unit.execute(
         "UPDATE device_grant SET scopes = ?, rotated_at = ? WHERE device_id = ? AND role = ?",
@@ -162,7 +162,7 @@ def rotate(unit: Unit, grant: DeviceGrant, scopes: tuple[str, ...], token: str, 
 
 
 def revoke(unit: Unit, grant: DeviceGrant, now: int) -> None:
-    """Takes the grant away; the device is let in again only when a person approves it."""
+    """Revokes the grant; the device can connect again only after a person approves it."""
     _drop_tokens(unit, grant.device_id, grant.role)
     unit.execute(
         "UPDATE device_grant SET revoked_at = ? WHERE device_id = ? AND role = ?",
@@ -171,17 +171,17 @@ def revoke(unit: Unit, grant: DeviceGrant, now: int) -> None:
 
 
 def remove(unit: Unit, device_id: str) -> bool:
-    """Forgets the device; returns whether it was known."""
+    """Deletes the device with its tokens and requests; returns whether it had a grant."""
     unit.execute("DELETE FROM device_token WHERE device_id = ?", (device_id,))
     unit.execute("DELETE FROM device_request WHERE device_id = ?", (device_id,))
     return unit.execute("DELETE FROM device_grant WHERE device_id = ?", (device_id,)) > 0
 
 
 def ask(unit: Unit, wish: DeviceRequest) -> tuple[DeviceRequest, bool]:
-    """Keeps the request; returns the one that waits, and whether it is new.
+    """Stores the request; returns the waiting request, and whether it is new.
 
-    The same wish again is the same request. Another wish of the device takes its place under a
-    new id, so that nobody approves what he has not seen.
+    A repeated request keeps its id. A request with other scopes replaces it under a new id, so that
+    a person cannot approve scopes that were not shown.
     """
     _expire(unit, wish.created_at)
     row = unit.one(
@@ -216,7 +216,7 @@ def ask(unit: Unit, wish: DeviceRequest) -> tuple[DeviceRequest, bool]:
 
 
 def requests(reader: Reader, now: int) -> list[DeviceRequest]:
-    """Returns who waits, the oldest first."""
+    """Returns the waiting requests, the oldest first."""
     rows = reader.all(
         f"SELECT {_REQUEST} FROM device_request WHERE created_at > ? ORDER BY created_at",  # noqa: S608 - constant columns
         (now - PENDING_MS,),
@@ -225,7 +225,7 @@ def requests(reader: Reader, now: int) -> list[DeviceRequest]:
 
 
 def request(reader: Reader, request_id: str, now: int) -> DeviceRequest | None:
-    """Returns the request, if it still waits."""
+    """Returns the request if it still waits."""
     row = reader.one(
         f"SELECT {_REQUEST} FROM device_request WHERE request_id = ? AND created_at > ?",  # noqa: S608 - constant columns
         (request_id, now - PENDING_MS),
@@ -234,7 +234,7 @@ def request(reader: Reader, request_id: str, now: int) -> DeviceRequest | None:
 
 
 def answered(unit: Unit, request_id: str) -> None:
-    """Forgets a request that was approved or rejected."""
+    """Deletes a request that was approved or rejected."""
     unit.execute("DELETE FROM device_request WHERE request_id = ?", (request_id,))
 
 
@@ -247,7 +247,7 @@ def _expire(unit: Unit, now: int) -> None:
 
 
 def _hash(token: str) -> bytes:
-    # A token has 256 random bits: a fast hash gives away nothing of it.
+    # A token has 256 random bits, so a fast hash is safe.
     return sha256(token.encode()).digest()
 
 

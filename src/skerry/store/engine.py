@@ -1,4 +1,4 @@
-"""Operations that only SQLite has: pragmas, the transaction of one unit, rewriting a file."""
+"""Operations that are specific to SQLite: pragmas, transactions, rewriting a file."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -10,20 +10,20 @@ from skerry.store.unit import Reader, Unit
 
 
 def overwrite_deleted(unit: Unit) -> None:
-    """Has what is deleted from now on overwritten in the file."""
+    """Makes SQLite overwrite deleted data in the file from now on."""
     unit.execute("PRAGMA secure_delete = ON")
 
 
 def columns(reader: Reader, table: str) -> set[str]:
-    """Returns the names of a table's columns; nothing where there is no such table."""
+    """Returns the names of a table's columns; an empty set if the table does not exist."""
     return {name for (name,) in reader.all("SELECT name FROM pragma_table_info(?)", (table,))}
 
 
 def rewrite(path: Path) -> bool:
-    """Rewrites the database and cuts its log; returns False while a reader holds the log. Blocks.
+    """Rewrites the database and truncates its log; returns False if a reader uses the log. Blocks.
 
     Raises:
-        sqlite3.Error: a reader has held the file for too long, or the disk is full.
+        sqlite3.Error: a reader locked the file for too long, or the disk is full.
     """
     with closing(sqlite.connect(path)) as connection:
         connection.execute("VACUUM")
@@ -33,7 +33,7 @@ def rewrite(path: Path) -> bool:
 
 @contextmanager
 def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
-    """Lets what is read in the block be of one moment, whatever is committed meanwhile."""
+    """Opens a read transaction for the block: later commits are not visible in it."""
     connection.execute("BEGIN")
     try:
         yield
@@ -44,7 +44,7 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[Unit]:
-    """Gives a unit; commits what the block wrote with it, or nothing where the block raises."""
+    """Yields a unit; commits it at the end of the block, or rolls back if the block raises."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield Unit(connection)
@@ -56,14 +56,14 @@ def transaction(connection: sqlite3.Connection) -> Iterator[Unit]:
 
 
 def write_once(path: Path, version: int, work: Callable[[Unit], object]) -> bool:
-    """Runs one unit beside a gateway; returns False where the file has another version. Blocks.
+    """Runs one unit while a gateway may run; returns False if the schema version differs. Blocks.
 
     Raises:
-        sqlite3.Error: it was not written.
+        sqlite3.Error: the unit was not written.
     """
     with closing(sqlite.connect(path)) as connection:
-        (found_version,) = connection.execute("PRAGMA user_version").fetchone()
-        if found_version != version:
+        (present_version,) = connection.execute("PRAGMA user_version").fetchone()
+        if present_version != version:
             return False
         with transaction(connection) as unit:
             work(unit)

@@ -1,4 +1,4 @@
-"""Records of who wrote the files of workspaces (`policy.file_records`)."""
+"""Records of the authors of workspace files (`policy.file_records`)."""
 
 from collections.abc import Iterable
 
@@ -17,13 +17,13 @@ def every(reader: Reader) -> list[FileRecord]:
 
 
 def written_at(reader: Reader, path: str) -> int | None:
-    """Returns when the record of a file was made, in ms since 1970."""
+    """Returns the time of a file's record, in ms since 1970; None without a record."""
     row = reader.one("SELECT at FROM file_record WHERE path = ?", (path,))
     return row[0] if row else None
 
 
 def keep(unit: Unit, record: FileRecord, now: int) -> None:
-    """Stores the record of a file in place of the one before."""
+    """Stores the record of a file; it replaces the earlier one."""
     taint = " ".join(sorted(record.taint))
     row = (record.path, record.digest, record.size, record.who, taint, now)
     unit.execute(
@@ -35,7 +35,7 @@ def keep(unit: Unit, record: FileRecord, now: int) -> None:
 
 
 def old(reader: Reader, before: int, before_tainted: int) -> list[str]:
-    """Returns the files whose record was made before these times, the tainted ones apart."""
+    """Returns the paths with a record older than `before`, or `before_tainted` for tainted ones."""
     rows = reader.all(
         "SELECT path FROM file_record WHERE (taint = '' AND at < ?) OR (taint <> '' AND at < ?)",
         (before, before_tainted),
@@ -50,6 +50,6 @@ def drop(unit: Unit, paths: Iterable[str]) -> None:
 
 
 def _read(taint: str) -> frozenset[Origin]:
-    """Returns the origins; one that this version does not know is a stranger's."""
+    """Parses the origins; an unknown origin counts as a stranger's."""
     origins = {origin.value: origin for origin in Origin}
     return frozenset(origins.get(word, Origin.STRANGER) for word in taint.split())
