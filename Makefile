@@ -4,7 +4,7 @@ PORT ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help start setup lock fmt lint types arch check test test-all explore mutations conformance requirements reference bench walk shape clean
+.PHONY: help start setup lock fmt lint types arch check test test-tools test-all explore mutations conformance requirements reference bench walk shape clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -35,7 +35,10 @@ check: lint types arch ## Everything that needs no running: lint, types, arch
 test: setup ## Run the tests that need neither root nor a browser nor Node
 	@$(BIN)/pytest --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile --no-loadscope-reorder
 
-test-all: setup ## Install Chromium, Node packages and mock servers, then run every test
+test-tools: setup ## Install what the tests with programs of others need: Chromium, Node packages, servers
+	@scripts/test-tools.sh
+
+test-all: test-tools ## Run every test
 	@scripts/test-all.sh
 
 explore: setup ## Look for new examples that break a property, ten times as many, others each time

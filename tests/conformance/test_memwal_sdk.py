@@ -89,7 +89,7 @@ async def relayer(tmp_path: Path) -> AsyncIterator[tuple[Served, dict[str, str]]
 
 
 def python(version: str) -> str:
-    """Returns the interpreter with an SDK, of the environments that scripts/test-all.sh makes."""
+    """Returns the interpreter with an SDK, of the environments that scripts/test-tools.sh makes."""
     return program(
         f"SKERRY_MEMWAL_{version.replace('.', '_')}", f".venv-memwal-{version}/bin/python"
     )
