@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
-import anyio.from_thread
 import anyio.to_thread
 from msgspec import Struct, field
 
@@ -95,7 +94,7 @@ class BuiltinMemories(Struct):
             agent,
             made,
             self.clock,
-            talks=_Conversations(StoredTranscripts(self.store), agent, self.redact, self.config),
+            talks=_Conversations(self.store, agent, self.redact, self.config),
             embedder=partial(self.embedder, agent),
             weighing=lambda: weighing(self.config(), agent),
             settings=lambda: settings(self.config(), agent),
@@ -119,9 +118,14 @@ class StoredTranscripts(Struct, frozen=True):
 
 
 class _Conversations(Struct, frozen=True):
-    """Transcripts, for a thread of anyio. Implements `memory.index.Conversations`."""
+    """Transcripts, for a worker thread. Implements `memory.index.Conversations`.
 
-    transcripts: StoredTranscripts
+    They are read in that thread: a job that was abandoned at the end of the gateway goes on in its
+    thread, and a coroutine that it sends to the event loop would wait there for good, in a cancel
+    scope that has ended.
+    """
+
+    store: Store
     agent: AgentId
     redact: Callable[[str], str]
     config: Callable[[], Config]
@@ -130,9 +134,13 @@ class _Conversations(Struct, frozen=True):
         """Returns those in which something was said since then, in ms since 1970, if any count."""
         if not has_sessions(self.config(), self.agent):
             return ()
-        return anyio.from_thread.run(self.transcripts.conversations, self.agent, since)
+        return self.store.read_now(
+            lambda reader: utterances.conversations(reader, self.agent, since)
+        )
 
     def document(self, conversation: TrackedConversation, after: int = 0) -> "Document":
         """Returns the transcript of a conversation behind entry `after` as a document."""
-        utterances = anyio.from_thread.run(self.transcripts.said, conversation, after)
-        return transcript_markdown.document(conversation, utterances, self.redact)
+        texts = self.store.read_now(
+            lambda reader: utterances.of_session(reader, conversation.session_id, after)
+        )
+        return transcript_markdown.document(conversation, texts, self.redact)

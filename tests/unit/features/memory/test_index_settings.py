@@ -1,9 +1,12 @@
 """What the configuration says of the built-in memory, and that a change of it holds at once."""
 
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from skerry.config.check import check
@@ -20,9 +23,10 @@ from skerry.features.memory.index_settings import (
 from skerry.features.memory.memories import BuiltinMemories
 from skerry.infra.clock import SystemClock
 from skerry.model.errors import ConfigInvalidError
-from skerry.model.ids import AgentId
+from skerry.model.ids import AgentId, SessionId, SessionKey
 from skerry.model.memory import MemoryQuestion, MemorySource
-from skerry.store import Store, open_store
+from skerry.model.message import user
+from skerry.store import Store, Unit, open_store, sessions
 from skerry_recall.fuse import BEST, OPENCLAW
 
 MAIN = AgentId("main")
@@ -194,3 +198,47 @@ async def test_daily_logs_begin_when_the_person_s_day_does(home: Home) -> None:
         assert hit.source is MemorySource.MEMORY
         midnight = datetime(2026, 5, 3, tzinfo=UTC).timestamp() * 1000
         assert hit.at == midnight + hours * 3_600_000
+
+
+class _Gate(SystemClock):
+    """A clock at which the job of an index waits, in its thread, before it reads transcripts."""
+
+    def __init__(self) -> None:
+        self.reached, self.open = threading.Event(), threading.Event()
+
+    def now_ms(self) -> int:
+        if threading.current_thread() is not threading.main_thread():
+            self.reached.set()
+            assert self.open.wait(60)
+        return super().now_ms()
+
+
+async def test_a_job_that_was_abandoned_before_it_read_transcripts_ends(tmp_path: Path) -> None:
+    # Sent to the event loop, the reading would wait in a cancel scope that has ended, and a stop of
+    # the gateway would wait for it.
+    gate, has_read = _Gate(), threading.Event()
+    parsed = config(tmp_path, {"sources": ["memory", "sessions"]})
+
+    def redact(text: str) -> str:
+        has_read.set()
+        return text
+
+    def write(unit: Unit) -> None:
+        session, tail = sessions.ensure(unit, SessionKey.main(), SessionId("s1"), 1)
+        yesterday = gate.now_ms() - 86_400_000
+        messages = [user("The boat is blue.", yesterday)]
+        sessions.append(unit, session, tail, "r", messages, yesterday)
+
+    async with open_store(tmp_path / "state.sqlite") as store:
+        gate.open.set()
+        await store.write(write)
+        gate.open.clear()
+        gate.reached.clear()
+        memories = BuiltinMemories(lambda: parsed, store, gate, redact, lambda _: None)
+        async with memories.open(keep=False):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(memories.of(MAIN).read)
+                await anyio.to_thread.run_sync(gate.reached.wait)
+                tasks.cancel_scope.cancel()
+            gate.open.set()
+            assert await anyio.to_thread.run_sync(has_read.wait, 60)
