@@ -2,10 +2,13 @@
 
 import json
 import os
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+
+import anyio
 
 from skerry.hooks.hooks import Hooks
 from skerry.model.ids import SessionId, SessionKey
@@ -21,6 +24,7 @@ from skerry.model.message import (
 from skerry.model.origin import Origin
 from skerry.model.session import SessionSettings
 from skerry.model.thinking import ThinkingLevel
+from skerry.policy.file_gate import CLOCK_NS
 from skerry.runtime.conversation import ConversationCache
 from skerry.runtime.taint import Taint, clear, look
 from skerry.store import Reader, Unit, audit, open_store, sessions
@@ -59,8 +63,17 @@ async def again(home: Path) -> AsyncIterator[Wire]:
         yield wire
 
 
+async def settled(workspace: Path) -> None:
+    """Waits until no file is so new that a command could be taken for its author."""
+    newest = max(file.lstat().st_ctime_ns for file in workspace.rglob("*"))
+    await anyio.sleep(max(0, newest + CLOCK_NS - time.time_ns()) / 1e9)
+
+
 async def test_what_taints_a_conversation_is_shown_and_cleared_for_good(tmp_path: Path) -> None:
-    async with gateway(tmp_path / "home", HOST) as (application, wire, _):
+    async with gateway(tmp_path / "home", HOST) as (application, wire, workspace):
+        # The first run of all leaves a file of the gateway's in the workspace.
+        assert await asked(wire, "pwd", "r0") == "allowlist-miss"
+        await settled(workspace)
         assert await asked(wire, "uname -r > x; cat ../x", "r1") != "tainted-host"
         assert await asked(wire, "pwd", "r2") == "tainted-host"
         state = await wire.call("sessions.taint", {"key": "main"})
@@ -69,7 +82,7 @@ async def test_what_taints_a_conversation_is_shown_and_cleared_for_good(tmp_path
         assert "uname -r" in json.loads(state["sources"][0]["call"])["command"]
         await begin(wire, "/taint", "r3")
         assert "uname -r" in await final(wire, runId="r3")
-        (application.settings.config.workspace(SessionKey.main().agent) / "x").unlink()
+        (workspace / "x").unlink()
         await begin(wire, "/taint clear", "r4")
         assert "Cleared" in await final(wire, runId="r4")
         assert await asked(wire, "pwd", "r5") == "allowlist-miss"
