@@ -142,7 +142,7 @@ class Search:
         scores = self._collection.scores(asked.terms, self._vectors.queries.get(query.text))
         texts = partial(self._texts, scores.id)
         found = rank(
-            scores, BEST, SHOWN, RankOptions(asked=asked, texts=texts, scale=SCALES[MODEL])
+            scores, BEST, SHOWN, RankOptions(question=asked, texts=texts, scale=SCALES[MODEL])
         )
         rows = [int(scores.id[hit.row]) - 1 for hit in found]
         for least in LEAST:

@@ -1,4 +1,4 @@
-"""Named arrays in a file that is written whole or not at all, and read by mapping it."""
+"""Named arrays in a file that is replaced atomically and read by mapping it."""
 
 import json
 import math
@@ -25,9 +25,9 @@ _MAX_HEADER: Final = 1 << 20
 
 
 class OnDisk:
-    """Rows of floats that are read when they are asked for.
+    """Rows of floats that are read from the file on each call.
 
-    Mapped, they would be counted as memory of the process, 16 pages for each row that is touched.
+    A mapping would count as memory of the process, 16 pages for each row that is read.
     """
 
     def __init__(self, path: Path, offset: int, shape: tuple[int, int]) -> None:
@@ -43,7 +43,7 @@ class OnDisk:
         return np.frombuffer(b"".join(parts), np.float32).reshape(-1, self._shape[1])
 
     def some(self, begin: int, end: int) -> NDArray[np.float32]:
-        """Returns those of the rows from `begin` to before `end` that there are."""
+        """Returns the rows from `begin` to before `end`; fewer at the end of the array."""
         rows, size = min(end, self._shape[0]) - begin, self._shape[1]
         with open(self._fd, "rb", closefd=False) as file:
             file.seek(self._offset + begin * size * 4)
@@ -55,14 +55,14 @@ class OnDisk:
 
 
 class DamagedError(ValueError):
-    """A file is not what was written: torn, cut short, or of another version."""
+    """Error: the content of a file is damaged, cut off, or of another version."""
 
 
 def save(path: Path, arrays: Arrays) -> None:
-    """Writes the arrays and has them on the disk; until then `path` is what it was.
+    """Writes the arrays to the disk and then replaces the file `path`.
 
     Raises:
-        OSError: it cannot be written; nothing is left behind.
+        OSError: the write failed; `path` is unchanged and no other file remains.
     """
     header: dict[str, tuple[str, tuple[int, ...], int, int]] = {}
     end = 0
@@ -82,10 +82,10 @@ def save(path: Path, arrays: Arrays) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Writes the file and has it on the disk; until then `path` is what it was.
+    """Writes the data to the disk and then replaces the file `path`.
 
     Raises:
-        OSError: it cannot be written; nothing is left behind.
+        OSError: the write failed; `path` is unchanged and no other file remains.
     """
     with _replacing(path) as file:
         file.write(data)
@@ -106,27 +106,27 @@ def _replacing(path: Path) -> Generator[BinaryIO]:
 
 
 def verify(path: Path, but: str) -> None:
-    """Reads every byte of the file, less those of one array, and compares them with their sums.
+    """Reads the arrays of the file, except the one named `but`, and compares their checksums.
 
     Raises:
-        DamagedError: it is none, or not as it was written.
-        OSError: it cannot be read.
+        DamagedError: the file is damaged, or no file of arrays.
+        OSError: the file cannot be read.
     """
     with path.open("rb") as file:
         header, _ = _header(file)
     for name, array in load(path).items():
         if name != but and array.size and zlib.crc32(array.data) != header["arrays"][name][3]:
-            raise DamagedError(f"{name} in {path.name} is not what was written")
+            raise DamagedError(f"the checksum of {name} in {path.name} is wrong")
 
 
 def load(path: Path) -> dict[str, Array]:
-    """Returns the arrays of the file, to be read only; it may be unlinked meanwhile.
+    """Returns the read-only arrays of the file, which remain valid if it is unlinked.
 
-    Nothing but the header is read.
+    Reads the header only and maps the arrays.
 
     Raises:
-        DamagedError: it is none, or not as it was written.
-        OSError: it cannot be read.
+        DamagedError: the file is damaged, or no file of arrays.
+        OSError: the file cannot be read.
     """
     with path.open("rb") as file:
         header, begin = _header(file)
@@ -143,8 +143,8 @@ def on_disk(path: Path, name: str) -> OnDisk:
     """Returns the rows of one array of the file without mapping them.
 
     Raises:
-        DamagedError: it is none, or not as it was written.
-        OSError: it cannot be read.
+        DamagedError: the file is damaged, or no file of arrays.
+        OSError: the file cannot be read.
     """
     with path.open("rb") as file:
         header, begin = _header(file)
@@ -157,11 +157,11 @@ def _header(file: BinaryIO) -> tuple[Any, int]:
     magic, length, crc = _HEAD.unpack(file.read(_HEAD.size).ljust(_HEAD.size))
     text = file.read(length) if magic == _MAGIC and length <= _MAX_HEADER else b""
     if not text or zlib.crc32(text) != crc:
-        raise DamagedError("an index file is torn, or none")
+        raise DamagedError("the header of an index file is damaged")
     header = json.loads(text)
     begin = _aligned(_HEAD.size + length)
     if os.fstat(file.fileno()).st_size != begin + header["end"]:
-        raise DamagedError("an index file has not the length that it says")
+        raise DamagedError("the length of an index file differs from its header")
     return header, begin
 
 

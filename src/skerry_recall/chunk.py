@@ -1,4 +1,4 @@
-"""Cuts a text into passages at paragraphs, lines and sentences, with exact lines (pure)."""
+"""Cuts a text into passages at paragraphs, lines and sentences, with line numbers (pure)."""
 
 import re
 import unicodedata
@@ -8,29 +8,29 @@ from dataclasses import dataclass
 from typing import Final
 
 TOKEN: Final = 4
-"""Characters of a token, as everywhere where none is counted."""
+"""Assumed characters of a token."""
 MIN_SIZE: Final = 16
 MAX_SIZE: Final = 8192
 
-# A sentence ends at a stop with its closing quotes, before a space; in Han and kana without one.
-# The look behind keeps it linear: without it each stop of a long run of them is tried anew.
+# A sentence ends at a stop with its closing quotes, before a space; in Han and kana without a
+# space. The lookbehind keeps it linear: without it a long run of stops is tried from each of them.
 _SENTENCE: Final = re.compile(
     r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+\s++|[。！？]++[”’」』）]*+\s*+"  # noqa: RUF001 - they are meant
 )
 _HEADING: Final = re.compile(r"\s{0,3}#{1,6}\s|\s*\*\*[^*]+\*\*:?\s*$")
 _JOINED: Final = frozenset("\u200d\ufe0e\ufe0f") | {chr(c) for c in range(0x1F3FB, 0x1F400)}
-"""Characters that belong to the one before: joiner, variation, skin."""
+"""Characters that modify the one before: joiner, variation selector, skin tone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of a text: `text[start:end]`."""
+    """Part of a text: `text[start:end]`."""
 
     text: str
     start_line: int
     """First line, from 1."""
     end_line: int
-    """Included."""
+    """Last line, included."""
     start: int
     """Offset in characters."""
     end: int
@@ -39,7 +39,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """Smallest piece of a text; it is not cut any further."""
+    """Smallest part of a text, which is not cut."""
 
     start: int
     end: int
@@ -48,54 +48,54 @@ class _Unit:
 
 
 def chunks(text: str, *, size: int = 256, overlap: int = 32) -> list[Chunk]:
-    """Returns the pieces of at most `size` tokens; each begins with what ends the one before it.
+    """Returns chunks of at most `size` tokens; each begins with the end of the one before it.
 
-    Together they hold every character that is no white space. Up to `overlap` tokens of whole
-    sentences or lines are repeated. A line is cut at the ends of sentences, a sentence that is
-    longer than a piece between words, a word between characters. A heading stays with what follows
-    it. Linear in the text.
+    Together they contain every character except white space. They overlap by up to `overlap` tokens
+    of whole sentences or lines. A line is cut at the ends of sentences, a sentence longer than a
+    chunk between words, a word between characters. A heading stays with the text after it. Linear
+    in the text.
 
     Raises:
-        ValueError: the size is not 16 to 8192, or the overlap is not below half of it.
+        ValueError: the size is not 16 to 8192, or the overlap exceeds half of it.
     """
     if not MIN_SIZE <= size <= MAX_SIZE:
-        raise ValueError(f"a chunk has {MIN_SIZE} to {MAX_SIZE} tokens, not {size}")
+        raise ValueError(f"the chunk size {size} is not {MIN_SIZE} to {MAX_SIZE} tokens")
     if not 0 <= overlap <= size // 2:
-        raise ValueError(f"the overlap is at most half of a chunk, not {overlap} of {size}")
+        raise ValueError(f"the overlap {overlap} is not 0 to {size // 2}, half of the chunk size")
     limit = size * TOKEN
     if len(text) <= limit:
         spans = [(0, len(text))]
     else:
         spans = _packed(list(_units(text, limit)), limit, overlap * TOKEN)
     begins = [0, *(match.end() for match in re.finditer("\n", text))]
-    made: list[Chunk] = []
+    result: list[Chunk] = []
     for begin, end in spans:
         chunk = _chunk(text, begin, end, begins)
-        # What has blank lines alone besides what it shares says nothing new.
-        if chunk is not None and (not made or chunk.end > made[-1].end):
-            made.append(chunk)
-    return made
+        # Skips a span that has only blank lines beside its overlap.
+        if chunk is not None and (not result or chunk.end > result[-1].end):
+            result.append(chunk)
+    return result
 
 
 def _chunk(text: str, begin: int, end: int, begins: list[int]) -> Chunk | None:
-    """Returns the span without blank lines before it and white space behind it."""
-    piece = text[begin:end].rstrip()
-    if not piece:
+    """Returns the span as a chunk without leading blank lines and trailing white space."""
+    part = text[begin:end].rstrip()
+    if not part:
         return None
-    blank = len(piece) - len(piece.lstrip())
-    skipped = piece.rfind("\n", 0, blank) + 1  # the indentation of its first line stays
-    start, end = begin + skipped, begin + len(piece)
+    blank = len(part) - len(part.lstrip())
+    skipped = part.rfind("\n", 0, blank) + 1  # keeps the indentation of the first line
+    start, end = begin + skipped, begin + len(part)
     return Chunk(
-        piece[skipped:], bisect_right(begins, start), bisect_right(begins, end - 1), start, end
+        part[skipped:], bisect_right(begins, start), bisect_right(begins, end - 1), start, end
     )
 
 
 def _packed(units: list[_Unit], limit: int, shared: int) -> list[tuple[int, int]]:
-    """Returns the spans of the pieces: as many units as fit, then again from the shared ones."""
+    """Returns the spans of the chunks: as many units as fit, then again from the shared ones."""
     spans: list[tuple[int, int]] = []
     first, count = 0, len(units)
     while True:
-        last = first + 1  # behind the piece
+        last = first + 1  # exclusive
         while last < count and units[last].end - units[first].start <= limit:
             last += 1
         if last == count:
@@ -111,7 +111,7 @@ def _packed(units: list[_Unit], limit: int, shared: int) -> list[tuple[int, int]
 
 
 def _before_heading(units: list[_Unit], first: int, last: int) -> int:
-    """Returns where the piece ends if headings at its end go to the next one."""
+    """Returns the end of the chunk, exclusive, without headings at its end."""
     end = last
     while end - 1 > first and (units[end - 1].heading or units[end - 1].blank):
         end -= 1
@@ -135,7 +135,7 @@ def _units(text: str, limit: int) -> Iterator[_Unit]:
 
 
 def _cut(text: str, begin: int, end: int, limit: int) -> Iterator[tuple[int, int]]:
-    """Yields the span in parts that fit, between words, or else between characters."""
+    """Yields the span in parts of at most `limit`, cut between words, or else characters."""
     while end - begin > limit:
         at = begin + limit
         space = max(text.rfind(character, begin + limit // 2, at) for character in " \t\u3000")

@@ -34,15 +34,15 @@ _KINDS: Final = {
     "vectors": VectorStore,
     "recent_vectors": VectorStore,
 }
-"""The parts that have a file each."""
+"""The parts; each has a file."""
 
 
 class Collection:
-    """Passages with their words and vectors; the folder holds only what can be made again.
+    """Passages with their terms and vectors; the folder contains derived data only.
 
-    It opens when it is first used, by mapping its files. What is missing or damaged is not there:
-    `ids` and `embedded` tell what has to be given again. Searching threads see the state before a
-    change or after it, never one between. One process writes a folder at a time.
+    It maps its files at first use. Missing and damaged data is treated as absent: `ids` and
+    `embedded` return the remaining passages, and the caller adds the others again. Threads search
+    the state before a change or after it, never between. One process writes a folder at a time.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -51,7 +51,7 @@ class Collection:
         self._state: _State | None = None
 
     def ids(self) -> frozenset[int]:
-        """Returns the ids of the passages that it holds."""
+        """Returns the ids of its passages."""
         return frozenset(self._opened().snapshot.id.tolist())
 
     def embedded(self) -> frozenset[int]:
@@ -62,12 +62,12 @@ class Collection:
 
     @property
     def model(self) -> str:
-        """Returns of which model the vectors are, as it was given with them."""
+        """Returns the model of the vectors; empty without any."""
         return self._opened().parts.model
 
     @property
     def stamp(self) -> str:
-        """Returns the name of the state that it was said to be equal to; empty for none."""
+        """Returns the stamp of the last `refresh` or `mark`; empty for none."""
         return self._opened().stamp
 
     def refresh(
@@ -79,31 +79,30 @@ class Collection:
         model: str | None = None,
         stamp: str = "",
     ) -> None:
-        """Takes passages out and in, and vectors of those that are held, as one change.
+        """Removes and adds passages, and sets vectors of passages, as one change.
 
-        Afterwards it is equal to what `stamp` names.
-
-        A passage whose id is held takes the place of the old one and keeps its vector. Vectors are
-        made as long as 1; those of another `model` than the given one are dropped. A thousand at
-        once cost hardly more than one: what came since the last large change is written each time.
+        A passage with an existing id replaces the old one and keeps its vector. Vectors are scaled
+        to length 1. A new `model` drops the vectors of the old one. `stamp` names the new state. A
+        thousand passages at once take hardly longer than one: each change writes the small part,
+        all passages since the last large change.
 
         Raises:
-            ValueError: there are too many passages, one twice, or vectors of another size, of no
-                length or not finite; nothing is changed.
-            OSError: it cannot be written; nothing is changed.
+            ValueError: there are too many passages, a repeated id, or vectors of another size, of
+                length 0 or not finite; nothing is changed.
+            OSError: the folder cannot be written; nothing is changed.
         """
         with self._lock:
             state = self._state or self._load()
             new = build(added, shared())
             removed_ids = np.fromiter(removed, np.int64)
             parts = changed(state.parts, SegmentChange(new, removed_ids, vectors or {}, model))
-            self._state = self._written(state, parts, stamp)
+            self._state = self._write(state, parts, stamp)
 
     def mark(self, stamp: str) -> None:
-        """Notes what it is equal to as it is.
+        """Sets the stamp of the present state.
 
         Raises:
-            OSError: it cannot be written; nothing is changed.
+            OSError: the folder cannot be written; nothing is changed.
         """
         with self._lock:
             state = self._state or self._load()
@@ -113,20 +112,24 @@ class Collection:
             self._state = state
 
     def compact(self) -> None:
-        """Writes all anew, so that nothing of what was removed is left in the files.
+        """Rewrites all files into one large part, so that they contain no removed passage.
 
         Raises:
-            OSError: it cannot be written; nothing is changed.
+            OSError: the folder cannot be written; nothing is changed.
         """
         with self._lock:
             state = self._state or self._load()
-            self._state = self._written(state, compacted(state.parts), state.stamp)
+            self._state = self._write(state, compacted(state.parts), state.stamp)
 
     def purge(self) -> None:
-        """Writes anew what has something of passages that were removed; else as `compact`."""
+        """Rewrites only the files that contain removed passages.
+
+        Raises:
+            OSError: the folder cannot be written; nothing is changed.
+        """
         with self._lock:
             state = self._state or self._load()
-            self._state = self._written(state, purged(state.parts), state.stamp)
+            self._state = self._write(state, purged(state.parts), state.stamp)
 
     def scores(
         self,
@@ -137,14 +140,14 @@ class Collection:
         since: int | None = None,
         until: int | None = None,
     ) -> Scores:
-        """Returns how well each passage fits the weighted terms and the vector of a question.
+        """Returns the scores of each passage for the weighted terms and the vector of a question.
 
-        Only passages of these documents and dates may be found: from `since` to before `until`, in
-        ms since 1970; a passage without a date is in no such range.
+        The mask of the result limits hits to these documents, and to dates from `since` to before
+        `until` in ms since 1970; a passage without a date is in no such range.
 
         Raises:
-            SizeError: the vector is not of the size of those that are held.
-            DamagedError: a file broke; the collection is empty now, see `ids`.
+            SizeError: the vector has another size than those of the collection.
+            DamagedError: a file is damaged; the collection is empty now, see `ids`.
         """
         state = self._opened()
         try:
@@ -157,7 +160,7 @@ class Collection:
             with self._lock:
                 if self._state is state:
                     self._state = _State(SegmentParts())
-            raise DamagedError("an index file is not what was written") from error
+            raise DamagedError("an index file is damaged") from error
 
     def _opened(self) -> "_State":
         state = self._state
@@ -172,11 +175,11 @@ class Collection:
         except FileNotFoundError:
             return _State(SegmentParts())
         except (OSError, ValueError, LookupError, TypeError):
-            logger.warning("the index in %s is made anew", self._folder, exc_info=True)
+            logger.warning("the index in %s is damaged and is rebuilt", self._folder, exc_info=True)
             return _State(SegmentParts())
 
-    def _written(self, state: "_State", parts: SegmentParts, stamp: str) -> "_State":
-        """Writes what differs from the state, then what names it; returns what is there now."""
+    def _write(self, state: "_State", parts: SegmentParts, stamp: str) -> "_State":
+        """Writes the parts that differ from the state, then the manifest; returns the new state."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         files: dict[str, str] = {}
         for name in _KINDS:
@@ -199,9 +202,10 @@ class Collection:
 
 
 def _verified(folder: Path) -> "_State":
-    """Loads the folder after reading every byte of it; raises as `_loaded`.
+    """Loads the folder and verifies its checksums; raises as `_loaded`.
 
-    Not those of the exact vectors, most of it: damage there can only order wrongly what is near.
+    The exact vectors, most of the data, are not verified: damage in them affects only the order of
+    near passages.
     """
     loaded = _loaded(folder)
     for name in loaded.files.values():
@@ -210,7 +214,7 @@ def _verified(folder: Path) -> "_State":
 
 
 class _State:
-    """Files of a collection, and the data for searching them."""
+    """Files of a collection, and their searchable form."""
 
     def __init__(
         self, parts: SegmentParts, files: Mapping[str, str] | None = None, stamp: str = ""
@@ -225,8 +229,8 @@ def _loaded(folder: Path) -> _State:
     """Loads the folder.
 
     Raises:
-        FileNotFoundError: nothing, or not all that it names.
-        OSError, ValueError, LookupError, TypeError: it is damaged, or of another format.
+        FileNotFoundError: the manifest is missing, or a file in it.
+        OSError, ValueError, LookupError, TypeError: the folder is damaged, or of another format.
     """
     manifest = json.loads((folder / _MANIFEST).read_bytes())
     if manifest["format"] != _FORMAT:

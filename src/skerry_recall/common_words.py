@@ -1,8 +1,8 @@
-"""Common words and scripts without spaces, by which every index of ours goes (data).
+"""Common words and scripts without spaces, for all indexes (data).
 
-Common words say nothing of what is looked for; they stand here as `terms` folds them: English,
-Russian, Arabic. Those of German and Spanish were tried: without them as many questions lost their
-first hit as won it, since they also tell which language an answer should have.
+Searches ignore common words. They are listed in the folded form of `terms`: English, Russian,
+Arabic. Without those of German and Spanish as many questions lost their first hit as gained it,
+since such words also select the language of an answer.
 """
 
 import re

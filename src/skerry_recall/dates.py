@@ -1,7 +1,7 @@
 """Days that a question names (pure), in seven languages, and dates as 2026-05-08 or 8.5.2026.
 
-English, German, Spanish, French, Italian, Portuguese and Dutch. French `hier` is left out where it
-stands alone: in German that is the word for here.
+English, German, Spanish, French, Italian, Portuguese and Dutch. French `hier` alone is not
+recognised: it is the German word for here.
 """
 
 import re
@@ -12,10 +12,10 @@ from datetime import UTC, date, datetime, tzinfo
 from types import MappingProxyType
 from typing import Final
 
-from skerry_recall.relative_days import counted
+from skerry_recall.relative_days import relative_days
 
 _LAST: Final = 253_370_678_400_000
-"""Time in milliseconds from which on there is not always a next day."""
+"""Latest supported time in ms since 1970: after it, a next day may not exist."""
 _YEAR: Final = r"(?:19|20)\d\d"
 _DECEMBER: Final = 12
 _MONTHS: Final[Mapping[str, int]] = MappingProxyType(
@@ -36,8 +36,8 @@ _MONTHS: Final[Mapping[str, int]] = MappingProxyType(
         if name != "-"
     }
 )
-_OTHERWISE: Final = frozenset({"may", "march", "mars", "Mars"})
-"""Months only with a day or a year, or with a capital that is not that of a planet."""
+_AMBIGUOUS: Final = frozenset({"may", "march", "mars", "Mars"})
+"""Words that are months only with a day or a year, unless a capital distinguishes them."""
 _EARLY: Final = (
     r"early|(?:the\s)?(?:beginning|start)\sof|anfang|(?:a\s)?(?:principios|comienzos)\sde"
     r"|(?:au\s)?début|inizio(?:\sdi)?|(?:no\s)?início\sde|begin"
@@ -70,25 +70,25 @@ _TO: Final = re.compile(
 )
 """Words and signs between the two ends of a span."""
 _AND: Final = frozenset(("and", "und", "y", "e", "et", "en"))
-"""Joins the ends of a span only where a word as `between` is before it."""
+"""Words that join the ends of a span only after a word such as `between`."""
 _FROM: Final = re.compile(
     r"\b(?:between|from|zwischen|vom?|entre|desde|del?|du|tra|fra|dal|tussen|van)\b", re.IGNORECASE
 )
-"""The words with which a span begins."""
+"""Words at the beginning of a span."""
 _NEAR: Final = 60
-"""Characters up to the end of its first day in which one of them is looked for."""
+"""Distance in characters, up to the end of its first day, at which such a word is searched."""
 _WHITE: Final = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A day, some days of a month, a month or a year, or one of every year; None is any."""
+    """A day, some days of a month, a month or a year; without a year, that of every year."""
 
     year: int | None
     month: int | None = None
     day: int | None = None
     last: int | None = None
-    """The last day of the month, where it is more than one day."""
+    """Last day, for several days of a month; None for a single day."""
 
     @property
     def is_exact(self) -> bool:
@@ -96,7 +96,7 @@ class Day:
         return self.day is not None and self.last is None
 
     def has(self, day: date) -> bool:
-        """Returns whether the date is within."""
+        """Returns whether the date is within these days."""
         return (
             self.year in {None, day.year}
             and self.month in {None, day.month}
@@ -104,14 +104,14 @@ class Day:
         )
 
     def edges(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Returns the month and day with which it begins and ends."""
+        """Returns (month, day) of the beginning and of the end."""
         first, last = self.month or 1, self.month or _DECEMBER
         return (first, self.day or 1), (last, self.last or self.day or 31)
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """All days from the beginning of one to the end of another, whose years are both or neither."""
+    """All days from the beginning of `first` to the end of `last`; both have a year or neither."""
 
     first: Day
     last: Day
@@ -122,7 +122,7 @@ class Span:
         return self.first == self.last and self.first.is_exact
 
     def has(self, day: date) -> bool:
-        """Returns whether the date is within."""
+        """Returns whether the date is within the span."""
         begin, end, at = self.first.edges()[0], self.last.edges()[1], (day.month, day.day)
         if self.first.year is None or self.last.year is None:
             return begin <= at <= end if begin <= end else at >= begin or at <= end
@@ -134,15 +134,15 @@ def named(
 ) -> tuple[Day | Span, ...]:
     """Returns the days that a question names.
 
-    With `now`, in ms since 1970, also those it counts from there: yesterday, last week. `zone` is
-    where days begin; None is the zone of this machine. Linear in the question.
+    With `now`, in ms since 1970, also relative days: yesterday, last week. `zone` is the zone in
+    which days begin; None is the zone of this machine. Linear in the question.
     """
     text = _WHITE.sub(" ", question)
     days = list(_named(text))
     if now is None:
         return tuple(days)
     today = moment(now, zone)
-    for first, last in counted(text, today):
+    for first, last in relative_days(text, today):
         begin, end = (Day(end_day.year, end_day.month, end_day.day) for end_day in (first, last))
         spans = Day(first.year, first.month), Day(first.year)
         if begin == end:
@@ -155,29 +155,29 @@ def named(
 
 
 def within(days: Day | Span, years: range) -> Iterator[tuple[date, date]]:
-    """Yields the first and the last date of the days, for each year if they name none."""
+    """Yields the first and the last date of the days; for each of `years` if they have no year."""
     first, last = (days, days) if isinstance(days, Day) else (days.first, days.last)
     for year in years if first.year is None else (first.year,):
         (month, day), (until, end) = first.edges()[0], last.edges()[1]
-        later = (last.year or year) + ((until, end) < (month, day) and last.year is None)
+        last_year = (last.year or year) + ((until, end) < (month, day) and last.year is None)
         try:
-            yield date(year, month, day), _until(later, until, end)
+            yield date(year, month, day), _until(last_year, until, end)
         except ValueError:
             continue  # 31 February, the month 13
 
 
 def moment(at: int, zone: tzinfo | None = UTC) -> date:
-    """Returns the day of a time in ms since 1970; after the year 9998 its last day."""
+    """Returns the day of a time in ms since 1970; for a later time the last day of 9998."""
     return datetime.fromtimestamp(min(at, _LAST) / 1000, zone).date()
 
 
 def _until(year: int, month: int, day: int) -> date:
-    """Returns a date; the last one of its month where that is shorter."""
+    """Returns a date; the last date of the month if the month is shorter."""
     return date(year, month, min(day, monthrange(year, month)[1]))
 
 
 def _is_all(span: Day, first: date, last: date) -> bool:
-    """Returns whether the month or year is all from the first to the last date."""
+    """Returns whether the dates are the first and the last of the month or year."""
     (month, day), (end, _) = span.edges()
     return (
         (first.month, first.day, first.year) == (month, day, last.year)
@@ -188,7 +188,7 @@ def _is_all(span: Day, first: date, last: date) -> bool:
 
 
 def _named(question: str) -> Iterator[Day | Span]:
-    """Yields the days, months and years; two with a word between them that joins are one span."""
+    """Yields the days, months and years; two with a joining word between them are one span."""
     first: Day | None = None
     end = 0
     for match in _NAMED.finditer(question):
@@ -218,7 +218,7 @@ def _joins(first: Day, second: Day, before: str) -> bool:
 
 
 def _day(match: re.Match[str]) -> Day | None:
-    """Returns the day of a match; None where the word is no month here."""
+    """Returns the day of a match; None if the word is not a month in this context."""
     month = match["month"]
     if month is None:
         if match["dotty"]:
@@ -233,7 +233,7 @@ def _day(match: re.Match[str]) -> Day | None:
     if match["part"]:
         begin, end = next(days for days, names in _PART_NAMES if names.fullmatch(match["part"]))
         return Day(year, number, begin, end)
-    if first or year or month not in _OTHERWISE:
+    if first or year or month not in _AMBIGUOUS:
         return Day(year, number, _int(first), _int(last))
     return None
 

@@ -1,4 +1,4 @@
-"""Keeps hits from repeating one another: MMR, repeats dropped, the newer first."""
+"""Reduces repetition among hits: MMR, dropped repeats, newer statements first."""
 
 import re
 from collections.abc import Hashable, Iterator, Sequence
@@ -7,7 +7,7 @@ from typing import Final
 
 _TOKEN = re.compile(r"\w+")
 ALIKE: Final = 0.25
-"""The Jaccard index from which on two texts say nearly the same."""
+"""Minimum Jaccard index of near-equal texts."""
 
 
 def tokens(text: str) -> frozenset[str]:
@@ -15,22 +15,22 @@ def tokens(text: str) -> frozenset[str]:
     return frozenset(_TOKEN.findall(text.lower()))
 
 
-def jaccard(first: AbstractSet[str], other: AbstractSet[str]) -> float:
-    """Returns the share of the tokens of both that both have, 0 to 1; two empty sets are equal."""
-    if not first and not other:
+def jaccard(first: AbstractSet[str], second: AbstractSet[str]) -> float:
+    """Returns the Jaccard index of two sets, 0 to 1; that of two empty sets is 1."""
+    if not first and not second:
         return 1.0
-    shared = len(first & other)
-    return shared / (len(first) + len(other) - shared)
+    shared = len(first & second)
+    return shared / (len(first) + len(second) - shared)
 
 
 def marginal(
     relevance: Sequence[float], sets: Sequence[AbstractSet[str]], balance: float, limit: int
 ) -> Iterator[tuple[int, float]]:
-    """Yields up to `limit` positions, each with the value by which it was chosen.
+    """Yields up to `limit` positions, each with its MMR value.
 
-    Maximal marginal relevance (Carbonell and Goldstein, 1998): of those left, the next is that with
-    the highest `balance * relevance - (1 - balance) * similarity`, where the relevance is scaled to
-    0..1 and the similarity is the highest Jaccard index with one already chosen. Takes
+    Maximal marginal relevance (Carbonell and Goldstein, 1998): the next position is the remaining
+    one with the highest `balance * relevance - (1 - balance) * similarity`. The relevance is scaled
+    to 0..1; the similarity is the highest Jaccard index with a position chosen before. Takes
     `limit * len(sets)` comparisons.
     """
     low, high = min(relevance, default=0.0), max(relevance, default=0.0)
@@ -49,9 +49,9 @@ def marginal(
 
 
 def newest(keys: Sequence[Hashable], dates: Sequence[int]) -> list[tuple[int, int]]:
-    """Returns for each key, in the order of first positions, that position and the newest one.
+    """Returns the first and the newest position of each key, in the order of first positions.
 
-    Of those with equal dates the first counts.
+    Among equal dates the first position counts as the newest.
     """
     first: dict[Hashable, int] = {}
     newest_of: dict[Hashable, int] = {}
@@ -71,10 +71,9 @@ def newer_first(
 ) -> list[int]:
     """Returns the positions, with the newer ones of near-equal texts before the older ones.
 
-    Texts are near-equal where their Jaccard index is `ALIKE` at least, their scores differ by
-    `margin` at most, and have the same of the words that are `asked` for, one at least.
-    Those without a date stay where they are. Takes half the square of
-    their number of comparisons.
+    Two texts are near-equal if their Jaccard index is at least `ALIKE`, their scores differ by at
+    most `margin`, and both contain the same of the question's `terms`, at least one. Texts without
+    a date keep their positions. Takes n * n / 2 comparisons.
     """
     order = list(range(len(sets)))
     for at, best in enumerate(order):

@@ -1,4 +1,4 @@
-"""Embedding models: texts to vectors, and the rules that every vector follows."""
+"""Interface of embedding models, their errors, and the rules for every vector."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,25 +11,25 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 USELESS: Final = "no usable vector: only zeros, no numbers, or another size than the others"
-_NOTHING: Final = 1e-10
-"""A vector shorter than this has no direction."""
+_MIN_LENGTH: Final = 1e-10
+"""A shorter vector has no direction."""
 
 
 class Kind(StrEnum):
-    """Role of a text; many models embed the two differently."""
+    """Role of a text; many models embed passages and questions differently."""
 
     PASSAGE = "passage"
-    """Text to be found."""
+    """Text to search in."""
     QUERY = "query"
     """Question."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingModel:
-    """Model of vectors. Vectors of two models are never compared."""
+    """Embedding model. Vectors of two models are never compared."""
 
     provider: str
-    """`local`, `openai`, `gemini`, `voyage`; with an address of one's own `openai@host/path`."""
+    """`local`, `openai`, `gemini`, `voyage`; with a configured address `openai@host/path`."""
     model: str
 
     def __str__(self) -> str:
@@ -37,9 +37,9 @@ class EmbeddingModel:
 
 
 class EmbeddingError(Exception):
-    """Texts could not be embedded; the message says why and is for people.
+    """Error: texts were not embedded. The message is for people.
 
-    `passing`: the same request may succeed later. `remedy` says what a person can do.
+    `passing` is true if the same request may succeed later. `remedy` is an instruction for people.
     """
 
     passing = True
@@ -47,127 +47,127 @@ class EmbeddingError(Exception):
     def __init__(self, message: str, remedy: str = "", *, retry_after: float | None = None) -> None:
         self.remedy = remedy
         self.retry_after = retry_after
-        """Seconds after which the provider wants to be asked again; None where it did not say."""
-        self.done: Mapping[int, Floats] = {}
-        """Rows that were answered, and perhaps paid, before it failed, by the place of the text."""
+        """Delay in seconds that the provider requested; None without one."""
+        self.answered: Mapping[int, Floats] = {}
+        """Rows received, and perhaps paid, before the failure, by the index of the text."""
         super().__init__(message)
 
 
 class EmbeddingUnavailableError(EmbeddingError):
-    """Error that a retry does not end: no such model here, or its key is missing or refused."""
+    """Permanent error: the model is not installed, or its key is missing or refused."""
 
     passing = False
 
 
 class EmbeddingRefusedError(EmbeddingError):
-    """These texts are refused; others may be taken."""
+    """Error: the model refuses these texts; it may accept others."""
 
     passing = False
 
 
 class EmbeddingAnswerError(EmbeddingError):
-    """Response that is no valid answer: cut off, of another size, without numbers."""
+    """Error: the response is not valid: cut off, of another size, without numbers."""
 
 
 class EmbeddingTimeoutError(EmbeddingError):
-    """Error: no answer in time."""
+    """Error: no response within the time limit."""
 
 
 class Embedder(Protocol):
-    """A model that embeds."""
+    """An embedding model."""
 
     @property
     def model(self) -> EmbeddingModel:
-        """Returns whose vectors they are: with the hash of a text the key of a cache."""
+        """Returns the model of its vectors; with the hash of a text it is the key of a cache."""
         ...
 
     @property
     def local(self) -> bool:
-        """Returns whether it runs on this machine, at no cost and with nobody else reading."""
+        """Returns whether the model runs on this machine: at no cost, and no text is sent."""
         ...
 
     @property
     def bulk(self) -> int:
-        """Returns how many passages are best asked for at once where there are many."""
+        """Returns the best number of passages per call when there are many."""
         ...
 
     @property
     def dims(self) -> int | None:
-        """Returns the length of its vectors; None before the first answer."""
+        """Returns the length of its vectors; None before the first response."""
         ...
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Floats:
-        """Returns one row a text, in their order, each `normalised`; shape (texts, dims).
+        """Returns one row per text, in their order, each `normalised`; shape (texts, dims).
 
-        Any number of texts of any length may be asked for: they are batched as the model wants it,
-        and a text that is too long for it gets the mean of its pieces. Cancelling is safe. A text
-        to which the model answered nothing of use has a row of zeros; see `has_direction`.
+        Accepts any number of texts of any length: they are divided into requests of the model, and
+        a text beyond its limit gets the mean of the vectors of its parts. Cancelling is safe. A
+        text without a usable vector has a row of zeros; see `has_direction`.
 
         Raises:
-            EmbeddingError: one of its kinds; `done` has the rows that were answered before.
+            EmbeddingError: or a subclass; `answered` has the rows received before the failure.
         """
         ...
 
 
 @runtime_checkable
 class Loads(Protocol):
-    """A model that has to be loaded before it answers."""
+    """A model that is loaded before its first response."""
 
     @property
     def is_loading(self) -> bool:
-        """Returns whether it is being loaded now."""
+        """Returns whether the model is being loaded."""
         ...
 
 
 def is_loading(embedder: object) -> bool:
-    """Returns whether what is asked waits for its model to be loaded."""
+    """Returns whether requests wait until the model of the embedder is loaded."""
     return isinstance(embedder, Loads) and embedder.is_loading
 
 
 def normalised(vectors: "ArrayLike") -> Floats:
-    """Returns a vector, or a matrix of them in rows, with length 1.
+    """Returns a vector, or a matrix of vectors in rows, with length 1.
 
-    Components that are no finite numbers become 0. A vector whose length is then below 1e-10 is
-    returned as it is. Source: seed 002, `sanitizeAndNormalizeEmbedding`.
+    Components that are not finite become 0. A vector whose length is then below 1e-10 is not
+    scaled. Source: seed 002, `sanitizeAndNormalizeEmbedding`.
     """
     exact = np.asarray(vectors, dtype=np.float64)
     sound = np.where(np.isfinite(exact), exact, 0.0)
     length = np.sqrt(np.sum(sound * sound, axis=-1, keepdims=True))
-    length[length < _NOTHING] = 1.0
+    length[length < _MIN_LENGTH] = 1.0
     unit: Floats = (sound / length).astype(np.float32)
     return unit
 
 
-def checked(vectors: Doubles | Floats, texts: int, dims: int | None, who: str) -> Floats:
-    """Checks a model's vectors for this many texts, and normalises them.
+def checked(vectors: Doubles | Floats, texts: int, dims: int | None, model: str) -> Floats:
+    """Checks a model's vectors for this number of texts, and normalises them.
 
-    `dims` is the length of its earlier vectors; None is any.
+    `dims` is the length of its earlier vectors; None allows any length.
 
     Raises:
-        EmbeddingAnswerError: it is not one vector a text, or they have another length.
+        EmbeddingAnswerError: there is not one vector per text, or their length is not `dims`.
     """
     if vectors.ndim != 2 or vectors.shape[0] != texts or not vectors.shape[1]:  # noqa: PLR2004 - a matrix
         shape = " x ".join(map(str, vectors.shape))
-        raise EmbeddingAnswerError(f"{who} answered {shape} numbers to {texts} texts.")
+        raise EmbeddingAnswerError(f"{model} returned {shape} numbers for {texts} texts.")
     if dims is not None and vectors.shape[1] != dims:
         raise EmbeddingAnswerError(
-            f"{who} answered vectors of {vectors.shape[1]} numbers where they had {dims}.",
-            "Its model has changed: name it anew, so that all is embedded again.",
+            f"{model} returned vectors of {vectors.shape[1]} numbers; earlier ones had {dims}.",
+            "Its model has changed: give it another name, so that all texts are embedded again.",
         )
     return normalised(vectors)
 
 
 def has_direction(row: Floats) -> bool:
-    """Returns whether a row is a vector: a text to which nothing of use was answered has none."""
-    return bool(np.isfinite(row).all() and np.abs(row).max(initial=0) > _NOTHING)
+    """Returns whether a row is a usable vector; the row of a text without one is all zeros."""
+    return bool(np.isfinite(row).all() and np.abs(row).max(initial=0) > _MIN_LENGTH)
 
 
-def directed(row: Floats, who: str) -> Floats:
-    """Returns the row, which is a vector.
+def directed(row: Floats, model: str) -> Floats:
+    """Returns the row of a model if it is a usable vector.
 
     Raises:
-        EmbeddingAnswerError: it is none.
+        EmbeddingAnswerError: it is not.
     """
     if not has_direction(row):
-        raise EmbeddingAnswerError(f"{who} answered {USELESS}.")
+        raise EmbeddingAnswerError(f"{model} returned {USELESS}.")
     return row

@@ -1,4 +1,4 @@
-"""The embedding models in the order in which they are used; one that fails rests for a while."""
+"""Chain of embedding models in order of preference; a model that fails cools down."""
 
 import time
 from collections import OrderedDict
@@ -21,17 +21,17 @@ from skerry_recall.embed import (
 )
 from skerry_recall.numbers import Floats, np
 
-RESTS: Final = (60.0, 300.0, 1500.0)
-"""Seconds after the first, second and each later failure in a row."""
+COOLDOWNS: Final = (60.0, 300.0, 1500.0)
+"""Cool-down in seconds after the first, second and each later failure in a row."""
 SEARCH_SECONDS: Final = 3.0
-"""Seconds for the vector of a question: a search has four."""
-_KEPT: Final = 256
-"""Vectors of questions; 0.4 MB at 384 numbers."""
+"""Time limit for the vector of a question; a search has four seconds."""
+_CACHED: Final = 256
+"""Number of cached vectors of questions; 0.4 MB at 384 numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Reason why a model is not used now."""
+    """Cool-down of a model, with its reason."""
 
     model: EmbeddingModel
     reason: str
@@ -39,13 +39,13 @@ class Trouble:
     failures: int
     """Number of failures in a row."""
     until: float
-    """Time at which it is tried again, by the monotonic clock."""
+    """End of the cool-down, by the monotonic clock."""
 
 
 class Chain:
-    """Asks the models of one agent. Vectors of two models are never mixed: each answer says whose.
+    """The models of one agent. Each call names its model, so that vectors are never mixed.
 
-    `embedders` are those that can be used, the wanted one first; without any, `chosen` is None.
+    `embedders` are the usable models, the preferred one first; without any, `chosen` returns None.
     """
 
     def __init__(
@@ -63,78 +63,77 @@ class Chain:
         self._questions: OrderedDict[tuple[EmbeddingModel, str], Floats] = OrderedDict()
 
     def chosen(self, current: EmbeddingModel | None = None) -> Embedder | None:
-        """Returns the model with which passages are embedded; None is by words alone.
+        """Returns the model for passages; None if there is none, for a search by words alone.
 
-        It is the first that does not rest. `current` is that of the index: after one failure it is
-        waited for, as embedding all again costs more than a minute without new vectors.
+        It is the first model that does not cool down. `current` is the model of the index: after a
+        single failure it stays chosen, because a minute without new vectors costs less than
+        embedding all passages with another model.
         """
         for embedder in self.embedders:
-            trouble = self._resting(embedder.model)
+            trouble = self._cooling(embedder.model)
             if trouble is None or (embedder.model == current and trouble.failures == 1):
                 return embedder
         return None
 
-    def face(self) -> "Face | None":
-        """Returns the chosen model, asked with all that this chain knows; None is by words alone.
+    def embedder(self) -> "ChainEmbedder | None":
+        """Returns the chosen model as an `Embedder` with cache and cool-down; None without a model.
 
-        What it is may change between two calls; what is returned stays.
+        Two calls may return different models; a returned embedder keeps its model.
         """
         embedder = self.chosen(self._current)
-        return Face(self, embedder) if embedder else None
+        return ChainEmbedder(self, embedder) if embedder else None
 
     def trouble(self, model: EmbeddingModel | None = None) -> Trouble | None:
-        """Returns why `model`, or the first of the chain, is not used now; None where it is."""
+        """Returns the cool-down of `model`, or of the first model; None if it is in use."""
         if model is None:
             model = self.embedders[0].model if self.embedders else None
-        return self._resting(model) if model else None
+        return self._cooling(model) if model else None
 
     async def query(self, text: str, model: EmbeddingModel) -> Floats:
-        """Returns the vector of a question in the space of `model`, that of the index.
-
-        The last few hundred are remembered.
+        """Returns the vector of a question by `model`, the model of the index; caches the last 256.
 
         Raises:
-            EmbeddingError: the model is not in the chain, rests, fails, or is too slow. Words alone
-                then answer.
+            EmbeddingError: the model is not in the chain, cools down, fails, or exceeds the time
+                limit. The caller then searches by words alone.
         """
         cached = self._questions.get((model, text))
         if cached is not None:
             self._questions.move_to_end((model, text))
             return cached
-        rows = await self._ask(self._awake(model), [text], Kind.QUERY, self._search_seconds)
+        rows = await self._ask(self._usable(model), [text], Kind.QUERY, self._search_seconds)
         vector = directed(rows[0], str(model))
         self._questions[model, text] = vector
-        if len(self._questions) > _KEPT:
+        if len(self._questions) > _CACHED:
             self._questions.popitem(last=False)
         return vector
 
     async def passages(self, texts: Sequence[str], model: EmbeddingModel) -> Floats:
-        """Returns the vectors of passages by `model`, a row each.
+        """Returns the vectors of passages by `model`, one per row.
 
         Raises:
-            EmbeddingError: the model is not in the chain, rests, fails, or refuses one of the
-                texts. `chosen` says what next.
+            EmbeddingError: the model is not in the chain, cools down, fails, or refuses one of the
+                texts. `chosen` then returns the next model.
         """
         return await self.texts(texts, model, Kind.PASSAGE)
 
     async def texts(self, texts: Sequence[str], model: EmbeddingModel, kind: Kind) -> Floats:
-        """Returns the vectors of texts by `model` in a role, a row each, however long it takes.
+        """Returns the vectors of texts by `model` in a role, one per row, without a time limit.
 
         Raises:
             EmbeddingError: as `passages`.
         """
-        return await self._ask(self._awake(model), texts, kind)
+        return await self._ask(self._usable(model), texts, kind)
 
-    def _awake(self, model: EmbeddingModel) -> Embedder:
-        trouble = self._resting(model)
+    def _usable(self, model: EmbeddingModel) -> Embedder:
+        trouble = self._cooling(model)
         if trouble is not None:
-            raise EmbeddingError(f"{model} is not asked now: {trouble.reason}", trouble.remedy)
+            raise EmbeddingError(f"{model} cools down: {trouble.reason}", trouble.remedy)
         for embedder in self.embedders:
             if embedder.model == model:
                 return embedder
-        raise EmbeddingUnavailableError(f"{model} is not among the embedding models in use.")
+        raise EmbeddingUnavailableError(f"{model} is not one of the embedding models in use.")
 
-    def _resting(self, model: EmbeddingModel) -> Trouble | None:
+    def _cooling(self, model: EmbeddingModel) -> Trouble | None:
         trouble = self._trouble.get(model)
         return trouble if trouble and trouble.until > self._monotonic() else None
 
@@ -146,8 +145,8 @@ class Chain:
             with anyio.fail_after(seconds):
                 rows = await embedder.embed(texts, kind)
         except TimeoutError as error:
-            late = EmbeddingTimeoutError(f"{model} gave no answer within {seconds:g} s.")
-            if not embedder.local:  # that one may just be loading; it has limits of its own
+            late = EmbeddingTimeoutError(f"{model} did not answer within {seconds:g} s.")
+            if not embedder.local:  # a local model may be loading, and limits the time itself
                 self._failed(model, late)
             raise late from error
         except EmbeddingRefusedError:
@@ -164,14 +163,14 @@ class Chain:
         before = self._trouble.get(model)
         now = self._monotonic()
         if before is not None and before.until > now:
-            return  # it was asked by several at once: that is one failure
+            return  # concurrent requests that fail together count as one failure
         failures = before.failures + 1 if before else 1
-        until = now + RESTS[min(failures, len(RESTS)) - 1]
+        until = now + COOLDOWNS[min(failures, len(COOLDOWNS)) - 1]
         self._trouble[model] = Trouble(model, str(error), error.remedy, failures, until)
 
 
-class Face:
-    """One model of a chain, for those who want one. Implements `embed.Embedder`."""
+class ChainEmbedder:
+    """One model of a chain, with its cache and cool-down. Implements `embed.Embedder`."""
 
     def __init__(self, chain: Chain, inner: Embedder) -> None:
         self._chain = chain
@@ -182,24 +181,24 @@ class Face:
 
     @property
     def dims(self) -> int | None:
-        """Returns the length of its vectors; None before the first answer."""
+        """Returns the length of its vectors; None before the first response."""
         return self._inner.dims
 
     @property
     def is_loading(self) -> bool:
-        """Returns whether it is being loaded now."""
+        """Returns whether the model is being loaded."""
         return is_loading(self._inner)
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Floats:
-        """Returns one row a text; see `embed.Embedder`."""
+        """Returns one row per text; see `embed.Embedder`."""
         if kind is Kind.PASSAGE:
             return await self._chain.passages(texts, self.model)
         return np.stack([await self._chain.query(text, self.model) for text in texts])
 
-    async def kept(self, texts: Sequence[str], kind: Kind) -> Floats:
-        """Returns the vectors of texts to keep, in either role; nobody waits for an answer.
+    async def embed_unlimited(self, texts: Sequence[str], kind: Kind) -> Floats:
+        """Returns the vectors of texts to store, in either role, without a time limit.
 
         Raises:
-            EmbeddingError: as of `embed.Embedder`.
+            EmbeddingError: as `embed.Embedder`.
         """
         return await self._chain.texts(texts, self.model, kind)

@@ -1,4 +1,4 @@
-"""Formats of the embedding APIs of OpenAI, which many share, of Voyage and Gemini (pure)."""
+"""Wire formats of the embedding APIs: OpenAI and compatible ones, Voyage, Gemini (pure)."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,13 +19,13 @@ class Answer:
     """Response of a provider."""
 
     rows: Doubles
-    """One vector a text, as it gave them."""
+    """One vector per text, as received."""
     tokens: int | None
     """Billed tokens; None if it does not report them."""
 
 
 class Wire(Protocol):
-    """One of the APIs."""
+    """Wire format of one API."""
 
     @property
     def limits(self) -> ModelLimits:
@@ -48,7 +48,7 @@ class Wire(Protocol):
         """Parses the response.
 
         Raises:
-            EmbeddingAnswerError: it is cut off, or something else.
+            EmbeddingAnswerError: it is cut off, or not in this format.
         """
         ...
 
@@ -70,11 +70,11 @@ class OpenAiAnswer(msgspec.Struct):
 
 
 class OpenAiWire:
-    """`POST /embeddings`, as OpenAI and those who are compatible with it speak it."""
+    """`POST /embeddings` of OpenAI and compatible servers."""
 
     limits = ModelLimits(text_tokens=8000)
 
-    def path(self, model: str) -> str:  # noqa: ARG002 - it stands in the body
+    def path(self, model: str) -> str:  # noqa: ARG002 - the body names the model
         """Returns the path after the base address."""
         return "/embeddings"
 
@@ -82,9 +82,9 @@ class OpenAiWire:
         """Returns the headers that carry the key."""
         return {"authorization": f"Bearer {key}"}
 
-    def body(self, model: str, texts: Sequence[str], kind: Kind) -> dict[str, Any]:  # noqa: ARG002 - its models embed both alike
+    def body(self, model: str, texts: Sequence[str], kind: Kind) -> dict[str, Any]:  # noqa: ARG002 - its models have one role
         """Returns the request."""
-        # An empty text is refused; a space says as much.
+        # The API refuses an empty text; a space replaces it.
         return {
             "model": model,
             "input": [text or " " for text in texts],
@@ -93,15 +93,15 @@ class OpenAiWire:
 
     def answer(self, body: bytes) -> Answer:
         """Parses the response."""
-        told = _decoded(body, OpenAiAnswer)
-        told.data.sort(key=lambda row: row.index)
-        if [row.index for row in told.data] != list(range(len(told.data))):
-            raise EmbeddingAnswerError("the answer does not say which vector is which text's")
-        return Answer(matrix([row.embedding for row in told.data]), told.usage.total_tokens)
+        response = _decoded(body, OpenAiAnswer)
+        response.data.sort(key=lambda row: row.index)
+        if [row.index for row in response.data] != list(range(len(response.data))):
+            raise EmbeddingAnswerError("the indexes in the response do not match the texts")
+        return Answer(matrix([row.embedding for row in response.data]), response.usage.total_tokens)
 
 
 class VoyageWire(OpenAiWire):
-    """OpenAI's form, with what a text is for."""
+    """OpenAI's format with the role of the texts."""
 
     def body(self, model: str, texts: Sequence[str], kind: Kind) -> dict[str, Any]:
         """Returns the request."""
@@ -154,22 +154,22 @@ class GeminiWire:
 
     def answer(self, body: bytes) -> Answer:
         """Parses the response."""
-        told = _decoded(body, _GeminiAnswer)
-        rows = matrix([embedding.values for embedding in told.embeddings])
-        return Answer(rows, told.usage_metadata.prompt_token_count)
+        response = _decoded(body, _GeminiAnswer)
+        rows = matrix([embedding.values for embedding in response.embeddings])
+        return Answer(rows, response.usage_metadata.prompt_token_count)
 
 
 def _decoded(body: bytes, shape: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=shape)
     except (ValueError, RecursionError) as error:
-        raise EmbeddingAnswerError(f"the answer cannot be read: {error}") from error
+        raise EmbeddingAnswerError(f"the response cannot be parsed: {error}") from error
 
 
 def matrix(rows: Sequence[list[float | None] | None]) -> Doubles:
-    """Returns the rows of an answer; one of another size than most, or missing, is all zeros."""
+    """Returns the rows of a response; a missing row, or one of a rare size, is all zeros."""
     sizes = Counter(len(row) for row in rows if row)
     size = sizes.most_common(1)[0][0] if sizes else 0
-    nothing: list[float | None] = [0.0] * size
-    sound = [row if row is not None and len(row) == size else nothing for row in rows]
+    zeros: list[float | None] = [0.0] * size
+    sound = [row if row is not None and len(row) == size else zeros for row in rows]
     return np.array(sound, np.float64).reshape(len(rows), size)

@@ -1,4 +1,4 @@
-"""Classification of an embedding provider's refusals: by status first, by text second (pure)."""
+"""Turns failed responses of embedding providers into errors: by status first, then text (pure)."""
 
 import re
 from collections.abc import Mapping
@@ -15,29 +15,29 @@ _UNPAID: Final = re.compile(
     re.IGNORECASE,
 )
 _BAD_KEY: Final = re.compile(r"api_key_invalid|api key not valid|api key expired", re.IGNORECASE)
-_TOLD: Final = 300  # characters of the provider's own words
+_MAX_REASON: Final = 300  # characters of the provider's message
 _KEY: Final = (
-    "Look at its account, enter its key anew, or choose another provider in"
+    "Check its account, enter its key again, or choose another provider in"
     " agents.defaults.memorySearch."
 )
-_ADDRESS: Final = "Look at provider, model and remote.baseUrl in agents.defaults.memorySearch."
+_ADDRESS: Final = "Check provider, model and remote.baseUrl in agents.defaults.memorySearch."
 
 
 @dataclass(frozen=True, slots=True)
 class FailedResponse:
     """A response with a failing status."""
 
-    who: str
+    provider: str
     status: int
     headers: Mapping[str, str]
     text: str
-    """Its body, without secrets."""
+    """Body, without secrets."""
 
 
 def failure(response: FailedResponse) -> EmbeddingError:
-    """Returns the error that it means."""
-    reason = _said(response.text)
-    words = f"{response.who} answered {response.status}" + (f": {reason}" if reason else "")
+    """Returns the error for a response."""
+    reason = _reason(response.text)
+    words = f"{response.provider} answered {response.status}" + (f": {reason}" if reason else "")
     match response.status:
         case 401 | 402 | 403:
             return EmbeddingUnavailableError(words, _KEY)
@@ -45,13 +45,13 @@ def failure(response: FailedResponse) -> EmbeddingError:
             return EmbeddingUnavailableError(words, _KEY)
         case 301 | 302 | 307 | 308 | 404 | 405:
             return EmbeddingUnavailableError(words, _ADDRESS)
-        case status if status in {408, 429} or status >= 500:  # noqa: PLR2004 - HTTP: what passes
+        case status if status in {408, 429} or status >= 500:  # noqa: PLR2004 - temporary by HTTP
             return EmbeddingError(words, retry_after=retry_after(response.headers))
     return EmbeddingRefusedError(words)
 
 
-def _said(text: str) -> str:
-    """Returns the provider's own words in one line."""
+def _reason(text: str) -> str:
+    """Returns the provider's message in one line."""
     try:
         parsed: Any = msgspec.json.decode(text)
     except (ValueError, RecursionError):
@@ -62,4 +62,4 @@ def _said(text: str) -> str:
         if isinstance(parsed, dict) and name in parsed:
             parsed = parsed[name]
     printable = "".join(char if char.isprintable() else " " for char in str(parsed))
-    return " ".join(printable.split())[:_TOLD]
+    return " ".join(printable.split())[:_MAX_REASON]

@@ -1,6 +1,6 @@
-"""Messages between a worker process and its owner: frames of a length and a message.
+"""Messages between a worker process and its owner, in frames.
 
-Four bytes, big-endian, hold the length of what follows: MessagePack of one of the messages here.
+A frame is the length of the message in four bytes, big-endian, and the message as MessagePack.
 """
 
 import struct
@@ -11,7 +11,7 @@ import msgspec
 from skerry_recall.numbers import Floats, np
 
 LONGEST: Final = 16 * 1024 * 1024
-"""Bytes of a frame: 4,000 vectors, or all that is asked at once many times over."""
+"""Maximum number of bytes of a frame: 4,000 vectors, far more than one request."""
 HEAD: Final = struct.Struct("!I")
 
 
@@ -52,15 +52,15 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
     remedy: str = ""
 
 
-Asked = Load | Texts
-Told = Loaded | EmbeddedVectors | Failed
+OwnerMessage = Load | Texts
+WorkerMessage = Loaded | EmbeddedVectors | Failed
 
 
-def frame(message: Asked | Told) -> bytes:
-    """Returns the bytes of a message.
+def frame(message: OwnerMessage | WorkerMessage) -> bytes:
+    """Returns the frame of a message.
 
     Raises:
-        ValueError: it is longer than a frame may be.
+        ValueError: it is longer than `LONGEST`.
     """
     body = msgspec.msgpack.encode(message)
     return HEAD.pack(checked_length(len(body))) + body
@@ -69,23 +69,23 @@ def frame(message: Asked | Told) -> bytes:
 def checked_length(length: int) -> int:
     """Returns the length of a frame. Raises `ValueError` for one that is too long."""
     if length > LONGEST:
-        message = f"a frame of {length} bytes; {LONGEST} are allowed"
+        message = f"a frame of {length} bytes is too long; the limit is {LONGEST}"
         raise ValueError(message)
     return length
 
 
-def asked(body: bytes) -> Asked:
+def decode_owner_message(body: bytes) -> OwnerMessage:
     """Decodes a message of the owner. Raises `msgspec.DecodeError`."""
-    message: Asked = msgspec.msgpack.decode(body, type=Load | Texts)
+    message: OwnerMessage = msgspec.msgpack.decode(body, type=Load | Texts)
     return message
 
 
-def told(body: bytes) -> Told:
+def decode_worker_message(body: bytes) -> WorkerMessage:
     """Decodes a message of the worker. Raises `msgspec.DecodeError`."""
-    message: Told = msgspec.msgpack.decode(body, type=Loaded | EmbeddedVectors | Failed)
+    message: WorkerMessage = msgspec.msgpack.decode(body, type=Loaded | EmbeddedVectors | Failed)
     return message
 
 
 def matrix(vectors: EmbeddedVectors) -> Floats:
-    """Returns the numbers; shape (rows, dims). Raises `ValueError` if they are not as many."""
+    """Returns the vectors; shape (rows, dims). Raises `ValueError` if their number differs."""
     return np.frombuffer(vectors.data, np.dtype("<f4")).reshape(vectors.rows, vectors.dims)

@@ -1,4 +1,4 @@
-"""Makes one ranking of what words and meaning say: normalise, weigh, smooth, decay, diversify."""
+"""Ranks by word and vector scores together: normalise, weigh, smooth, decay, diversify."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,54 +9,55 @@ from typing import Final
 
 import numpy as np
 
+from skerry_recall import reordering
 from skerry_recall.diversity import marginal, tokens
 from skerry_recall.numbers import Doubles, Floats, Ints, Longs, Mask, Rows
-from skerry_recall.question import Asked
-from skerry_recall.reordering import POOL, Candidate, again, dated, distinct, related, share_talk
+from skerry_recall.question import ParsedQuestion
+from skerry_recall.reordering import POOL, Candidate
 from skerry_recall.rerank import Hints
 from skerry_recall.scores import Scores
 
 DAY_MS: Final = 86_400_000
 CANDIDATES: Final = 4
-"""Hits among which maximal marginal relevance chooses, for each that is wanted."""
+"""Number of candidates of maximal marginal relevance for each requested hit."""
 SHORT: Final = 60
-"""Terms up to which a passage gets the whole share of its neighbours: a turn of a conversation."""
-SHORTER: Final = 40  # the same for meaning
+"""Terms up to which a passage, a turn of a conversation, gets the whole share of its neighbours."""
+SHORT_VECTOR: Final = 40  # the same for vectors
 _BLOCK: Final = 128
 _LEAST: Final = 1e-6
 _SPREAD: Final = 0.06
-"""Difference of the highest and the lowest cosine below which they count as equal."""
+"""Minimum difference of the highest and the lowest cosine to which the scores are scaled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """Share of its neighbours' scores that a passage gets, and of those one further."""
+    """Shares that a passage gets of the scores of its neighbours."""
 
-    beside: float = 0.0
-    beyond: float = 0.0
+    adjacent: float = 0.0  # at distance 1
+    beyond: float = 0.0  # at distance 2
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Weights of words and vectors. They count by their ratio, whatever their sum."""
+    """Weights of words and vectors; only their ratio counts, not their sum."""
 
     name: str
     vector_weight: float
     text_weight: float
     candidates: int | None = None
-    """None: every row is weighed, with the scores of each side scaled to 0..1 over all of them.
-    Else: only the best of each side are, this many for each hit that is wanted, by `1 / (1 + rank)`
-    of the words (0 for the best) and by the cosine."""
+    """None: every row is weighed, and the scores of each side are scaled to 0..1 over all rows.
+    Otherwise only the best rows of each side are weighed, this many for each requested hit: by
+    `1 / (1 + rank)` for words, with rank 0 for the best, and by the cosine for vectors."""
     text_near: Near = Near()
     vector_near: Near = Near()
     sure: float = 0.0
-    """Share of the question's words, by their rarity, that its best passage must have for words to
-    get their whole weight: a question in another language shares few. 0 is always all."""
+    """Share of the question's words, by rarity, in the best passage from which on words have their
+    full weight: a question in another language shares few. 0 is always full."""
     distinct: bool = False
     """Drops all but the newest of passages with the same words."""
     newer: float = 0.0
-    """Margin by which the older of two near-equal statements may score better, yet is second."""
-    hints: Hints | None = None  # searched in the texts of the best passages
+    """Maximum lead in score of the older of two near-equal statements that the newer one passes."""
+    hints: Hints | None = None  # weights of signs in the texts of the best passages
 
 
 BEST: Final = Profile(
@@ -82,45 +83,43 @@ PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """Reduction of a dated passage's score by age; one without a date keeps all of it."""
+    """Reduction of a dated passage's score by age; a passage without a date keeps its score."""
 
     now: int
     """Milliseconds since 1970 from which the age counts."""
     half_life: float = 30.0
     """Days in which a score halves; above 0."""
     floor: float = 0.0
-    """The share of the score that no age takes, 0 to 1."""
+    """Minimum share of the score that remains at any age, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankOptions:
-    """Steps after the weighing. Without `texts` no passage is read: no hints, no MMR."""
+    """Options of the steps after the weighing. Without `texts` there are no hints and no MMR."""
 
     min_score: float = 0.0
-    """Hits below are left out. When that leaves none, those that have a word of the question stay
-    from the weight of the words on: a lone exact hit is never hidden."""
+    """Minimum score of a hit. If no hit reaches it, hits with a word of the question need only the
+    weight of the words, so that a single exact hit is never hidden."""
     decay: Decay | None = None
     mmr: float | None = None
     """Lambda of maximal marginal relevance: 1 is relevance alone, 0.7 is usual."""
-    asked: Asked | None = None
-    """Parsed question, for the hints."""
+    question: ParsedQuestion | None = None  # for the hints
     texts: Callable[[Sequence[int]], Sequence[str]] | None = None
-    """Returns the passages of rows."""
+    """Returns the texts of rows."""
     scale: tuple[float, float] | None = None
-    """The cosines of unrelated texts and of an answer, of the model; None where nobody measured."""
+    """Cosines of unrelated texts and of an answer for the model; None if they were not measured."""
     explain: bool = False
-    """Adds the parts of its score to each hit; each part is looked up among all rows."""
+    """Adds the parts of its score to each hit; each part costs a pass over all rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A row that was found."""
+    """A hit: a row with its score."""
 
     row: int
-    score: float
-    """0 to 1."""
+    score: float  # 0 to 1
     explanation: Sequence[tuple[str, float]]
-    """The parts of the score by name, in the order in which they were applied; where asked for."""
+    """Parts of the score by name, in the order of their application; empty without `explain`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,19 +128,16 @@ class _Side:
 
     name: str
     raw: Floats
-    near: Floats
-    """Scores with the neighbours' share."""
+    near: Floats  # scores with the neighbours' shares
     part: Floats
-    """Part added to the score of each row, 0 if the row was not found."""
-    found: Mask | None
-    """None is all."""
-    base: float = 0.0
-    """Base of the raw scores; neighbours share the difference from it."""
-    unit: float = 0.0
-    """Increase of a row's score for a raw score of 1."""
+    """Amount added to the score of each row; 0 if this side did not match the row."""
+    mask: Mask | None
+    """Rows that this side matched; None means all."""
+    base: float = 0.0  # of the raw scores; neighbours share the difference from it
+    unit: float = 0.0  # increase of a row's score for a raw score of 1
 
     def parts(self, row: int) -> Iterator[tuple[str, float]]:
-        """Yields what this side says of a row, its rank counted from 1."""
+        """Yields the parts of a row's score on this side; ranks count from 1."""
         if self.part[row] <= 0:
             return
         yield self.name, float(self.raw[row])
@@ -154,26 +150,25 @@ class _Side:
 def rank(scores: Scores, profile: Profile, limit: int, options: RankOptions) -> list[Ranked]:
     """Returns up to `limit` rows, the best first; rows of equal score in their order.
 
-    The stages are those of the seeds: union, weighted sum, decay, MMR. Without `candidates` in the
-    profile every row is weighed; with it, a row that only one side found stays in, with what that
-    side says. Before MMR the profile's hints look at the texts of the best again. Costs some 20
-    passes over the arrays, 2 to 3 ms of CPU for 100,000 rows, and up to 2 ms for the texts.
+    The stages are union, weighted sum, decay, hints, MMR. A row that only one side matched keeps
+    the score of that side. Takes some 20 passes over the arrays, 2 to 3 ms of CPU for 100,000 rows,
+    and up to 2 ms for the texts.
     """
     if limit <= 0 or not len(scores):
         return []
     sides = _sides(scores, profile, limit)
-    total, mask = sides[0].part, sides[0].found
+    total, mask = sides[0].part, sides[0].mask
     for side in sides[1:]:
         total = total + side.part
-        mask = None if mask is None or side.found is None else mask | side.found
+        mask = None if mask is None or side.mask is None else mask | side.mask
     if scores.mask is not None:
         total = total * scores.mask
         mask = scores.mask if mask is None else mask & scores.mask
-    fresh = None if options.decay is None else decayed(scores.at, options.decay)
-    if fresh is not None:
-        total = total * fresh
+    decay_factors = None if options.decay is None else decayed(scores.at, options.decay)
+    if decay_factors is not None:
+        total = total * decay_factors
     rows = _rows(total, mask, scores, profile, options, limit)
-    candidates = _looked_at(rows, total, sides, scores, profile, options)
+    candidates = _candidates(rows, total, sides, scores, profile, options)
     candidates = _passing(candidates, scores.text, profile, options.min_score)
     hits: list[Ranked] = []
     for candidate, value in islice(_ordered(candidates, scores, profile, options, limit), limit):
@@ -181,7 +176,7 @@ def rank(scores: Scores, profile: Profile, limit: int, options: RankOptions) -> 
             hits.append(Ranked(candidate.row, candidate.score, ()))
             continue
         parts = [part for side in sides for part in side.parts(candidate.row)]
-        parts += [] if fresh is None else [("decay", float(fresh[candidate.row]))]
+        parts += [] if decay_factors is None else [("decay", float(decay_factors[candidate.row]))]
         parts += candidate.parts
         parts += [] if value is None else [("mmr", value)]
         hits.append(Ranked(candidate.row, candidate.score, tuple(parts)))
@@ -196,17 +191,17 @@ def _rows(
     options: RankOptions,
     limit: int,
 ) -> Rows:
-    """Returns the rows that may be among the hits, the best first.
+    """Returns the rows of possible hits, the best first.
 
-    Those of days that the question names are preferred here already: in a large memory the words
-    alone would leave them out.
+    The bonus for days that the question names is added here already: in a large memory such rows
+    would miss the limit otherwise.
     """
     count = limit * CANDIDATES
     if profile.hints is None:
         return top(total, count, mask)
-    question = options.asked
+    question = options.question
     if question is not None and question.days:
-        date_shares = dated(scores.at, question, profile.hints)
+        date_shares = reordering.date_bonuses(scores.at, question, profile.hints)
         if scores.mask is not None:
             date_shares = date_shares * scores.mask
         total = total + date_shares
@@ -219,12 +214,12 @@ def smoothed(
 ) -> Floats:
     """Returns each score with a share of those of its neighbours in the same document.
 
-    `s'(i) = s(i) + beside * (s(i-1) + s(i+1)) + beyond * (s(i-2) + s(i+2))`: an answer often
-    stands beside the passage that has the question's words. Given the lengths, a passage of more
-    than `short` terms gets less, one of twice as many nothing: it holds its own context. One of
-    more than twice as many gives less: a short one beside it is the end of what was cut.
+    `s'(i) = s(i) + adjacent * (s(i-1) + s(i+1)) + beyond * (s(i-2) + s(i+2))`: an answer often
+    follows the passage with the question's words. Given the lengths, a passage of more than `short`
+    terms gets less, and one of at least twice as many gets nothing: it contains its context. A
+    passage of more than twice as many gives less: a short neighbour is the rest of its text.
     """
-    shares = [(1, near.beside), (2, near.beyond)]
+    shares = [(1, near.adjacent), (2, near.beyond)]
     if not any(share for _, share in shares):
         return scores
     brief = None
@@ -248,7 +243,7 @@ def smoothed(
 def decayed(at: Longs, decay: Decay) -> Floats:
     """Returns the factor by which age multiplies each score: `exp(-ln 2 / half-life * age)`.
 
-    With a floor, `floor + (1 - floor) * factor`. What has no date, or one after now, has 1.
+    With a floor, `floor + (1 - floor) * factor`. Without a date, or for one after now, it is 1.
     """
     age = (decay.now - at).astype(np.float32)
     age *= (at >= 0) & (age > 0)
@@ -263,8 +258,8 @@ def decayed(at: Longs, decay: Decay) -> Floats:
 def top(scores: Floats, count: int, mask: Mask | None = None) -> Rows:
     """Returns the rows of the `count` highest scores, the best first, ties in row order.
 
-    No score is below 0, and what is not `found` has 0. Of many rows the `count`-th highest of the
-    maxima of blocks is a bound that `count` rows reach: ten times cheaper than partitioning all.
+    No score is below 0, and rows outside the mask have 0. With many rows, the `count`-th highest of
+    the maxima of blocks is a bound that `count` rows reach: ten times cheaper than a partition.
     """
     bound = np.float32(0)
     blocks = len(scores) // _BLOCK
@@ -278,7 +273,7 @@ def top(scores: Floats, count: int, mask: Mask | None = None) -> Rows:
 
 
 def _sides(scores: Scores, profile: Profile, limit: int) -> list[_Side]:
-    """Returns the sides there are; the weights of both make 1, one alone has all of it."""
+    """Returns the sides that have scores; their weights add up to 1."""
     if scores.vector is None:
         return [_text(scores, profile, 1.0, limit)]
     weight = profile.text_weight / (profile.text_weight + profile.vector_weight)
@@ -292,7 +287,7 @@ def _sides(scores: Scores, profile: Profile, limit: int) -> list[_Side]:
 
 
 def _text(scores: Scores, profile: Profile, weight: float, limit: int) -> _Side:
-    """Weighs what shares words with the question, or stands beside such a passage."""
+    """Weighs passages that share words with the question, and their neighbours."""
     near = smoothed(scores.text, scores.document, profile.text_near, scores.length)
     allowed = _allowed(near, scores.mask)
     if profile.candidates is None:
@@ -301,16 +296,20 @@ def _text(scores: Scores, profile: Profile, weight: float, limit: int) -> _Side:
         part = allowed * np.float32(unit)
         return _Side("text", scores.text, near, part, part > 0, unit=unit)
     rows = top(allowed, limit * profile.candidates, allowed > 0)
-    return _few("text", scores.text, rows, weight / (1 + np.arange(len(rows))))
+    return _side_of_rows("text", scores.text, rows, weight / (1 + np.arange(len(rows))))
 
 
 def _vector(scores: Scores, raw: Floats, profile: Profile, weight: float, limit: int) -> _Side:
-    """Weighs by meaning, which finds every passage that may be found."""
+    """Weighs by vectors, which match every allowed passage."""
     if profile.candidates is None:
-        # From the mean: who has more neighbours, or shorter ones, is not to gain by their number.
+        # Shares are relative to the mean: the number of neighbours alone must not raise a score.
         mean = float(raw.mean())
         near = smoothed(
-            raw - np.float32(mean), scores.document, profile.vector_near, scores.length, SHORTER
+            raw - np.float32(mean),
+            scores.document,
+            profile.vector_near,
+            scores.length,
+            SHORT_VECTOR,
         )
         among = near if scores.mask is None else near[scores.mask]
         low, high = (float(among.min()), float(among.max())) if len(among) else (0.0, 0.0)
@@ -321,16 +320,16 @@ def _vector(scores: Scores, raw: Floats, profile: Profile, weight: float, limit:
         return _Side("vector", raw, near, part, None, mean, unit)
     allowed = _allowed(np.maximum(raw, 0), scores.mask)
     rows = top(allowed, limit * profile.candidates, scores.mask)
-    return _few("vector", raw, rows, allowed[rows] * weight)
+    return _side_of_rows("vector", raw, rows, allowed[rows] * weight)
 
 
 def _allowed(scores: Floats, mask: Mask | None) -> Floats:
-    """Returns the scores with 0 where nothing may be found."""
+    """Returns the scores, with 0 outside the mask."""
     return scores if mask is None else scores * mask
 
 
-def _few(name: str, raw: Floats, rows: Rows, values: Doubles | Floats) -> _Side:
-    """Returns a side that found only these rows, each with its share of the score."""
+def _side_of_rows(name: str, raw: Floats, rows: Rows, values: Doubles | Floats) -> _Side:
+    """Returns a side that matched only these rows, each with its part of the score."""
     part = np.zeros_like(raw)
     part[rows] = values
     mask = np.zeros(len(raw), np.bool_)
@@ -338,7 +337,7 @@ def _few(name: str, raw: Floats, rows: Rows, values: Doubles | Floats) -> _Side:
     return _Side(name, raw, raw, part, mask)
 
 
-def _looked_at(
+def _candidates(
     rows: Rows,
     total: Floats,
     sides: Sequence[_Side],
@@ -346,31 +345,32 @@ def _looked_at(
     profile: Profile,
     options: RankOptions,
 ) -> list[Candidate]:
-    """Returns the candidates, with their texts where a stage needs them, by the hints if any."""
+    """Returns the candidates with texts if a stage needs them, reordered by the profile's hints."""
     candidates = [Candidate(int(row), float(total[row])) for row in rows]
     if options.texts is None or not (profile.hints or profile.distinct or options.mmr):
         return candidates
     for candidate, text in zip(candidates, options.texts(rows.tolist()), strict=True):
         candidate.text = text
-    if profile.hints is None or options.asked is None:
+    question, hints = options.question, profile.hints
+    if hints is None or question is None:
         return candidates
     nears = (profile.text_near, profile.vector_near)
     shares = [
-        (side.raw, side.base, side.unit * near.beside, side.unit * near.beyond)
+        (side.raw, side.base, side.unit * near.adjacent, side.unit * near.beyond)
         for side, near in zip(sides, nears, strict=False)
     ]
-    share_talk(candidates[:POOL], scores, SHORT, shares)
-    looked = again(candidates, scores, options.asked, profile.hints, profile.newer)
-    return related(looked, scores, options.scale)
+    reordering.add_neighbour_shares(candidates[:POOL], scores, SHORT, shares)
+    candidates = reordering.reordered(candidates, scores, question, hints, profile.newer)
+    return reordering.rated(candidates, scores, options.scale)
 
 
 def _passing(
     candidates: list[Candidate], text: Floats, profile: Profile, floor: float
 ) -> list[Candidate]:
-    """Returns those from the lowest score on; where there is none, those the words found."""
-    strict = [candidate for candidate in candidates if candidate.score >= floor]
-    if strict:
-        return strict
+    """Returns the candidates of at least `floor`; if there are none, those matched by words."""
+    passing = [candidate for candidate in candidates if candidate.score >= floor]
+    if passing:
+        return passing
     relaxed = min(floor, profile.text_weight)
     return [
         candidate
@@ -382,11 +382,11 @@ def _passing(
 def _ordered(
     candidates: list[Candidate], scores: Scores, profile: Profile, options: RankOptions, limit: int
 ) -> Iterator[tuple[Candidate, float | None]]:
-    """Yields the rows in their last order, with the value by which MMR chose them, if it did."""
+    """Yields the candidates in their final order, each with its MMR value; None without MMR."""
     if options.texts is None:
         yield from ((candidate, None) for candidate in candidates)
         return
-    remaining = distinct(candidates, scores) if profile.distinct else candidates
+    remaining = reordering.distinct(candidates, scores) if profile.distinct else candidates
     if options.mmr is None:
         yield from ((candidate, None) for candidate in remaining)
         return

@@ -1,4 +1,4 @@
-"""Guesses in which language a text is, by the words that each has most of (pure, data)."""
+"""Guesses the language of a text by the common words of each language (pure, data)."""
 
 import re
 from collections.abc import Mapping
@@ -8,11 +8,11 @@ from typing import Final
 from skerry_recall.normalize import plain
 
 MAX_TEXT: Final = 240
-"""Characters of a text that are looked at."""
+"""Characters of a text that are examined."""
 MARGIN: Final = 0.5
-"""Words by which a language must be ahead of every other; a question has few."""
+"""Minimum lead of a language over every other, in words; a question has few."""
 
-SPOKEN: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+LANGUAGE_WORDS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
         language: frozenset(words.split())
         for language, words in (
@@ -77,24 +77,24 @@ SPOKEN: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 )
 """Common words of each language without accents; '' is English."""
 _WORD: Final = re.compile(r"[^\W\d_]+")
-_HAVING: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+_LANGUAGES_OF: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
-        word: tuple(language for language, words in SPOKEN.items() if word in words)
-        for word in frozenset().union(*SPOKEN.values())
+        word: tuple(language for language, words in LANGUAGE_WORDS.items() if word in words)
+        for word in frozenset().union(*LANGUAGE_WORDS.values())
     }
 )
-"""Languages that have each word."""
+"""Languages of each word."""
 
 
 def guess(text: str) -> str:
     """Returns the language of a text by its stemmer's name; '' is English, or unknown.
 
-    A word counts for each of its languages by its share of them. A wrong
-    guess costs a longer index: a text is found by its plain words too. Takes 15 us.
+    The vote of a word is divided among its languages. A wrong guess makes the index longer; a text
+    is found by its plain words too. Takes 15 us.
     """
-    votes = dict.fromkeys(SPOKEN, 0.0)
+    votes = dict.fromkeys(LANGUAGE_WORDS, 0.0)
     for word in _WORD.findall(plain(text[:MAX_TEXT])):
-        if languages := _HAVING.get(word):
+        if languages := _LANGUAGES_OF.get(word):
             for language in languages:
                 votes[language] += 1 / len(languages)
     second, best = sorted(votes, key=votes.__getitem__)[-2:]

@@ -12,15 +12,16 @@ class ModelLimits:
     """Limits of a model."""
 
     text_tokens: int
-    """Tokens of one text; a longer one is cut into pieces."""
+    """Tokens of one text; a longer one is split."""
     request_tokens: int = 8000
-    """Tokens of all texts of one request; at least that of one text."""
+    """Tokens of all texts of one request; at least `text_tokens`."""
     request_texts: int = 100
+    """Texts of one request."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelText:
-    """A text, or as much of it as the model takes."""
+    """A text, or a part of it within the limit of the model."""
 
     text: str
     owner: int
@@ -28,55 +29,55 @@ class ModelText:
 
 
 def tokens(text: str) -> int:
-    """Returns how many tokens a text has at most: one for two ASCII characters, two for any other.
+    """Returns an upper estimate of a text's tokens: one per two ASCII characters, else two per one.
 
-    English prose has a quarter of its characters, Chinese about one a character, code lies between;
-    only dense data such as base64 has more than this says.
+    English prose has about one token for four characters, Chinese one for each, code between both.
+    Only dense data such as base64 has more than the estimate.
     """
     plain = len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
     return plain // 2 + 2 * (len(text) - plain) + 1
 
 
-def pieces(texts: Sequence[str], limit: int) -> list[ModelText]:
-    """Returns the texts in pieces of at most `limit` tokens, above 8; a short text is one piece.
+def split(texts: Sequence[str], limit: int) -> list[ModelText]:
+    """Returns the texts in parts of at most `limit` tokens, above 8; a short text is one part.
 
-    What no model can read, NUL and halves of surrogate pairs, is a space or a question mark.
+    NUL becomes a space, and half of a surrogate pair a question mark: models cannot read them.
     """
     return [
-        ModelText(piece, owner)
+        ModelText(part, owner)
         for owner, text in enumerate(texts)
-        for piece in _cut(_readable(text), limit)
+        for part in _cut(_readable(text), limit)
     ]
 
 
-def requests(all_pieces: Sequence[ModelText], limits: ModelLimits) -> Iterator[list[ModelText]]:
-    """Yields the pieces, in their order, in as few requests as the limits allow."""
+def requests(parts: Sequence[ModelText], limits: ModelLimits) -> Iterator[list[ModelText]]:
+    """Yields the parts, in their order, in as few requests as the limits allow."""
     request: list[ModelText] = []
     size = 0
-    for piece in all_pieces:
-        more = tokens(piece.text)
-        full = len(request) >= limits.request_texts or size + more > limits.request_tokens
+    for part in parts:
+        count = tokens(part.text)
+        full = len(request) >= limits.request_texts or size + count > limits.request_tokens
         if request and full:
             yield request
             request, size = [], 0
-        request.append(piece)
-        size += more
+        request.append(part)
+        size += count
     if request:
         yield request
 
 
-def joined(vectors: Floats, all_pieces: Sequence[ModelText], texts: int) -> Floats:
-    """Returns one vector a text: the mean of its pieces' vectors, by their lengths, normalised."""
-    if len(all_pieces) == texts:
+def joined(vectors: Floats, parts: Sequence[ModelText], texts: int) -> Floats:
+    """Returns one vector per text: the mean of its parts' vectors by their lengths, normalised."""
+    if len(parts) == texts:
         return vectors
     sums = np.zeros((texts, vectors.shape[1]), np.float32)
-    weights = np.array([[max(len(piece.text), 1)] for piece in all_pieces], np.float32)
-    np.add.at(sums, [piece.owner for piece in all_pieces], vectors * weights)
+    weights = np.array([[max(len(part.text), 1)] for part in parts], np.float32)
+    np.add.at(sums, [part.owner for part in parts], vectors * weights)
     return normalised(sums)
 
 
 def of_size(rows: Sequence[Floats | None], dims: int | None) -> Floats:
-    """Returns the rows as a matrix; one of another size, or none, is all zeros."""
+    """Returns the rows as a matrix; a missing row, or one of another size, is all zeros."""
     matrix = np.zeros((len(rows), dims or 0), np.float32)
     for into, row in zip(matrix, rows, strict=True):
         if row is not None and len(row) == dims:
@@ -86,16 +87,16 @@ def of_size(rows: Sequence[Floats | None], dims: int | None) -> Floats:
 
 def answered(
     rows: Sequence[Floats | None],
-    all_pieces: Sequence[ModelText],
+    parts: Sequence[ModelText],
     texts: int,
     dims: int | None,
 ) -> dict[int, Floats]:
-    """Returns the vectors of the texts all of whose pieces were answered, by place."""
-    lacking = {piece.owner for piece, row in zip(all_pieces, rows, strict=True) if row is None}
-    if len(lacking) == texts:
+    """Returns the vectors of the texts whose parts all have a row, by the index of the text."""
+    missing = {part.owner for part, row in zip(parts, rows, strict=True) if row is None}
+    if len(missing) == texts:
         return {}
-    vectors = joined(of_size(rows, dims), all_pieces, texts)
-    return {row_number: row for row_number, row in enumerate(vectors) if row_number not in lacking}
+    vectors = joined(of_size(rows, dims), parts, texts)
+    return {index: row for index, row in enumerate(vectors) if index not in missing}
 
 
 def _readable(text: str) -> str:

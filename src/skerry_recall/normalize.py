@@ -1,11 +1,11 @@
-"""Takes case and accents from text (pure)."""
+"""Removes case and accents from text (pure)."""
 
 import re
 import unicodedata
 from typing import Final
 
 _MARKS: Final = re.compile("[\u0300-\u036f\u064b-\u065f\u0670\u0640]")
-"""Accents of Latin, Greek and Cyrillic, vowel signs and stretching of Arabic."""
+"""Accents of Latin, Greek and Cyrillic; vowel signs and tatweel of Arabic."""
 
 
 def plain(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Names numpy and its arrays; numpy is imported when it is first used: it takes 20 MB and 0.1 s."""
+"""Array types, and numpy as `np`, imported at its first use: the import takes 20 MB and 0.1 s."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -21,7 +21,7 @@ else:
     Floats = Doubles = Ints = Longs = Bytes = Mask = Rows = SmallInts = Any
 
     class _Numpy:
-        """The module; what was used once of it is an attribute from then on."""
+        """The module numpy; caches each attribute at its first use."""
 
         def __getattr__(self, name: str) -> Any:
             """Returns an attribute of numpy."""

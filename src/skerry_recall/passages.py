@@ -1,4 +1,4 @@
-"""Asks a model for the vectors of passages, so that one without a vector spoils no other."""
+"""Embeds passages so that one that the model refuses does not affect the others."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,34 +17,34 @@ from skerry_recall.embed import (
 from skerry_recall.numbers import Floats
 
 EASY: Final = "memory"
-"""A text that every model takes: one that refuses it too refuses not the text but the work."""
+"""A text that every model accepts: a model that refuses it too refuses all texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedPassages:
-    """Result of a model for passages; a place in none of the two was not answered."""
+    """Result for passages. The model returned nothing for an index that is in neither mapping."""
 
     vectors: Mapping[int, Floats] = field(default_factory=dict)
     """Vectors by the index of the text, from 0."""
     refused: Mapping[int, str] = field(default_factory=dict)
-    """Reasons for the texts that have no vector: a second attempt would not help."""
+    """Reasons by the index of the text; a second attempt would not help."""
     error: EmbeddingError | None = None
     """Error after which the model was not called again."""
 
 
 async def passages(embedder: Embedder, texts: Sequence[str]) -> EmbeddedPassages:
-    """Returns the vectors that there are of the texts, which of them have none, and why."""
-    asking = _Asking(embedder, texts)
+    """Embeds the texts; returns the vectors, the refused texts with reasons, and an error."""
+    requests = _BisectedRequests(embedder, texts)
     error = None
     try:
-        await asking.ask(range(len(texts)))
+        await requests.ask(range(len(texts)))
     except EmbeddingError as failed:
         error = failed
-    return EmbeddedPassages(asking.rows, asking.refused, error)
+    return EmbeddedPassages(requests.rows, requests.refused, error)
 
 
-class _Asking:
-    """Asks for some texts; where they are refused, for halves of them."""
+class _BisectedRequests:
+    """Requests the vectors of texts; if the model refuses some, requests each half of them."""
 
     def __init__(self, embedder: Embedder, texts: Sequence[str]) -> None:
         self._embedder = embedder
@@ -53,47 +53,47 @@ class _Asking:
         self.rows: dict[int, Floats] = {}
         self.refused: dict[int, str] = {}
 
-    async def ask(self, places: Sequence[int]) -> None:
-        """Asks for the texts of these places.
+    async def ask(self, indices: Sequence[int]) -> None:
+        """Requests the vectors of the texts with these indices.
 
         Raises:
-            EmbeddingError: the model fails, or refuses whatever it is asked.
+            EmbeddingError: the model fails, or refuses every text.
         """
-        if not places:
+        if not indices:
             return
-        texts = [self._texts[row] for row in places]
+        texts = [self._texts[row] for row in indices]
         try:
             vectors = await self._embedder.embed(texts, Kind.PASSAGE)
             rows = checked(vectors, len(texts), None, str(self._embedder.model))
         except EmbeddingRefusedError as error:
-            await self._take(places, error.done)
-            remaining = [row for row in places if row not in self.rows and row not in self.refused]
+            await self._take(indices, error.answered)
+            remaining = [row for row in indices if row not in self.rows and row not in self.refused]
             await self._try(error)
             if len(remaining) == 1:
                 self.refused[remaining[0]] = str(error)
                 return
-            half = len(remaining) // 2  # they find what is refused with few questions
+            half = len(remaining) // 2  # finds the refused text with few requests
             await self.ask(remaining[:half])
             await self.ask(remaining[half:])
         except EmbeddingError as error:
-            await self._take(places, error.done)
+            await self._take(indices, error.answered)
             raise
         else:
-            await self._take(places, dict(enumerate(rows)))
+            await self._take(indices, dict(enumerate(rows)))
 
-    async def _take(self, places: Sequence[int], rows: Mapping[int, Floats]) -> None:
+    async def _take(self, indices: Sequence[int], rows: Mapping[int, Floats]) -> None:
         useless: list[int] = []
         for at, row in rows.items():
             if has_direction(row):
-                self.rows[places[at]] = row
+                self.rows[indices[at]] = row
             else:
-                useless.append(places[at])
+                useless.append(indices[at])
         if useless:
-            await self._try(EmbeddingAnswerError(f"{self._embedder.model} answered {USELESS}."))
-        self.refused.update(dict.fromkeys(useless, f"the model answered {USELESS}"))
+            await self._try(EmbeddingAnswerError(f"{self._embedder.model} returned {USELESS}."))
+        self.refused.update(dict.fromkeys(useless, f"the model returned {USELESS}"))
 
     async def _try(self, error: EmbeddingError) -> None:
-        """Makes sure that it is the text: raises the error where the model takes no text at all."""
+        """Checks that the model accepts other texts: raises the error if it refuses `EASY` too."""
         if self._is_able or self.rows:
             return
         (row,) = await self._embedder.embed([EASY], Kind.PASSAGE)

@@ -1,9 +1,9 @@
-"""Passages of each word, with counts: sorted lists, ready to be mapped from a file.
+"""Passages of each term, with counts: sorted lists, ready to be mapped from a file.
 
-Scores are computed from the counts when asked (BM25, Robertson and Zaragoza 2009, "The
-Probabilistic Relevance Framework"), so that they are the same whatever the order of changes was.
-On one core a list costs 3 ns a passage, whole queries at 100,000 passages well below 1 ms: nothing
-has to be skipped, and a word that stands in a single passage always finds it.
+A query computes the scores from the counts (BM25, Robertson and Zaragoza 2009, "The Probabilistic
+Relevance Framework"), so that they do not depend on the order of changes. On one core a list costs
+3 ns per passage, and a whole query at 100,000 passages well below 1 ms: no list has to be skipped,
+and a word of a single passage always finds it.
 """
 
 from array import array
@@ -17,33 +17,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skerry_recall.arrays import Array, Arrays
-from skerry_recall.language import SPOKEN, guess
+from skerry_recall.language import LANGUAGE_WORDS, guess
 from skerry_recall.numbers import Floats, Ints, Longs, Mask
 from skerry_recall.passage import Passage
-from skerry_recall.terms import Known, Words
+from skerry_recall.terms import FormCache, Words
 
 K1: Final = 1.2
 B: Final = 0.3
 MAX_PASSAGES: Final = 1 << 24
-"""Limit on the passages of one index: a row has 24 bits while it is sorted."""
+"""Limit on the passages of one index: the sort keys have 24 bits for the row."""
 MAX_TEXT: Final = 100_000
 """Characters of a passage that are indexed."""
 MAX_COUNT: Final = 255
-"""Times a word is counted in a passage."""
+"""Maximum count of a term in a passage."""
 _BATCH: Final = 4096
 _BLOCK: Final = 1 << 20
-"""Entries that are taken at once: 8 MB."""
+"""Entries that are copied at once: 8 MB."""
 
 Keys = NDArray[np.uint64]
 
 
 class FullError(ValueError):
-    """An index would have more passages than it can."""
+    """Error: an index would have more than `MAX_PASSAGES` passages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """The passages of an index, ordered by document and place, and the words that they have."""
+    """The passages of an index, ordered by document and place, and their terms.
+
+    The field names are the names of the arrays in the index file.
+    """
 
     id: Longs
     document: Ints
@@ -54,22 +57,22 @@ class Postings:
     names: NDArray[np.uint8]
     """The terms in UTF-8, sorted, end to end."""
     ends: NDArray[np.uint32]
-    """Offset of each document in `names`, and the end of the last."""
+    """Offset of each term in `names`, and the end of the last."""
     starts: Longs
     """Offset of each term's passages in `row`, and the end of the last."""
     row: Ints
     count: NDArray[np.uint8]
 
     def __len__(self) -> int:
-        """Returns how many passages there are."""
+        """Returns the number of passages."""
         return len(self.id)
 
     def arrays(self) -> Arrays:
-        """Returns its fields by name, as `Postings(**arrays)` takes them."""
+        """Returns its fields by name, as the arguments of `Postings(**arrays)`."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     def find(self, term: str) -> tuple[Ints, NDArray[np.uint8]]:
-        """Returns the rows that have the term, ascending, and how often each."""
+        """Returns the rows with the term, ascending, and its count in each."""
         encoded = term.encode()
         names, ends = self.names.data, self.ends.data
         low, high = 0, len(self.ends) - 1
@@ -91,15 +94,17 @@ class Postings:
 
 
 def build(passages: Iterable[Passage], words: Words) -> Postings:
-    """Returns the postings of the passages; about 25 us of CPU for one of 150 words.
+    """Returns the postings of the passages; takes about 25 us of CPU for a passage of 150 words.
 
     Raises:
-        FullError: there are too many.
-        ValueError: two have the same id.
+        FullError: there are more than `MAX_PASSAGES`.
+        ValueError: two passages have the same id.
     """
     numbers: defaultdict[str, int] = defaultdict()
     numbers.default_factory = numbers.__len__
-    by_language = {language: _numbered(words.spoken(language), numbers) for language in SPOKEN}
+    by_language = {
+        language: _numbered(words.of_language(language), numbers) for language in LANGUAGE_WORDS
+    }
     facts = array("q")
     keys: list[Keys] = []
     lengths = array("i")
@@ -114,7 +119,7 @@ def build(passages: Iterable[Passage], words: Words) -> Postings:
                 (
                     passage.id,
                     passage.document,
-                    passage.place,
+                    passage.position,
                     -1 if passage.at is None else passage.at,
                 )
             )
@@ -136,16 +141,16 @@ def build(passages: Iterable[Passage], words: Words) -> Postings:
     )
 
 
-def _numbered(spoken: Known[str], numbers: Mapping[str, int]) -> Known[int]:
-    """Returns the numbers of the terms of forms."""
-    return Known(lambda form: map(numbers.__getitem__, spoken[form]))
+def _numbered(terms: FormCache[str], numbers: Mapping[str, int]) -> FormCache[int]:
+    """Returns a cache of the numbers of each form's terms."""
+    return FormCache(lambda form: map(numbers.__getitem__, terms[form]))
 
 
 def merge(parts: Sequence[tuple[Postings, Mask | None]]) -> Postings:
     """Returns the rows of all parts as one, without those whose mask is False.
 
     Raises:
-        FullError: there are too many.
+        FullError: there are more than `MAX_PASSAGES`.
     """
     parts = [(part, mask) for part, mask in parts if len(part)]
     if len(parts) == 1 and parts[0][1] is None:
@@ -157,22 +162,26 @@ def merge(parts: Sequence[tuple[Postings, Mask | None]]) -> Postings:
     rows = 0
     for part, mask in parts:
         keep = np.ones(len(part), np.bool_) if mask is None else mask
-        where = np.where(keep, np.cumsum(keep) + (rows - 1), -1)
+        new_rows = np.where(keep, np.cumsum(keep) + (rows - 1), -1)
         terms = np.array([number[name] for name in part.terms()], np.int64)
-        entries.append(_entries(part, where, terms))
+        entries.append(_entries(part, new_rows, terms))
         facts.append(np.stack([part.id, part.document, part.place, part.at], 1)[keep])
         lengths.append(part.length[keep])
         rows += len(lengths[-1])
         _check(rows)
-    most = sum(len(part.row) for part, _ in parts)
+    max_entries = sum(len(part.row) for part, _ in parts)
     return _packed(
-        np.concatenate(facts), np.concatenate(lengths), names, most, chain.from_iterable(entries)
+        np.concatenate(facts),
+        np.concatenate(lengths),
+        names,
+        max_entries,
+        chain.from_iterable(entries),
     )
 
 
-def without(part: Postings, keep: Mask) -> Postings:
-    """Returns the rows that are kept, and the terms that they have; nothing is sorted anew."""
-    where = np.cumsum(keep) - 1
+def selected(part: Postings, keep: Mask) -> Postings:
+    """Returns the rows whose mask is True, with their terms; costs no sorting."""
+    new_rows = np.cumsum(keep) - 1
     alive = keep[part.row]
     starts = np.append(0, np.cumsum(alive))[part.starts]
     used = np.flatnonzero(np.diff(starts))
@@ -187,25 +196,25 @@ def without(part: Postings, keep: Mask) -> Postings:
         names=np.frombuffer(b"".join(kept_names), np.uint8),
         ends=_sums([len(name) for name in kept_names]).astype(np.uint32),
         starts=np.append(starts[used], starts[-1]),
-        row=where[part.row[alive]].astype(np.int32),
+        row=new_rows[part.row[alive]].astype(np.int32),
         count=part.count[alive],
     )
 
 
 def _renumbered(keys: list[Keys], number: Longs) -> Iterator[Keys]:
-    """Yields the entries with the numbers of their terms replaced; nothing is left of the list."""
+    """Yields the entries with the numbers of their terms replaced; empties the list."""
     while keys:
         merged = keys.pop()
         yield _keys(number[_terms(merged)], merged.astype(np.uint32))
 
 
-def _entries(part: Postings, where: Longs, terms: Longs) -> Iterator[Keys]:
-    """Yields the entries of the rows that have a place in `where`, about `_BLOCK` at a time."""
+def _entries(part: Postings, new_rows: Longs, terms: Longs) -> Iterator[Keys]:
+    """Yields the entries whose row has a new number, not -1, about `_BLOCK` at a time."""
     whole = np.arange(0, len(part.row), _BLOCK)
     bounds = np.unique([*np.searchsorted(part.starts, whole), len(part.starts) - 1]).tolist()
     for low, high in pairwise(bounds):
         begin, end = part.starts[low], part.starts[high]
-        row = where[part.row[begin:end]]
+        row = new_rows[part.row[begin:end]]
         alive = row >= 0
         term = np.repeat(terms[low:high], np.diff(part.starts[low : high + 1]))[alive]
         yield _keys(
@@ -214,7 +223,7 @@ def _entries(part: Postings, where: Longs, terms: Longs) -> Iterator[Keys]:
 
 
 def _packed(
-    facts: Longs, length: Ints, names: Sequence[bytes], most: int, entries: Iterable[Keys]
+    facts: Longs, length: Ints, names: Sequence[bytes], max_entries: int, entries: Iterable[Keys]
 ) -> Postings:
     """Sorts rows by document and place, entries by term and row; drops terms without any.
 
@@ -222,14 +231,14 @@ def _packed(
         facts: Id, document, place and date of each row, in any order.
         length: Terms of each row.
         names: The terms, sorted.
-        most: Entries that there are at most.
-        entries: Number of a term, row, count, in 32, 24 and 8 bits. They are taken into one array
-            and sorted there: of a large index each copy is a fourth of a gigabyte.
+        max_entries: Limit on the number of entries.
+        entries: Number of a term, row, count, in 32, 24 and 8 bits. They are copied into one array
+            and sorted in place: a copy of a large index takes a fourth of a gigabyte.
 
     """
     order = np.lexsort((facts[:, 2], facts[:, 1]))
     moved = _inverse(order).astype(np.uint32) << np.uint32(8)
-    key, total = np.empty(most, np.uint64), 0
+    key, total = np.empty(max_entries, np.uint64), 0
     for some in entries:
         low = moved[_rows(some)] | some.astype(np.uint8)
         key[total : total + len(some)] = _keys(_terms(some), low)
@@ -258,7 +267,7 @@ def _packed(
 
 
 def norms(length: Ints, mean: float) -> Floats:
-    """Returns the length term of the denominator that is added to a word's count, for each row."""
+    """Returns the length term of each row, which the denominator adds to a term's count."""
     return (K1 * (1 - B + B / max(mean, 1.0) * length)).astype(np.float32)
 
 
@@ -273,18 +282,18 @@ def add(into: Floats, norm: Floats, counts: tuple[Ints, NDArray[np.uint8]], weig
     np.add.at(into, row, counted)
 
 
-def idf(total: int, having: int) -> float:
-    """Returns how much a word tells that `having` of `total` passages have; above 0."""
-    return float(np.log1p((total - having + 0.5) / (having + 0.5)))
+def idf(total: int, count: int) -> float:
+    """Returns the inverse document frequency of a term in `count` of `total` passages; above 0."""
+    return float(np.log1p((total - count + 0.5) / (count + 0.5)))
 
 
 def _check(count: int) -> None:
     if count > MAX_PASSAGES:
-        raise FullError(f"an index has at most {MAX_PASSAGES} passages")
+        raise FullError(f"{count} passages are too many for an index; the limit is {MAX_PASSAGES}")
 
 
 def _keys(term: Longs, low: NDArray[np.uint32]) -> Keys:
-    """Returns entries of the numbers of terms, and of rows with counts."""
+    """Returns the entries for term numbers and the low 32 bits, row and count."""
     key = term.astype(np.uint64)
     key <<= np.uint64(32)
     key |= low

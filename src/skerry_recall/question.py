@@ -1,4 +1,4 @@
-"""Parsed question, apart from its words (pure)."""
+"""Parses a question: terms, quoted phrases, identifiers, days (pure)."""
 
 import re
 from collections.abc import Mapping
@@ -29,13 +29,13 @@ PHRASES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A question, read."""
+class ParsedQuestion:
+    """Parsed question."""
 
     terms: Mapping[str, float]
     """Terms, each with its weight: for `Collection.scores`."""
     words: frozenset[str] = frozenset()
-    """All its words in lower case: those that are the name of a speaker say who said it."""
+    """All its words in lower case; among them may be the name of a speaker."""
     when: bool = False
     """True when it asks for a time."""
     past: bool = False
@@ -48,12 +48,15 @@ class Asked:
     """Time of the question, in milliseconds since 1970."""
 
 
-def read(question: str, words: Words, now: int | None = None, zone: tzinfo | None = UTC) -> Asked:
+def read(
+    question: str, words: Words, now: int | None = None, zone: tzinfo | None = UTC
+) -> ParsedQuestion:
     """Parses a question. Takes a few microseconds for each of its words.
 
-    `now`, in ms since 1970, is when it is asked, for what counts from there; days begin in `zone`.
+    `now` is the time of the question in ms since 1970, from which relative days count. `zone` is
+    the zone in which days begin.
     """
-    return Asked(
+    return ParsedQuestion(
         terms=dict.fromkeys(words.content(question), 1.0),
         words=frozenset(_WORD.findall(question.lower())),
         when=_WHEN.search(question) is not None,
@@ -67,10 +70,10 @@ def read(question: str, words: Words, now: int | None = None, zone: tzinfo | Non
 def phrases(question: str) -> list[str]:
     """Returns the phrases quoted in `"`, typographic quotes or backticks."""
     quotes = ("".join(match.groups(default="")).strip() for match in _QUOTED.finditer(question))
-    return [fromkey for fromkey in dict.fromkeys(quotes) if fromkey][:PHRASES]
+    return [phrase for phrase in dict.fromkeys(quotes) if phrase][:PHRASES]
 
 
 def identifiers(question: str) -> list[str]:
-    """Returns the names that no language has, such as `ERR_CONN_42`, `notes.txt` or `10.0.0.1`."""
+    """Returns the identifiers, such as `ERR_CONN_42`, `notes.txt` or `10.0.0.1`."""
     forms = FORM.findall(question[:MAX_QUESTION])
-    return [fromkey for fromkey in dict.fromkeys(forms) if _NAMED.search(fromkey)][:PHRASES]
+    return [form for form in dict.fromkeys(forms) if _NAMED.search(form)][:PHRASES]

@@ -1,4 +1,4 @@
-"""Days that count from today (pure): yesterday, last Friday, three days ago, in seven languages."""
+"""Relative days (pure): yesterday, last Friday, three days ago, in seven languages."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,8 +10,8 @@ _DAY: Final = timedelta(days=1)
 _WEEK: Final = 7
 _SATURDAY: Final = 5
 _DECEMBER: Final = 12
-_MOST: Final = 36_500
-"""Days that are counted back."""
+_MAX_DAYS: Final = 36_500
+"""Limit on the number of days back."""
 _WEEKDAYS: Final[Mapping[str, int]] = MappingProxyType(
     {
         name: number
@@ -64,11 +64,11 @@ _UNITS: Final[Mapping[str, str]] = MappingProxyType(
         for name in names.split()
     }
 )
-_MANY: Final = rf"(?P<n%s>\d{{1,3}}|{'|'.join(_NUMBERS)})(?: of)? (?P<u%s>{'|'.join(_UNITS)})"
+_COUNT: Final = rf"(?P<n%s>\d{{1,3}}|{'|'.join(_NUMBERS)})(?: of)? (?P<u%s>{'|'.join(_UNITS)})"
 _LAST: Final = r"letzte[nrsm]?|vergangene[nrsm]?|vorige[nrsm]?"
 _FROM_NOW: Final = re.compile(
-    rf"\b(?:{_MANY % (1, 1)} (?:ago|fa|atrás|geleden)(?P<that1> today)?"
-    rf"|(?P<that2>heute )?(?:vor|hace|il y a|há|faz) {_MANY % (2, 2)}"
+    rf"\b(?:{_COUNT % (1, 1)} (?:ago|fa|atrás|geleden)(?P<that1> today)?"
+    rf"|(?P<that2>heute )?(?:vor|hace|il y a|há|faz) {_COUNT % (2, 2)}"
     r"|(?P<today>today|heute|hoy|aujourd['\u2019]hui|oggi|hoje|vandaag)"
     r"|(?P<two>(?:the )?day before yesterday|vorgestern|anteayer|antes de ayer|avant-hier"
     r"|l['\u2019]altro ieri|ieri l['\u2019]altro|altroieri|anteontem|eergisteren)"
@@ -88,19 +88,19 @@ _FROM_NOW: Final = re.compile(
 )
 
 
-def counted(question: str, today: date) -> Iterator[tuple[date, date]]:
-    """Yields the first and the last day of what counts from today; white space is single spaces."""
-    for _, _, first, last in counted_at(question, today):
+def relative_days(question: str, today: date) -> Iterator[tuple[date, date]]:
+    """Yields first and last day of each relative expression; white space must be single spaces."""
+    for _, _, first, last in relative_days_at(question, today):
         yield first, last
 
 
-def counted_at(text: str, today: date) -> Iterator[tuple[int, int, date, date]]:
-    """Yields begin and end in `text` of each such expression, and its first and last day."""
+def relative_days_at(text: str, today: date) -> Iterator[tuple[int, int, date, date]]:
+    """Yields begin and end in `text` of each relative expression, and its first and last day."""
     for match in _FROM_NOW.finditer(text):
         try:
             first, last = _days(match, today)
         except (ValueError, OverflowError):
-            continue  # before the year 1
+            continue  # a day before the year 1
         yield match.start(), match.end(), first, last
 
 
@@ -144,15 +144,18 @@ def _fixed(match: re.Match[str], today: date) -> tuple[date, date]:
 
 
 def _is_last(match: re.Match[str]) -> bool:
-    """Returns whether the words beside a weekday say that it is past."""
-    beside = match.string[max(0, match.start() - 14) : match.end() + 10].lower()
-    return any(word in beside for word in ("last ", "letzt", "vorig", "pas", "derni", "scors"))
+    """Returns whether the words around a weekday mark it as past."""
+    context = match.string[max(0, match.start() - 14) : match.end() + 10].lower()
+    return any(word in context for word in ("last ", "letzt", "vorig", "pas", "derni", "scors"))
 
 
 def _ago(number: int, unit: str, today: date, *, is_exact: bool) -> tuple[date, date]:
-    """Returns the days that are meant by so many units ago: the longer ago, the wider."""
+    """Returns the days of `number` units ago: weeks 7 days wide, months and years as a whole month.
+
+    With `is_exact` it is a single day.
+    """
     if unit in {"day", "week"}:
-        then = today - _DAY * min(number * (1 if unit == "day" else _WEEK), _MOST)
+        then = today - _DAY * min(number * (1 if unit == "day" else _WEEK), _MAX_DAYS)
         wide = 0 if is_exact or unit == "day" else 3
         return then - _DAY * wide, then + _DAY * wide
     months = today.year * _DECEMBER + today.month - 1

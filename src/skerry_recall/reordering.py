@@ -1,4 +1,4 @@
-"""Orders the best passages anew: by the hints, the newer first, no repeats; and says how good."""
+"""Reorders the best passages by the hints, newer ones first; rates them and drops repeats."""
 
 import math
 from collections import Counter
@@ -13,14 +13,14 @@ from skerry_recall.common_words import COMMON
 from skerry_recall.dates import moment, within
 from skerry_recall.diversity import newer_first, newest, tokens
 from skerry_recall.numbers import Floats, Longs, Rows
-from skerry_recall.question import Asked
-from skerry_recall.rerank import Hints, is_talk, weigh
+from skerry_recall.question import ParsedQuestion
+from skerry_recall.rerank import Hints, is_conversation, weigh
 from skerry_recall.scores import Scores
 
 POOL: Final = 50
-"""Hits whose texts the hints look at, however many are asked for."""
+"""Number of hits whose texts the hints examine, whatever the number of requested hits."""
 _COMPARED: Final = 20
-"""Hits among which the newer of near-equal statements is looked for."""
+"""Number of hits among which newer near-equal statements move up."""
 _TWO: Final = 2
 _NONE: Final = frozenset[str]()
 _YEARS: Final = 50
@@ -30,31 +30,32 @@ _LATEST: Final = 1 << 62
 _NAMED: Final = 0.9
 """Minimum score of a passage of a day that the question names."""
 _SOME: Final = 20
-"""Passages from which on their mean cosine says what unrelated texts have."""
+"""Minimum number of passages whose mean cosine estimates that of unrelated texts."""
 _UNRELATED: Final = 0.15
 _ANSWER: Final = 0.55
 """Positions, between the mean cosine and 1, of an unrelated text and an answer, for an unmeasured
 model."""
 _DISTANCES: Final = (-1, 1, -2, 2)
-_FEW: Final = 150
-_MANY: Final = 0.08
-_MOST: Final = 0.3
-"""The best of more unrelated passages is nearer: with e times as many as those few, what counts as
-unrelated goes so much further of the way to an answer, and never further than the last."""
+_SHIFT_FROM: Final = 150
+_SHIFT: Final = 0.08
+_MAX_SHIFT: Final = 0.3
+"""Among more unrelated passages the best one has a higher cosine. With e times `_SHIFT_FROM`
+passages the position of unrelated texts moves `_SHIFT` of the way to an answer, and at most
+`_MAX_SHIFT` of it."""
 _BEGIN: Final = 3
 """Words by which the beginnings of texts are compared."""
-_TALK: Final = 40
-"""Terms by which the share of a long passage of a conversation is divided by its length."""
+_TURN: Final = 40
+"""Number of terms above which a passage of a conversation gets less of its neighbours' scores."""
 _FAINT: Final = 0.01
 """Minimum score of a passage that has only its neighbours' scores."""
-_BESIDE: Final = 2.0
-_ALONE: Final = 0.75
-"""The powers of the share of the question's words in a score, beside a meaning and without one."""
+_WITH_VECTORS: Final = 2.0
+_WORDS_ALONE: Final = 0.75
+"""Exponents of the share of the question's words in a score, with and without vectors."""
 
 
 @dataclass(slots=True)
 class Candidate:
-    """A row on its way into the ranking."""
+    """Candidate for a ranking: a row with its score."""
 
     row: int
     score: float
@@ -62,11 +63,15 @@ class Candidate:
     parts: Sequence[tuple[str, float]] = ()
 
 
-def again(
-    candidates: list[Candidate], scores: Scores, question: Asked, hints: Hints, newer: float
+def reordered(
+    candidates: list[Candidate],
+    scores: Scores,
+    question: ParsedQuestion,
+    hints: Hints,
+    newer: float,
 ) -> list[Candidate]:
     """Returns the candidates, the first `POOL` of them ordered by the hints; the others follow."""
-    first, others = candidates[:POOL], candidates[POOL:]
+    first, remaining = candidates[:POOL], candidates[POOL:]
     rows = [candidate.row for candidate in first]
     weighed = weigh(
         [candidate.score for candidate in first],
@@ -81,97 +86,100 @@ def again(
     first.sort(key=lambda candidate: -candidate.score)
     if newer and not question.days:
         first = _newer(first, scores.at, question, newer)
-    return [*first, *others]
+    return [*first, *remaining]
 
 
-def share_talk(
+def add_neighbour_shares(
     candidates: list[Candidate],
     scores: Scores,
     short: int,
     shares: Sequence[tuple[Floats, float, float, float]],
 ) -> None:
-    """Gives passages of conversations their share of the scores of neighbours, where one is long.
+    """Adds a share of the neighbours' scores to passages of conversations, if one of them is long.
 
-    What was said before and after belongs to it, unlike in a table or a list. For words and meaning
-    each: the scores, what counts as none, the share of a passage beside it and of one beyond.
+    Unlike in a table or a list, the turns before and after belong to a turn. `shares` has an entry
+    for words and one for vectors: the scores, their base, the share of an adjacent passage, and the
+    share of the next one.
     """
     rows = np.array([candidate.row for candidate in candidates], np.intp)
     lengths = scores.length[rows].tolist()
-    beside_each = [_beside(rows, distance, scores, short) for distance in _DISTANCES]
+    has_neighbours = [_has_neighbour(rows, distance, scores, short) for distance in _DISTANCES]
     for index, (candidate, length) in enumerate(zip(candidates, lengths, strict=True)):
         near = [
             (candidate.row + distance, abs(distance))
-            for distance, has in zip(_DISTANCES, beside_each, strict=True)
+            for distance, has in zip(_DISTANCES, has_neighbours, strict=True)
             if has[index]
         ]
-        if not near or not is_talk(candidate.text):
+        if not near or not is_conversation(candidate.text):
             continue
         gain = sum(
-            (beside if distance == 1 else beyond) * (float(raw[row]) - base)
-            for raw, base, beside, beyond in shares
+            (adjacent if distance == 1 else beyond) * (float(raw[row]) - base)
+            for raw, base, adjacent, beyond in shares
             for row, distance in near
         )
-        candidate.score += gain * _TALK / max(length, _TALK)
-    most = max((candidate.score for candidate in candidates), default=0.0)
+        candidate.score += gain * _TURN / max(length, _TURN)
+    highest = max((candidate.score for candidate in candidates), default=0.0)
     for candidate in candidates:
-        candidate.score /= max(1.0, most)
+        candidate.score /= max(1.0, highest)
 
 
-def _beside(rows: Rows, distance: int, scores: Scores, short: int) -> list[bool]:
-    """Returns for each row whether the one so far from it is of the same document, and one is long.
+def _has_neighbour(rows: Rows, distance: int, scores: Scores, short: int) -> list[bool]:
+    """Returns for each row whether the row at `distance` is of its document and one of both long.
 
-    All rows at once: one by one they would cost more than all else that is done with the texts.
+    All rows at once: a loop over them would take longer than all other work on the texts.
     """
-    other = rows + distance
-    inside = (other >= 0) & (other < len(scores.document))
-    other = np.where(inside, other, rows)
-    same = scores.document[other] == scores.document[rows]
-    long = np.maximum(scores.length[other], scores.length[rows]) > short  # else it has its share
-    alike: list[bool] = (inside & same & long).tolist()
-    return alike
+    neighbour = rows + distance
+    inside = (neighbour >= 0) & (neighbour < len(scores.document))
+    neighbour = np.where(inside, neighbour, rows)
+    same = scores.document[neighbour] == scores.document[rows]
+    # Two short passages have shared their scores already.
+    long = np.maximum(scores.length[neighbour], scores.length[rows]) > short
+    has_neighbour: list[bool] = (inside & same & long).tolist()
+    return has_neighbour
 
 
-def related(
+def rated(
     candidates: list[Candidate],
     scores: Scores,
     scale: tuple[float, float] | None,
 ) -> list[Candidate]:
-    """Returns the candidates, each with how well it answers, whatever the others do: 0 to 1.
+    """Returns the candidates, each with an absolute score of 0 to 1, independent of the others.
 
-    That is what the words or the meaning say at least: a power of the share of the question's
-    words, by their rarity, and the place of the cosine on the scale. No hit has less than one that
-    comes after it among the first `POOL`.
+    It combines a power of the share of the question's words, by their rarity, with the position of
+    the cosine on the scale. Among the first `POOL` no hit scores lower than a later one.
     """
     if not candidates:
         return candidates
     rows = [candidate.row for candidate in candidates]
     words = np.minimum(scores.text[rows] / max(scores.possible, _LEAST), 1.0)
     near = np.zeros(len(rows), np.float32)
-    words **= _ALONE if scores.vector is None else _BESIDE
+    words **= _WORDS_ALONE if scores.vector is None else _WITH_VECTORS
     if scores.vector is not None:
         low, high = scale or _scale(scores.vector)
-        low += (high - low) * min(_MANY * math.log(max(len(scores) / _FEW, 1.0)), _MOST)
+        shift = _SHIFT * math.log(max(len(scores) / _SHIFT_FROM, 1.0))
+        low += (high - low) * min(shift, _MAX_SHIFT)
         near = np.clip((scores.vector[rows] - low) / max(high - low, _LEAST), 0.0, 1.0)
-    good = np.maximum(1 - (1 - words) * (1 - near), _FAINT)
+    rating = np.maximum(1 - (1 - words) * (1 - near), _FAINT)
     named = np.array(
         [any(name == "dated" for name, _ in candidate.parts) for candidate in candidates]
     )
-    good = np.where(named, np.maximum(good, _NAMED), good)
-    first = np.maximum.accumulate(good[:POOL][::-1])[::-1]
-    others = np.minimum.accumulate(np.concatenate([first[-1:], good[POOL:]]))[1:]
-    for candidate, value in zip(candidates, np.concatenate([first, others]).tolist(), strict=True):
+    rating = np.where(named, np.maximum(rating, _NAMED), rating)
+    first = np.maximum.accumulate(rating[:POOL][::-1])[::-1]
+    remaining = np.minimum.accumulate(np.concatenate([first[-1:], rating[POOL:]]))[1:]
+    ratings = np.concatenate([first, remaining]).tolist()
+    for candidate, value in zip(candidates, ratings, strict=True):
         candidate.score = value
     return candidates
 
 
 def _scale(cosines: Floats) -> tuple[float, float]:
-    """Returns the scale of a model that nobody measured: from the mean of all, if any."""
+    """Returns the scale of a model without a measured one, from the mean of its cosines."""
     mean = float(cosines.mean()) if len(cosines) >= _SOME else 0.0
     return mean + _UNRELATED * (1 - mean), mean + _ANSWER * (1 - mean)
 
 
-def dated(at: Longs, question: Asked, hints: Hints) -> Floats:
-    """Returns the bonus of each row that is of a day named by the question."""
+def date_bonuses(at: Longs, question: ParsedQuestion, hints: Hints) -> Floats:
+    """Returns the bonus of each row: 0 unless the question names a day of it."""
     shares = np.zeros(len(at), np.float32)
     dates = at[at >= 0]
     if not len(dates):
@@ -189,30 +197,30 @@ def dated(at: Longs, question: Asked, hints: Hints) -> Floats:
 
 
 def _ms(day: date, zone: tzinfo | None) -> float:
-    """Returns when a day begins, in ms since 1970."""
+    """Returns the beginning of a day, in ms since 1970."""
     return datetime.combine(day, time.min, zone).timestamp() * 1000
 
 
 def _newer(
-    candidates: list[Candidate], at: Longs, question: Asked, margin: float
+    candidates: list[Candidate], at: Longs, question: ParsedQuestion, margin: float
 ) -> list[Candidate]:
-    """Returns the candidates, the newer of near-equal statements first; a place keeps its score.
+    """Returns the candidates, the newer of near-equal statements first.
 
-    Where the question asks for what was before, the older one.
+    A position keeps its score. If the question asks for an earlier state, the older one is first.
     """
-    some = candidates[:_COMPARED]
-    scores = [candidate.score for candidate in some]
-    dates = [int(at[candidate.row]) for candidate in some]
+    compared = candidates[:_COMPARED]
+    scores = [candidate.score for candidate in compared]
+    dates = [int(at[candidate.row]) for candidate in compared]
     if len({date for date in dates if date >= 0}) < _TWO:
         return candidates
     sets = [
         tokens(candidate.text) if date >= 0 else _NONE
-        for candidate, date in zip(some, dates, strict=True)
+        for candidate, date in zip(compared, dates, strict=True)
     ]
     if question.past:
         dates = [_LATEST - date if date >= 0 else date for date in dates]
     order = newer_first(sets, dates, scores, margin, question.words - COMMON)
-    moved = [some[index] for index in order]
+    moved = [compared[index] for index in order]
     for index, (was, candidate) in enumerate(zip(order, moved, strict=True)):
         if was > index and scores[index] != candidate.score:
             candidate.parts = (*candidate.parts, ("newer", scores[index] - candidate.score))
@@ -222,9 +230,9 @@ def _newer(
 
 
 def distinct(candidates: list[Candidate], scores: Scores) -> list[Candidate]:
-    """Returns those that repeat no other word for word; of repeats among the first the newest."""
+    """Returns the candidates without verbatim repeats; of those in the first `POOL` the newest."""
     at = scores.at
-    # Repeats have as many terms and begin alike: most texts need not be read to their end.
+    # Repeats have as many terms and the same beginning: most texts are not compared as a whole.
     lengths = scores.length[[candidate.row for candidate in candidates]].tolist()
     alike = [
         (length, " ".join(candidate.text.split(None, _BEGIN)[:_BEGIN]).lower())

@@ -1,9 +1,9 @@
-"""Descriptions of the parts of a score, by the names that a ranking gives them."""
+"""Descriptions of the parts of a score, by their names in an explanation."""
 
 from collections.abc import Mapping
 from typing import Final
 
-MEANINGS: Final[Mapping[str, str]] = {
+SCORE_DESCRIPTIONS: Final[Mapping[str, str]] = {
     "phrase": "has the words that you quoted",
     "text": "how well its words fit",
     "text.rank": "its place by words alone",
@@ -23,5 +23,4 @@ MEANINGS: Final[Mapping[str, str]] = {
     "decay": "what its age leaves of the score",
     "mmr": "how little it repeats what stands above it",
 }
-"""Descriptions by the names in `Hit.explanation`, in the second person: the reader is the one who
-asked."""
+"""Descriptions by the names in `Hit.explanation`, in the second person: the reader has searched."""

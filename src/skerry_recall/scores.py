@@ -1,4 +1,4 @@
-"""Scores of each passage of a collection, before words and vectors are weighed."""
+"""Scores of each passage of a collection, before the weighing of words and vectors."""
 
 from dataclasses import dataclass
 
@@ -7,30 +7,30 @@ from skerry_recall.numbers import Floats, Ints, Longs, Mask
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """One row a passage, ordered by document and place: neighbours of a text are neighbours here.
+    """One row per passage, ordered by document and position, so that neighbours are adjacent.
 
-    The arrays belong to one state of the collection, which later changes leave as it is. They are
-    not to be written to.
+    The arrays belong to one state of the collection, which later changes do not affect. Do not
+    write to them.
     """
 
     text: Floats
     """BM25, 0 where no word is shared."""
     vector: Floats | None
-    """Cosine, -1 to 1, exact among the best and estimated elsewhere; None without a question vector
-    or without vectors. A passage that has none has one that its words speak for."""
+    """Cosine, -1 to 1: exact for the best, an estimate for others; None without a question vector
+    or without vectors. The cosine of a passage without a vector is estimated from its words."""
     id: Longs
     """Id of the passage."""
     document: Ints
-    place: Ints
+    position: Ints
     at: Longs
     """Its date in ms since 1970, or -1."""
     length: Ints
     """Number of terms in each passage."""
     possible: float
-    """About the text score of a passage with each term once, those that no passage has too."""
+    """Approximate text score of a passage with all terms of the question once each."""
     mask: Mask | None = None
-    """Rows that may be found; None allows all. The others still count as neighbours."""
+    """Rows that may be hits; None allows all. The other rows still count as neighbours."""
 
     def __len__(self) -> int:
-        """Returns how many rows there are."""
+        """Returns the number of rows."""
         return len(self.id)

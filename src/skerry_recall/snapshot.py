@@ -1,4 +1,4 @@
-"""One state of a collection, which never changes: what searching threads see."""
+"""Immutable state of a collection, which threads search."""
 
 from collections.abc import Collection as Numbers
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,40 +15,39 @@ from skerry_recall.segments import SegmentParts
 from skerry_recall.vectors import SizeError, VectorStore
 
 MAX_TERMS: Final = 32
-"""Limit on the terms of one question that are weighed, the rarest first: a long text has a
-hundred."""
+"""Limit on the weighed terms of one question, the rarest first: a long text has a hundred."""
 MAX_POSTINGS: Final = 100_000
-"""Places of them that are looked at, 3 ns each. What stands in more passages tells least, and would
-make a search take longer the more is kept. The rarest term has all of its places."""
+"""Limit on the postings of these terms, 3 ns each. The most common terms distinguish least, and
+would slow a search down as the collection grows. The rarest term has all of its postings."""
 SURE: Final = 0.4
-"""The share of a question's words, by rarity, with which a passage is as near as can be."""
+"""Share of a question's words, by rarity, from which a passage without a vector counts as near."""
 _LEAST: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """A term of a question, looked up."""
+    """A term of a question with its postings."""
 
     weight: float
     """Given weight times the rarity of the term."""
     lists: tuple[tuple[Ints, Array], ...]
-    """Rows of each part that have it, with the counts."""
+    """Rows of each part with the term, and their counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A large part that seldom changes, a small one with what came since, and what left."""
+    """Searchable form of the parts of a collection; see `segments.SegmentParts`."""
 
     postings: tuple[Postings, Postings]
     alive: tuple[Mask | None, Mask | None]
-    """Rows of each part that are still present; None means all."""
+    """Mask of the present rows of each part; None means all."""
     vectors: tuple[VectorStore, ...]
     norm: tuple[Floats, Floats]
     order: Longs | None
     """Position of each row in the parts end to end; None if the order is the same."""
     id: Longs
     document: Ints
-    place: Ints
+    position: Ints
     at: Longs
     length: Ints
     """Number of terms."""
@@ -64,25 +63,25 @@ class Snapshot:
         since: int | None = None,
         until: int | None = None,
     ) -> Scores:
-        """Returns how well each passage fits; see `Collection.scores`."""
-        terms_found, possible = self._found(terms)
-        text = self._text(terms_found)
+        """Returns the scores of each passage; see `Collection.scores`."""
+        weighed_terms, possible = self._weighed_terms(terms)
+        text = self._text(weighed_terms)
         return Scores(
             text=text,
             vector=_fair(self.cosines(vector), text, possible),
             id=self.id,
             document=self.document,
-            place=self.place,
+            position=self.position,
             at=self.at,
             length=self.length,
             possible=possible,
             mask=self._mask(documents, since, until),
         )
 
-    def _found(self, terms: Mapping[str, float]) -> tuple[list[_Term], float]:
-        """Returns the terms that are weighed, the rarest first, and the score of having all.
+    def _weighed_terms(self, terms: Mapping[str, float]) -> tuple[list[_Term], float]:
+        """Returns the weighed terms, the rarest first, and the score of a passage with all terms.
 
-        To that count those that no passage has, not those that are too many or too common.
+        This score includes terms without a passage, but not terms beyond the limits.
         """
         total, possible = len(self.id), 0.0
         present: list[tuple[int, float, tuple[tuple[Ints, Array], ...]]] = []
@@ -100,42 +99,45 @@ class Snapshot:
             if chosen and size > remaining:
                 break
             remaining -= size
-            chosen.append(_Term(weight * idf(total, self._having(lists)), lists))
-        return chosen, possible + sum(one.weight for one in chosen)
+            chosen.append(_Term(weight * idf(total, self._count(lists)), lists))
+        return chosen, possible + sum(term.weight for term in chosen)
 
     def _text(self, terms: Sequence[_Term]) -> Floats:
-        """Returns the sum of the terms' BM25 scores, a row each."""
+        """Returns the sum of the terms' BM25 scores for each row."""
         into = tuple(np.zeros(len(part), np.float32) for part in self.postings)
         for term in terms:
-            for part, norm, one in zip(into, self.norm, term.lists, strict=True):
-                if len(one[0]):
-                    add(part, norm, one, term.weight)
+            for part, norm, counts in zip(into, self.norm, term.lists, strict=True):
+                if len(counts[0]):
+                    add(part, norm, counts, term.weight)
         return into[0] if self.order is None else np.concatenate(into)[self.order]
 
     def cosines(self, question: Floats | None) -> Floats | None:
-        """Returns the cosine of each row, NaN for one without a vector; None where all are.
+        """Returns the cosine of each row, NaN without a vector; None if no row has one.
 
         Raises:
-            SizeError: the question has not as many dimensions as the vectors.
+            SizeError: the question has another number of dimensions than the vectors.
         """
-        parts = [(one, rows) for one, rows in zip(self.vectors, self.rows, strict=True) if len(one)]
+        parts = [
+            (store, rows) for store, rows in zip(self.vectors, self.rows, strict=True) if len(store)
+        ]
         if question is None or not parts or not len(self.id):
             return None
         if question.shape != parts[0][0].mean.shape:
             raise SizeError(
-                f"a question has {parts[0][0].mean.size} dimensions, not {question.size}"
+                f"the question's vector has {question.size} dimensions; those of the collection"
+                f" have {parts[0][0].mean.size}"
             )
         if len(parts) == 1 and parts[0][1] is None:
             return parts[0][0].cosines(question)
-        found = np.full(len(self.id), np.nan, np.float32)
-        for one, rows in parts:
-            values = one.cosines(question)
-            held = np.arange(len(one)) if rows is None else rows
-            found[held[held >= 0]] = values[held >= 0]
-        return None if np.isnan(found).all() else found
+        cosines = np.full(len(self.id), np.nan, np.float32)
+        for store, rows in parts:
+            values = store.cosines(question)
+            row_of = np.arange(len(store)) if rows is None else rows
+            cosines[row_of[row_of >= 0]] = values[row_of >= 0]
+        return None if np.isnan(cosines).all() else cosines
 
-    def _having(self, lists: Iterable[tuple[Ints, Array]]) -> int:
-        """Returns how many rows that are held are in the lists."""
+    def _count(self, lists: Iterable[tuple[Ints, Array]]) -> int:
+        """Returns the number of present rows in the lists."""
         return sum(
             len(rows) if alive is None else int(np.count_nonzero(alive[rows]))
             for (rows, _), alive in zip(lists, self.alive, strict=True)
@@ -148,10 +150,8 @@ class Snapshot:
         if documents is not None:
             allowed = np.zeros(int(self.document.max(initial=0)) + 1, np.bool_)
             numbers = documents if isinstance(documents, np.ndarray) else list(documents)
-            documents_asked = np.asarray(numbers, np.int64)
-            allowed[documents_asked[(documents_asked >= 0) & (documents_asked < len(allowed))]] = (
-                True
-            )
+            ids = np.asarray(numbers, np.int64)
+            allowed[ids[(ids >= 0) & (ids < len(allowed))]] = True
             parts.append(allowed[self.document])
         if since is not None:
             parts.append(self.at >= since)
@@ -161,22 +161,25 @@ class Snapshot:
 
 
 def _fair(cosines: Floats | None, text: Floats, possible: float) -> Floats | None:
-    """Returns the cosines with one for each row that has no vector: as good as its words are.
+    """Replaces the NaN of rows without a vector by an estimate from their text scores.
 
-    A row without a word of the question gets the mean, which neither hides nor lifts it; the one
-    with the best words the best cosine, if these are good enough to speak for the meaning.
+    A row without a word of the question gets the mean, which neither hides nor lifts it. The row
+    with the highest text score gets the best cosine, if that score reaches `SURE` of the possible.
     """
-    if cosines is None or not (lacking := np.isnan(cosines)).any():
+    if cosines is None or not (missing := np.isnan(cosines)).any():
         return cosines
-    present = cosines[~lacking]
+    present = cosines[~missing]
     mean, best = float(present.mean()), float(present.max())
-    enough = max(float(text.max()), SURE * possible, _LEAST)
-    cosines[lacking] = mean + (best - mean) * text[lacking] / np.float32(enough)
+    full_score = max(float(text.max()), SURE * possible, _LEAST)
+    cosines[missing] = mean + (best - mean) * text[missing] / np.float32(full_score)
     return cosines
 
 
 def snapshot(parts: SegmentParts) -> Snapshot:
-    """Returns how the parts are searched. About 20 ms at 100,000 passages, less without changes."""
+    """Returns the searchable form of the parts.
+
+    Takes about 20 ms at 100,000 passages, less if the small part is empty.
+    """
     base, delta = parts.words, parts.recent_words
     replaced = np.isin(base.id, np.concatenate([parts.removed.id, delta.id]))
     alive = ~replaced if replaced.any() else None
@@ -189,7 +192,7 @@ def snapshot(parts: SegmentParts) -> Snapshot:
         order = np.lexsort((position, document))
         if alive is not None:
             order = order[np.concatenate([alive, np.ones(len(delta), np.bool_)])[order]]
-    held = _ordered(base, delta, "id", order)
+    ids = _ordered(base, delta, "id", order)
     length = _ordered(base, delta, "length", order)
     mean = float(length.mean()) if len(length) else 0.0
     vectors = (parts.vectors, parts.recent_vectors)
@@ -199,12 +202,12 @@ def snapshot(parts: SegmentParts) -> Snapshot:
         vectors=vectors,
         norm=(norms(base.length, mean), norms(delta.length, mean)),
         order=order,
-        id=held,
+        id=ids,
         document=_ordered(base, delta, "document", order),
-        place=_ordered(base, delta, "place", order),
+        position=_ordered(base, delta, "place", order),
         at=_ordered(base, delta, "at", order),
         length=length,
-        rows=_rows(vectors, held),
+        rows=_rows(vectors, ids),
     )
 
 
@@ -213,16 +216,16 @@ def _ordered(base: Postings, delta: Postings, name: str, order: Longs | None) ->
     return values if order is None else np.concatenate([values, getattr(delta, name)])[order]
 
 
-def _rows(vectors: tuple[VectorStore, ...], held: Longs) -> tuple[Longs | None, ...]:
-    """Returns for each part of the vectors in which row of the collection each is."""
-    sorting = np.argsort(held, kind="stable")
-    ordered = held[sorting]
+def _rows(vectors: tuple[VectorStore, ...], ids: Longs) -> tuple[Longs | None, ...]:
+    """Returns for each vector store the row of each vector in the collection; None for the same."""
+    sorting = np.argsort(ids, kind="stable")
+    ordered = ids[sorting]
     rows: list[Longs | None] = []
     for vector in vectors:
-        if np.array_equal(vector.id, held):
+        if np.array_equal(vector.id, ids):
             rows.append(None)
             continue
-        at = np.minimum(np.searchsorted(ordered, vector.id), max(len(held) - 1, 0))
-        present = ordered[at] == vector.id if len(held) else np.zeros(len(vector), np.bool_)
-        rows.append(np.where(present, sorting[at], -1) if len(held) else np.full(len(vector), -1))
+        at = np.minimum(np.searchsorted(ordered, vector.id), max(len(ids) - 1, 0))
+        present = ordered[at] == vector.id if len(ids) else np.zeros(len(vector), np.bool_)
+        rows.append(np.where(present, sorting[at], -1) if len(ids) else np.full(len(vector), -1))
     return tuple(rows)

@@ -1,11 +1,11 @@
-"""Statements in what people said, with dates for days such as "last Friday"; needs no model."""
+"""Extracts statements from messages and resolves days such as "last Friday"; needs no model."""
 
 import re
 from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Final
 
-from skerry_recall.relative_days import counted_at
+from skerry_recall.relative_days import relative_days_at
 
 VITAL: Final = 0.9
 STANDARD: Final = 0.5
@@ -13,18 +13,18 @@ TRIVIAL: Final = 0.2
 
 _LEAST_WORDS: Final = 3
 _SHORT: Final = 5
-"""Words below which a fact without a personal word is trivial."""
+"""Minimum number of words of a fact that is not trivial without a personal word."""
 _WEEK: Final = 7
 _SENTENCE: Final = re.compile(r"(?<=[.!?\u3002])[\s\u200b]+(?=[^\s])|\n+")
 _CLAUSES: Final = re.compile(
     r"(?P<comma>[,;])? (?:and|und|et|y) (?=(?:i|i'm|i've|my|ich|mein\w*|je|mon|ma|yo|mi) )",
     re.IGNORECASE,
 )
-"""Place where a sentence begins to say something else of the same person."""
+"""Boundary between two statements about the same person in one sentence."""
 _OF_MYSELF: Final = re.compile(
     r"(?:i'm|i (?:am|live|work|prefer|like|hate|love|use|own|take|moved|need)|ich)\b", re.IGNORECASE
 )
-"""Beginning of a sentence that needs no comma there: not "My wife and I went"."""
+"""Beginning of a sentence that can be divided without a comma: not "My wife and I went"."""
 _NUMBERING: Final = re.compile(r"^\s*(?:\d{1,3}[.)]|[-*\u2022])\s+")
 _SPEAKER: Final = re.compile(r"^(?:user|human|me|assistant|ai|bot)\s*:\s*", re.IGNORECASE)
 _TAG: Final = re.compile(r"</?[A-Za-z][^>]{0,200}>")
@@ -40,14 +40,14 @@ _GREETING: Final = re.compile(
     r"|hallo|ja|nein)\b[\w' ]{0,20}[,!:.;-]+\s+(?=\S)",
     re.IGNORECASE,
 )
-"""Beginning of a sentence before what it states."""
-_TOLD: Final = re.compile(
+"""Greeting before the statement of a sentence."""
+_REMEMBER: Final = re.compile(
     r"(?:(?:please|bitte)[,\s]+)?"
     r"(?:remember|note|keep in mind|don'?t forget|do not forget|for the record|just so you know|fyi"
     r"|merke? dir|vergiss nicht)\b(?: this)?(?:[,\s]+(?:that|dass)\b)?\s*(?:[:,-]+\s*)?(?=\S)",
     re.IGNORECASE,
 )
-"""Request to remember what follows; the rest is the statement."""
+"""Request to remember the statement after it."""
 _REQUEST: Final = re.compile(
     r"(?:please|can you|could you|would you|will you|tell me|show me|write|explain|give me|help me"
     r"|list|what|who|why|how|when|where|which|do you|does|is there|are there)\b",
@@ -70,7 +70,7 @@ _WISH: Final = re.compile(
 _TO_A_PERSON: Final = re.compile(
     r"(?:you|your)\b|(?:i|we)\b.*\b(?:you|your|yours|anyone)\b", re.IGNORECASE
 )
-"""Words to somebody else: an assistant that answers, or repeats what it was told."""
+"""Words to another person: an assistant answers, or repeats a message."""
 _OF_AN_ASSISTANT: Final = re.compile(
     r"i(?:'m| am) (?:here|ready|sorry|glad|an? (?:ai|assistant|language model)|happy|unable)\b"
     r"|i(?:'ve| have) (?:been trained|noted|saved|stored|added)\b"
@@ -85,19 +85,19 @@ _PREPOSITION: Final = re.compile(r"\b(?:on|in|over|during|by)\s+(?:the\s+)?$", r
 
 
 def statements(text: str) -> Iterator[str]:
-    """Yields the sentences of `text` that state something of people or of a day.
+    """Yields the sentences of `text` with a statement about people or a day.
 
-    General statements are left out: an assistant makes many, and they are no memory of anybody.
+    General statements are omitted: an assistant makes many, and they are not worth remembering.
     """
-    for piece in _SENTENCE.split(_TAG.sub(" ", text)):
-        sentence = " ".join(_SPEAKER.sub("", _NUMBERING.sub("", piece)).split())
-        stated, is_told = _stated(sentence)
-        if is_statement(stated) and (is_told or is_memorable(stated)):
-            yield from _clauses(stated)
+    for line in _SENTENCE.split(_TAG.sub(" ", text)):
+        sentence = " ".join(_SPEAKER.sub("", _NUMBERING.sub("", line)).split())
+        statement, is_requested = _statement(sentence)
+        if is_statement(statement) and (is_requested or is_memorable(statement)):
+            yield from _clauses(statement)
 
 
 def _clauses(sentence: str) -> list[str]:
-    """Returns the parts of a sentence that say two things of a person: each is found by its own."""
+    """Returns the statements of a sentence with several about a person, so that each is found."""
     for match in _CLAUSES.finditer(sentence):
         first, rest = sentence[: match.start()], sentence[match.end() :]
         is_end = match["comma"] or _OF_MYSELF.match(first)
@@ -106,18 +106,18 @@ def _clauses(sentence: str) -> list[str]:
     return [sentence]
 
 
-def _stated(sentence: str) -> tuple[str, bool]:
-    """Returns a sentence without greeting or request to remember; True if it had the request."""
+def _statement(sentence: str) -> tuple[str, bool]:
+    """Returns a sentence without greeting and request; True if it had a request to remember."""
     rest = sentence[match.end() :] if (match := _GREETING.match(sentence)) else sentence
-    told = _TOLD.match(rest)
-    if told is None:
+    request = _REMEMBER.match(rest)
+    if request is None:
         return rest[:1].upper() + rest[1:] if match else rest, False
-    rest = rest[told.end() :]
+    rest = rest[request.end() :]
     return rest[:1].upper() + rest[1:], True
 
 
 def is_memorable(sentence: str) -> bool:
-    """Returns True for what is said of people or of a day, unless an assistant says it."""
+    """Returns True for a sentence about people or a day, unless it is an assistant's."""
     if _WISH.search(sentence):
         return True
     if _TO_A_PERSON.match(sentence) or _OF_AN_ASSISTANT.match(sentence):
@@ -129,7 +129,7 @@ def is_memorable(sentence: str) -> bool:
 
 
 def is_statement(sentence: str) -> bool:
-    """Returns True for neither a question, nor a request, nor an acknowledgement."""
+    """Returns True unless it is a question, a request or an acknowledgement."""
     return (
         len(sentence.split()) >= _LEAST_WORDS
         and not sentence.endswith(("?", ":", "\uff1f"))
@@ -139,7 +139,7 @@ def is_statement(sentence: str) -> bool:
 
 
 def importance(sentence: str) -> float:
-    """Returns 0.9 for what a person would mind forgetting, 0.2 for small talk, else 0.5."""
+    """Returns 0.9 for vital facts such as allergies, 0.2 for small talk, else 0.5."""
     if _VITAL.search(sentence):
         return VITAL
     personal = _PERSONAL.search(sentence) is not None
@@ -147,29 +147,29 @@ def importance(sentence: str) -> float:
 
 
 def dated(sentence: str, today: date) -> str:
-    """Returns `sentence` with days that count from `today` as `Friday, 15 May 2026 (2026-05-15)`.
+    """Returns `sentence` with relative days as dates: `Friday, 15 May 2026 (2026-05-15)`.
 
-    A weekday alone stays as it is: it may be each week's.
+    A weekday alone is not replaced: it may recur each week.
     """
-    out, done = [], 0
+    parts, position = [], 0
     for begin, end, first, last in sorted(_days(sentence, today)):
-        if begin < done:
+        if begin < position:
             continue
-        before = sentence[done:begin]
+        before = sentence[position:begin]
         pointer = _POINTER.search(before)
         if _WEEKDAY.fullmatch(sentence[begin:end]) and not pointer:
             continue
-        kept = before[: pointer.start()] if pointer else before
-        preposition = _PREPOSITION.search(kept)
-        kept = kept[: preposition.start()] if preposition else kept
-        out += [kept, _named(first, last)]
-        done = end
-    resolved = "".join(out) + sentence[done:]
-    return resolved[0].upper() + resolved[1:] if out and sentence[:1].isupper() else resolved
+        before = before[: pointer.start()] if pointer else before
+        preposition = _PREPOSITION.search(before)
+        before = before[: preposition.start()] if preposition else before
+        parts += [before, _named(first, last)]
+        position = end
+    resolved = "".join(parts) + sentence[position:]
+    return resolved[0].upper() + resolved[1:] if parts and sentence[:1].isupper() else resolved
 
 
 def _days(sentence: str, today: date) -> Iterator[tuple[int, int, date, date]]:
-    for begin, end, first, last in counted_at(sentence, today):
+    for begin, end, first, last in relative_days_at(sentence, today):
         ahead = re.search(r"\bnext\s+$", sentence[:begin], re.IGNORECASE)
         week = timedelta(days=_WEEK)
         yield (begin, end, first + week, last + week) if ahead else (begin, end, first, last)
@@ -194,5 +194,5 @@ def _named(first: date, last: date) -> str:
 
 
 def folded(text: str) -> str:
-    """Returns the words of a text, by which two statements are the same."""
+    """Returns the case-folded words of a text; equal for two texts with the same words."""
     return " ".join(re.findall(r"\w+", text.casefold()))

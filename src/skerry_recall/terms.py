@@ -1,9 +1,9 @@
-"""Words of a text that are indexed, and of a question that are searched (pure).
+"""Terms of a text for the index, and of a question for the search (pure).
 
-Case and accents are folded, words stemmed: as English, and as the language that the text seems to
-be in. What is joined by dots, dashes, underscores or the like
-(`ERR_CONN_42`, `foo_bar.py`, `2026-05-08`) is kept as a whole and in its parts. Scripts that are
-written without spaces are cut into overlapping pairs of characters.
+Case and accents are folded, words are stemmed: as English, and in the guessed language of the text.
+A form that is joined by dots, dashes, underscores or the like (`ERR_CONN_42`, `foo_bar.py`,
+`2026-05-08`) has a term for the whole and one for each part. Scripts without spaces are cut into
+overlapping pairs of characters.
 """
 
 import re
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 from Stemmer import Stemmer  # type: ignore[import-not-found]
 
 from skerry_recall.common_words import COMMON, UNSPACED
-from skerry_recall.language import SPOKEN, guess
+from skerry_recall.language import LANGUAGE_WORDS, guess
 from skerry_recall.normalize import plain
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_TERM: Final = 64
-"""Characters of a term; of a longer one the beginning is kept."""
+"""Characters of a term; a longer one is cut off."""
 MAX_QUESTION: Final = 10_000
-"""Characters of a question that are looked at."""
+"""Characters of a question that are searched; the remaining ones are ignored."""
 _CACHED: Final = 50_000
-"""Forms whose terms are remembered, of about 150 bytes each."""
+"""Number of forms with cached terms, about 150 bytes each."""
 
 FORM: Final = re.compile(r"\w+(?:[-./:@+'\u2019]\w+)*")
-"""Text between two spaces, whatever joins its parts."""
+"""Text between two spaces, with the signs that join its parts."""
 _PART: Final = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+")
 _RUN: Final = re.compile(rf"[{UNSPACED}]+")
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -50,10 +50,10 @@ class _Stemmer(Protocol):
     def stemWord(self, word: str, /) -> str: ...  # noqa: N802 - the library's name
 
 
-class Known(dict[str, tuple[T, ...]], Generic[T]):
+class FormCache(dict[str, tuple[T, ...]], Generic[T]):
     """Cache of a function over forms; it is emptied at its limit.
 
-    What is made is made by one thread at a time; looking up takes no lock.
+    One thread at a time calls the function; a look-up of a cached form takes no lock.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class Known(dict[str, tuple[T, ...]], Generic[T]):
 
     def __missing__(self, form: str) -> tuple[T, ...]:
         with self._turn:
-            made = tuple(self._make(form))
+            result = tuple(self._make(form))
             if len(self) >= _CACHED:
                 self.clear()
             if len(form) <= MAX_TERM:
-                self[form] = made
-        return made
+                self[form] = result
+        return result
 
     def of(self, text: str) -> list[T]:
         """Returns the results for all forms of the text, in order."""
@@ -78,48 +78,48 @@ class Known(dict[str, tuple[T, ...]], Generic[T]):
 
 
 class Words:
-    """Turns texts into terms; it remembers what it saw. Usable from all threads."""
+    """Turns texts into terms and caches them by form. Usable from all threads."""
 
     def __init__(self) -> None:
-        # Its own cache costs more than stemming does.
+        # The cache of the stemmer costs more than stemming does.
         self._stemmer: Callable[[str], _Stemmer] = lambda language: Stemmer(language, 0)
         self._stemmers: dict[str, _Stemmer] = {"english": self._stemmer("english")}
         self._turn = threading.RLock()
-        """Whoever stems: a stemmer is not to be used by two threads."""
-        self._known = Known(self._found, self._turn)
-        self._spoken: dict[str, Known[str]] = {"": self._known}
+        """Held while stemming: a stemmer is not thread-safe."""
+        self._english = FormCache(self._form_terms, self._turn)
+        self._by_language: dict[str, FormCache[str]] = {"": self._english}
 
     def terms(self, text: str) -> list[str]:
-        """Returns the terms of the text in order, repeated as there."""
-        return self.spoken(guess(text)).of(text)
+        """Returns the terms of the text in order, with repetitions."""
+        return self.of_language(guess(text)).of(text)
 
-    def spoken(self, language: str) -> Known[str]:
-        """Returns the cache that makes the terms of a language, as `guess` returns it.
+    def of_language(self, language: str) -> FormCache[str]:
+        """Returns the cache for the terms of a language, as `guess` returns it.
 
-        In another than English a word has a second term, its stem in that language. The first is
-        that of any text: an exact word is found whatever the languages of text and question.
+        In languages other than English a word has a second term, its stem in that language. The
+        first term is the same for all languages, so that an exact word matches in any language.
         """
-        if language not in self._spoken:
-            made = Known(partial(self._inflected, language), self._turn)
-            return self._spoken.setdefault(language, made)
-        return self._spoken[language]
+        if language not in self._by_language:
+            cache = FormCache(partial(self._inflected, language), self._turn)
+            return self._by_language.setdefault(language, cache)
+        return self._by_language[language]
 
     def content(self, question: str) -> list[str]:
-        """Returns the terms of the question, each once, without those of its common words.
+        """Returns the distinct terms of the question without those of common words.
 
-        A question of common words alone keeps them.
+        A question with common words only keeps them.
         """
         forms = FORM.findall(question[:MAX_QUESTION])
-        telling = [form for form in forms if plain(form) not in COMMON]
-        stems = self.spoken(guess(question))
-        return list(dict.fromkeys(term for form in telling or forms for term in stems[form]))
+        uncommon = [form for form in forms if plain(form) not in COMMON]
+        stems = self.of_language(guess(question))
+        return list(dict.fromkeys(term for form in uncommon or forms for term in stems[form]))
 
-    def _found(self, form: str) -> list[str]:
-        """Returns the terms of what stands between two spaces."""
+    def _form_terms(self, form: str) -> list[str]:
+        """Returns the terms of the text between two spaces."""
         parts = _PART.findall(form)
         if len(parts) == 1 and parts[0] == form:
             return self._word(form)
-        found = [term for part in parts for term in self._word(part)]
+        terms = [term for part in parts for term in self._word(part)]
         whole = plain(form).strip("_")
         if (
             len(parts) > 1
@@ -128,21 +128,20 @@ class Words:
         ):
             return [term for part in parts[:-1] for term in self._word(part)]
         if len(parts) > 1 and not _RUN.search(form):
-            found.append(whole[:MAX_TERM])
-        return found
+            terms.append(whole[:MAX_TERM])
+        return terms
 
     def _inflected(self, language: str, form: str) -> list[str]:
-        """Returns the terms of a form, and those of its parts in the language, which name it.
+        """Returns the terms of a form, and the stems of its parts in the language: `stem~german`.
 
-        Without the common words: with them 0.8 less first hits were right in Spanish.
+        Common words of the language have no stem: with them 0.8 less first hits were right in
+        Spanish.
         """
         words = [plain(part)[:MAX_TERM] for part in _PART.findall(form) if not _RUN.match(part)]
-        telling = [word for word in words if word.isalpha() and word not in SPOKEN[language]]
+        common = LANGUAGE_WORDS[language]
+        uncommon = [word for word in words if word.isalpha() and word not in common]
         stem = self._by(language).stemWord
-        return [
-            *self._known[form],
-            *(f"{stem(language_form)}~{language}" for language_form in telling),
-        ]
+        return [*self._english[form], *(f"{stem(word)}~{language}" for word in uncommon)]
 
     def _word(self, word: str) -> list[str]:
         if _RUN.match(word):
@@ -170,9 +169,9 @@ class Words:
 
 @cache
 def shared() -> Words:
-    """Returns the `Words` that all of a process use.
+    """Returns the `Words` of the process.
 
-    To stem the words of a question anew each time took longer than to look for them.
+    Without a shared cache, stemming the words of a question takes longer than the search.
     """
     return Words()
 

@@ -1,6 +1,6 @@
-"""Vectors as memories are compared by: of one model, calibrated where there are numbers for it.
+"""Rules of the vectors of memories: limits of texts, roles, calibration, relevance.
 
-Whoever embeds a text for a memory uses these rules, so that a relevance means the same everywhere.
+All code that embeds a text for a memory uses them, so that relevances are comparable.
 """
 
 from typing import Final
@@ -10,35 +10,35 @@ from skerry_recall.calibration_files import VERSION, has_calibration
 from skerry_recall.embed import Kind
 from skerry_recall.numbers import Floats
 
-MOST_CHARACTERS: Final = 8192
-"""Characters of a text that are embedded. The model takes seconds of CPU for so many; a text of a
-mebibyte would take minutes, in which nobody else finds anything."""
-MOST_QUESTION: Final = 2048
+MAX_PASSAGE_CHARACTERS: Final = 8192
+"""Characters of a text that are embedded. They take the model seconds of CPU; a text of a mebibyte
+would take minutes, during which every search waits."""
+MAX_QUESTION_CHARACTERS: Final = 2048
 """Characters of a question that are embedded."""
 
 
 def space_of(model: str) -> str:
-    """Returns the space of a model's vectors: its name and the number of its calibration."""
+    """Returns the space of a model's vectors: its name and the version of its calibration."""
     return f"{model}#{VERSION if has_calibration(model) else 0}"
 
 
 def model_of(space: str) -> str:
-    """Returns the model whose vectors a space has."""
+    """Returns the model of a space."""
     return space.rpartition("#")[0]
 
 
 def role_of(model: str, kind: Kind) -> Kind:
-    """Returns the role in which a text is embedded: a calibrated model has one role for all."""
+    """Returns the role in which a text is embedded: a calibrated model uses one role for all."""
     return Kind.QUERY if has_calibration(model) else kind
 
 
 def cut(text: str, kind: Kind) -> str:
     """Returns the part of a text that is embedded."""
-    return text[: MOST_QUESTION if kind is Kind.QUERY else MOST_CHARACTERS]
+    return text[: MAX_QUESTION_CHARACTERS if kind is Kind.QUERY else MAX_PASSAGE_CHARACTERS]
 
 
 def calibrated(model: str, rows: Floats) -> Floats:
-    """Returns the rows of a model calibrated; as they are where there are no numbers for it."""
+    """Returns the calibrated rows of a model; unchanged if it has no calibration."""
     if not has_calibration(model):
         return rows
     calibration = calibration_of(model)

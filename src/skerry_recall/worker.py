@@ -1,7 +1,7 @@
 """The process of a local embedding model: reads frames of texts, writes frames of vectors.
 
-`python -m skerry_recall.worker`; `skerry_recall.local` starts it. It works in one thread and ends
-when its input does.
+`skerry_recall.local` starts it as `python -m skerry_recall.worker`. It runs one thread and ends at
+the end of its input.
 """
 
 import os
@@ -16,9 +16,9 @@ from skerry_recall.frames import (
     Load,
     Loaded,
     Texts,
-    Told,
-    asked,
+    WorkerMessage,
     checked_length,
+    decode_owner_message,
     frame,
 )
 from skerry_recall.models import LocalModel, load
@@ -26,9 +26,9 @@ from skerry_recall.numbers import np
 
 
 def main() -> int:
-    """Serves until the owner is gone."""
+    """Serves requests until the end of the input."""
     source = sys.stdin.buffer
-    # What a library prints must not get between the frames.
+    # Libraries print to standard output; their text must not be mixed with the frames.
     target = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
     first = _read(source)
@@ -45,12 +45,12 @@ def main() -> int:
     return 0
 
 
-def _answer(model: LocalModel, request: Texts) -> Told:
+def _answer(model: LocalModel, request: Texts) -> WorkerMessage:
     try:
         rows = np.asarray(model.embed(request.texts, Kind(request.kind)), np.dtype("<f4"))
         count, dims = rows.shape
         return EmbeddedVectors(count, dims, rows.tobytes())
-    except Exception as error:  # noqa: BLE001 - a text that it cannot take must not end it
+    except Exception as error:  # noqa: BLE001 - a text that the model refuses must not end the process
         return Failed(f"{type(error).__name__}: {error}")
 
 
@@ -60,10 +60,10 @@ def _read(source: BinaryIO) -> Load | Texts | None:
     if len(head) < HEAD.size:
         return None
     body = source.read(checked_length(*HEAD.unpack(head)))
-    return asked(body)
+    return decode_owner_message(body)
 
 
-def _write(target: BinaryIO, message: Told) -> None:
+def _write(target: BinaryIO, message: WorkerMessage) -> None:
     remaining = memoryview(frame(message))
     while remaining:
         remaining = remaining[target.write(remaining) :]

@@ -76,7 +76,7 @@ async def local() -> AsyncIterator[Embedder]:
 @asynccontextmanager
 async def chained() -> AsyncIterator[Embedder]:
     async with remote(OpenAiWire())() as inner:
-        face = Chain([inner]).face()
+        face = Chain([inner]).embedder()
         assert face is not None
         yield face
 

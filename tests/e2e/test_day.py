@@ -30,7 +30,7 @@ from skerry.store.session_listing import SessionFilter
 from skerry.testing.channel import ACCOUNT, CHANNEL, OPEN, FakePlatform, MemoryChannel
 from skerry.testing.clock import FakeClock
 from skerry.testing.model_server import StubModelServer
-from skerry_recall.terms import Known
+from skerry_recall.terms import FormCache
 from tests.support.mix import ENDED, Mind, config
 
 QUARTER_MS: Final = 900_000
@@ -167,7 +167,7 @@ class InUse:
     def now(cls) -> Self:
         """Looks at this process."""
         for one in gc.get_objects():
-            if issubclass(type(one), Known):  # `isinstance` asks a weak proxy for its object
+            if issubclass(type(one), FormCache):  # `isinstance` asks a weak proxy for its object
                 one.clear()  # each message has a word of its own, and it grows up to its limit
         gc.collect()
         links = [link for one in Path("/proc/self/fd").iterdir() if (link := _target(one))]

@@ -44,7 +44,7 @@ def state(index: Index) -> tuple[object, ...]:
         passages = sorted(
             (
                 row.path,
-                row.passage.place,
+                row.passage.position,
                 row.passage.text,
                 row.passage.start_line,
                 row.passage.end_line,

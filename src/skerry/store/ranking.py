@@ -67,12 +67,12 @@ def ranked(gathered: "SearchCandidates", question: str, limit: int) -> list[Rank
         vector=None,
         id=np.arange(1, len(entries) + 1),
         document=np.array(_sittings(entries), np.int32),
-        place=np.arange(len(entries), dtype=np.int32),
+        position=np.arange(len(entries), dtype=np.int32),
         at=np.array([entry.at for entry in entries], np.int64),
         length=length,
         possible=possible,
     )
-    options = RankOptions(asked=parsed, texts=lambda rows: [entries[row].text for row in rows])
+    options = RankOptions(question=parsed, texts=lambda rows: [entries[row].text for row in rows])
     hits = [
         RankedEntry(hit.row, hit.score)
         for hit in rank(scores, _PROFILE, limit, options)
@@ -93,7 +93,7 @@ def _counted(
     postings: dict[str, tuple[list[int], list[int]]] = {term: ([], []) for term in terms}
     lengths: list[int] = []
     for row, text in enumerate(texts):
-        terms_of_form = words.spoken(guess(text))
+        terms_of_form = words.of_language(guess(text))
         forms = FORM.findall(text[:MAX_TEXT])
         all_terms = list(chain.from_iterable(map(terms_of_form.__getitem__, forms)))
         lengths.append(len(all_terms))

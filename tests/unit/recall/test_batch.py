@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from skerry.infra.http import HttpClient
-from skerry_recall.batch import LEAST, BatchEmbedder, BatchSettings
+from skerry_recall.batch import MIN_TEXTS, BatchEmbedder, BatchSettings
 from skerry_recall.embed import EmbeddingModel, Kind
 from skerry_recall.embedding_apis import OpenAiWire
 from skerry_recall.remote import Remote, RemoteEmbedder, Spent
 from tests.unit.recall.embedding_server import Asked, EmbeddingServer, Reply, embedding_server
 from tests.unit.recall.embedding_server import openai as at_once
 
-TEXTS = ["x" * (place % 7) for place in range(LEAST)]
+TEXTS = ["x" * (place % 7) for place in range(MIN_TEXTS)]
 
 
 class Jobs:
@@ -100,11 +100,11 @@ async def test_many_passages_are_a_job_that_is_looked_after_until_it_is_done(ben
     async with bench.embedder(BatchSettings(poll=7.0)) as embedder:
         rows = await embedder.embed(TEXTS, Kind.PASSAGE)
         assert embedder.bulk == 5000
-    assert rows.shape == (LEAST, 2)
+    assert rows.shape == (MIN_TEXTS, 2)
     assert _right(rows)
     assert bench.paused == [7.0] * 3
     assert bench.asked("/v1/embeddings") == 0
-    assert [(one.tokens, one.batch) for one in bench.spent] == [(2 * LEAST, True)]
+    assert [(one.tokens, one.batch) for one in bench.spent] == [(2 * MIN_TEXTS, True)]
 
 
 async def test_a_question_and_a_few_passages_are_asked_at_once(bench: Bench) -> None:
@@ -119,7 +119,7 @@ async def test_the_job_of_an_earlier_life_is_found_and_not_paid_twice(bench: Ben
         await embedder.embed(TEXTS, Kind.PASSAGE)
     bench.jobs.looks = 0
     async with bench.embedder() as embedder:
-        assert (await embedder.embed(TEXTS, Kind.PASSAGE)).shape == (LEAST, 2)
+        assert (await embedder.embed(TEXTS, Kind.PASSAGE)).shape == (MIN_TEXTS, 2)
         await embedder.embed([*TEXTS, "more"], Kind.PASSAGE)
     assert bench.asked("/v1/files") == 2, "other texts are another job"
 
@@ -158,12 +158,12 @@ async def test_after_two_failures_there_are_no_more_jobs(bench: Bench, fault: st
     async with bench.embedder() as embedder:
         for _ in range(3):
             bench.jobs.looks, bench.jobs.jobs = 0, []
-            assert (await embedder.embed(TEXTS, Kind.PASSAGE)).shape == (LEAST, 2)
+            assert (await embedder.embed(TEXTS, Kind.PASSAGE)).shape == (MIN_TEXTS, 2)
         assert embedder.bulk == 256
     assert bench.asked("/v1/files") == 2
 
 
 async def test_a_job_that_takes_too_long_is_given_up(bench: Bench) -> None:
     async with bench.embedder(BatchSettings(timeout=0.0)) as embedder:
-        assert (await embedder.embed(TEXTS, Kind.PASSAGE)).shape == (LEAST, 2)
+        assert (await embedder.embed(TEXTS, Kind.PASSAGE)).shape == (MIN_TEXTS, 2)
     assert bench.asked("/v1/embeddings") > 0

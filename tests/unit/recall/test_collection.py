@@ -104,7 +104,7 @@ def test_scores_are_those_of_a_collection_made_at_once(
     grown = Collection(folder)
     question = _vector(5)
     found = grown.scores(ASKED, question)
-    rows = sorted(held.values(), key=lambda one: (one.document, one.place))
+    rows = sorted(held.values(), key=lambda one: (one.document, one.position))
     assert found.id.tolist() == [one.id for one in rows]
     assert found.text == pytest.approx(_naive(rows, ASKED), rel=1e-5)
     assert grown.embedded() == vectors.keys()
@@ -184,7 +184,7 @@ def test_a_wrong_vector_is_refused_and_changes_nothing(tmp_path: Path, vector: F
 def test_a_question_of_another_size_is_refused(tmp_path: Path) -> None:
     collection = _filled(tmp_path, "a")
     collection.refresh(vectors={1: np.ones(2, np.float32)})
-    with pytest.raises(ValueError, match="2 dimensions, not 3"):
+    with pytest.raises(ValueError, match="3 dimensions; those of the collection have 2"):
         collection.scores({}, np.ones(3, np.float32))
 
 

@@ -48,10 +48,10 @@ def test_each_row_of_a_matrix_is_a_vector() -> None:
 @pytest.mark.parametrize(
     ("answer", "dims", "told"),
     [
-        ([[1.0, 2.0]], None, "1 x 2 numbers to 2 texts"),
-        ([[1.0], [2.0], [3.0]], None, "3 x 1 numbers to 2 texts"),
-        ([[], []], None, "2 x 0 numbers to 2 texts"),
-        ([[1.0, 2.0], [3.0, 4.0]], 3, "vectors of 2 numbers where they had 3"),
+        ([[1.0, 2.0]], None, "1 x 2 numbers for 2 texts"),
+        ([[1.0], [2.0], [3.0]], None, "3 x 1 numbers for 2 texts"),
+        ([[], []], None, "2 x 0 numbers for 2 texts"),
+        ([[1.0, 2.0], [3.0, 4.0]], 3, "vectors of 2 numbers; earlier ones had 3"),
     ],
 )
 def test_an_answer_of_another_size_is_refused(
@@ -69,7 +69,7 @@ def test_a_broken_number_among_sound_ones_counts_as_nothing() -> None:
 def test_a_vector_without_a_direction_is_that_text_s_alone(row: list[float]) -> None:
     found = checked(np.array([[1.0, 2.0], row]), 2, None, "it")
     assert [has_direction(one) for one in found] == [True, False]
-    with pytest.raises(EmbeddingAnswerError, match="it answered no usable vector"):
+    with pytest.raises(EmbeddingAnswerError, match="it returned no usable vector"):
         directed(found[1], "it")
 
 

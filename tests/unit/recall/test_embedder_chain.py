@@ -16,7 +16,7 @@ from skerry_recall.embed import (
     EmbeddingUnavailableError,
     Kind,
 )
-from skerry_recall.embedder_chain import RESTS, Chain
+from skerry_recall.embedder_chain import COOLDOWNS, Chain
 from skerry_recall.passages import passages
 
 A, B = EmbeddingModel("near", "a"), EmbeddingModel("far", "b")
@@ -101,12 +101,12 @@ async def test_one_that_failed_rests_longer_each_time_and_then_comes_back(
     chain: Chain, a: Fake, time: Time
 ) -> None:
     a.error = EmbeddingError("busy")
-    for rest in (*RESTS, RESTS[-1]):
+    for rest in (*COOLDOWNS, COOLDOWNS[-1]):
         with pytest.raises(EmbeddingError, match="busy"):
             await chain.passages(["x"], A)
         asked = len(a.asked)
         time.now += rest - 1
-        with pytest.raises(EmbeddingError, match="is not asked now: busy"):
+        with pytest.raises(EmbeddingError, match="cools down: busy"):
             await chain.query("x", A)
         assert len(a.asked) == asked
         time.now += 1
@@ -118,7 +118,11 @@ async def test_one_that_failed_rests_longer_each_time_and_then_comes_back(
         await chain.passages(["x"], A)
     trouble = chain.trouble(A)
     assert trouble is not None
-    assert (trouble.failures, trouble.reason, trouble.until - time.now) == (1, "again", RESTS[0])
+    assert (trouble.failures, trouble.reason, trouble.until - time.now) == (
+        1,
+        "again",
+        COOLDOWNS[0],
+    )
 
 
 async def test_an_index_waits_for_its_model_after_one_failure_and_changes_after_two(
@@ -129,11 +133,11 @@ async def test_an_index_waits_for_its_model_after_one_failure_and_changes_after_
         await chain.passages(["x"], A)
     assert _name(chain.chosen(A)) == A
     assert _name(chain.chosen()) == B
-    time.now += RESTS[0]
+    time.now += COOLDOWNS[0]
     with pytest.raises(EmbeddingError):
         await chain.passages(["x"], A)
     assert _name(chain.chosen(A)) == B
-    time.now += RESTS[1]
+    time.now += COOLDOWNS[1]
     assert _name(chain.chosen(B)) == A, "the wanted one is tried again"
 
 
@@ -144,7 +148,7 @@ async def test_a_question_is_asked_of_the_model_of_the_index_alone(
     with pytest.raises(EmbeddingError, match="busy"):
         await chain.query("x", A)
     assert b.asked == []
-    with pytest.raises(EmbeddingUnavailableError, match="other/c is not among"):
+    with pytest.raises(EmbeddingUnavailableError, match="other/c is not one of"):
         await chain.query("x", EmbeddingModel("other", "c"))
 
 
@@ -165,7 +169,7 @@ async def test_a_slow_model_costs_one_search_its_deadline_and_not_the_next(
     a.silent = True
     with pytest.raises(EmbeddingTimeoutError, match=r"within 0\.05 s"):
         await chain.query("x", A)
-    with pytest.raises(EmbeddingError, match="is not asked now"):
+    with pytest.raises(EmbeddingError, match="cools down"):
         await chain.query("x", A)
     assert len(a.asked) == 1
 
@@ -199,7 +203,7 @@ async def test_a_text_that_is_refused_is_named_and_the_others_get_their_vectors(
     chain: Chain, a: Fake
 ) -> None:
     a.bad = "bad"
-    face = chain.face()
+    face = chain.embedder()
     assert face is not None
     answer = await passages(face, ["x", "yy", "bad", "zzz", "w"])
     assert sorted(answer.vectors) == [0, 1, 3, 4]
@@ -224,7 +228,7 @@ async def test_without_a_model_there_is_none_and_nothing_breaks(a: Fake, time: T
 async def test_the_face_of_a_chain_is_one_model_with_all_that_the_chain_knows(
     chain: Chain, a: Fake, time: Time
 ) -> None:
-    face = chain.face()
+    face = chain.embedder()
     assert face is not None
     a.bad = "bad"
     assert (await face.embed(["x", "yy"], Kind.PASSAGE)).tolist() == [[1.0], [2.0]]
@@ -237,6 +241,6 @@ async def test_the_face_of_a_chain_is_one_model_with_all_that_the_chain_knows(
     for expected in (A, B):
         with pytest.raises(EmbeddingError, match="busy"):
             await face.embed(["y"], Kind.PASSAGE)
-        assert _name(chain.face()) == expected
-        time.now += RESTS[0]
-    assert Chain([]).face() is None
+        assert _name(chain.embedder()) == expected
+        time.now += COOLDOWNS[0]
+    assert Chain([]).embedder() is None

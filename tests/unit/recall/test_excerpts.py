@@ -13,7 +13,7 @@ def source(text: str, start: int = 1, document: str = "a.md") -> Source:
 
 
 def shown(*sources: Source, room: int = 4000, each: int = 4000, most: int = 6) -> list[Excerpt]:
-    return excerpts(sources, ASKED, room=room, each=each, most=most)
+    return excerpts(sources, ASKED, room=room, each=each, limit=most)
 
 
 def test_what_fits_is_shown_as_it_is() -> None:
@@ -68,7 +68,7 @@ def test_passages_of_other_files_or_places_stay_apart() -> None:
 def test_no_more_characters_are_shown_than_there_are(room: int) -> None:
     text = "\n".join(f"{KEY} It is in bed {n}, and has been for {n} years." for n in range(40))
     parts = [Source(f"{n}.md", 1, 40, text, overhead=30) for n in range(6)]
-    found = excerpts(parts, ASKED, room=room, each=700, most=6)
+    found = excerpts(parts, ASKED, room=room, each=700, limit=6)
     assert sum(len(one.text) + 30 for one in found) <= room
     assert all(len(one.text) <= 670 for one in found)
 
@@ -80,7 +80,7 @@ def test_nothing_found_is_nothing_shown() -> None:
 
 def test_what_the_named_person_says_is_shown_rather_than_what_another_says() -> None:
     lines = ["Bo: I painted the boat red.", "Ada: I painted the boat blue."] * 8
-    (one,) = excerpts([source("\n".join(lines))], "What did Ada paint?", room=60, each=60, most=6)
+    (one,) = excerpts([source("\n".join(lines))], "What did Ada paint?", room=60, each=60, limit=6)
     assert one.text == f"{GAP}\nAda: I painted the boat blue.\n{GAP}"
 
 
@@ -107,7 +107,7 @@ def test_a_long_stretch_that_answers_is_shown_in_several_excerpts(each: int, mos
         Source("a.md", begin + 1, begin + 12, "\n".join(lines[begin : begin + 12]), overhead=20)
         for begin in range(0, 60, 10)
     ]
-    found = excerpts(parts, ASKED, room=4000, each=each, most=most)
+    found = excerpts(parts, ASKED, room=4000, each=each, limit=most)
     assert len(found) <= most
     assert all(len(one.text) + 20 <= each for one in found)
     told = [line for one in found for line in one.text.splitlines() if line != GAP]

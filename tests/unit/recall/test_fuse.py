@@ -27,7 +27,7 @@ from skerry_recall.fuse import (
     top,
 )
 from skerry_recall.question import read
-from skerry_recall.score_descriptions import MEANINGS
+from skerry_recall.score_descriptions import SCORE_DESCRIPTIONS
 from skerry_recall.scores import Scores
 from skerry_recall.terms import Words
 
@@ -50,7 +50,7 @@ def scores(
         vector=None if vector is None else np.asarray(vector, np.float32),
         id=np.arange(1, count + 1, dtype=np.int64),
         document=np.asarray(range(count) if document is None else document, np.int32),
-        place=np.zeros(count, np.int32),
+        position=np.zeros(count, np.int32),
         at=np.asarray([-1] * count if at is None else at, np.int64),
         length=np.full(count, 10, np.int32),
         possible=possible,
@@ -227,7 +227,7 @@ def test_decay_comes_before_mmr_and_both_are_optional() -> None:
     options = RankOptions(texts=texts, decay=Decay(now), mmr=0.5, explain=True)
     names = [name for name, _ in rank(given, CLASSIC, 1, options)[0].explanation]
     assert names == ["text", "text.rank", "text.part", "decay", "mmr"]
-    assert MEANINGS.keys() >= set(names)
+    assert SCORE_DESCRIPTIONS.keys() >= set(names)
 
 
 def test_the_lowest_score_gives_way_when_nothing_passes() -> None:
@@ -256,12 +256,12 @@ def test_the_explanation_names_each_part_and_its_rank() -> None:
     parts = dict(hit.explanation)
     assert parts["text"] == 4
     assert parts["text.rank"] == 2
-    assert parts["text.near"] == pytest.approx(BEST.text_near.beside * 8)
+    assert parts["text.near"] == pytest.approx(BEST.text_near.adjacent * 8)
     assert parts["vector.rank"] == 1
     below = 0.25 - (0.5 + 0.25) / 2
-    assert parts["vector.near"] == pytest.approx(BEST.vector_near.beside * below)
+    assert parts["vector.near"] == pytest.approx(BEST.vector_near.adjacent * below)
     assert parts["text.part"] + parts["vector.part"] == pytest.approx(hit.score)
-    assert parts.keys() <= MEANINGS.keys()
+    assert parts.keys() <= SCORE_DESCRIPTIONS.keys()
 
 
 @given(st.integers(0, 5), st.integers(1, 20), st.integers(0, 6000), st.integers(0, 400))
@@ -278,7 +278,7 @@ def test_the_highest_scores_are_those_that_sorting_gives(
 def found(given: Scores, question: str, texts: Sequence[str], limit: int = 10) -> list[Ranked]:
     """The hits of a question, with all that the profile `best` looks at."""
     asked = read(question, Words(), NOON)
-    options = RankOptions(asked=asked, texts=texts_of(*texts), scale=(0.8, 0.9))
+    options = RankOptions(question=asked, texts=texts_of(*texts), scale=(0.8, 0.9))
     return rank(given, BEST, limit, options)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry_recall.embed import normalised
-from skerry_recall.lengths import ModelLimits, ModelText, joined, pieces, requests, tokens
+from skerry_recall.lengths import ModelLimits, ModelText, joined, requests, split, tokens
 
 TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=400), max_size=8)
 
@@ -15,7 +15,7 @@ TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=400)
 def test_the_pieces_of_a_text_are_the_text_and_each_is_short_enough(
     texts: list[str], limit: int
 ) -> None:
-    found = pieces(texts, limit)
+    found = split(texts, limit)
     for place, text in enumerate(texts):
         assert "".join(one.text for one in found if one.owner == place) == text.replace("\0", " ")
     assert all(tokens(one.text) <= limit for one in found)
@@ -26,7 +26,7 @@ def test_the_pieces_of_a_text_are_the_text_and_each_is_short_enough(
 def test_requests_hold_every_piece_in_order_and_keep_the_limits(
     texts: list[str], limit: int, most: int, count: int
 ) -> None:
-    found = pieces(texts, limit)
+    found = split(texts, limit)
     limits = ModelLimits(limit, most, count)
     asked = list(requests(found, limits))
     assert [one for request in asked for one in request] == found
@@ -35,11 +35,11 @@ def test_requests_hold_every_piece_in_order_and_keep_the_limits(
 
 
 def test_a_text_is_cut_between_words() -> None:
-    assert [one.text for one in pieces(["alpha beta gamma"], 6)] == ["alpha ", "beta gamma"]
+    assert [one.text for one in split(["alpha beta gamma"], 6)] == ["alpha ", "beta gamma"]
 
 
 def test_what_no_model_can_read_is_replaced() -> None:
-    assert pieces(["a\0b\ud800"], 100) == [ModelText("a b?", 0)]
+    assert split(["a\0b\ud800"], 100) == [ModelText("a b?", 0)]
 
 
 def test_a_text_in_pieces_gets_their_mean_by_length() -> None:

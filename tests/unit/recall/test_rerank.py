@@ -6,7 +6,7 @@ import pytest
 
 from skerry_recall.question import read
 from skerry_recall.rerank import Hints, weigh
-from skerry_recall.score_descriptions import MEANINGS
+from skerry_recall.score_descriptions import SCORE_DESCRIPTIONS
 from skerry_recall.terms import Words
 
 WORDS = Words()
@@ -97,7 +97,7 @@ def test_a_passage_of_a_day_that_is_named_is_preferred() -> None:
         found = weigh([0.5] * 3, range(3), dates, ["a", "b", "c"], read(question, WORDS), Hints())
         assert found[2].score > found[1].score == found[0].score
         assert ("dated", amount) in found[2].parts
-        assert {name for one in found for name, _ in one.parts} <= MEANINGS.keys()
+        assert {name for one in found for name, _ in one.parts} <= SCORE_DESCRIPTIONS.keys()
 
 
 def test_a_passage_beside_a_better_one_of_its_document_gains() -> None:

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from skerry_recall.embed import EmbeddingModel, Kind
-from skerry_recall.vector_space import MOST_CHARACTERS, MOST_QUESTION
+from skerry_recall.vector_space import MAX_PASSAGE_CHARACTERS, MAX_QUESTION_CHARACTERS
 from skerry_relayer.embedding import TextVectors
 
 
@@ -29,7 +29,8 @@ class Counting:
 
 
 @pytest.mark.parametrize(
-    ("kind", "most"), [(Kind.QUERY, MOST_QUESTION), (Kind.PASSAGE, MOST_CHARACTERS)]
+    ("kind", "most"),
+    [(Kind.QUERY, MAX_QUESTION_CHARACTERS), (Kind.PASSAGE, MAX_PASSAGE_CHARACTERS)],
 )
 async def test_of_a_long_text_the_beginning_is_embedded(kind: Kind, most: int) -> None:
     embedder = Counting()

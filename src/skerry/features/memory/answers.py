@@ -14,7 +14,7 @@ from skerry.model.memory import (
     SyncReport,
 )
 from skerry.model.provenance import MARK
-from skerry_recall.score_descriptions import MEANINGS
+from skerry_recall.score_descriptions import SCORE_DESCRIPTIONS
 
 
 def status_of(status: MemoryStatus) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def hit_row(hit: MemoryHit) -> Json:
     }
     if hit.explanation:
         row["explanation"] = [
-            {"name": name, "value": value, "means": MEANINGS.get(name, "")}
+            {"name": name, "value": value, "means": SCORE_DESCRIPTIONS.get(name, "")}
             for name, value in hit.explanation
         ]
     return row

@@ -14,7 +14,7 @@ from skerry.sdk.embedding import EmbeddingProvider
 from skerry.sdk.slots import Payer
 
 if TYPE_CHECKING:
-    from skerry_recall.embedder_chain import Face
+    from skerry_recall.embedder_chain import ChainEmbedder
 
 
 @asynccontextmanager
@@ -25,7 +25,7 @@ async def open_embedding(
     *,
     enabled: bool = True,
     plugins: Mapping[str, EmbeddingProvider] | None = None,
-) -> AsyncGenerator[Callable[[AgentId], "Face | None"]]:
+) -> AsyncGenerator[Callable[[AgentId], "ChainEmbedder | None"]]:
     """Gives the function that returns an agent's embedding model; None searches by words alone.
 
     Without `enabled` no agent has one. Leaving the block ends the processes of local models.
@@ -36,7 +36,7 @@ async def open_embedding(
     made: list[embedding_models.Embedders] = []
     async with HttpClient() as http, anyio.create_task_group() as tasks:
 
-        def embedder(agent: AgentId) -> "Face | None":
+        def embedder(agent: AgentId) -> "ChainEmbedder | None":
             if not made:
                 made.append(
                     embedding_models.Embedders(
@@ -44,7 +44,7 @@ async def open_embedding(
                     )
                 )
                 made[0].plugins = {} if plugins is None else plugins
-            return made[0].of(agent).face()
+            return made[0].of(agent).embedder()
 
         yield embedder
         tasks.cancel_scope.cancel()

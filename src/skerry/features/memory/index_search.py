@@ -97,7 +97,7 @@ def search(
         min_score=question.min_score or 0.0,
         decay=None if half_life is None else Decay(now, half_life, weighing.floor),
         mmr=weighing.mmr,
-        asked=parsed,
+        question=parsed,
         texts=texts,
         scale=SCALES.get(collection.model.partition("@")[0]),  # behind it stands their size
         explain=question.explain,

@@ -23,7 +23,7 @@ LOAD_SECONDS: Final = 20.0
 class LentEmbeddings:
     """Embeds texts of plugins, calibrated as the memories are."""
 
-    def __init__(self, model: "Callable[[AgentId], embedder_chain.Face | None]") -> None:
+    def __init__(self, model: "Callable[[AgentId], embedder_chain.ChainEmbedder | None]") -> None:
         self._model = model
 
     async def embed(
@@ -61,7 +61,7 @@ class LentEmbeddings:
         cosine = sum(map(mul, vector, other))
         return max(-1.0, min(1.0, vector_space.relevance_of(vector_space.model_of(space), cosine)))
 
-    def _chosen(self, agent: str, *, local_only: bool) -> "embedder_chain.Face":
+    def _chosen(self, agent: str, *, local_only: bool) -> "embedder_chain.ChainEmbedder":
         face = self._model(AgentId(agent))
         if face is None:
             raise PluginError(
@@ -76,7 +76,9 @@ class LentEmbeddings:
         return face
 
 
-async def _embed(face: "embedder_chain.Face", texts: Sequence[str], *, is_query: bool) -> Floats:
+async def _embed(
+    face: "embedder_chain.ChainEmbedder", texts: Sequence[str], *, is_query: bool
+) -> Floats:
     """Returns the vectors of a model; a question waits for one that is being loaded.
 
     Raises:
@@ -86,7 +88,7 @@ async def _embed(face: "embedder_chain.Face", texts: Sequence[str], *, is_query:
     some = [vector_space.cut(text, kind) for text in texts]
     model = str(face.model)
     if not is_query:
-        rows = await face.kept(some, vector_space.role_of(model, kind))
+        rows = await face.embed_unlimited(some, vector_space.role_of(model, kind))
         return np.stack([embed.directed(row, model) for row in rows])
     try:
         return np.stack(

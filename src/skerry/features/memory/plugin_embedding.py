@@ -48,5 +48,5 @@ class PluginEmbedder:
         return np.stack([rows[index] for index in range(len(texts))])
 
     def _failed(self, error: EmbeddingError, done: dict[int, Floats]) -> EmbeddingError:
-        error.done = done
+        error.answered = done
         return error

@@ -67,7 +67,7 @@ def clamped(
         question,
         room=limits.max_injected_chars,
         each=limits.max_snippet_chars,
-        most=min(limits.max_results, most or limits.max_results),
+        limit=min(limits.max_results, most or limits.max_results),
     )
     snippets: list[tuple[MemoryHit, str]] = []
     for snippet in made:

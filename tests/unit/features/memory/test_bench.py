@@ -103,7 +103,7 @@ def test_the_kind_of_a_set_is_told_from_its_fields(folder: Path) -> None:
 def test_a_turn_is_a_passage_of_its_session_and_a_session_is_a_file(folder: Path) -> None:
     found = {one.name: one for one in trials(folder, 1)}
     turns, sessions = found["talk.turn"].scopes[0], found["talk.session"].scopes[0]
-    assert [(one.document, one.place) for one in turns.passages] == [
+    assert [(one.document, one.position) for one in turns.passages] == [
         (0, 0),
         (0, 1),
         (0, 2),

@@ -67,7 +67,7 @@ class Kept:
         chain = Chain([RemoteEmbedder(self._http, where, sleep=_at_once)])
         places = MemoryPaths(self.home / "workspace")
         index = Index(self.home / "main.sqlite", IndexSettings(places), self.clock)
-        self.memory = BuiltinMemory(AgentId("main"), index, self.clock, embedder=chain.face)
+        self.memory = BuiltinMemory(AgentId("main"), index, self.clock, embedder=chain.embedder)
 
     def answer(self, asked: Asked) -> Reply:
         texts = asked.json["input"]

@@ -10,7 +10,7 @@ from skerry.features.memory.lent_embedding import MOST_TEXTS, LentEmbeddings
 from skerry.model.errors import PluginError
 from skerry_recall.embed import EmbeddingModel, EmbeddingUnavailableError, Kind, normalised
 from skerry_recall.embedder_chain import Chain
-from skerry_recall.vector_space import MOST_CHARACTERS, MOST_QUESTION
+from skerry_recall.vector_space import MAX_PASSAGE_CHARACTERS, MAX_QUESTION_CHARACTERS
 
 
 class Lengths:
@@ -34,20 +34,20 @@ class Lengths:
 
 def lent(model: Lengths) -> LentEmbeddings:
     chain = Chain([model])
-    return LentEmbeddings(lambda _: chain.face())
+    return LentEmbeddings(lambda _: chain.embedder())
 
 
 async def test_vectors_have_the_length_of_one_and_name_their_space() -> None:
     model = Lengths()
-    embedded = await lent(model).embed(["abc", "x" * (MOST_CHARACTERS + 1)])
-    asked = await lent(model).embed(["x" * (MOST_QUESTION + 1)], is_query=True)
+    embedded = await lent(model).embed(["abc", "x" * (MAX_PASSAGE_CHARACTERS + 1)])
+    asked = await lent(model).embed(["x" * (MAX_QUESTION_CHARACTERS + 1)], is_query=True)
     assert (embedded.space, asked.space) == ("test/lengths#0", "test/lengths#0")
     squares = [sum(value * value for value in row) for row in embedded.vectors]
     assert squares == pytest.approx([1, 1])
     assert model.asked == [
         (3, Kind.PASSAGE),
-        (MOST_CHARACTERS, Kind.PASSAGE),
-        (MOST_QUESTION, Kind.QUERY),
+        (MAX_PASSAGE_CHARACTERS, Kind.PASSAGE),
+        (MAX_QUESTION_CHARACTERS, Kind.QUERY),
     ]
     relevance = lent(model).relevance(embedded.space, embedded.vectors[1], asked.vectors[0])
     assert relevance == pytest.approx(1, abs=0.001)

@@ -121,7 +121,7 @@ def test_a_conversation_that_lost_something_is_read_whole() -> None:
 
 def passages(tables: Tables) -> list[tuple[int, str, int, int, int | None]]:
     return [
-        (one.place, one.text, one.start_line, one.end_line, one.at) for one in tables.passages()
+        (one.position, one.text, one.start_line, one.end_line, one.at) for one in tables.passages()
     ]
 
 

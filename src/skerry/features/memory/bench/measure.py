@@ -102,7 +102,7 @@ def _answers(
         scores = collection.scores(question.terms, vectors.queries.get(query.text))
 
         texts = partial(_texts, scope, scores)
-        options = RankOptions(asked=question, texts=texts, scale=SCALES[MODEL])
+        options = RankOptions(question=question, texts=texts, scale=SCALES[MODEL])
         rankings: dict[str, Sequence[int]] = {
             profile.name: [
                 int(scores.id[hit.row]) - 1 for hit in rank(scores, profile, limit, options)
