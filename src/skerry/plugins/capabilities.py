@@ -29,23 +29,23 @@ _PARTS: Final[Mapping[str, Callable[[Registered], Any]]] = {
 
 
 def check_capabilities(manifest: Manifest, registered: Registered) -> None:
-    """Checks that a plugin registered nothing that its manifest does not list.
+    """Checks that the manifest of a plugin lists all that it registered.
 
     Raises:
-        PluginError: it did, or a tool is missing in `contracts.tools`.
+        PluginError: `capabilities` lacks a kind of registration, or `contracts.tools` a tool.
     """
     if manifest.capabilities:
         for kind, parts in _PARTS.items():
             if parts(registered) and kind not in manifest.capabilities:
                 raise PluginError(
-                    f"It registers {kind}, and capabilities of {FILE} does not list them.",
+                    f"The plugin registers {kind}, and capabilities of {FILE} does not list them.",
                     f"Add capabilities.{kind} to its manifest.",
                 )
     if manifest.contract_tools is not None:
         names = {tool.spec.name for tool in registered.tools}
         if strange := sorted(names - set(manifest.contract_tools)):
             raise PluginError(
-                f"It registers the tool {strange[0]}, which contracts.tools of {FILE} does not"
-                " name.",
+                f"The plugin registers the tool {strange[0]}, which contracts.tools of {FILE} does"
+                " not list.",
                 "Add the name to its manifest.",
             )

@@ -1,1 +1,1 @@
-"""API for plugins; it changes only as its version says."""
+"""API for plugins. Import only from here: all other modules may change with any version."""

@@ -1,4 +1,4 @@
-"""Access tokens (OAuth 2.0) by which an account proves itself to its platform."""
+"""OAuth 2.0 access tokens with which an account authenticates to its platform."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
@@ -15,7 +15,7 @@ from skerry.sdk.channel_host import AccountHttp, Fetched, Outcome
 
 __all__ = ["AccessError", "AccessToken", "checked"]
 EARLY_MS: Final = 300_000
-"""Time before its end at which a token is replaced."""
+"""Time before its expiry at which a token is replaced."""
 _LEAST_MS: Final = 30_000
 _MOST_REASON: Final = 300
 _OK: Final = range(200, 300)
@@ -27,7 +27,7 @@ _PASSING: Final = frozenset({408, 412, 425, 429})
 
 
 class AccessError(PlatformError):
-    """No access token was given."""
+    """The server did not return an access token."""
 
     def __init__(self, message: str, *, is_login: bool = False) -> None:
         super().__init__(message, is_login=is_login, is_sent=False)
@@ -45,7 +45,7 @@ _answers = msgspec.json.Decoder(_Answer, strict=False)
 
 
 class AccessToken:
-    """The access token of one account, kept until shortly before its end."""
+    """The access token of one account, requested when needed and cached until near its expiry."""
 
     def __init__(
         self,
@@ -55,10 +55,16 @@ class AccessToken:
         clock: Clock,
         keep: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
-        """Takes the address that gives tokens, and what makes the form that asks for one.
+        """Stores the parts.
 
-        `keep` stores a refresh token that is given in place of the last, before the access token
-        is used: the provider may take the last one back.
+        Args:
+            http: HTTP client of the account.
+            url: Token endpoint.
+            form: Returns the fields of the token request.
+            clock: Source of the time.
+            keep: Stores a new refresh token. It is awaited before the access token is used, since
+                the provider may have revoked the old refresh token.
+
         """
         self._keep = keep
         self._http = http
@@ -70,7 +76,7 @@ class AccessToken:
         self._until = 0
 
     async def get(self) -> str:
-        """Returns a token that is valid for some time yet. Raises `AccessError`."""
+        """Returns a valid token; requests a new one near the expiry. Raises `AccessError`."""
         async with self._lock:
             if not self._text or self._clock.now_ms() >= self._until:
                 answer = await self._request_token()
@@ -82,7 +88,7 @@ class AccessToken:
             return self._text
 
     def drop(self) -> None:
-        """Forgets a token that was refused."""
+        """Drops the cached token, such as after a server refused it."""
         self._text = ""
 
     async def fetch(
@@ -94,10 +100,12 @@ class AccessToken:
         max_bytes: int = MAX_BYTES,
         seconds: float = 10.0,
     ) -> Fetched:
-        """Sends a request with the token, and again with a new one where that is refused.
+        """Sends a request with the token, and once more with a new one after status 401.
+
+        A `body` is sent as JSON. The arguments are those of `AccountHttp.fetch`.
 
         Raises:
-            AccessError: there is no token.
+            AccessError: no token could be obtained.
         """
 
         async def send() -> Fetched:
@@ -109,7 +117,7 @@ class AccessToken:
             )
 
         fetched = await send()
-        if fetched.status == _UNAUTHORIZED:  # it was withdrawn before its end
+        if fetched.status == _UNAUTHORIZED:  # the token was revoked before its expiry
             self.drop()
             fetched = await send()
         return fetched
@@ -130,24 +138,28 @@ class AccessToken:
             return answer
         reason = " ".join(f"{answer.error}: {answer.error_description}".split())[:_MOST_REASON]
         is_login = fetched.status in _LOGIN and bool(answer.error)
-        message = f"{self._url} gives no token ({fetched.status}) {reason}"
+        message = f"{self._url} returned no access token ({fetched.status}) {reason}"
         raise AccessError(message, is_login=is_login)
 
 
 def checked(fetched: Fetched, server: str, *, key: str, pause: float) -> bytes:
-    """Returns the body of a response.
+    """Returns the body of a successful response.
 
-    `key` names the code in the JSON of an error; `pause` is the wait where a limit names none.
+    Args:
+        fetched: Result of a request.
+        server: Name of the server, for the message.
+        key: Key of the error code in `error` of the JSON of an error response.
+        pause: Seconds to wait after status 429 without `Retry-After`.
 
     Raises:
-        PlatformError: there is no response, or it says that nothing was done.
+        PlatformError: the request failed, or the status is not 2xx.
     """
     check_reached(fetched, server)
     status = fetched.status or 0
     if status in _OK:
         return fetched.body
     raise PlatformError(
-        f"{server} refused it with {status}: {_reason(fetched.body, key)}",
+        f"{server} refused the request with {status}: {_reason(fetched.body, key)}",
         status=status,
         retry_after=named_wait(fetched) or (pause if status == _LIMITED else None),
         is_login=status == _UNAUTHORIZED,

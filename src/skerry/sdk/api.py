@@ -1,4 +1,4 @@
-"""Object passed to a plugin, whose `register(api)` registers its parts there."""
+"""`PluginApi`: the object with which the `register(api)` of a plugin registers its parts."""
 
 import copy
 import logging
@@ -34,28 +34,33 @@ from skerry.sdk.transcripts import Transcripts
 P = TypeVar("P", bound=BaseModel)
 
 PROMPT_HOOKS: Final = frozenset({"agent_bootstrap", "before_prompt_build", "before_agent_start"})
-"""Hooks by which a plugin changes what the model is told."""
+"""Hooks that can change the prompt; they need `hooks.allowPromptInjection`."""
 PLAIN_HOOKS: Final = frozenset({"gateway_start", "gateway_stop", "session_end", "session_start"})
-"""Hooks that tell nothing of what is said."""
+"""Hooks without text of conversations; all others need `hooks.allowConversationAccess`."""
 HOOKS: Final = tuple(HookPoints.__annotations__)
 """The names of all hooks."""
 MAX_BODY: Final = 1_048_576
-"""Bytes of a request to a route that registers no other limit."""
+"""Default limit of the body of a request to a route, in bytes."""
 ROUTE_SECONDS: Final = 30.0
+"""Default time limit of a route."""
 PATH: Final = re.compile(r"(?!panels(/|\Z))[A-Za-z0-9_-]+(/[A-Za-z0-9._-]+)*|")
-"""Paths of routes; those below `panels` are the page's."""
+"""Valid paths of routes. Paths below `panels` are reserved for panels of the page."""
 
 
 class PluginApi(Provides):
-    """The gateway as one plugin sees it. It can be used until `register` returns.
+    """API of the gateway for one plugin.
+
+    The `register_...` methods, `on`, `hooks`, `database` and `claim_slot` work until `register`
+    returns. `config`, `logger`, `clock`, `http`, `sockets`, `embeddings`, `transcripts` and
+    `data_dir` work as long as the plugin runs.
 
     Args:
-        plugin: The plugin's id.
-        config: `plugins.entries.<id>.config`, as the file has it.
-        data: The folder for the plugin's own files; a test gives one of its own.
-        allow_conversation: Whether it may use hooks that tell what is said.
-        allow_prompt: Whether it may change what the model is told.
-        host: Parts of the gateway; without one the plugin is run by a command or a test.
+        plugin: Id of the plugin.
+        config: `plugins.entries.<id>.config` of the configuration file, unchecked.
+        data: Folder for files of the plugin; None for none.
+        allow_conversation: True when the plugin may use hooks with text of conversations.
+        allow_prompt: True when the plugin may change the prompt.
+        host: Parts of the running gateway; None in a command or a test.
 
     """
 
@@ -72,15 +77,15 @@ class PluginApi(Provides):
         super().__init__(plugin, allow_prompt=allow_prompt)
         host = host or PluginHost()
         self.http: Final = PluginHttp(host.network, config=config)
-        """Fetches addresses under the network policy; it can be used as long as the plugin runs."""
+        """Fetches addresses under the network policy."""
         self.sockets: Final = PluginSockets(host.network, config)
-        """Opens connections to servers that the configuration of the plugin names."""
+        """Opens TCP and TLS connections to servers that the plugin's configuration names."""
         self.clock: Final = host.clock
-        """Gives the time, in milliseconds since 1970; a test sets it."""
+        """Source of the time: `clock.now_ms()` returns milliseconds since 1970; a test sets it."""
         self.reach: Final = host.reach
-        """Names a point at which a test may kill the gateway, such as `tea.poured`."""
+        """Marks a named point, such as `tea.poured`, at which a test may kill the gateway."""
         self.embeddings: Final = host.embeddings
-        """Embeds texts with the models of agents; it can be used as long as the plugin runs."""
+        """Embeds texts with the embedding models of agents."""
         self._transcripts = host.transcripts
         self.config = copy.deepcopy(dict(config or {}))
         self._data = data
@@ -95,17 +100,22 @@ class PluginApi(Provides):
         priority: int = 0,
         when: Callable[[object], bool] | None = None,
     ) -> None:
-        """Lets `call` take part at the hook of this name, whatever its payload.
+        """Registers the handler `call` for the hook of this name.
 
         `api.hooks.<name>(call)` does the same, and a type checker compares `call` with the hook.
-        Of two handlers, the one with the higher priority runs first. `call` gets the payload of
-        the hook and returns None or its change, as the reference says.
-        An async function runs in the gateway's event loop and must not block it; a plain function
-        runs in a thread. Where `call` is mostly not needed, `when` says so from the payload: it is
-        asked at every message, in the event loop, so it only compares.
+
+        Args:
+            hook: Name of the hook.
+            call: Gets the payload of the hook, and returns None or the change that the reference
+                describes. An async function runs in the event loop and must not block it; a plain
+                function runs in a thread.
+            priority: Handlers with a higher priority run first.
+            when: Returns False for a payload that needs no call. It runs in the event loop for
+                every message, so it must be a cheap comparison.
 
         Raises:
-            PluginError: there is no such point, or the configuration does not allow it.
+            PluginError: the hook is unknown, the configuration does not allow it, or `register`
+                has returned.
         """
         self._check_open()
         if hook not in HOOKS:
@@ -115,56 +125,56 @@ class PluginApi(Provides):
         switch = f"plugins.entries.{self.plugin}.hooks"
         if hook in PROMPT_HOOKS and not self._allow_prompt:
             raise PluginError(
-                f"It registers {hook}, which may change the prompt.",
+                f"The plugin registers {hook}, which may change the prompt.",
                 f"Allow it with {switch}.allowPromptInjection.",
             )
         if hook not in PLAIN_HOOKS and not self._allow_conversation:
             raise PluginError(
-                f"It registers {hook}, which may read conversations.",
+                f"The plugin registers {hook}, which may read conversations.",
                 f"Allow it with {switch}.allowConversationAccess.",
             )
         self._registered.handlers.append((hook, Handler(self.plugin, call, priority, when)))
 
     @property
     def hooks(self) -> HookPoints:
-        """Returns the hooks; to call one registers a handler, as `on` does."""
+        """Returns the hooks: `hooks.<name>(call)` registers a handler, as `on` does."""
         return cast("HookPoints", _Points(self.on))
 
     @property
     def transcripts(self) -> Transcripts:
-        """Returns the messages of all conversations; it can be used as long as the plugin runs.
+        """Returns the reader of the messages of all conversations.
 
         Raises:
             PluginError: the configuration does not allow it.
         """
         if not self._allow_conversation:
             switch = f"plugins.entries.{self.plugin}.hooks.allowConversationAccess"
-            raise PluginError("It reads transcripts.", f"Allow it with {switch}.")
+            raise PluginError("The plugin reads transcripts.", f"Allow it with {switch}.")
         return self._transcripts
 
     @property
     def data_dir(self) -> Path:
-        """Returns the folder for the plugin's own files, which only the owner can read.
+        """Returns the folder for files of the plugin, mode 0700; creates it at the first use.
 
         Raises:
-            PluginError: there is none, or it cannot be made.
+            PluginError: the folder cannot be created, or there is none here.
         """
         if self._data is None:
-            raise PluginError("There is no folder for data here.")
+            raise PluginError("The plugin has no folder for data here.")
         try:
             make_private(self._data)
         except OSError as error:
-            raise PluginError(f"{self._data} cannot be made: {error.strerror}.") from error
+            raise PluginError(f"{self._data} cannot be created: {error.strerror}.") from error
         return self._data
 
     state_dir = data_dir
-    """The same folder, by the name that other programs have for it."""
+    """`data_dir` under its name in OpenClaw."""
 
     def settings(self, model: type[P]) -> P:
-        """Returns `plugins.entries.<id>.config`, checked against a pydantic model.
+        """Returns `plugins.entries.<id>.config` as a checked instance of a pydantic model.
 
         Raises:
-            PluginError: it does not fit; the message names each key.
+            PluginError: the settings are invalid; the message has the path and fault of each key.
         """
         try:
             return model.model_validate(self.config)
@@ -179,10 +189,13 @@ class PluginApi(Provides):
     def register_prompt_section(
         self, title: str, render: Callable[[PromptDraft], Awaitable[str]]
     ) -> None:
-        """Adds a section to the system prompt of each run; an empty text adds none.
+        """Appends the section `## <title>` to the system prompt of each run.
 
-        It stands behind the rest, and `skerry prompt show` calls `render` too. A text that is the
-        same from run to run costs little: providers keep the beginning of a request.
+        Args:
+            title: Heading of the section.
+            render: Returns the text in Markdown; an empty text adds no section. It is called for
+                each run and by `skerry prompt show`. A text that differs from run to run is
+                expensive: providers cache the unchanged beginning of a request.
 
         Raises:
             PluginError: the configuration does not allow it, or `register` has returned.
@@ -196,10 +209,10 @@ class PluginApi(Provides):
         self._registered.handlers[-1][1].shown = True
 
     def register_tool(self, tool: Tool, *, optional: bool = False) -> None:
-        """Offers a tool to the model; `skerry.sdk.tools.FunctionTool` makes one of a function.
+        """Offers a tool to the model. `skerry.sdk.tools.FunctionTool` wraps a function.
 
-        An `optional` one is offered only where `tools.allow` or `tools.alsoAllow` of the agent
-        names it.
+        An `optional` tool is offered only where `tools.allow` or `tools.alsoAllow` of the agent
+        names it. A call has 120 s.
 
         Raises:
             PluginError: `register` has returned.
@@ -218,7 +231,15 @@ class PluginApi(Provides):
         accepts_arguments: bool = False,
         owner_only: bool = True,
     ) -> None:
-        """Answers `/name` with what `run` returns, in Markdown and without a model.
+        """Answers the chat command `/name` without a model.
+
+        Args:
+            name: Name of the command, without the slash.
+            run: Returns the answer in Markdown; raises `CommandError` for a wrong call. It has
+                30 s.
+            description: One line for `/help` and for menus of chat platforms.
+            accepts_arguments: True when text may follow the name; it is `call.arguments`.
+            owner_only: True when only the owner may use the command.
 
         Raises:
             PluginError: `register` has returned.
@@ -235,13 +256,14 @@ class PluginApi(Provides):
         *,
         scope: str = "operator.admin",
     ) -> None:
-        """Answers requests for the method `<id>.<name>` with the JSON that `run` returns.
+        """Registers the gateway method `<id>.<name>`.
 
         Args:
-            name: What follows the plugin's id and a dot.
-            params: What the parameters are checked against, before `run` is called.
-            run: Gets the parameters and who asks.
-            scope: What the caller needs: `operator.read`, `operator.write` or `operator.admin`.
+            name: Second part of the name, after the plugin's id and a dot.
+            params: Model that checks the parameters before `run` is called.
+            run: Gets the checked parameters and the caller; returns any JSON value. It has 30 s.
+            scope: Scope that the caller needs: `operator.read`, `operator.write` or
+                `operator.admin`.
 
         Raises:
             PluginError: `register` has returned.
@@ -251,10 +273,10 @@ class PluginApi(Provides):
         self._registered.methods.append(method)
 
     def register_service(self, name: str, run: Service) -> None:
-        """Runs an async function from the start of the gateway until it stops.
+        """Runs the async function `run` from the start of the gateway until it stops.
 
-        One that raises is started again after 1 s, then 2 s, up to a minute; one that returns has
-        ended. When the gateway stops it is cancelled and has ten seconds to end.
+        When `run` raises, it is started again after 1 s, then 2 s, up to a minute. When it returns,
+        the service has ended. When the gateway stops, it is cancelled and has 10 s to end.
 
         Raises:
             PluginError: `register` has returned.
@@ -263,12 +285,12 @@ class PluginApi(Provides):
         self._registered.services.append((f"{self.plugin}.{name}", run))
 
     def register_event(self, name: str, text: str, *, scope: str = READ) -> Event:
-        """Returns the event `<id>.<name>`; a call of it sends its payload to clients.
+        """Registers and returns the event `<id>.<name>`: `event(payload)` sends it to clients.
 
         Args:
-            name: What follows the plugin's id and a dot.
-            text: When it is sent, in a sentence.
-            scope: What a client needs to receive it.
+            name: Second part of the name, after the plugin's id and a dot.
+            text: Sentence for the reference that describes the event.
+            scope: Scope that a client needs to receive it.
 
         Raises:
             PluginError: `register` has returned.
@@ -279,7 +301,9 @@ class PluginApi(Provides):
         return event
 
     def register_doctor_check(self, check: DoctorCheck) -> None:
-        """Adds what `check` returns to `skerry doctor`, which asks the running gateway.
+        """Adds the checks that `check` returns to `skerry doctor`.
+
+        The running gateway calls `check`, which has 10 s.
 
         Raises:
             PluginError: `register` has returned.
@@ -301,30 +325,30 @@ class PluginApi(Provides):
 
         Args:
             path: Names of letters, digits, `_` and `-`, with `/` between them; may be empty.
-            run: Gets the request with its whole body.
-            methods: HTTP methods that it answers.
-            is_public: Answers without the token of the gateway, which a webhook cannot send. Then
-                `run` decides who may ask.
-            max_body: Bytes of a body; a longer one is refused with 413.
-            seconds: After these the client gets 502.
+            run: Gets the request with its whole body, and returns the response.
+            methods: HTTP methods that the route answers.
+            is_public: True to answer without the token of the gateway, which a webhook cannot send.
+                Then `run` must authenticate the caller.
+            max_body: Limit of the body, in bytes; a longer one is refused with 413.
+            seconds: Time limit of `run`; a later response is replaced by 502.
 
         Raises:
-            PluginError: the path is none, or `register` has returned.
+            PluginError: the path is invalid, or `register` has returned.
         """
         self._check_open()
         if PATH.fullmatch(path) is None:
-            message = f"{path!r} is not a valid path of a route, or belongs to the panels."
-            raise PluginError(message, "Use letters, digits, _ and -, with / between names.")
+            remedy = "Use letters, digits, _ and -, with / between names; panels/ is reserved."
+            raise PluginError(f"Invalid path of a route: {path!r}.", remedy)
         route = HttpRoute(self.plugin, path, run, tuple(methods), is_public, max_body, seconds)
         self._registered.routes.append(route)
 
     def register_page_panel(self, title: str, folder: Path) -> None:
-        """Adds a panel to the page: the module `panel.js` in this folder.
+        """Adds a panel to the page: the JavaScript module `panel.js` in `folder`.
 
-        Its function `panel(element, gateway)` is called when somebody opens the panel; it fills the
-        element and may return a function that is called when the panel closes. `gateway` has
-        `request(method, params)` and `on(event, callback)`. The page's content security policy
-        holds for it: only files of the folder are loaded, and no text becomes HTML.
+        Its function `panel(element, gateway)` is called when the panel is opened. It fills the
+        element, and may return a function that is called when the panel is closed. `gateway` has
+        `request(method, params)` and `on(event, callback)`. The content security policy of the page
+        applies: only files of the folder are loaded, and text cannot be parsed as HTML.
 
         Raises:
             PluginError: the folder has no `panel.js`, or `register` has returned.
@@ -341,29 +365,29 @@ class PluginApi(Provides):
         *,
         add: Callable[[ArgumentParser], object] = lambda _: None,
     ) -> None:
-        """Adds the command `skerry <id>`, which loads the plugin in its own process.
+        """Adds the command `skerry <id>`, which loads the plugin in a process of its own.
 
         Args:
-            text: What it does, for its help.
-            run: Returns the exit code.
-            add: Adds its arguments.
+            text: Help text of the command.
+            run: Runs the command and returns the exit code.
+            add: Adds arguments to the parser.
 
         Raises:
-            PluginError: there is one already, or `register` has returned.
+            PluginError: the plugin has a command already, or `register` has returned.
         """
         self._check_open()
         if self._registered.cli is not None:
-            raise PluginError("It has a command already; give that one subcommands.")
+            raise PluginError("The plugin has registered a command already; add subcommands to it.")
         self._registered.cli = CliCommand(text, add, run)
 
     register_cli = register_cli_command
 
     def database(self, steps: Sequence[str]) -> Database:
-        """Returns the plugin's tables, in a database of its own in `data_dir`.
+        """Returns the tables of the plugin, in a SQLite database of its own in `data_dir`.
 
         Args:
-            steps: SQL that builds the tables, then changes them; a step that was run once is never
-                changed, new ones are appended.
+            steps: SQL scripts that create and change the tables, oldest first. Each is run once for
+                an installation: never change a released step, append a new one.
 
         Raises:
             PluginError: there is no folder for data, or `register` has returned.
@@ -385,9 +409,9 @@ class _Points:
 
 
 def sealed(api: PluginApi) -> Registered:
-    """Lets the plugin register nothing more; returns what it registered.
+    """Closes the API for further registrations; returns the registrations.
 
-    For the loader, and for tests of a plugin: a plugin itself has no use for it.
+    Used by the loader and by tests of plugins; a plugin itself does not need it.
     """
-    api._sealed = True  # noqa: SLF001 - kept from plugins, not from here
+    api._sealed = True  # noqa: SLF001 - private for plugins, not for this module
     return api._registered  # noqa: SLF001 - as above

@@ -1,4 +1,4 @@
-"""Names of the arguments of tools: other programs' names for a parameter."""
+"""Alternative names of tool parameters, as other programs use them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,10 +9,15 @@ from skerry.model.errors import ToolError
 def named(
     arguments: Mapping[str, Any], aliases: Mapping[str, str], required: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """Returns the arguments by the names of the parameters.
+    """Returns the arguments with each alias replaced by the name of its parameter.
+
+    Args:
+        arguments: Arguments as the model wrote them.
+        aliases: Names of parameters by their aliases.
+        required: Names of parameters that must be present.
 
     Raises:
-        ToolError: a value is given under two names, or a required one is missing.
+        ToolError: a parameter is given under two names, or a required one is missing.
     """
     result: dict[str, Any] = {}
     for name, value in arguments.items():

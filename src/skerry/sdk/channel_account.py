@@ -1,4 +1,4 @@
-"""State of an account of a chat platform, and the waits between its attempts to connect."""
+"""Base class of an account: its state, and the waits between attempts to connect."""
 
 import logging
 from typing import ClassVar, Final
@@ -13,35 +13,37 @@ __all__ = ["Account"]
 logger = logging.getLogger(__name__)
 
 LOGIN_WAIT: Final = 300.0
-"""Seconds between two attempts with credentials that were refused."""
+"""Seconds between two attempts with refused credentials."""
 
 
 class Account:
-    """One account of a platform; its adapter inherits this."""
+    """One account of a chat platform; the base class of adapters."""
 
     channel: ClassVar[ChannelId]
+    """Name of the platform."""
     waits: ClassVar[Backoff] = Backoff(base=1.0, cap=60.0)
     """Waits between attempts to reach the platform."""
     login_remedy: str = "Correct the credentials"
-    """Step of a person about credentials that are refused, before the command."""
+    """Remedy for refused credentials, before the command."""
     login_command: str = "login"
-    """Command of `skerry channels` that follows it."""
-    retry_remedy: str = "It is tried again; `skerry channels status --probe` asks at once."
+    """Command of `skerry channels` in that remedy."""
+    retry_remedy: str = "It is tried again; `skerry channels status --probe` tries at once."
+    """Remedy for all other errors."""
 
     def __init__(self, host: ChannelHost) -> None:
         self.account: Final = host.account
         self.state = AccountState()
         self.host: Final = host
         self.failures = 0
-        """Attempts in a row that failed."""
+        """Number of failed attempts in a row."""
 
     def connected(self, name: str) -> None:
-        """Notes that the account receives, under this name of the platform."""
+        """Sets the state to connected; `name` is the name of the account on the platform."""
         self.failures = 0
         self.state = AccountState(ConnectionState.CONNECTED, name=name)
 
     def failed(self, error: Exception) -> float:
-        """Notes why the platform gave nothing; returns for how many seconds to wait."""
+        """Sets the state after a failed attempt; returns the seconds to wait before the next."""
         self.failures += 1
         is_login = isinstance(error, PlatformError) and error.is_login
         state = ConnectionState.NEEDS_LOGIN if is_login else ConnectionState.RETRYING

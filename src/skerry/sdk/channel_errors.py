@@ -1,4 +1,4 @@
-"""Errors of chat platforms, and their meaning for a part that is sent."""
+"""Errors of chat platforms, and their effect on the delivery of a part."""
 
 from collections.abc import Callable, Container, Generator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from skerry.sdk.channel_host import Fetched, Outcome
 
 __all__ = ["PlatformError", "RateLimit", "check_reached", "named_wait", "undelivered"]
 _NOT_SENT: Final = frozenset({"connect", "name-unresolved", "name-timeout"})
-"""Rules of a fetch that ended before anything was sent."""
+"""Rules of a failed fetch that had not sent the request."""
 
 
 class PlatformError(Exception):
@@ -30,45 +30,49 @@ class PlatformError(Exception):
         is_sent: bool = True,
     ) -> None:
         self.status = status
-        """Status of HTTP; 0 when no answer arrived."""
+        """HTTP status; 0 when no response arrived."""
         self.code = code
-        """Word or number that the platform has for the error; empty for none."""
+        """Error code of the platform; empty for none."""
         self.retry_after = retry_after
-        """Seconds after which the platform wants to be asked again."""
+        """Seconds after which the platform accepts another request; None if unknown."""
         self.is_login = is_login
-        """True when only a person can help: the credentials are refused."""
+        """True when the credentials are refused, which only a person can correct."""
         self.is_final = is_final
         """True when the same request would fail again."""
         self.is_sent = is_sent
-        """False when the request certainly was not carried out, and may be later."""
+        """False when the request certainly had no effect, and may be repeated."""
         super().__init__(message)
 
 
 def check_reached(fetched: Fetched, server: str) -> None:
-    """Raises `PlatformError` where a request got no answer."""
+    """Raises `PlatformError` when a request got no response."""
     if fetched.outcome is not Outcome.ALLOW:
         is_sent = fetched.outcome is not Outcome.BLOCK and fetched.rule not in _NOT_SENT
         raise PlatformError(f"{server} cannot be reached: {fetched.reason}", is_sent=is_sent)
 
 
 def named_wait(fetched: Fetched) -> float | None:
-    """Returns the seconds of a header `Retry-After`; None where there is none, or a date."""
+    """Returns the seconds in the header `Retry-After`; None without one, or for a date."""
     text = fetched.headers.get("retry-after", "")
     return float(text) if text.isdecimal() else None
 
 
 def undelivered(error: PlatformError) -> Exception:
-    """Returns the error by which the sender of the outbox decides about a part."""
+    """Returns the error that the outbox understands for a failed part.
+
+    `DeliveryRefusedError` when the part can never be sent, `DeliveryDelayedError` when it may be
+    sent later, and the error itself when the delivery is unknown.
+    """
     is_later = error.retry_after is not None or error.is_login
     if error.is_final and not is_later:
         return DeliveryRefusedError(str(error))
     if is_later or not error.is_sent:
         return DeliveryDelayedError(str(error), error.retry_after)
-    return error  # nobody knows whether it arrived; `settle` may look
+    return error  # the delivery is unknown; `settle` may find out
 
 
 class RateLimit:
-    """The time in which a platform wants no request: each one would prolong it."""
+    """Blocks requests while the rate limit of a platform is reached."""
 
     def __init__(
         self,
@@ -76,19 +80,23 @@ class RateLimit:
         on_login: Callable[[PlatformError], object] | None = None,
         single: Container[str] = (),
     ) -> None:
-        """Takes the name of the platform, and a function for errors that a person must mend.
+        """Stores the parts.
 
-        `single` has the codes of limits that are about one person alone, and hold back nobody else.
+        Args:
+            platform: Name of the platform, for messages.
+            on_login: Called with an error of refused credentials.
+            single: Error codes of limits that apply to one person only, and block no others.
+
         """
         self._platform = platform
         self._on_login = on_login
         self._single = single
         self._until = 0.0
-        """Time of the event loop."""
+        """End of the limit, in the time of the event loop."""
 
     @property
     def is_reached(self) -> bool:
-        """Returns whether no request may be sent now."""
+        """Returns True while no request may be sent."""
         return self._until > anyio.current_time()
 
     def refuse(self) -> None:
@@ -99,7 +107,7 @@ class RateLimit:
 
     @contextmanager
     def sending(self) -> Generator[None]:
-        """Raises for a `PlatformError` of the block what `undelivered` makes of it."""
+        """Converts a `PlatformError` of the block with `undelivered`; records rate limits."""
         try:
             yield
         except PlatformError as error:

@@ -1,4 +1,4 @@
-"""Streams of server-sent events of accounts, from the servers of their platform alone."""
+"""Streams of server-sent events from the servers of an account's platform."""
 
 import ssl
 from typing import Final, Self
@@ -13,14 +13,14 @@ from skerry.sdk.channel_host import AccountHttp
 
 __all__ = ["AccountEvents", "EventsEndedError"]
 DRAIN_SECONDS: Final = 0.25
-"""Silence after which nothing more is on its way."""
+"""Seconds of silence after which `drain` expects no further event."""
 _PORTS: Final = {"http": 80, "https": 443}
 _MOST_EVENT: Final = 4 * 1024 * 1024
 _OK: Final = 200
 
 
 class EventsEndedError(Exception):
-    """The stream was not opened, broke, or ended. `status` is 0 where no answer arrived."""
+    """The stream was not opened, broke, or ended. `status` is the HTTP status; 0 for none."""
 
     def __init__(self, message: str, status: int = 0) -> None:
         self.status = status
@@ -28,7 +28,7 @@ class EventsEndedError(Exception):
 
 
 class AccountEvents:
-    """An open stream of events, which one task reads."""
+    """An open stream of events. At most one task may read it."""
 
     def __init__(self, connection: HttpConnection) -> None:
         self._connection = connection
@@ -37,10 +37,11 @@ class AccountEvents:
 
     @classmethod
     async def open(cls, http: AccountHttp, url: str, seconds: float = 15.0) -> Self:
-        """Returns the stream at `url`, under the same policy as requests of the account.
+        """Returns the stream at `url`, under the network policy of the account's requests.
 
         Raises:
-            EventsEndedError: the server cannot be reached, or answers otherwise.
+            EventsEndedError: the server cannot be reached, did not answer within `seconds`, or
+                returned another status than 200.
         """
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
@@ -67,14 +68,15 @@ class AccountEvents:
         """Returns the data of the next event.
 
         Raises:
-            EventsEndedError: the stream ended, or nothing arrived for `seconds`, no comment either.
+            EventsEndedError: the stream ended, or no byte, not even a comment, arrived for
+                `seconds`.
         """
         while not self._waiting:
             await self._read(seconds)
         return self._waiting.pop(0)
 
     async def drain(self) -> list[str]:
-        """Returns the events that are on their way; use it before a stream is given up."""
+        """Returns the events that still arrive; call it before the stream is closed."""
         try:
             while True:
                 await self._read(DRAIN_SECONDS)

@@ -1,4 +1,4 @@
-"""Parts of the gateway that an account of a chat platform works with."""
+"""`ChannelHost`: the parts of the gateway that an account of a chat platform uses."""
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ _IDLE_LIMIT: Final = 2
 
 
 class FormFile(Struct, frozen=True):
-    """A file of a form."""
+    """A file in a form."""
 
     name: str
     mime: str
@@ -46,14 +46,17 @@ class FormFile(Struct, frozen=True):
 
 
 class AccountHttp:
-    """Requests of one account, to the servers of its platform alone.
+    """HTTP requests of one account to the servers of its platform.
 
-    The owner named these servers, so they may be local; others are refused whatever a redirect or
-    an answer says. Headers of a request reach the first server only.
+    Servers in `roots` may be local, since the owner configured them. All other hosts are refused,
+    also after a redirect. Headers of a request are not sent to another origin.
     """
 
     def __init__(self, roots: Sequence[str], *, public_hosts: Sequence[str] = ()) -> None:
-        """Opens the door to the origins of `roots`, and to the public hosts `others`."""
+        """Allows the origins of the URLs `roots`, and the hosts `public_hosts`.
+
+        A name in `public_hosts` may begin with `*.`; the general network policy applies to it.
+        """
         parts = [urlsplit(root) for root in roots]
         origins = {(part.hostname or "", part.port or _PORTS[part.scheme]) for part in parts}
         names = (*(host for host, _ in sorted(origins)), *public_hosts)
@@ -61,7 +64,7 @@ class AccountHttp:
             NetworkRules(allowed_hosts=frozenset(origins), only_hosts=names), idle_limit=_IDLE_LIMIT
         )
         self.connect: Final = self._client.connect
-        """Opens a connection for `sdk.channel_socket`, under the same policy."""
+        """Opens a raw connection for `sdk.channel_socket`, under the same policy."""
 
     async def fetch(
         self,
@@ -73,7 +76,18 @@ class AccountHttp:
         max_bytes: int = MAX_BYTES,
         seconds: float = 12.0,
     ) -> Fetched:
-        """Returns the response, or the rule that refused or ended the request; raises nothing."""
+        """Returns the response, or the rule that refused or ended the request. Does not raise.
+
+        Args:
+            url: Address of a server of the platform.
+            method: HTTP method.
+            headers: Headers of the request.
+            body: Body of the request.
+            max_bytes: Limit of the decoded response; beyond it the body is cut and `truncated`
+                is True.
+            seconds: Time limit of the whole request.
+
+        """
         request = FetchRequest(url, method, headers or {}, body, max_bytes, seconds)
         return await self._client.fetch(request)
 
@@ -85,7 +99,7 @@ class AccountHttp:
         headers: Mapping[str, str] | None = None,
         seconds: float = 12.0,
     ) -> Fetched:
-        """Posts a value as JSON; returns as `fetch`."""
+        """Posts a value as JSON; returns the response as `fetch` does."""
         typed = {**(headers or {}), "content-type": "application/json"}
         body = msgspec.json.encode(payload)
         return await self.fetch(url, method="POST", headers=typed, body=body, seconds=seconds)
@@ -98,7 +112,7 @@ class AccountHttp:
         headers: Mapping[str, str] | None = None,
         seconds: float = 14.0,
     ) -> Fetched:
-        """Posts a form of type `multipart/form-data`; returns as `fetch`."""
+        """Posts a form as `multipart/form-data`; returns the response as `fetch` does."""
         boundary = secrets.token_hex(16)
         body = b"".join(_field(boundary, name, field) for name, field in fields.items())
         body += f"--{boundary}--\r\n".encode()
@@ -107,7 +121,7 @@ class AccountHttp:
         return await self.fetch(url, method="POST", headers=typed, body=body, seconds=seconds)
 
     async def close(self) -> None:
-        """Closes the kept connections."""
+        """Closes the idle connections."""
         await self._client.__aexit__(None, None, None)
 
 
@@ -123,25 +137,25 @@ def _field(boundary: str, name: str, field: str | FormFile) -> bytes:
 
 
 class Cursor(Protocol):
-    """Values that an account keeps over restarts, such as up to where it has received."""
+    """Named values of an account that persist over restarts, such as the position of its events."""
 
     async def read(self, name: str) -> str:
-        """Returns a value; empty where there is none."""
+        """Returns a value; empty for a missing one."""
         ...
 
     async def write(self, name: str, value: str) -> None:
-        """Sets a value; returns after the COMMIT."""
+        """Stores a value; returns after the COMMIT."""
         ...
 
 
 class MemoryCursor:
-    """Values that end with the process; for tests."""
+    """Implements `Cursor` in main memory, for tests."""
 
     def __init__(self) -> None:
         self._values: dict[str, str] = {}
 
     async def read(self, name: str) -> str:
-        """Returns a value; empty where there is none."""
+        """Returns a value; empty for a missing one."""
         return self._values.get(name, "")
 
     async def write(self, name: str, value: str) -> None:
@@ -150,20 +164,20 @@ class MemoryCursor:
 
 
 class MemoryVault:
-    """Secret state that ends with the process; for tests."""
+    """Implements `Vault` in main memory, for tests."""
 
     def __init__(self) -> None:
         self._key = b""
         self._values_by_name: dict[tuple[str, str], bytes] = {}
 
     async def open(self) -> VaultKey:
-        """Returns the key; makes one where there is none."""
+        """Returns the key; creates it at the first call."""
         is_new = not self._key
         self._key = self._key or secrets.token_bytes(32)
         return VaultKey(self._key, is_new=is_new)
 
     async def renew(self) -> VaultKey:
-        """Deletes the whole state; the key stays, or is made where there is none."""
+        """Deletes all values and returns the key, which is kept."""
         self._values_by_name.clear()
         return await self.open()
 
@@ -172,11 +186,11 @@ class MemoryVault:
         return self._values_by_name.get((kind, name), b"")
 
     async def every(self, kind: str) -> Sequence[tuple[str, bytes]]:
-        """Returns names and values of a kind, oldest first."""
+        """Returns the names and values of a kind, oldest first."""
         return [(name, value) for (of, name), value in self._values_by_name.items() if of == kind]
 
     async def write(self, changes: Sequence[Kept], most: Mapping[str, int] | None = None) -> None:
-        """Writes values."""
+        """Writes the values."""
         for change in changes:
             if change.value:
                 self._values_by_name[change.kind, change.name] = change.value
@@ -188,18 +202,18 @@ class MemoryVault:
 
 
 class Reports(Protocol):
-    """Takes what a platform says later about parts that it accepted."""
+    """Receives later reports of a platform about parts that it had accepted."""
 
     async def refused(self, nonce: str, reason: str) -> bool:
-        """Notes that the part `nonce` did not reach its person after all.
+        """Records that the part `nonce` was not delivered after all.
 
-        Returns False while its sending is not finished: let the platform say so again.
+        Returns False while the part is still being sent: the platform must report it again.
         """
         ...
 
 
 class NoReports:
-    """Ignores what is reported; for tests."""
+    """Implements `Reports` without an effect, for tests."""
 
     async def refused(self, nonce: str, reason: str) -> bool:
         """Does nothing."""
@@ -216,19 +230,20 @@ class MenuCommand(Struct, frozen=True):
 
 
 class Menu(Struct, frozen=True):
-    """Commands of the gateway, as the people of one platform may give them."""
+    """Chat commands for the menus of one platform."""
 
     public: tuple[MenuCommand, ...] = ()
+    """Commands that every person may use."""
     owner: tuple[MenuCommand, ...] = ()
-    """Commands of the owner, those of everybody included."""
+    """Commands that the owner may use, `public` included."""
     owners: tuple[str, ...] = ()
     """Ids of the owner on the platform."""
     is_native: bool = True
-    """False where the configuration wants no menus."""
+    """False when the configuration disables menus."""
 
     @property
     def visible(self) -> tuple[MenuCommand, ...]:
-        """Returns the commands of the owner; none where the configuration wants no menus."""
+        """Returns the commands of the owner; empty when the configuration disables menus."""
         return self.owner if self.is_native else ()
 
     @property
@@ -238,26 +253,26 @@ class Menu(Struct, frozen=True):
 
 
 class ChannelHost(Struct, frozen=True):
-    """Parts of the gateway for one account."""
+    """Parts of the gateway for one account. The defaults are for tests."""
 
     account: AccountId
     clock: Clock
     cursor: Cursor = field(default_factory=MemoryCursor)
     reports: Reports = field(default_factory=NoReports)
     menu: Callable[[], Menu] = Menu
-    """Returns the commands by who may give them; they change with plugins and settings."""
+    """Returns the present commands; they change with plugins and settings."""
     vault: Vault = field(default_factory=MemoryVault)
 
 
 class Recent(dict[K, V]):
-    """Values by name, of which as many are kept as were set last."""
+    """Dictionary that keeps the `size` entries that were set last."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
         self._size = size
 
     def __setitem__(self, name: K, value: V) -> None:
-        """Sets a value; forgets the one that was set first where there are too many."""
+        """Sets a value; deletes the oldest entry beyond `size`."""
         self.pop(name, None)
         super().__setitem__(name, value)
         if len(self) > self._size:

@@ -1,4 +1,4 @@
-"""Messages that arrive by HTTP requests, on their way to the inbox of their account."""
+"""Accounts whose platform posts messages by HTTP, and the queue to their inbox."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -18,7 +18,7 @@ from skerry.sdk.channel_host import ChannelHost
 __all__ = ["Intake", "PostedAccount"]
 
 LOOK_WAIT: Final = 900.0
-"""Seconds after which working credentials are looked at again."""
+"""Seconds between two checks of working credentials."""
 
 
 class _Handed(Struct):
@@ -29,17 +29,17 @@ class _Handed(Struct):
 
 
 class Intake:
-    """Hands messages of requests to the inbox of an account, one after another.
+    """Passes messages of HTTP requests to the inbox of an account, in order.
 
-    The account's `run` does `run`, its `posted` does `take`. So nothing is taken once the account
-    is closed, and the messages of two requests never overtake each other.
+    The account calls `run` in its `run`, and `take` in its `posted`. So no message is accepted
+    after the account was closed, and messages of two requests keep their order.
     """
 
     def __init__(self) -> None:
         self._send: anyio.abc.ObjectSendStream[_Handed] | None = None
 
     async def run(self, inbox: Inbox) -> None:
-        """Hands in what is taken until cancelled."""
+        """Passes the messages of `take` to the inbox until cancelled."""
         send, receive = anyio.create_memory_object_stream[_Handed](0)
         self._send = send
         try:
@@ -51,11 +51,11 @@ class Intake:
                 self._send = None
 
     async def take(self, messages: Sequence[InboundMessage]) -> None:
-        """Returns after the inbox has taken all messages.
+        """Queues messages, and returns after the inbox has stored all of them.
 
         Raises:
             BusyError: the account is not connected, or was closed meanwhile.
-            Exception: the inbox has not taken one; those before it are taken.
+            Exception: the inbox raised it for a message; the earlier ones are stored.
         """
         if not messages:
             return
@@ -65,12 +65,12 @@ class Intake:
         try:
             await send.send(handed)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            raise BusyError("The account was closed before the message was taken.") from None
+            raise BusyError("The account was closed before the message was stored.") from None
         await handed.done.wait()
         if handed.error is not None:
             raise handed.error
         if not handed.is_taken:
-            raise BusyError("The account was closed before the message was taken.")
+            raise BusyError("The account was closed before the message was stored.")
 
 
 async def _hand_in(handed: _Handed, inbox: Inbox) -> None:
@@ -78,21 +78,21 @@ async def _hand_in(handed: _Handed, inbox: Inbox) -> None:
         for message in handed.messages:
             await inbox(message)
         handed.is_taken = True
-    except Exception as error:  # noqa: BLE001 - `take` raises it, so that its request is answered
+    except Exception as error:  # noqa: BLE001 - `take` raises it for its request
         handed.error = error
     finally:
         handed.done.set()
 
 
 class PostedAccount(Account):
-    """An account whose platform posts its events; it looks after its credentials meanwhile."""
+    """An account whose platform posts its events; it checks its credentials periodically."""
 
     def __init__(self, host: ChannelHost) -> None:
         super().__init__(host)
         self.intake: Final = Intake()
 
     async def run(self, inbox: Inbox) -> None:
-        """Takes requests and looks after the credentials until cancelled."""
+        """Accepts requests and checks the credentials until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.intake.run, inbox)
             while True:
@@ -100,7 +100,7 @@ class PostedAccount(Account):
                 await anyio.sleep(seconds)
 
     async def check_credentials(self) -> float:
-        """Asks the platform for the account; returns after how many seconds to ask again."""
+        """Requests the account from the platform; returns the seconds until the next check."""
         try:
             name = await self.own_name()
         except (PlatformError, msgspec.DecodeError) as error:
@@ -109,15 +109,15 @@ class PostedAccount(Account):
         return LOOK_WAIT
 
     async def own_name(self) -> str:
-        """Returns the name of the account on the platform, once its credentials are proven.
+        """Requests and returns the name of the account on the platform.
 
         Raises:
-            PlatformError: the platform refuses them, or does not answer.
-            DecodeError: the platform answers what cannot be read.
+            PlatformError: the platform refused the credentials, or did not answer.
+            DecodeError: the response is invalid.
         """
         raise NotImplementedError
 
     async def probe(self) -> AccountState:
-        """Returns the state after asking the platform for the account."""
+        """Checks the credentials and returns the state of the account."""
         await self.check_credentials()
         return self.state

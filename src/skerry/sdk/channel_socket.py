@@ -1,4 +1,4 @@
-"""WebSockets of accounts, to the servers of their platform alone."""
+"""WebSockets of accounts to the servers of their platform."""
 
 import ssl
 from typing import Final, Self
@@ -18,7 +18,7 @@ from skerry.sdk.channel_host import AccountHttp
 
 __all__ = ["AccountSocket", "SocketEndedError"]
 DRAIN_SECONDS: Final = 0.25
-"""Silence after which nothing more is on its way."""
+"""Seconds of silence after which `drain` expects no further message."""
 _PORTS: Final = {"ws": 80, "wss": 443}
 _MOST_MESSAGE: Final = 4 * 1024 * 1024
 _READ: Final = 65_536
@@ -29,12 +29,15 @@ class SocketEndedError(Exception):
 
     def __init__(self, message: str, code: int = 0) -> None:
         self.code = code
-        """Code with which the server closed it; 0 where it gave none."""
+        """Close code that the server sent; 0 for none."""
         super().__init__(message)
 
 
 class AccountSocket:
-    """An open WebSocket; one task receives at a time, and any may send."""
+    """An open WebSocket. At most one task may receive at a time; any task may send.
+
+    It answers pings, and accepts messages of up to 4 MiB.
+    """
 
     def __init__(self, stream: Stream, protocol: ClientProtocol) -> None:
         self._stream = stream
@@ -42,18 +45,19 @@ class AccountSocket:
         self._waiting: list[str] = []
         self._fragments: list[bytes] = []
         self._closed: SocketEndedError | None = None
-        """The server's closing frame, raised after the messages before it were received."""
+        """Error of the server's close frame, raised after all earlier messages were received."""
 
     @classmethod
     async def open(cls, http: AccountHttp, url: str, seconds: float = 15.0) -> Self:
-        """Returns a WebSocket to `url`, under the same policy as requests of the account.
+        """Returns a WebSocket to `url`, under the network policy of the account's requests.
 
         Raises:
-            SocketEndedError: it is not `ws:` or `wss:`, is refused, or does not answer as one.
+            SocketEndedError: `url` is not `ws:` or `wss:`, the policy refuses the host, or the
+                server does not open a WebSocket within `seconds`.
         """
         parts = urlsplit(url)
         if parts.scheme not in _PORTS or not parts.hostname:
-            raise SocketEndedError(f"{parts.scheme}: is no address of a WebSocket.")
+            raise SocketEndedError(f"{parts.scheme!r} is not the scheme of a WebSocket address.")
         port = parts.port or _PORTS[parts.scheme]
         try:
             stream = await http.connect(parts.hostname, port, seconds)
@@ -76,13 +80,14 @@ class AccountSocket:
             await self._read(seconds)
         if self._protocol.handshake_exc is not None:
             error = self._protocol.handshake_exc
-            raise SocketEndedError(f"The server opens no WebSocket: {error}") from error
+            raise SocketEndedError(f"The server did not open a WebSocket: {error}") from error
 
     async def receive(self, seconds: float) -> str:
-        """Returns the next message of text.
+        """Returns the next text message.
 
         Raises:
-            SocketEndedError: it ended, or nothing arrived for `seconds`, not even a ping.
+            SocketEndedError: the WebSocket ended, or no frame, not even a ping, arrived for
+                `seconds`.
         """
         while not self._waiting:
             if self._closed is not None:
@@ -91,7 +96,7 @@ class AccountSocket:
         return self._waiting.pop(0)
 
     async def send(self, text: str) -> None:
-        """Sends a message of text.
+        """Sends a text message.
 
         Raises:
             SocketEndedError: the WebSocket ended.
@@ -102,7 +107,7 @@ class AccountSocket:
         await self._flush()
 
     async def drain(self) -> list[str]:
-        """Returns the messages that are on their way; use it before a socket is given up."""
+        """Returns the messages that still arrive; call it before the socket is closed."""
         try:
             while True:
                 await self._read(DRAIN_SECONDS)
@@ -147,7 +152,7 @@ class AccountSocket:
                 self._fragments = []
 
     async def _flush(self) -> None:
-        """Sends what the protocol has to say, such as an answer to a ping."""
+        """Sends pending frames of the protocol, such as a pong."""
         for data in self._protocol.data_to_send():
             if data:
                 try:

@@ -1,4 +1,4 @@
-"""Tokens (JWT, signed with RS256) by which platforms prove that a request is of them."""
+"""Verification of JWTs (RS256) with which platforms authenticate their requests."""
 
 import base64
 import re
@@ -28,13 +28,13 @@ __all__ = [
     "verified",
 ]
 SKEW_MS: Final = 300_000
-"""Difference of clocks that is allowed."""
+"""Allowed difference of clocks."""
 FRESH_MS: Final = 24 * 3_600_000
-"""Age of keys after which they are fetched again."""
+"""Age after which keys are fetched again."""
 USABLE_MS: Final = 72 * 3_600_000
-"""Age of keys that are still used while newer ones cannot be fetched."""
+"""Age up to which keys are used while newer ones cannot be fetched."""
 AGAIN_MS: Final = 60_000
-"""Time between two fetches, whatever names of keys strangers invent."""
+"""Least time between two fetches, also for unknown key ids."""
 _MOST_TOKEN: Final = 16_384
 _MOST_KEYS: Final = 64
 _KEY_BITS: Final = range(2048, 8193)
@@ -45,19 +45,19 @@ _OK: Final = 200
 
 
 class TokenError(Exception):
-    """A token does not prove what it has to; the message says why, and has nothing of it."""
+    """A token is invalid; the message gives the reason, without parts of the token."""
 
 
 class KeysUnavailableError(BusyError):
-    """The keys of the platform cannot be fetched now, so that no token can be examined."""
+    """The keys of the platform cannot be fetched now, so that no token can be verified."""
 
 
 class Token(Struct, frozen=True):
-    """A token whose signature, issuer, audience and time are right."""
+    """A verified token: signature, issuer, audience and time are valid."""
 
     claims: dict[str, Any]
     endorsements: frozenset[str]
-    """Channels for which its key is meant; empty where the platform does not say."""
+    """Channel ids for which the key is valid; empty when the platform lists none."""
 
 
 class RequiredClaims(Struct, frozen=True):
@@ -65,7 +65,7 @@ class RequiredClaims(Struct, frozen=True):
 
     audience: str
     issuers: Collection[str] = ()
-    """Accepted issuers; empty for the one that the metadata of the keys names."""
+    """Accepted issuers; empty for the issuer in the metadata of the keys."""
 
 
 class _Header(Struct, frozen=True):
@@ -105,10 +105,10 @@ _metadata = msgspec.json.Decoder(_Metadata)
 
 
 class IssuerKeys:
-    """The public keys of an issuer, fetched when they are needed and kept for a day."""
+    """The public keys of an issuer, fetched at the first use and cached for a day."""
 
     def __init__(self, http: AccountHttp, url: str, clock: Clock, *, is_metadata: bool) -> None:
-        """Takes the address of the keys, or with `is_metadata` of OpenID metadata that names it."""
+        """Stores `url`: the address of a JWKS, or with `is_metadata` of OpenID metadata."""
         self._http = http
         self._url = url
         self._clock = clock
@@ -118,14 +118,14 @@ class IssuerKeys:
         self._fetched_at: int | None = None
         self._tried_at: int | None = None
         self.issuer = ""
-        """Issuer that the metadata names; empty before they were fetched."""
+        """Issuer in the metadata; empty before they were fetched."""
 
     async def find(self, kid: str) -> _Key:
-        """Returns a key.
+        """Returns the key with the id `kid`.
 
         Raises:
-            TokenError: there is none of that name.
-            KeysUnavailableError: nobody can tell, as the keys cannot be fetched.
+            TokenError: the issuer has no such key.
+            KeysUnavailableError: the keys cannot be fetched.
         """
         if self._age(self._fetched_at) >= FRESH_MS or kid not in self._keys:
             async with self._lock:
@@ -133,7 +133,7 @@ class IssuerKeys:
         if self._age(self._fetched_at) >= USABLE_MS:
             raise KeysUnavailableError("The keys of the platform cannot be fetched.")
         if kid not in self._keys:
-            raise TokenError("its key is unknown")
+            raise TokenError("its key id is unknown")
         return self._keys[kid]
 
     async def _refresh(self, kid: str) -> None:
@@ -161,7 +161,7 @@ class IssuerKeys:
         return fetched.body
 
     def _age(self, then: int | None) -> int:
-        """Returns the age of something; very old for nothing, and for a time to come."""
+        """Returns the milliseconds since `then`; `USABLE_MS` for None and for a future time."""
         age = USABLE_MS if then is None else self._clock.now_ms() - then
         return age if age >= 0 else USABLE_MS
 
@@ -169,24 +169,24 @@ class IssuerKeys:
 async def verified(
     authorization: str, keys: IssuerKeys, rules: RequiredClaims, clock: Clock
 ) -> Token:
-    """Returns the token of a header `Authorization`.
+    """Verifies the bearer token in the value of a header `Authorization`, and returns it.
 
     Raises:
-        TokenError: it is none, or does not prove what it has to.
-        KeysUnavailableError: nobody can tell now.
+        TokenError: there is no token, or it is invalid.
+        KeysUnavailableError: the keys cannot be fetched.
     """
     scheme, _, text = authorization.partition(" ")
     text = text.strip()
     if scheme.lower() != "bearer" or not text:
-        raise TokenError("there is none")
-    if len(text) > _MOST_TOKEN or text.count(".") != 2:  # noqa: PLR2004 - of three parts
-        raise TokenError("it is not of three parts")
+        raise TokenError("there is no bearer token")
+    if len(text) > _MOST_TOKEN or text.count(".") != 2:  # noqa: PLR2004 - three parts
+        raise TokenError("it does not have three parts, or is too long")
     head, body, signature = text.split(".")
     try:
         header = _headers.decode(_decoded(head))
         claims = _claims.decode(_decoded(body))
     except UNREADABLE as error:
-        raise TokenError("its parts are no JSON of a token") from error
+        raise TokenError("its header or claims are not valid JSON") from error
     if header.alg != "RS256" or header.crit is not None:
         raise TokenError("it is not signed with RS256")
     key = await keys.find(header.kid)
@@ -203,17 +203,17 @@ async def verified(
 def _check(claims: dict[str, Any], audience: str, issuers: Collection[str], now: int) -> None:
     issuer, audiences = claims.get("iss"), claims.get("aud")
     if not isinstance(issuer, str) or not issuer or issuer not in issuers:
-        raise TokenError("its issuer is another")
+        raise TokenError("its issuer is not accepted")
     token_audiences = audiences if isinstance(audiences, list) else [audiences]
     if not audience or audience not in token_audiences:
-        raise TokenError("it is meant for another")
+        raise TokenError("its audience is not this account")
     expires = _time(claims, "exp")
     if expires is None or now >= expires + SKEW_MS:
         raise TokenError("it is expired")
     for name in ("nbf", "iat"):
         begins = _time(claims, name)
         if begins is not None and now < begins - SKEW_MS:
-            raise TokenError("its time is yet to come")
+            raise TokenError(f"its {name} is in the future")
 
 
 def _time(claims: dict[str, Any], name: str) -> float | None:
@@ -222,18 +222,18 @@ def _time(claims: dict[str, Any], name: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TokenError(f"its {name} is no time")
+        raise TokenError(f"its {name} is not a number")
     return value * 1000
 
 
 def _decoded(text: str) -> bytes:
     if not _BASE64.fullmatch(text) or len(text) % 4 == 1:
-        raise TokenError("a part is not in base64url")
+        raise TokenError("a part is not base64url")
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
 def _public(jwk: _Jwk) -> _Key | None:
-    """Returns the key; None for one that is not meant for this, or too weak."""
+    """Returns the key; None for a key of another kind, and for one that is too short or long."""
     if (jwk.kty, jwk.use, jwk.alg) != ("RSA", "sig", "RS256"):
         return None
     try:
@@ -255,10 +255,10 @@ def signed(claims: dict[str, Any], key: rsa.RSAPrivateKey, kid: str) -> str:
 
 
 def private_key(pem: str) -> rsa.RSAPrivateKey:
-    """Returns a private key. Raises `ValueError` where it is none of RSA."""
+    """Returns the RSA private key in a PEM text. Raises `ValueError` for any other text."""
     key = serialization.load_pem_private_key(pem.encode(), None)
     if not isinstance(key, rsa.RSAPrivateKey):
-        raise ValueError("the key is none of RSA")  # noqa: TRY004 - a value of a file
+        raise ValueError("the key is not an RSA key")  # noqa: TRY004 - a value of a file
     return key
 
 

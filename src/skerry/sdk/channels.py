@@ -1,4 +1,4 @@
-"""Chat platforms that a plugin connects: the port, and what goes in and out."""
+"""Types of a chat platform: the port `ChannelAdapter`, its messages, states and errors."""
 
 from skerry.model.errors import DeliveryRefusedError
 from skerry.model.ids import AccountId, ChannelId

@@ -1,4 +1,4 @@
-"""Checks of `skerry doctor` that a plugin brings."""
+"""Results of the checks that a plugin adds to `skerry doctor`."""
 
 from skerry.ports.checks import Check, Level
 

@@ -1,4 +1,4 @@
-"""Commands of the command line that a plugin brings: `skerry <id> ...`."""
+"""Command-line commands of plugins: `skerry <id> ...`."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Awaitable, Callable, Mapping
@@ -8,23 +8,27 @@ from msgspec import Struct
 
 
 class CliCall(Struct, frozen=True):
-    """One command, as somebody typed it."""
+    """One call of the command: its arguments, the gateway, and the output."""
 
     arguments: Namespace
     ask: Callable[[str, Mapping[str, Any]], Awaitable[Any]]
-    """Asks the running gateway a method with parameters; raises `ClientError` without one."""
+    """Calls a method of the running gateway with parameters and returns its payload.
+
+    Raises:
+        ClientError: no gateway runs, or the method returned an error.
+    """
     show: Callable[[str], None]
-    """Prints a line, without control characters that a terminal obeys."""
+    """Prints one line; control characters are removed."""
     write: Callable[[str], None]
-    """Prints text as it is but for control characters: columns, several lines."""
+    """Prints text of several lines, such as a table; control characters are removed."""
     write_json: Callable[[object], None]
-    """Prints a value for scripts."""
+    """Prints a value as JSON."""
     notice: Callable[[str], None]
-    """Prints a line on standard error, for people."""
+    """Prints one line to standard error."""
 
 
 class CliCommand(Struct, frozen=True):
-    """The command, as `PluginApi.register_cli_command` describes it."""
+    """A command; `PluginApi.register_cli_command` describes the fields."""
 
     text: str
     add: Callable[[ArgumentParser], object]

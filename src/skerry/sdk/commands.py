@@ -1,4 +1,4 @@
-"""Commands that a plugin brings."""
+"""Chat commands of plugins: the call, and the error of a wrong one."""
 
 from skerry.commands.table import CommandCall, CommandError
 

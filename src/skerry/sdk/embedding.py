@@ -1,4 +1,4 @@
-"""Embedding models: those that a plugin provides, and those that it may use."""
+"""Embedding models: the port of a plugin's model, and the use of the agents' models."""
 
 from collections.abc import Sequence
 from operator import mul
@@ -10,40 +10,45 @@ from skerry.model.errors import PluginError
 
 
 class EmbeddingProvider(Protocol):
-    """One model. A call has 60 s, and gets at most 32 texts."""
+    """An embedding model of a plugin; `PluginApi.register_embedding_provider` registers it."""
 
     @property
     def model(self) -> str:
-        """Returns the name of the model; vectors of two names are never compared."""
+        """Returns the name of the model; vectors of different models are never compared."""
         ...
 
     @property
     def local(self) -> bool:
-        """Returns whether it runs on this machine, where nobody else reads the texts."""
+        """Returns True when the model runs on this machine, so that texts do not leave it."""
         ...
 
     async def embed(self, texts: Sequence[str], *, is_query: bool) -> Sequence[Sequence[float]]:
-        """Returns a vector for each text, in their order, always of the same length.
+        """Returns one vector for each text, in order, all of one constant length.
+
+        Args:
+            texts: At most 32 texts. A call has 60 s.
+            is_query: True for questions, False for stored texts.
 
         Raises:
-            PluginError: it cannot answer now; words alone are compared meanwhile.
+            PluginError: the model failed; the search then compares words only.
         """
         ...
 
 
 class Embedded(Struct, frozen=True):
-    """Vectors of texts, each of length 1."""
+    """Unit vectors of texts."""
 
     space: str
-    """Name of the model and of its calibration; vectors of two spaces are never compared."""
+    """Name of the model and of its calibration; compare only vectors of the same space."""
     vectors: tuple[tuple[float, ...], ...]
+    """One vector of norm 1 for each text, in order."""
 
 
 class Embeddings(Protocol):
-    """The embedding models of agents, as `memorySearch` names them; `PluginApi.embeddings`.
+    """Uses the embedding models that agents have in `memorySearch`; `PluginApi.embeddings`.
 
-    Where there is a calibration for the model, vectors are calibrated, and a text has the same
-    vector as a question and as a text to be found. The relayer has the same calibrations.
+    For a model with a calibration, vectors are calibrated, and a text has the same vector as a
+    question and as a stored text. The relayer uses the same calibrations.
     """
 
     async def embed(
@@ -54,29 +59,29 @@ class Embeddings(Protocol):
         is_query: bool = False,
         local_only: bool = False,
     ) -> Embedded:
-        """Returns a vector for each text, in their order; of a long text its beginning counts.
+        """Returns one vector for each text, in order. Only the beginning of a long text is used.
 
         Args:
-            texts: At most 256.
-            agent: Whose model is asked.
-            is_query: True for a question that somebody waits for.
-            local_only: Refuses a model that does not run on this machine.
+            texts: At most 256 texts.
+            agent: Id of the agent whose model is used.
+            is_query: True for a question of a person who waits.
+            local_only: True to refuse a model that does not run on this machine.
 
         Raises:
-            PluginError: there is no such model, or it does not answer.
+            PluginError: the agent has no such model, or the model failed.
         """
         ...
 
     def relevance(self, space: str, first: Sequence[float], second: Sequence[float]) -> float:
-        """Returns the relevance of two vectors of a space, -1 to 1: 0.3 is a likely answer.
+        """Returns the relevance of two vectors of `space`, -1 to 1: a likely answer has 0.3.
 
-        For a model without a calibration it is their cosine.
+        For a model without a calibration it is the cosine.
         """
         ...
 
 
 class NoEmbeddings:
-    """Implements `Embeddings` where no gateway runs."""
+    """Implements `Embeddings` where no gateway runs: `embed` fails."""
 
     async def embed(
         self,
@@ -88,7 +93,7 @@ class NoEmbeddings:
     ) -> Embedded:
         """Raises `PluginError`."""
         del texts, agent, is_query, local_only
-        raise PluginError("No text is embedded here: no gateway runs.")
+        raise PluginError("Texts cannot be embedded: no gateway runs.")
 
     def relevance(self, space: str, first: Sequence[float], second: Sequence[float]) -> float:
         """Returns the cosine."""

@@ -1,4 +1,4 @@
-"""Facts in a text, found by rules: the same as a relayer without a model finds."""
+"""Extraction of facts from text by rules, as in a relayer without a model."""
 
 from datetime import date
 
@@ -8,9 +8,9 @@ __all__ = ("facts", "folded")
 
 
 def facts(text: str, day: date | None = None) -> list[str]:
-    """Returns the sentences that state something of people or of a day, each once.
+    """Returns the distinct sentences of `text` that state a fact about a person or a day.
 
-    Days that count from `day`, such as "last Friday", are replaced by their dates.
+    Relative days, such as "last Friday", are replaced by dates counted from `day`, if given.
     """
     facts_by_text: dict[str, str] = {}
     for sentence in statements(text):

@@ -1,4 +1,4 @@
-"""Registrations of a feature of the gateway, and their sum over all features."""
+"""`FeatureApi`, with which features register their parts, and the parts of all features."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
@@ -15,65 +15,68 @@ from skerry.sdk.api import PluginApi, sealed
 from skerry.sdk.registrations import Registered
 
 LazyPart = Callable[[], Any]
-"""Imports what a feature registered; called at the first use."""
+"""Imports and returns a registered part of a feature; called at its first use."""
 
 
 class Features(Struct, frozen=True):
-    """The sum of what features registered; each part is imported at its first use."""
+    """Registrations of all features. A `LazyPart` is imported at its first use.
+
+    The docstrings below describe the value that a `LazyPart` returns.
+    """
 
     methods: dict[str, Need] = field(default_factory=dict)
-    """Needs of each method."""
+    """Role and scope that the caller of each gateway method needs."""
     unnamed: set[str] = field(default_factory=set)
-    """Methods that `hello-ok` does not name."""
+    """Methods that `hello-ok` does not list."""
     handlers: list[LazyPart] = field(default_factory=list)
-    """Each gives methods: a sequence of `gateway.method.Method`."""
+    """Sequences of `gateway.method.Method`."""
     events: dict[str, tuple[Need, str]] = field(default_factory=dict)
-    """Needs for receiving each event, and a sentence for the reference."""
+    """Role and scope for receiving each event, and its sentence in the reference."""
     checks: list[LazyPart] = field(default_factory=list)
-    """Each gives an async function from an `Installation` to checks of `skerry doctor`."""
+    """Async functions from an `Installation` to checks of `skerry doctor`."""
     commands: list[LazyPart] = field(default_factory=list)
-    """Each gives a function from the dependencies of commands to chat commands."""
+    """Functions from `CommandDependencies` to chat commands."""
     registrations: dict[str, Registered] = field(default_factory=dict)
-    """Registrations of each feature that are made as those of a plugin."""
+    """By feature name: registrations made with the methods of `PluginApi`."""
     status_checks: list[LazyPart] = field(default_factory=list)
-    """Each gives a function from the status of a running gateway to checks of `skerry doctor`."""
+    """Functions from the status of a running gateway to checks of `skerry doctor`."""
     slots: dict[str, LazyPart] = field(default_factory=dict)
-    """Each gives the function that opens what holds the slot, such as `memory`."""
+    """By slot, such as `memory`: functions that open the part which fills it."""
     calls: dict[str, LazyPart] = field(default_factory=dict)
-    """Each gives how `skerry gateway call` calls a method that works for long."""
+    """By method: functions with which `skerry gateway call` calls a long-running method."""
     tools: list[LazyPart] = field(default_factory=list)
-    """Each gives a function from a `sdk.tool_host.ToolHost` to tools of the model."""
+    """Functions from a `sdk.tool_host.ToolHost` to tools of the model."""
     imports: dict[str, LazyPart] = field(default_factory=dict)
-    """Each gives a function from the agents, the default one and the time in milliseconds to a
-    `sdk.importing.Importer`."""
+    """By feature name: functions from the agents, the default agent and the time in milliseconds to
+    a `sdk.importing.Importer`."""
     http: dict[str, LazyPart] = field(default_factory=dict)
-    """Each gives a function from the gateway's context to an object whose async `serve` answers
-    the HTTP requests beneath a path, such as `/hooks`."""
+    """By path prefix, such as `/hooks`: functions from the gateway's context to an object whose
+    async `serve` answers the HTTP requests below it."""
     services: list[tuple[str, LazyPart]] = field(default_factory=list)
-    """Each gives a function from the gateway's context to what runs until the gateway stops."""
+    """Functions from the gateway's context to an async function that runs until the gateway
+    stops, each with the name of its feature."""
 
     def load_methods(self) -> Iterable[Any]:
-        """Returns the methods of all features; imports them."""
+        """Imports and returns the gateway methods of all features."""
         return [method for load in self.handlers for method in load()]
 
 
 class Installation(Struct, frozen=True):
-    """Installation that a check examines."""
+    """Installation that a check of `skerry doctor` examines."""
 
     state_dir: Path
     environ: Mapping[str, str]
     """Environment, with the variables that the configuration file sets."""
     config: Config | None
-    """None where the file cannot be used."""
+    """None when the configuration file is invalid."""
 
 
 class FeatureApi(PluginApi):
-    """Object passed to the `register(api)` of a feature.
+    """API with which the `register(api)` of a feature registers its parts.
 
-    A feature registers as a plugin does. Besides, as it is a part of this program, it may name a
-    part `module:attribute`, relative to its folder: that is imported at its first use, so that a
-    start imports `plugin` alone; it may give its methods and events any name and need; and its
-    parts get objects of the gateway.
+    It extends the API of plugins. A part is named `module:attribute`, relative to the folder of the
+    feature, and imported at its first use, so that a start imports `plugin` only. Methods and
+    events may have any name and need, and parts get objects of the gateway.
     """
 
     def __init__(self, feature: Feature, into: Features) -> None:
@@ -83,9 +86,15 @@ class FeatureApi(PluginApi):
         into.registrations[feature.name] = self._registered
 
     def methods(self, needs: Mapping[str, Need], handlers: str, *, named: bool = True) -> None:
-        """Registers gateway methods: what their callers need, and where the methods are.
+        """Registers gateway methods.
 
-        `hello-ok` does not name those with `named=False`: clients are not to build on them.
+        Args:
+            needs: Role and scope that a caller needs, by method.
+            handlers: `module:attribute` of a sequence of `gateway.method.Method`.
+            named: False keeps the methods out of `hello-ok`, so that clients do not rely on them.
+
+        Raises:
+            RuntimeError: a method is registered already.
         """
         duplicates = self._into.methods.keys() & needs.keys()
         if duplicates:
@@ -96,25 +105,25 @@ class FeatureApi(PluginApi):
         self._into.handlers.append(self._lazy(handlers))
 
     def commands(self, make: str) -> None:
-        """Registers chat commands: a function from `CommandDependencies` of `app` to them."""
+        """Registers a function from `app`'s `CommandDependencies` to chat commands."""
         self._into.commands.append(self._lazy(make))
 
     def tools(self, make: str) -> None:
-        """Registers tools: a function from a `sdk.tool_host.ToolHost` to them.
+        """Registers a function from a `sdk.tool_host.ToolHost` to tools of the model.
 
         It is imported and called at the first request to a model.
         """
         self._into.tools.append(self._lazy(make))
 
     def event(self, name: str, need: Need, text: str) -> None:
-        """Registers an event that the gateway may send."""
+        """Registers an event that the gateway sends; `text` is its sentence in the reference."""
         self._into.events[name] = (need, text)
 
     def http_prefix(self, path: str, make: str) -> None:
-        """Registers what answers every HTTP request beneath a path, such as `/hooks`.
+        """Registers the handler of all HTTP requests below a path, such as `/hooks`.
 
-        The gateway checks `Host` and `Origin` before; the feature decides who may ask. It is
-        imported with the first request.
+        The gateway checks `Host` and `Origin`; the feature authenticates the caller. It is imported
+        at the first request.
         """
         self._into.http[path] = self._lazy(make)
 
@@ -123,32 +132,32 @@ class FeatureApi(PluginApi):
         self._into.status_checks.append(self._lazy(check))
 
     def check(self, check: str) -> None:
-        """Registers a check of `skerry doctor` that looks at the installation itself."""
+        """Registers a check of `skerry doctor` that examines the installation."""
         self._into.checks.append(self._lazy(check))
 
     def open_slot(self, slot: str, opens: str) -> None:
-        """Claims a slot for good: `memory` is opened with a `sdk.slots.MemoryHost`.
+        """Claims a slot. `opens` gets the host of the slot, such as a `sdk.slots.MemoryHost`.
 
         Raises:
-            RuntimeError: another feature has claimed it.
+            RuntimeError: another feature has claimed the slot.
         """
         if slot in self._into.slots:
             raise RuntimeError(f"{self._feature.name}: the slot {slot} is already claimed")
         self._into.slots[slot] = self._lazy(opens)
 
     def call(self, method: str, function: str) -> None:
-        """Registers how `skerry gateway call` calls a method that works for long.
+        """Registers the function with which `skerry gateway call` calls a long-running method.
 
-        The function gets the client, the parameters and the seconds of `--timeout`, if given.
+        It gets the client, the parameters, and the seconds of `--timeout` or None.
         """
         self._into.calls[method] = self._lazy(function)
 
     def importer(self, make: str) -> None:
-        """Registers what `skerry import` uses to bring the part of this feature over."""
+        """Registers the function that makes the `sdk.importing.Importer` of this feature."""
         self._into.imports[self._feature.name] = self._lazy(make)
 
     def service(self, run: str) -> None:
-        """Registers what runs from the start of the gateway until it stops."""
+        """Registers a function that runs from the start of the gateway until it stops."""
         self._into.services.append((self._feature.name, self._lazy(run)))
 
     def _is_own_api(self, name: str) -> bool:
@@ -160,7 +169,7 @@ class FeatureApi(PluginApi):
 
 @cache
 def registered(features: tuple[Feature, ...] = FEATURES) -> Features:
-    """Returns the registrations of the features; imports `plugin` of each."""
+    """Returns the registrations of the features; imports module `plugin` of each."""
     total = Features()
     for feature in features:
         if feature.registers:
@@ -169,13 +178,13 @@ def registered(features: tuple[Feature, ...] = FEATURES) -> Features:
 
 
 def model_apis() -> ModelApis:
-    """Returns the APIs of models that features register; each is imported at its first use."""
+    """Returns the wire formats of the features; each is imported at its first use."""
     return ModelApis({name: partial(_model_api, each) for name, each in WIRE_FORMATS.items()})
 
 
 @cache
 def _model_api(feature: WireFormat) -> ModelApi:
-    """Returns the API of a feature, which registers it as a plugin does."""
+    """Returns the wire format that a feature registers."""
     api = FeatureApi(feature, Features())
     feature.load("plugin:register")(api)
     (model_api,) = sealed(api).model_apis

@@ -1,4 +1,4 @@
-"""Requests of plugins, under the network policy of the owner."""
+"""HTTP requests of plugins, under the network policy of the owner."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -20,12 +20,12 @@ from skerry.policy.urls import Refusal, parse_url
 
 __all__ = ["Fetched", "Outcome", "PluginHttp", "PluginServer"]
 LiveRules = Callable[[], NetworkRules]
-"""Returns the present rules of the owner."""
+"""Returns the present network policy."""
 _DEFAULT_BYTES: Final = 2_000_000
 
 
 class PluginHttp:
-    """Fetches addresses as the tool `web_fetch` does; `PluginApi.http` gives it."""
+    """Fetches addresses under the policy of the tool `web_fetch`; `PluginApi.http` returns it."""
 
     def __init__(
         self,
@@ -39,13 +39,13 @@ class PluginHttp:
         self._client = client or LiveClient()
 
     def server(self, url: str) -> "PluginServer":
-        """Returns a client of one server that the owner named in the plugin's configuration.
+        """Returns a client of one server that the plugin's configuration names.
 
-        That server may have a local address and any port, which `fetch` refuses. Its connections
-        are kept for the next request.
+        The server may have a local address and any port, which `fetch` refuses. Its connections are
+        reused: keep the client.
 
         Raises:
-            PluginError: no text of `plugins.entries.<id>.config` is this address.
+            PluginError: no text in `plugins.entries.<id>.config` is this address.
         """
         target = parse_url(url)
         if isinstance(target, Refusal):
@@ -67,18 +67,19 @@ class PluginHttp:
         max_bytes: int = _DEFAULT_BYTES,
         seconds: float = SECONDS,
     ) -> Fetched:
-        """Returns the response, or the rule that refused or ended the fetch; raises nothing.
+        """Returns the response, or the rule that refused or ended the fetch. Does not raise.
 
-        Local addresses are open as far as `tools.web.fetch.ssrfPolicy` says. Another origin gets
-        neither the headers nor the body.
+        `tools.web.fetch.ssrfPolicy` decides about local addresses. After a redirect to another
+        origin neither headers nor body are sent.
 
         Args:
             url: Address, http or https.
             method: HTTP method.
             headers: Headers of the request.
             body: Body of the request.
-            max_bytes: Decoded bytes of the response; its beginning is kept, `truncated` is true.
-            seconds: Limit of the whole fetch, at most 30.
+            max_bytes: Limit of the decoded response; beyond it the body is cut and `truncated`
+                is True.
+            seconds: Time limit of the whole fetch, at most 30.
 
         """
         limit = min(max_bytes, MAX_BYTES)
@@ -87,7 +88,7 @@ class PluginHttp:
 
 
 class PluginServer:
-    """Requests to one server of the owner's configuration; `PluginHttp.server` makes it."""
+    """HTTP client of one configured server; `PluginHttp.server` returns it."""
 
     def __init__(self, host: str, port: int, rules: LiveRules) -> None:
         self._named = frozenset({(host, port)})
@@ -105,10 +106,10 @@ class PluginServer:
         max_bytes: int = _DEFAULT_BYTES,
         seconds: float = SECONDS,
     ) -> Fetched:
-        """Returns the response, or the rule that refused or ended the fetch; raises nothing.
+        """Returns the response, or the rule that refused or ended the fetch. Does not raise.
 
-        The arguments are those of `PluginHttp.fetch`. An address of another server is fetched as
-        that does.
+        The arguments are those of `PluginHttp.fetch`, whose policy applies to addresses of other
+        servers.
         """
         rules = self._rules()
         if rules is not self._used_rules and rules != self._used_rules:
@@ -123,7 +124,7 @@ class PluginServer:
 
 
 def texts_of(value: object) -> Iterator[str]:
-    """Yields every text in a configuration."""
+    """Yields all strings in a nested configuration."""
     match value:
         case str():
             yield value

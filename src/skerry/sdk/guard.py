@@ -1,4 +1,4 @@
-"""Examination of texts of others, as the gateway examines them."""
+"""Detection of prompt injections in untrusted text, as the gateway does it."""
 
 from skerry.policy.folding import FoldedText, fold
 from skerry.policy.injection import Scan, scan

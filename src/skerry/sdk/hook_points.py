@@ -1,4 +1,4 @@
-"""Hooks as a plugin sees them: `api.hooks.before_tool_call(handler)`, typed for each hook."""
+"""Types of `api.hooks`: `api.hooks.before_tool_call(handler)` is checked for each hook."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
@@ -11,7 +11,7 @@ R_contra = TypeVar("R_contra", contravariant=True)
 
 
 class Watched(Protocol[P_co]):
-    """A hook whose handlers watch; what they return is not used."""
+    """A hook whose handlers only observe; their results are ignored."""
 
     def __call__(
         self,
@@ -24,7 +24,7 @@ class Watched(Protocol[P_co]):
 
 
 class Changed(Protocol[P_co, R_contra]):
-    """A hook whose handlers, plain or async functions, may return a change."""
+    """A hook whose handlers, plain or async functions, may return a change or None."""
 
     def __call__(
         self,
@@ -37,7 +37,7 @@ class Changed(Protocol[P_co, R_contra]):
 
 
 class ChangedAtOnce(Protocol[P_co, R_contra]):
-    """A hook whose handlers must be plain functions; they may return a change."""
+    """A hook whose handlers must be plain functions; they may return a change or None."""
 
     def __call__(
         self,
@@ -50,7 +50,7 @@ class ChangedAtOnce(Protocol[P_co, R_contra]):
 
 
 class HookPoints(Protocol):
-    """Every hook, in the order in which a message meets them."""
+    """All hooks, in the order in which a message reaches them."""
 
     gateway_start: Watched[e.GatewayStart]
     session_start: Watched[e.SessionStart]

@@ -1,4 +1,4 @@
-"""Payloads and results of hook handlers."""
+"""Types of hooks: the payload that a handler gets, and the change that it returns."""
 
 from skerry.hooks.events import (
     AfterCompaction,

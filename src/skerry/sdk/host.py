@@ -1,4 +1,4 @@
-"""Parts of the gateway that every plugin gets with its `PluginApi`."""
+"""`PluginHost`: the parts of the gateway behind a `PluginApi`."""
 
 from collections.abc import Callable
 
@@ -12,17 +12,17 @@ from skerry.sdk.transcripts import Transcripts
 
 
 def _reach_nothing(_: str) -> None:
-    """Does nothing at a fault point: no test runs."""
+    """Ignores a fault point, outside of tests."""
 
 
 class PluginHost(Struct, frozen=True):
-    """Parts of a running gateway. The defaults are those where none runs."""
+    """Parts of a gateway. The defaults are those where no gateway runs."""
 
     clock: Clock = field(default_factory=SystemClock)
     transcripts: Transcripts = field(default_factory=Transcripts)
     network: LiveRules = NetworkRules
-    """Returns the present rules for addresses that a plugin fetches."""
+    """Returns the present network policy for addresses that a plugin fetches."""
     reach: Callable[[str], None] = _reach_nothing
-    """Called at each named fault point."""
+    """Called with the name of each fault point."""
     embeddings: Embeddings = field(default_factory=NoEmbeddings)
     """The embedding models of agents."""

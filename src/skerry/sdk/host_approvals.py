@@ -1,4 +1,4 @@
-"""Asks a person about a host that a command in the sandbox wants to reach."""
+"""Approvals of network hosts that sandboxed commands want to reach."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -9,14 +9,15 @@ import anyio
 from skerry.model.errors import ToolError
 
 SECONDS: Final = 120.0
-"""Time that the person has; the connection of the command waits so long."""
+"""Time limit of a question; the connection of the command waits meanwhile."""
 ALLOWED_SECONDS: Final = 3600.0
-"""Time for which an answer holds in its session."""
+"""Time for which an approval is valid in its session."""
 REFUSED_SECONDS: Final = 60.0
-"""Time after a refusal, or without an answer, in which nobody is asked again."""
+"""Time after a refusal or an unanswered question in which it is not asked again."""
 MOST_OPEN: Final = 5
-"""Hosts that a session may ask about at the same time."""
+"""Limit of open questions of a session; further hosts are refused."""
 MOST_KEPT: Final = 1000
+"""Limit of stored answers; the oldest is dropped."""
 _SCOPES: Final = ("operator.approvals",)
 _REASON: Final = (
     "a command in the sandbox wants to reach it; allowed for this conversation for an hour"
@@ -28,7 +29,7 @@ _Key = tuple[str, str, str, int]
 
 
 class HostApprovals:
-    """Answers for one gateway; equal questions at the same time are asked once."""
+    """Asks and caches approvals of hosts; simultaneous equal questions are asked once."""
 
     def __init__(self, request: Request, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._request = request
@@ -37,7 +38,15 @@ class HostApprovals:
         self._open: dict[_Key, anyio.Event] = {}
 
     async def __call__(self, agent: str, session: str, host: str, port: int) -> bool:
-        """Returns whether a person allowed the host; False without an answer in time."""
+        """Returns True when a person allowed the host; False when refused or not answered in time.
+
+        Args:
+            agent: Id of the agent.
+            session: Session key of the command.
+            host: Name or address of the host.
+            port: Port that the command wants to reach.
+
+        """
         key = (agent, session, host, port)
         if (answer := self._stored_answer(key)) is not None:
             return answer
@@ -70,7 +79,7 @@ class HostApprovals:
         try:
             answer = await self._request("exec.approval.request", params, _SCOPES)
         except ToolError:
-            return False  # nobody can be asked here
+            return False  # no person can be asked
         return isinstance(answer, dict) and answer.get("decision") == "allow-once"
 
     def _stored_answer(self, key: _Key) -> bool | None:

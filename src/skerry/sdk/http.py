@@ -1,4 +1,4 @@
-"""HTTP routes that a plugin adds beneath `/plugins/<id>/`."""
+"""HTTP routes of plugins, below `/plugins/<id>/`."""
 
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -6,19 +6,19 @@ from msgspec import Struct, field
 
 
 class HttpRequest(Struct, frozen=True):
-    """One request, whose body was read."""
+    """One HTTP request with its whole body."""
 
     method: str
     path: str
-    """The path behind `/plugins/<id>/`."""
+    """Path after `/plugins/<id>/`."""
     query: Mapping[str, str]
     headers: Mapping[str, str]
-    """By name in small letters, without the one that has the token."""
+    """Headers by their names in lower case, without the header that has the gateway's token."""
     body: bytes
 
 
 class HttpResponse(Struct, frozen=True):
-    """The answer."""
+    """The response of a route; text is encoded as UTF-8."""
 
     body: bytes | str = b""
     status: int = 200
@@ -27,14 +27,14 @@ class HttpResponse(Struct, frozen=True):
 
 
 class HttpRoute(Struct, frozen=True):
-    """One route, as `PluginApi.register_http_route` describes it."""
+    """One route; `PluginApi.register_http_route` describes the fields."""
 
     plugin: str
     path: str
     run: Callable[[HttpRequest], Awaitable[HttpResponse]]
     methods: tuple[str, ...]
     is_public: bool
-    """True when it is answered without the token of the gateway."""
+    """True to answer without the token of the gateway."""
     max_body: int
-    """Bytes."""
+    """Limit of the body, in bytes."""
     seconds: float

@@ -1,4 +1,4 @@
-"""Part of a feature in `skerry import`: what it takes over from another installation."""
+"""`Importer`: the part of a feature in `skerry import`."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -7,22 +7,22 @@ from skerry.store.unit import Unit
 
 
 class Importer(Protocol):
-    """Reads the entries of another installation, then stores those that it takes."""
+    """Imports entries of another installation: call `read`, then `store`."""
 
     changed: list[str]
-    """Names of entries that are taken with another receiver than theirs."""
+    """Names of entries that are imported with another receiver."""
     refused: list[tuple[str, str]]
-    """Name of each entry that is not taken, and why."""
+    """Names of entries that are not imported, each with the reason."""
 
     @property
     def names(self) -> list[str]:
-        """Returns the names of the entries that are taken."""
+        """Returns the names of the entries that are imported."""
         ...
 
     def read(self, listed: Iterable[object]) -> None:
-        """Reads entries as the other program has them; one that cannot be used is refused."""
+        """Reads entries in the format of the other program; adds unusable ones to `refused`."""
         ...
 
     def store(self, unit: Unit) -> None:
-        """Stores the entries that are taken and not there yet."""
+        """Stores the accepted entries that do not exist yet."""
         ...

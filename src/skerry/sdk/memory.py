@@ -1,4 +1,4 @@
-"""Memory of a plugin that claims the slot `memory`."""
+"""`SlotMemory`: the memory that a plugin provides in the slot `memory`."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -12,14 +12,15 @@ __all__ = ("MemoryBackendError", "Redaction", "Remembered", "SlotMemory", "SlotS
 
 
 class Remembered(Struct, frozen=True):
-    """A text that the memory has."""
+    """A text in the memory, as a search returns it."""
 
     id: str
+    """Id of the text in this memory."""
     text: str
     score: float = 1.0
-    """0 to 1, the best first."""
+    """Relevance for the query, 0 to 1; larger is better."""
     at: int | None = None
-    """Time at which it was stored, in milliseconds since 1970."""
+    """Time at which the text was stored, in milliseconds since 1970; None if unknown."""
 
 
 class SlotStatus(Struct, frozen=True):
@@ -29,34 +30,34 @@ class SlotStatus(Struct, frozen=True):
     text: str
     """The state in one sentence."""
     remedy: str = ""
-    """Advice for a person where it does not work."""
+    """Next step for a person when `is_ok` is False."""
     provider: str = ""
-    """Server or library behind it."""
+    """Server or library that stores the texts."""
     count: int | None = None
-    """Texts that it has; None where it cannot tell."""
+    """Number of stored texts; None if unknown."""
 
 
 class SlotMemory(Protocol):
-    """The memories of all agents. Each call has a deadline."""
+    """The memories of all agents. Each call has a time limit; a late one is cancelled."""
 
     async def search(self, agent: str, query: str, limit: int) -> Sequence[Remembered]:
-        """Returns the texts that answer a question, the best first.
+        """Returns at most `limit` texts of the agent that match the query, best first.
 
         Raises:
-            MemoryBackendError: it cannot answer; the message names the reason.
+            MemoryBackendError: the search failed; the message gives the reason.
         """
         ...
 
     async def forget(self, agent: str, phrases: Sequence[str]) -> int:
-        """Erases every text with one of the phrases; returns how many there were.
+        """Erases every text of the agent that contains one of the phrases; returns their number.
 
-        It may be called again for the same phrases, which finds nothing more.
+        Must be idempotent: it may be called again with the same phrases.
 
         Raises:
-            MemoryBackendError: it is not done; it is asked again later.
+            MemoryBackendError: the erasure is incomplete; it is called again later.
         """
         ...
 
     async def status(self, agent: str) -> SlotStatus:
-        """Returns the state; it never fails."""
+        """Returns the state of the agent's memory. Must not raise."""
         ...

@@ -1,4 +1,4 @@
-"""The messages of a conversation, as handlers get them and may make them."""
+"""Messages of a conversation, which handlers of hooks read and may create."""
 
 from msgspec.structs import replace
 

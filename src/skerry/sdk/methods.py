@@ -1,4 +1,4 @@
-"""Methods of the gateway that a plugin brings."""
+"""Gateway methods of plugins."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -10,16 +10,19 @@ from skerry.policy.access import Need, Role
 
 
 class MethodCall(Struct, frozen=True):
-    """Caller of the method."""
+    """The client that calls the method."""
 
     scopes: tuple[str, ...]
+    """Scopes of the client, such as `operator.read`."""
     connection_id: str
+    """Id of its WebSocket connection."""
 
 
 class GatewayMethod(Struct, frozen=True):
-    """One method, as `PluginApi.register_gateway_method` describes it."""
+    """One method; `PluginApi.register_gateway_method` describes the fields."""
 
     name: str
+    """Full name, `<id>.<name>`."""
     params: type[BaseModel]
     run: Callable[[Any, MethodCall], Awaitable[Any]]
     scope: str
@@ -27,5 +30,5 @@ class GatewayMethod(Struct, frozen=True):
 
     @property
     def need(self) -> Need:
-        """Returns the need that a caller must meet."""
+        """Returns the role and scope that a caller needs."""
         return Need(Role.OPERATOR, self.scope)

@@ -1,7 +1,7 @@
-"""Wire formats of model APIs: what a plugin registers, and what all of them are made with.
+"""Building blocks of wire formats of model APIs; `ModelApi` is registered.
 
-`StreamingCall` sends a request and reads its events; a `ReplyBuilder` of the format puts them
-together. Limits, deadlines, secrets, errors and tool calls that are written as text are its work.
+`StreamingCall` sends a request and reads its events; it handles limits, deadlines, secrets, errors
+and tool calls that are written as text. A `ReplyBuilder` of the format turns events into a reply.
 """
 
 from httpx2 import URL

@@ -1,4 +1,4 @@
-"""Models that a plugin offers: the port of a provider, what goes in and out, and its errors."""
+"""Types of a model provider: the port `ModelProvider`, its requests, replies and errors."""
 
 from skerry.model.errors import (
     ModelError,

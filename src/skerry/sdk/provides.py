@@ -1,4 +1,4 @@
-"""Parts of the gateway that a plugin provides: channels, models, searches, the memory."""
+"""Registration of providers: channels, models, web search, embeddings, the memory."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ from skerry.sdk.search import SearchProvider
 
 
 class Provides:
-    """Base of `PluginApi`: the registrations, and those that provide a part of the gateway."""
+    """Base of `PluginApi`: registers parts that replace or extend a part of the gateway."""
 
     def __init__(self, plugin: str, *, allow_prompt: bool = True) -> None:
         self.plugin = plugin
@@ -24,26 +24,26 @@ class Provides:
         self._sealed = False
 
     def register_skill_dir(self, folder: Path) -> None:
-        """Offers the skills in a folder of the plugin: folders with a SKILL.md, or one itself.
+        """Offers the skills in `folder`: a folder with a SKILL.md, or a folder of such folders.
 
-        The system prompt lists those whose requirements this machine meets by name, description
-        and path; the model reads one with `read` when it needs it. The manifest may name such
-        folders too, as `skills`.
+        The system prompt lists name, description and path of each skill whose requirements this
+        machine meets; the model reads the file with `read` when it needs it. The key `skills` of
+        the manifest does the same.
 
         Raises:
             PluginError: the configuration does not allow it, or `register` has returned. A folder
-                that is missing, or beside that of the plugin, fails when the plugin is loaded.
+                that is missing or outside of the plugin's folder fails when the plugin is loaded.
         """
         self._check_open()
         if not self._allow_prompt:
             raise PluginError(
-                "It registers skills, which are listed in the prompt.",
+                "The plugin registers skills, which are listed in the prompt.",
                 f"Allow it with plugins.entries.{self.plugin}.hooks.allowPromptInjection.",
             )
         self._registered.skill_dirs.append(folder)
 
     def register_channel(self, adapter: ChannelAdapter) -> None:
-        """Connects an account of a chat platform: receives its messages, sends the replies.
+        """Connects an account of a chat platform, from which messages arrive and replies are sent.
 
         Raises:
             PluginError: `register` has returned.
@@ -52,25 +52,27 @@ class Provides:
         self._registered.channels.append(adapter)
 
     def register_model_provider(self, provider: ModelProvider, models: Sequence[ModelInfo]) -> None:
-        """Offers models, each as `<id>/<model>`, and calls them through `provider`.
+        """Offers `models`, each as `<id>/<model>`; `provider.complete` calls them.
 
         Raises:
-            PluginError: a model names another provider, or `register` has returned.
+            PluginError: the `provider` of a model is not the plugin's id, or `register` has
+                returned.
         """
         self._check_open()
-        strange = [model.ref for model in models if model.provider != self.plugin]
-        if strange:
-            message = f"The provider of {', '.join(strange)} is not {self.plugin}."
+        foreign = [model.ref for model in models if model.provider != self.plugin]
+        if foreign:
+            message = f"The provider of {', '.join(foreign)} is not {self.plugin}."
             raise PluginError(message, "Name the plugin's id as the provider.")
         self._registered.models.append(ProvidedModels(provider, tuple(models)))
 
     def register_model_api(self, api: ModelApi) -> None:
-        """Calls the models of every provider in `models.providers` whose `api` is `api.name`.
+        """Adds a wire format: providers in `models.providers` select it by `"api": "<id>.<name>"`.
 
-        That of a plugin is named `<id>.<name>`. `skerry.sdk.model_api` has what it is made with.
+        `skerry.sdk.model_api` has the parts of which a wire format consists.
 
         Raises:
-            PluginError: the name is another, or `register` has returned.
+            PluginError: `api.name` does not begin with the plugin's id and a dot, or `register` has
+                returned.
         """
         self._check_open()
         if not self._is_own_api(api.name):
@@ -82,25 +84,25 @@ class Provides:
         return name.startswith(f"{self.plugin}.")
 
     def register_search_provider(self, provider: SearchProvider) -> None:
-        """Answers `web_search`, where `tools.web.search.provider` is `plugin`.
+        """Answers the tool `web_search`, where `tools.web.search.provider` is `plugin`.
 
         Raises:
-            PluginError: there is one already, or `register` has returned.
+            PluginError: the plugin has registered a search already, or `register` has returned.
         """
         self._check_open()
         if self._registered.search is not None:
-            raise PluginError("It has registered a search already.")
+            raise PluginError("The plugin has registered a search already.")
         self._registered.search = provider
 
     def register_embedding_provider(self, provider: EmbeddingProvider) -> None:
         """Embeds texts of the memory, where `memorySearch.provider` is `plugin`.
 
         Raises:
-            PluginError: there is one already, or `register` has returned.
+            PluginError: the plugin has registered a model already, or `register` has returned.
         """
         self._check_open()
         if self._registered.embedding is not None:
-            raise PluginError("It has registered an embedding model already.")
+            raise PluginError("The plugin has registered an embedding model already.")
         self._registered.embedding = provider
 
     @overload
@@ -117,10 +119,10 @@ class Provides:
     ) -> None: ...
 
     def register_provider(self, kind: str, provider: Any, models: Sequence[ModelInfo] = ()) -> None:
-        """Provides models, searches or embeddings, as the method of each kind does.
+        """Calls `register_model_provider`, `register_search_provider` or its like, by `kind`.
 
         Raises:
-            PluginError: there is no such kind, or what the method of the kind raises.
+            PluginError: `kind` is unknown, or the called method raises it.
         """
         match kind:
             case "model":
@@ -134,21 +136,21 @@ class Provides:
                 raise PluginError(message, "Kinds: model, search, embedding.")
 
     def claim_slot(self, slot: str, backend: SlotMemory) -> None:
-        """Provides what `plugins.slots.<slot>` names; the only slot is `memory`.
+        """Claims a slot of the gateway for `backend`; the only slot is `memory`.
 
-        The claim counts while the configuration names this plugin there. Then the built-in memory
-        is not loaded: `/forget`, `skerry memory` and the page ask `backend`.
+        The claim is effective while `plugins.slots.<slot>` is this plugin's id. Then the built-in
+        memory is not loaded: `/forget`, `skerry memory` and the page call `backend`.
 
         Raises:
-            PluginError: there is no such slot, it is claimed already, or `register` has returned.
+            PluginError: the slot is unknown or claimed already, or `register` has returned.
         """
         self._check_open()
         if slot != "memory":
             raise PluginError(f"Unknown slot {slot!r}.", "The only slot is memory.")
         if self._registered.memory is not None:
-            raise PluginError("It has claimed the slot memory already.")
+            raise PluginError("The plugin has claimed the slot memory already.")
         self._registered.memory = backend
 
     def _check_open(self) -> None:
         if self._sealed:
-            raise PluginError("It registered something after `register` had returned.")
+            raise PluginError("The plugin registered a part after `register` had returned.")

@@ -1,4 +1,4 @@
-"""Parts that a plugin or a feature registers: what the gateway is told of each."""
+"""Records of the parts that a plugin or a feature registers."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
@@ -30,11 +30,11 @@ DoctorCheck = Callable[[], Awaitable[Iterable[Check]]]
 """Returns checks of `skerry doctor`."""
 
 MAX_EVENT: Final = 262_144
-"""Bytes of the payload of an event."""
+"""Limit of the payload of an event, in bytes of JSON."""
 
 
 class Event:
-    """An event of a plugin or feature; a call sends it to every client that may receive it."""
+    """An event of a plugin or feature; `event(payload)` sends it to the clients with its scope."""
 
     __slots__ = ("name", "need", "tell", "text")
 
@@ -43,10 +43,10 @@ class Event:
         self.need = Need(Role.OPERATOR, scope)
         self.text = text
         self.tell: Callable[[str, Any], None] | None = None
-        """Sends it, from any thread; None before the gateway runs and after the part is removed."""
+        """Sends a payload under a name, from any thread; None while the part is not in use."""
 
     def __call__(self, payload: Mapping[str, Any]) -> None:
-        """Sends the event with this payload. May be called from any thread.
+        """Sends the event. May be called from any thread; does nothing while no gateway runs.
 
         Raises:
             PluginError: the payload is not JSON, or has more than `MAX_EVENT` bytes.
@@ -70,14 +70,14 @@ class Panel(Struct, frozen=True):
 
 
 class ProvidedModels(Struct, frozen=True):
-    """Models of one provider, `<provider>/<id>`, and what calls them."""
+    """Models of one provider, and the provider that calls them."""
 
     provider: ModelProvider
     models: tuple[ModelInfo, ...]
 
 
 class Registered(Struct):
-    """Registrations of a plugin; none takes effect before all of them were accepted."""
+    """Registrations of a plugin. They take effect together, after all were accepted."""
 
     handlers: list[tuple[str, Handler[Any, Any]]] = field(default_factory=list)
     tools: list[Tool] = field(default_factory=list)
@@ -95,18 +95,18 @@ class Registered(Struct):
     model_apis: list[ModelApi] = field(default_factory=list)
     cli: CliCommand | None = None
     memory: SlotMemory | None = None
-    """Claim of the memory's slot."""
+    """Backend that claims the slot `memory`."""
     search: SearchProvider | None = None
     embedding: EmbeddingProvider | None = None
     skill_dirs: list[Path] = field(default_factory=list)
     """Folders with skills."""
     skills: list[Skill] = field(default_factory=list)
-    """Skills in these folders."""
+    """Skills found in `skill_dirs`."""
     init: Callable[[], object] | None = None
-    """Called when all of it is accepted, before any of it takes part."""
+    """Called after all parts were accepted and before any is used."""
     shutdown: Callable[[], object] | None = None
-    """Called when none of it takes part any more."""
+    """Called after all parts were removed."""
     close: list[Callable[[], object]] = field(default_factory=list)
-    """Called when the plugin is removed."""
+    """Called after `shutdown`, such as for closing a database."""
     sha256: str = ""
-    """Hash of the plugin's files, as they were loaded."""
+    """Hash of the plugin's files when they were loaded."""

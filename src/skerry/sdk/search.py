@@ -1,4 +1,4 @@
-"""Web search that a plugin provides for the tool `web_search`."""
+"""Web search by a plugin, for the tool `web_search`."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,35 +7,38 @@ from msgspec import Struct
 
 
 class SearchQuery(Struct, frozen=True):
-    """One search."""
+    """Parameters of one search."""
 
     query: str
     count: int
-    """Results that are wanted, 1 to 10."""
+    """Number of requested results, 1 to 10."""
     country: str = ""
-    """Two letters, or empty."""
+    """Country code of two letters; empty for any."""
     search_lang: str = ""
+    """Language code of the results; empty for any."""
     ui_lang: str = ""
+    """Language code of the user interface; empty for any."""
     freshness: str = ""
     """`pd`, `pw`, `pm`, `py`, or `YYYY-MM-DDtoYYYY-MM-DD`; empty for any time."""
 
 
 class SearchHit(Struct, frozen=True):
-    """One result; texts may be anything, they are cleaned and marked as foreign."""
+    """One result. The gateway cleans its texts and marks them as untrusted."""
 
     title: str
     url: str
     description: str = ""
     published: str = ""
+    """Date or age in any notation; empty for unknown."""
 
 
 class SearchProvider(Protocol):
-    """Answers searches. A call has 30 s."""
+    """A web search; `PluginApi.register_search_provider` registers it."""
 
     async def search(self, query: SearchQuery) -> Sequence[SearchHit]:
-        """Returns the results, the best first.
+        """Returns the results, best first. A call has 30 s.
 
         Raises:
-            PluginError: it cannot answer; the message is for the model.
+            PluginError: the search failed; the model reads the message.
         """
         ...

@@ -1,4 +1,4 @@
-"""Slots that a feature claims, such as the memory: what it is given, and what it gives back."""
+"""Slots that one feature fills, such as the memory: their arguments and results."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -29,7 +29,7 @@ from skerry.workspace.prompt_builder import Prompts
 
 
 class Live(Struct, frozen=True):
-    """State of a running gateway's conversations in main memory, which an erasure clears."""
+    """Cached state of conversations in a running gateway, which an erasure clears."""
 
     running: ActiveRuns
     histories: ConversationCache
@@ -37,65 +37,66 @@ class Live(Struct, frozen=True):
 
 
 class Payer(Protocol):
-    """Keeps the ledger of model calls."""
+    """Records model calls and enforces budgets."""
 
     def book(self, call: ModelCallEnded) -> None:
-        """Records a call that somebody bills."""
+        """Records a call that a provider bills."""
         ...
 
     def allow(self, target: CallTarget) -> None:
-        """Returns if a model may be called. Raises `BudgetError`."""
+        """Checks the budget before a call. Raises `BudgetError` when it is used up."""
         ...
 
 
 class SlotClaims(Struct):
-    """Claims of the plugins that are loaded; plugins come and go."""
+    """Claims of the loaded plugins; the dictionaries change when plugins are loaded or removed."""
 
     memory: dict[str, SlotMemory] = field(default_factory=dict)
-    """Memories by the ids of their plugins; `plugins.slots.memory` names the one that counts."""
+    """Memories by plugin id; `plugins.slots.memory` selects one."""
     reason: str = ""
-    """Reason why the plugin that the slot names is not loaded."""
+    """Reason why the selected plugin is not loaded; empty otherwise."""
     searches: dict[str, SearchProvider] = field(default_factory=dict)
-    """Searches by the ids of their plugins."""
+    """Web searches by plugin id."""
     embeddings: dict[str, EmbeddingProvider] = field(default_factory=dict)
-    """Embedding models by the ids of their plugins."""
+    """Embedding models by plugin id."""
 
 
 class MemoryHost(Struct, frozen=True):
-    """Parts of a gateway, or of a command without one, that a memory works with."""
+    """Parts of the program that a memory needs, in a gateway or in a command without one."""
 
     config: Callable[[], Config]
+    """Returns the present configuration."""
     environ: Mapping[str, str]
     store: Store
     mirror: Mirror
     payer: Payer
     clock: Clock
     redact: Callable[[str], str]
-    """Takes secrets out of text."""
+    """Returns a text with its secrets replaced."""
     hooks: Hooks
     live: Live | None = None
     """None where no gateway runs."""
     memories: Memories | None = None
-    """Takes the place of the built-in memories, in tests."""
+    """Replacement of the built-in memories, for tests."""
     embeds: bool = True
-    """False where no embedding model may be used."""
+    """False where no embedding model may be called."""
     reach: Callable[[str], None] = no_fault
-    """Called at each named fault point."""
+    """Marks a named point at which a test may kill the process."""
     claims: SlotClaims = field(default_factory=SlotClaims)
-    """Claims of plugins."""
 
 
 class MemoryHolder(Struct, frozen=True):
-    """Parts that a memory adds to a gateway; all are empty where nothing holds the slot."""
+    """Parts that a memory adds to a gateway; the defaults are those of an empty slot."""
 
     service: MemoryService | None = None
     """None where `plugins.slots.memory` is `none`."""
     forgets: Forgets | None = None
     tools: Callable[[], Sequence[Tool]] = tuple
-    """Makes the tools at the first request; `commands` likewise."""
+    """Returns the tools of the model; called at the first request."""
     commands: Callable[[], Sequence[Command]] = tuple
+    """Returns the chat commands; called at the first request."""
     keep: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
-    """Keeps the indexes fresh and completes erasures for the block."""
+    """Updates the indexes and completes erasures during the block."""
     embeddings: Embeddings = field(default_factory=NoEmbeddings)
     """The embedding models of agents, for plugins."""
 
@@ -103,7 +104,7 @@ class MemoryHolder(Struct, frozen=True):
 def open_memory(
     host: MemoryHost, features: Features | None = None
 ) -> AbstractAsyncContextManager[MemoryHolder]:
-    """Opens the feature that claims the slot for a block; without one there is no memory."""
+    """Opens the memory for a block; its holder is empty where no feature claims the slot."""
     load = (features or registered()).slots.get("memory")
     if load is None:
         return nullcontext(MemoryHolder())
@@ -112,32 +113,32 @@ def open_memory(
 
 
 class SandboxHost(Struct, frozen=True):
-    """Parts of an installation that sandboxes work with; a command without a gateway has them."""
+    """Parts of an installation that a sandbox needs, in a gateway or in a command without one."""
 
     config: Callable[[], Config]
-    """Returns the present configuration; it is read for each command that is run."""
+    """Returns the present configuration; called before each sandboxed command."""
     environ: Mapping[str, str]
-    """Environment of this process, in which the programs of the backends are looked up."""
+    """Environment of this process; its `PATH` locates the programs of the backends."""
     ask: Callable[[str, str, str, int], Awaitable[bool]] | None = None
-    """Asks a person whether commands of an agent and session may reach a host on a port; None
-    where nobody can be asked."""
+    """Asks a person to allow commands of an agent id and session key to reach a host and port;
+    None where no person can be asked."""
 
 
 def open_sandbox(host: SandboxHost, features: Features | None = None) -> Sandbox:
-    """Returns the sandboxes of the feature that claims the slot.
+    """Returns the sandbox of the feature that claims the slot.
 
     Raises:
-        SandboxError: no feature claims it.
+        SandboxError: no feature claims the slot.
     """
     load = (features or registered()).slots.get("sandbox")
     if load is None:
-        raise SandboxError("Nothing holds the slot of the sandbox, so no command can be run.")
+        raise SandboxError("Commands cannot be run: no feature fills the slot of the sandbox.")
     sandbox: Sandbox = load()(host)
     return sandbox
 
 
 def model_parts(features: Features | None = None) -> ModelParts:
-    """Returns the wire formats and the embedded model that features have."""
+    """Returns the wire formats and the embedded model of the features."""
     load = (features or registered()).slots.get("embedded_model")
     if load is None:
         return ModelParts(model_apis())
@@ -155,7 +156,7 @@ def open_transcriber(
     accounts: Accounts,
     features: Features | None = None,
 ) -> Transcriber | None:
-    """Returns the models that make text of recordings; None where the configuration names none."""
+    """Returns the transcriber of voice messages; None where `tools.media.audio` has no model."""
     audio = config().tools.media.audio
     if not (audio.enabled and audio.models):
         return None

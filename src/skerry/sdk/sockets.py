@@ -1,4 +1,4 @@
-"""Connections of plugins to servers that speak neither HTTP nor WebSocket, such as IRC."""
+"""TCP and TLS connections of plugins, for line protocols such as IRC."""
 
 import ssl
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from skerry.sdk.fetch import LiveRules, texts_of
 
 __all__ = ("Connection", "ConnectionEndedError", "PluginSockets")
 MAX_LINE: Final = 65_536
-"""Bytes of a line; a server that sends a longer one is left."""
+"""Limit of a line, in bytes; a longer line ends the connection."""
 _READ: Final = 65_536
 _WRITE_SECONDS: Final = 15.0
 _SCHEMES: Final = frozenset({"tcp", "tls"})
@@ -27,17 +27,17 @@ class ConnectionEndedError(Exception):
 
 
 class Connection:
-    """An open connection; one task reads at a time, and any may write."""
+    """An open connection. At most one task may read at a time; any task may write."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._received = bytearray()
 
     async def read_line(self, seconds: float) -> bytes | None:
-        """Returns the next line without its end; None when nothing arrived for `seconds`.
+        r"""Returns the next line without `\r\n` or `\n`; None when nothing arrived for `seconds`.
 
         Raises:
-            ConnectionEndedError: there is none, or it is longer than `MAX_LINE`.
+            ConnectionEndedError: the connection ended, or the line is longer than `MAX_LINE`.
         """
         while (end := self._received.find(b"\n")) < 0:
             if len(self._received) > MAX_LINE:
@@ -56,7 +56,7 @@ class Connection:
         return line
 
     async def write(self, data: bytes) -> None:
-        """Sends bytes; returns when the operating system has them.
+        """Sends bytes; returns when the operating system has accepted them, which has 15 s.
 
         Raises:
             ConnectionEndedError: the connection ended.
@@ -73,20 +73,21 @@ class Connection:
 
 
 class PluginSockets:
-    """Opens connections to servers of the owner's configuration; `PluginApi.sockets` gives it."""
+    """Opens connections to configured servers; `PluginApi.sockets` returns it."""
 
     def __init__(self, rules: LiveRules, config: Mapping[str, Any] | None = None) -> None:
         self._rules = rules
         self._config = config or {}
 
     async def open(self, address: str, seconds: float = 15.0) -> Connection:
-        """Returns a connection to `tcp://host:port`, or encrypted to `tls://host:port`.
+        """Returns a connection to `tcp://host:port`, or an encrypted one to `tls://host:port`.
 
-        The server may have a local address: the owner named it.
+        The server may have a local address, since the owner configured it. `seconds` limits
+        connecting, and the TLS handshake.
 
         Raises:
-            PluginError: no text of `plugins.entries.<id>.config` is this address.
-            ConnectionEndedError: it cannot be reached, or does not prove to be this host.
+            PluginError: no text in `plugins.entries.<id>.config` is this address.
+            ConnectionEndedError: the server cannot be reached, or its certificate is invalid.
         """
         host, port, is_encrypted = self._named(address)
         rules = self._rules()

@@ -1,4 +1,4 @@
-"""Tables of a plugin: a database of its own, brought to the newest step when it is opened."""
+"""Tables of a plugin: a SQLite database of its own, migrated when it is opened."""
 
 import sqlite3
 import threading
@@ -20,10 +20,10 @@ FILE: Final = "tables.sqlite"
 
 
 class Database:
-    """The tables of one plugin. A unit is committed whole or not at all.
+    """The tables of one plugin; `PluginApi.database` returns them.
 
-    It is a file of its own, so that a plugin can neither hold up nor damage the state of the
-    gateway, and what it stored goes with its folder.
+    They are in `tables.sqlite` in the data folder of the plugin, so that a plugin can neither block
+    nor damage the state of the gateway. Calls run one after another.
     """
 
     def __init__(self, folder: Path, steps: Sequence[str]) -> None:
@@ -33,18 +33,24 @@ class Database:
         self._lock = threading.Lock()
 
     async def read(self, work: Callable[[Reader], T]) -> T:
-        """Returns the result of `work`; it runs in a thread and changes nothing.
+        """Runs `work` in a thread, and returns its result or raises its exception.
+
+        `work` reads with the `Reader`: `reader.one(sql, values)`, `reader.all(sql, values)`.
 
         Raises:
             PluginError: the tables cannot be opened.
+            sqlite3.Error: a statement failed.
         """
         return await in_daemon_thread(partial(self._run, work), "read plugin tables")
 
     async def write(self, work: Callable[[Unit], T]) -> T:
-        """Returns the result of `work`, after its changes were committed; it runs in a thread.
+        """Runs `work` in a thread and a transaction; returns its result after the COMMIT.
+
+        When `work` raises, its changes are rolled back and the exception is raised.
 
         Raises:
             PluginError: the tables cannot be opened.
+            sqlite3.Error: a statement failed.
         """
         return await in_daemon_thread(partial(self._run, work), "write plugin tables")
 
@@ -65,10 +71,10 @@ class Database:
             sqlite.migrate(connection, self._path, self._steps)
         except sqlite.NewerSchemaError as error:
             connection.close()
-            message = f"{self._path} has step {error.version}, and there are {error.newest}."
+            message = f"{self._path} has run {error.version} steps; the plugin has {error.newest}."
             raise PluginError(message, "Install the newer version of the plugin again.") from error
         except sqlite3.Error as error:
             connection.close()
-            raise PluginError(f"{self._path} cannot be brought to its steps: {error}.") from error
+            raise PluginError(f"{self._path} cannot be migrated: {error}.") from error
         self._connection = connection
         return connection

@@ -1,4 +1,4 @@
-"""Parts of a gateway that the tools of features work with."""
+"""`ToolHost`: the parts of a gateway that tools of features use."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -31,24 +31,24 @@ def _tell_nobody(_: SessionKey, __: str) -> None:
 
 
 class Outgoing(Protocol):
-    """Sends messages to persons on chat platforms, by the outbox."""
+    """Sends direct messages on chat platforms through the outbox."""
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """Returns the names of the platforms that have an account here."""
+        """Returns the names of the platforms with an account."""
         ...
 
     def takes_files(self, channel: str) -> bool:
-        """Returns whether the first account of a platform takes files."""
+        """Returns True when the first account of a platform can send files."""
         ...
 
     async def send(
         self, channel: str, person: str, text: str, media: OutboundMedia | None = None
     ) -> int:
-        """Adds a direct message to the outbox, a file behind its text; returns how many parts.
+        """Queues a direct message, with a file after its text; returns the number of its parts.
 
         Raises:
-            KeyError: the platform has no account here.
+            KeyError: the platform has no account.
         """
         ...
 
@@ -58,7 +58,7 @@ def _start_nothing(_: Callable[[], Awaitable[None]], __: str) -> None:
 
 
 class ToolHost(Struct, frozen=True, kw_only=True):
-    """Parts of a running gateway. The defaults are those of a host without a gateway."""
+    """Parts of a gateway. The defaults are those where no gateway runs."""
 
     config: Callable[[], Config]
     """Returns the present configuration."""
@@ -67,32 +67,33 @@ class ToolHost(Struct, frozen=True, kw_only=True):
     """Environment of the gateway, with the variables that the configuration file sets."""
     clock: Clock
     notify: Callable[[SessionKey, str], None] = _tell_nobody
-    """Queues a system event that the next run of the session reads."""
+    """Queues a system event, a text that the next run of the session reads."""
 
     call: Callable[[str, Mapping[str, Any], tuple[str, ...]], Awaitable[Any]] = _refuse
-    """Calls a gateway method with parameters and scopes, for the owner; returns the payload.
+    """Calls a gateway method as the owner, with parameters and scopes; returns its payload.
 
     Raises:
-        ToolError: the method refused.
+        ToolError: the method returned an error.
+        StateError: no gateway runs.
     """
     start: Callable[[Callable[[], Awaitable[None]], str], None] = _start_nothing
-    """Runs work, under a name of its own, until it ends or the gateway stops."""
+    """Starts background work under a name; it is cancelled when the gateway stops."""
     dispatcher: Dispatcher | None = None
-    """Takes requests to run; None where no gateway runs."""
+    """Accepts requests to run; None where no gateway runs."""
     outgoing: Outgoing | None = None
     """None where no gateway runs."""
     internal_runs: InternalRuns | None = None
-    """Starts runs of the gateway's own; None where no gateway runs."""
+    """Starts runs without a message of a person; None where no gateway runs."""
     redact: Callable[[str], str] = str
-    """Takes secrets out of text."""
+    """Returns a text with its secrets replaced."""
     searches: Mapping[str, SearchProvider] = field(default_factory=dict)
-    """Searches of plugins by their ids; plugins come and go."""
+    """Web searches by plugin id; changes when plugins are loaded or removed."""
     skills: Mapping[str, Skill] = field(default_factory=dict)
-    """Skills of plugins by their names; plugins come and go."""
+    """Skills of plugins by name; changes when plugins are loaded or removed."""
 
     @property
     def allowlist(self) -> Allowlist:
-        """Returns the patterns of commands that people allow for good."""
+        """Returns the stored patterns of commands that run without approval."""
         return StoredAllowlist(self.store, self.clock, self.redact)
 
     @property
@@ -120,13 +121,13 @@ def tool_lists(config: Config, agent: AgentId) -> ToolLists:
 
 
 def names_tool(config: Config, agent: AgentId, name: str) -> bool:
-    """Returns whether `tools.allow` or `tools.alsoAllow` of an agent selects a tool."""
+    """Returns True when `tools.allow` or `tools.alsoAllow` of an agent selects a tool."""
     lists = tool_lists(config, agent)
     return bool(ToolSelection((*(lists.allow or ()), *lists.also_allow)).entry(name))
 
 
 def is_chosen(config: Config, agent: AgentId, name: str) -> bool:
-    """Returns whether a profile or a list of allowed tools of an agent selects a tool by name."""
+    """Returns True when a profile or a list of allowed tools of an agent names a tool."""
     lists = tool_lists(config, agent)
     if lists.profile is not None:
         profile = PROFILES.get(lists.profile)
@@ -136,7 +137,7 @@ def is_chosen(config: Config, agent: AgentId, name: str) -> bool:
 
 
 def names_subagents(config: Config, agent: AgentId) -> bool:
-    """Returns whether a section `subagents` is there, which also chooses `sessions_spawn`."""
+    """Returns True for an agent with a section `subagents`, which also selects `sessions_spawn`."""
     entry = config.agents.by_id.get(agent)
     named_there = entry is not None and "subagents" in entry.model_fields_set
     return named_there or "subagents" in config.agents.defaults.model_fields_set

@@ -1,4 +1,4 @@
-"""Tools that a plugin offers to the model."""
+"""Tools of plugins: `FunctionTool`, and the types of its calls and results."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
@@ -28,14 +28,14 @@ P = TypeVar("P", bound=BaseModel)
 
 
 class FunctionTool(Generic[P]):
-    """A tool made of a model of its parameters and an async function.
+    """A tool that consists of a pydantic model of its parameters and an async function.
 
     Args:
-        name: What the model calls it: letters, digits, `_` and `-`, at most 64.
-        description: When to use it, for the model; every request carries it, so keep it short.
-        parameters: What the arguments are checked against; its fields' descriptions are sent too.
-        run: Returns the text for the model, or a `ToolResult`. It raises `ToolError` with what the
-            model should do instead.
+        name: Name for the model: at most 64 letters, digits, `_` and `-`.
+        description: Tells the model when to use the tool. Every request contains it: keep it short.
+        parameters: Model that checks the arguments; its JSON Schema is sent to the model.
+        run: Gets the checked arguments and the context; returns a text or a `ToolResult`. It raises
+            `ToolError` with advice for the model.
 
     """
 
@@ -51,15 +51,19 @@ class FunctionTool(Generic[P]):
         self._run = run
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Checks the arguments and calls the function."""
+        """Checks the arguments and calls the function.
+
+        Raises:
+            ValidationError: the arguments do not fit the model.
+        """
         result = await self._run(self._parameters.model_validate(arguments), context)
         return ToolResult(result) if isinstance(result, str) else result
 
 
 def may(context: ToolContext, verb: Verb) -> str:
-    """Returns why whoever asks may not do this in a call; empty if they may.
+    """Returns the reason why the policy forbids `verb` in this call; empty when it is allowed.
 
-    A conversation that has read words of others than the owner may change no memory, for example.
+    For example, a conversation that contains untrusted text must not change the memory.
     """
     decision = decide(Request(context.actor, verb))
     return "" if decision.allowed else decision.reason

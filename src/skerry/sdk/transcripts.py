@@ -1,4 +1,4 @@
-"""Messages of persons and assistants, numbered, for plugins that read them by a cursor."""
+"""Numbered messages of all conversations, which plugins read with a cursor."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -12,24 +12,26 @@ from skerry.store.spoken_entries import SpokenRow
 __all__ = ("MAX_MESSAGES", "SpokenRow", "Transcripts")
 
 MAX_MESSAGES: Final = 1000
-"""Messages that one call returns."""
+"""Limit of the messages that one call returns."""
 
 
 class Transcripts:
-    """The conversations of all agents; `PluginApi.transcripts` gives it.
+    """Reads the messages of all conversations; `PluginApi.transcripts` returns it.
 
-    A message gets its number after its run has ended. Numbers grow, and a number stays with its
-    message through restarts, summaries and erasures; an erased message has an empty text.
+    A message gets its number, `serial`, when its run has ended. Numbers increase and are stable
+    over restarts, summaries and erasures. An erased message has an empty text.
     """
 
     def __init__(self, store: Store | None = None) -> None:
         self._store = store
         self._dirty: set[str] | None = None
-        """Sessions that changed; None before the first read, which looks at all."""
+        """Sessions that changed; None before the first read, which numbers all sessions."""
         self._changed = anyio.Event()
 
     async def latest(self) -> int:
-        """Returns the present cursor. At the first call ever, what was said so far is passed over.
+        """Returns the number of the newest message: the cursor for a plugin that starts now.
+
+        The first call in an installation excludes all earlier messages from the numbering.
 
         Raises:
             PluginError: no gateway runs.
@@ -40,10 +42,10 @@ class Transcripts:
         return await store.write(spoken_entries.begin)
 
     async def since(self, cursor: int, limit: int = MAX_MESSAGES) -> Sequence[SpokenRow]:
-        """Returns the messages with numbers above the cursor, in order, at most `limit`.
+        """Returns the messages with numbers above `cursor` in order, at most `limit`.
 
-        The last one's number is the next cursor. A role is `user` or `assistant`; it is empty, as
-        the text is, where the entry is a tool's, a command or a summary.
+        The number of the last message is the next cursor. The role is `user` or `assistant`. Role
+        and text are empty for an entry of a tool, a command or a summary.
 
         Raises:
             PluginError: no gateway runs.
@@ -57,7 +59,7 @@ class Transcripts:
         )
 
     async def wait(self, cursor: int) -> None:
-        """Returns when there is a message with a number above the cursor.
+        """Waits until there is a message with a number above `cursor`.
 
         Raises:
             PluginError: no gateway runs.
@@ -70,7 +72,7 @@ class Transcripts:
 
     def _open(self) -> Store:
         if self._store is None:
-            raise PluginError("There are no transcripts here: no gateway runs.")
+            raise PluginError("Transcripts cannot be read: no gateway runs.")
         return self._store
 
     async def _number(self, store: Store) -> None:
@@ -85,7 +87,7 @@ class Transcripts:
                 if not await store.write(lambda unit: spoken_entries.number(unit, sessions)):
                     break
         except BaseException:
-            # They are looked at again.
+            # The next call numbers them.
             self._dirty |= sessions or set()
             raise
 

@@ -33,6 +33,6 @@ async def test_what_was_sent_before_the_end_is_received_and_the_end_has_its_code
 async def test_a_server_without_websockets_is_said_to_have_none() -> None:
     async with serve(nothing) as address:
         http = AccountHttp([address])
-        with pytest.raises(SocketEndedError, match="opens no WebSocket"):
+        with pytest.raises(SocketEndedError, match="did not open a WebSocket"):
             await AccountSocket.open(http, address.replace("http:", "ws:"))
         await http.close()

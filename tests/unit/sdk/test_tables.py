@@ -41,5 +41,5 @@ async def test_tables_of_a_newer_plugin_are_left_alone(tmp_path: Path) -> None:
     newer = Database(tmp_path, STEPS)
     await newer.write(add)
     newer.close()
-    with pytest.raises(PluginError, match="has step 2, and there are 1"):
+    with pytest.raises(PluginError, match="has run 2 steps; the plugin has 1"):
         await Database(tmp_path, STEPS[:1]).read(count)

@@ -147,7 +147,7 @@ async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 async def test_a_process_registers_nothing_that_its_manifest_does_not_list(tmp_path: Path) -> None:
     folder = odd(tmp_path, "pass", capabilities={"hooks": []})
-    with pytest.raises(PluginError, match="It registers tools"):
+    with pytest.raises(PluginError, match="The plugin registers tools"):
         async with loaded(folder):
             pytest.fail("it is not loaded")
 
