@@ -104,14 +104,10 @@ class PluginApi(Provides):
 
         `api.hooks.<name>(call)` does the same, and a type checker compares `call` with the hook.
 
-        Args:
-            hook: Name of the hook.
-            call: Gets the payload of the hook, and returns None or the change that the reference
-                describes. An async function runs in the event loop and must not block it; a plain
-                function runs in a thread.
-            priority: Handlers with a higher priority run first.
-            when: Returns False for a payload that needs no call. It runs in the event loop for
-                every message, so it must be a cheap comparison.
+        Handlers with a higher priority run first. `call` gets the payload of the hook, and returns
+        None or the change that the reference describes. An async function runs in the event loop
+        and must not block it; a plain function runs in a thread. `when` returns False for a payload
+        that needs no call; it runs in the event loop for every message, so it must be cheap.
 
         Raises:
             PluginError: the hook is unknown, the configuration does not allow it, or `register`
@@ -191,11 +187,9 @@ class PluginApi(Provides):
     ) -> None:
         """Appends the section `## <title>` to the system prompt of each run.
 
-        Args:
-            title: Heading of the section.
-            render: Returns the text in Markdown; an empty text adds no section. It is called for
-                each run and by `skerry prompt show`. A text that differs from run to run is
-                expensive: providers cache the unchanged beginning of a request.
+        `render` returns its text in Markdown; an empty text adds no section. It is called for each
+        run and by `skerry prompt show`. A text that differs from run to run is expensive: providers
+        cache the unchanged beginning of a request.
 
         Raises:
             PluginError: the configuration does not allow it, or `register` has returned.
@@ -233,13 +227,8 @@ class PluginApi(Provides):
     ) -> None:
         """Answers the chat command `/name` without a model.
 
-        Args:
-            name: Name of the command, without the slash.
-            run: Returns the answer in Markdown; raises `CommandError` for a wrong call. It has
-                30 s.
-            description: One line for `/help` and for menus of chat platforms.
-            accepts_arguments: True when text may follow the name; it is `call.arguments`.
-            owner_only: True when only the owner may use the command.
+        `run` has 30 s and returns the answer in Markdown; it raises `CommandError` for a wrong
+        call. With `accepts_arguments` text may follow the name, as `call.arguments`.
 
         Raises:
             PluginError: `register` has returned.
@@ -367,10 +356,7 @@ class PluginApi(Provides):
     ) -> None:
         """Adds the command `skerry <id>`, which loads the plugin in a process of its own.
 
-        Args:
-            text: Help text of the command.
-            run: Runs the command and returns the exit code.
-            add: Adds arguments to the parser.
+        `text` is its help text, `run` returns the exit code, `add` adds arguments to the parser.
 
         Raises:
             PluginError: the plugin has a command already, or `register` has returned.
