@@ -264,8 +264,8 @@ class PluginApi(Provides):
     def register_service(self, name: str, run: Service) -> None:
         """Runs the async function `run` from the start of the gateway until it stops.
 
-        When `run` raises, it is started again after 1 s, then 2 s, up to a minute. When it returns,
-        the service has ended. When the gateway stops, it is cancelled and has 10 s to end.
+        When `run` raises, it is started again after 1 s, then 2 s, up to a minute. When the gateway
+        stops, it is cancelled and has 10 s to end.
 
         Raises:
             PluginError: `register` has returned.
@@ -290,9 +290,7 @@ class PluginApi(Provides):
         return event
 
     def register_doctor_check(self, check: DoctorCheck) -> None:
-        """Adds the checks that `check` returns to `skerry doctor`.
-
-        The running gateway calls `check`, which has 10 s.
+        """Adds the checks that `check` returns to `skerry doctor`; the gateway calls it, for 10 s.
 
         Raises:
             PluginError: `register` has returned.
@@ -395,9 +393,6 @@ class _Points:
 
 
 def sealed(api: PluginApi) -> Registered:
-    """Closes the API for further registrations; returns the registrations.
-
-    Used by the loader and by tests of plugins; a plugin itself does not need it.
-    """
+    """Ends the registration and returns its results, for the loader and for tests of plugins."""
     api._sealed = True  # noqa: SLF001 - private for plugins, not for this module
     return api._registered  # noqa: SLF001 - as above
