@@ -169,7 +169,10 @@ async def test_the_files_of_capabilities_register_and_nothing_else_may(folder: F
         ({"capabilities": {"tools": ["tools/none.py"]}}, "'tools/none.py', which is no file"),
         ({"capabilities": {"tools": ["tools/__init__.py"]}}, "no function `register(api)`"),
         ({"capabilities": {"tool": []}}, "lists 'tool'"),
-        ({"capabilities": {"hooks": ["tools/tea.py"]}}, "The plugin registers tools, and capabilities"),
+        (
+            {"capabilities": {"hooks": ["tools/tea.py"]}},
+            "The plugin registers tools, and capabilities",
+        ),
         ({"contracts": {"tools": ["cup"]}, **tools}, "the tool tea, which contracts.tools"),
     ):
         folder.write("", wrong)
