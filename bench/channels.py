@@ -17,7 +17,7 @@ from bench.measure import Gateway, driver, figure, gateway, model_server, settle
 from skerry.infra.channels import PLATFORMS
 from skerry.testing.gateway import model_config
 from skerry.testing.telegram_server import TelegramServer
-from skerry.testing.token_issuer import made_key, pem
+from skerry.testing.token_issuer import pem, signing_key
 
 ROUNDS: Final = 5
 MESSAGES: Final = 100
@@ -215,7 +215,7 @@ def _account(name: str, home: Path) -> dict[str, Any]:
         account["appId"] = "0f0f0f0f"
     if name == "googlechat":
         path = home / "key.json"
-        content = {"client_email": "a@b", "private_key": pem(made_key())}
+        content = {"client_email": "a@b", "private_key": pem(signing_key())}
         path.write_bytes(msgspec.json.encode(content))
         account |= {"serviceAccountFile": str(path), "audience": "123456789012"}
     return account

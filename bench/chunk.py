@@ -23,7 +23,7 @@ from skerry.providers.streaming_call import Endpoint
 CHUNKS = 1000
 CALLS = 300
 ROUNDS = 5
-PIECES = ("--text", "x" * CHUNKS * 5, "--pieces", str(CHUNKS), "--delay-ms", "1")
+PIECES = ("--text", "x" * CHUNKS * 5, "--events-per-text", str(CHUNKS), "--delay-ms", "1")
 MODEL = ModelInfo("stub", "stub", "Stub")
 
 

@@ -18,7 +18,7 @@ from skerry.sdk.channel_host import MemoryCursor
 from skerry.sdk.channel_tokens import signed
 from skerry.testing.google_server import GoogleServer
 from skerry.testing.teams_server import APP, ISSUER, TeamsServer
-from skerry.testing.token_issuer import jwk, made_key, token
+from skerry.testing.token_issuer import jwk, signing_key, token
 from tests.contract.offices import GoogleChat, PostedTeams, Teams
 from tests.support.mocks import program
 
@@ -53,7 +53,7 @@ async def of_google(home: Path) -> tuple[list[Any], list[Any]]:
             server.event("hello"),
             server.event("@House x", message={**more, "argumentText": " x"}),
         ]
-        return [one.body for one in server.shown.values()], events
+        return [one.body for one in server.messages.values()], events
 
 
 async def of_microsoft() -> list[Any]:
@@ -68,13 +68,13 @@ async def of_microsoft() -> list[Any]:
         adapter = PostedTeams(server, cursor)
         await adapter.send(part(town.alice, "**hi**", 0))
         await adapter.send(part(town.alice, "May I?", 1, ALLOW))
-        return [said, pressed, *(one.body for one in server.shown)]
+        return [said, pressed, *(one.body for one in server.messages)]
 
 
 async def test_the_libraries_of_google_and_microsoft_read_what_we_write(tmp_path: Path) -> None:
     messages, events = await of_google(tmp_path)
     public = (
-        made_key()
+        signing_key()
         .public_key()
         .public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     )
@@ -84,7 +84,9 @@ async def test_the_libraries_of_google_and_microsoft_read_what_we_write(tmp_path
         "events": events,
         "activities": await of_microsoft(),
         "assertion": {
-            "token": signed({"iss": "a@b", "scope": "s", "aud": "url", **times}, made_key(), "k"),
+            "token": signed(
+                {"iss": "a@b", "scope": "s", "aud": "url", **times}, signing_key(), "k"
+            ),
             "pem": public.decode(),
             "audience": "url",
         },

@@ -69,7 +69,7 @@ async def killed(gateway: GatewayProcess) -> None:
 async def test_a_kill_between_blocks_repeats_and_loses_nothing(tmp_path: Path, fault: str) -> None:
     platform = FakePlatform(tmp_path / "platform")
     async with (
-        StubModelServer(answers, pieces=60, delay=0.01) as model,
+        StubModelServer(answers, events_per_text=60, delay=0.01) as model,
         running_gateway(
             model=model.base_url,
             home=tmp_path / "home",
@@ -102,7 +102,7 @@ async def test_a_kill_between_blocks_repeats_and_loses_nothing(tmp_path: Path, f
 async def test_without_a_kill_the_blocks_are_the_answer(tmp_path: Path) -> None:
     platform = FakePlatform(tmp_path / "platform")
     async with (
-        StubModelServer(answers, pieces=60, delay=0.002) as model,
+        StubModelServer(answers, events_per_text=60, delay=0.002) as model,
         running_gateway(
             model=model.base_url,
             home=tmp_path / "home",

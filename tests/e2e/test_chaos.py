@@ -69,7 +69,7 @@ async def mixed(
 ) -> AsyncGenerator[tuple[GatewayProcess, FakePlatform]]:
     """Runs a gateway between a platform and a model that both outlive it."""
     platform = FakePlatform(folder / "platform")
-    async with StubModelServer(mind, pieces=4, delay=0.015) as model:
+    async with StubModelServer(mind, events_per_text=4, delay=0.015) as model:
         running = running_gateway(
             home=folder / "home",
             config=config(model.base_url),

@@ -39,7 +39,7 @@ async def test_a_message_goes_from_the_platform_to_the_model_and_back(tmp_path: 
 
 async def test_sigterm_lets_the_run_end_and_exits_with_0(tmp_path: Path) -> None:
     async with (
-        StubModelServer(pieces=20, delay=0.05) as model,
+        StubModelServer(events_per_text=20, delay=0.05) as model,
         running_gateway(home=tmp_path, model=model.base_url) as gateway,
     ):
         text = "a long question " * 10

@@ -11,7 +11,7 @@ import pytest
 
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.google_server import PROJECT, SENDER, GoogleServer
-from skerry.testing.token_issuer import made_key, token
+from skerry.testing.token_issuer import signing_key, token
 
 
 def everybody(server: GoogleServer, home: Path) -> dict[str, Any]:
@@ -29,7 +29,7 @@ async def test_a_conversation_runs_and_a_forged_request_starts_nothing(tmp_path:
         async with running_gateway(home=tmp_path / "state", config=given) as gateway:
             connect(server, gateway)
             claims = {"iss": SENDER, "aud": PROJECT}
-            forged = token(claims, "google", key=made_key("stranger"))
+            forged = token(claims, "google", key=signing_key("stranger"))
             async with httpx2.AsyncClient(timeout=60) as client:
                 answer = await client.post(
                     server.poster.url,

@@ -44,7 +44,7 @@ async def test_each_group_has_its_own_prompt_else_that_of_all_groups(tmp_path: P
         ):
             platform.say("hello", peer=peer, kind=kind, message_id=f"m{count}")
             await answered(platform, count)
-    systems = [seen.request.system for seen in model.seen]
+    systems = [seen.request.system for seen in model.requests]
     told = [("sailor" in text, "one sentence" in text) for text in systems]
     assert told == [(True, False), (False, True), (False, False)]
 
@@ -80,7 +80,7 @@ async def test_a_topic_has_rules_of_its_own_and_takes_the_others_from_its_group(
             "agent:work:memory:group:boats:thread:40",
         ]
     told = {
-        ("sails" in seen.request.system, "sailor" in seen.request.system) for seen in model.seen
+        ("sails" in seen.request.system, "sailor" in seen.request.system) for seen in model.requests
     }
     assert told == {(False, True), (True, True)}
 
@@ -107,7 +107,7 @@ async def test_a_person_who_is_linked_goes_on_in_another_app(tmp_path: Path) -> 
         there.say("and mine?", peer="78", message_id="m2")
         await answered(there, 2)
         found = await keys(application)
-    seen = ["\n".join(one.text for one in asked.messages) for asked in model.seen]
+    seen = ["\n".join(one.text for one in asked.messages) for asked in model.requests]
     assert ["Heron" in text for text in seen] == [True, True, False]
     assert len(found) == 2
     assert [one.text for one in here.received()] == ["echo: my boat is called Heron"]

@@ -99,7 +99,7 @@ async def test_a_kill_at_a_commit_takes_no_call_from_the_ledger(
 async def test_kills_in_streamed_answers_leave_every_call_in_the_ledger(tmp_path: Path) -> None:
     dice = Random(11)  # noqa: S311 - the same kills at every run
     async with (
-        StubModelServer(answers, pieces=8, delay=0.01) as server,
+        StubModelServer(answers, events_per_text=8, delay=0.01) as server,
         running_gateway(model=server.base_url, home=tmp_path / "home") as gateway,
     ):
         for number in range(KILLS):

@@ -73,7 +73,7 @@ async def test_memories_stand_before_the_prompt_and_not_in_the_transcript(tmp_pa
             (report,) = app.context.plugins.reports if app.context.plugins else ()
             assert report.reason == ""
             await ask(client, "Which backend language, which prefers TypeScript?", "k1")
-            seen = model.seen[-1]
+            seen = model.requests[-1]
             assert seen.last == f"{BLOCK}\n\nWhich backend language, which prefers TypeScript?"
             assert INSTRUCTION in seen.request.system
             history = await client.request("chat.history", {"sessionKey": "main"})

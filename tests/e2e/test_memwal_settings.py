@@ -59,7 +59,7 @@ async def test_nothing_tells_the_model_who_put_the_memories_there(tmp_path: Path
         GatewayClient(to) as client,
     ):
         await ask(client, question, "k1")
-    before = model.seen[-1].request
+    before = model.requests[-1].request
     async with fake_relayer() as (relayer, url):
         relayer.add("User prefers TypeScript for backend work")
         relayer.add("User's company uses <Kubernetes>")
@@ -69,7 +69,7 @@ async def test_nothing_tells_the_model_who_put_the_memories_there(tmp_path: Path
             GatewayClient(to) as client,
         ):
             await ask(client, question, "k1")
-    after = model.seen[-1]
+    after = model.requests[-1]
     assert after.last == f"{BLOCK}\n\n{question}"
     added = set(after.request.system.splitlines()) - set(before.system.splitlines())
     added = {line for line in added if str(tmp_path) not in line}
@@ -107,7 +107,7 @@ async def test_the_model_keeps_its_notes_in_files_while_the_plugin_recalls_and_c
             with anyio.fail_after(60):
                 await ask(client, "What do I prefer for backend services?", "k2")
             assert app.context.config().plugins.slots.memory == "memory-memwal"
-    seen = model.seen[-1]
+    seen = model.requests[-1]
     assert NOTE in seen.request.system
     assert "memwal-memories" in seen.last
     assert FACT in seen.last

@@ -38,7 +38,9 @@ def calling(*calls: ToolCall) -> ScriptedModel:
 
 def results(model: ScriptedModel) -> list[str]:
     """Returns the texts of the tools' results, as the model read them."""
-    return [one.text for one in model.seen[-1].messages if type(one).__name__.startswith("ToolR")]
+    return [
+        one.text for one in model.requests[-1].messages if type(one).__name__.startswith("ToolR")
+    ]
 
 
 @asynccontextmanager
@@ -61,14 +63,14 @@ async def test_the_tools_are_offered_only_where_the_agent_allows_them(tmp_path: 
         gateway(tmp_path, config(url), model) as (_, client),
     ):
         await ask(client, "Which backend language do I use?", "k1")
-        names = {spec.name for spec in model.seen[-1].request.tools}
+        names = {spec.name for spec in model.requests[-1].request.tools}
         assert not any(name.startswith("memory_") for name in names)
     async with (
         fake_relayer() as (_, url),
         gateway(tmp_path / "state", config(url) | {"agents": ALLOW}, model) as (_, client),
     ):
         await ask(client, "Which backend language do I use?", "k1")
-        names = {spec.name for spec in model.seen[-1].request.tools}
+        names = {spec.name for spec in model.requests[-1].request.tools}
         assert {name for name in names if name.startswith("memory_")} == {
             "memory_search",
             "memory_store",
@@ -119,10 +121,10 @@ async def test_agents_have_namespaces_and_keys_of_their_own(tmp_path: Path) -> N
         given = config(url, agents=keys, minRelevance=0) | {"agents": agents}
         async with gateway(tmp_path, given, model) as (_, client):
             await ask(client, "What is preferred for the backend?", "k1", "agent:coder:main")
-            assert "memwal-memories" not in model.seen[-1].last
-            assert 'namespace="coder"' in model.seen[-1].request.system
+            assert "memwal-memories" not in model.requests[-1].last
+            assert 'namespace="coder"' in model.requests[-1].request.system
             await ask(client, "What is preferred for the backend?", "k2", "agent:main:main")
-            assert "main prefers TypeScript" in model.seen[-1].last
+            assert "main prefers TypeScript" in model.requests[-1].last
     assert [body["namespace"] for body in relayer.of("/api/recall")] == ["coder", "default"]
 
 
@@ -145,8 +147,8 @@ async def test_the_namespace_is_told_in_every_path(tmp_path: Path) -> None:
                 for name, value in state.items():
                     setattr(relayer, name, value)
                 await ask(client, text, f"k{number}")
-                told.append('namespace="default"' in model.seen[-1].request.system)
-                assert model.seen[-1].last == text
+                told.append('namespace="default"' in model.requests[-1].request.system)
+                assert model.requests[-1].last == text
             assert told == [True] * 4
             relayer.hangs = False
         assert "hi" not in [body["query"] for body in relayer.of("/api/recall")]
@@ -213,7 +215,7 @@ async def test_a_slot_without_its_plugin_is_an_error_and_stays_empty(
         with pytest.raises(SkerryError, match="is not loaded"):
             await client.request("memory.search", {"query": "anything"})
         assert await ask(client, "Is anybody there?", "k1") == "Noted."
-        names = {spec.name for spec in model.seen[-1].request.tools}
+        names = {spec.name for spec in model.requests[-1].request.tools}
         assert not any(name.startswith("memory_") for name in names)
 
 

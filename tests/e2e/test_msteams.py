@@ -11,7 +11,7 @@ import pytest
 
 from skerry.testing.gateway import GatewayProcess, running_gateway
 from skerry.testing.teams_server import TeamsServer
-from skerry.testing.token_issuer import made_key, token
+from skerry.testing.token_issuer import signing_key, token
 
 LOST = "may not have reached you"
 
@@ -30,13 +30,13 @@ async def test_a_conversation_runs_and_a_forged_request_starts_nothing(tmp_path:
         async with running_gateway(home=tmp_path, config=everybody(server)) as gateway:
             connect(server, gateway)
             event = msgspec.json.encode(server.activity(text="forged"))
-            forged = {"authorization": f"Bearer {token({}, key=made_key('stranger'))}"}
+            forged = {"authorization": f"Bearer {token({}, key=signing_key('stranger'))}"}
             async with httpx2.AsyncClient(timeout=60) as client:
                 answer = await client.post(server.poster.url, content=event, headers=forged)
             assert answer.status_code == 401
             server.say("hello **you**")
             assert await server.wait_for(1) == ["echo: hello you"]
-            assert "<b>you</b>" in server.shown[0].body["text"]
+            assert "<b>you</b>" in server.messages[0].body["text"]
             assert await gateway.stop() == 0
         assert (server.faults, server.poster.waiting) == ([], [])
 

@@ -151,4 +151,4 @@ async def test_no_agent_reads_what_another_has(tmp_path: Path) -> None:
         assert fact not in result, text
         assert "olga" not in result, text
     assert (theirs / "MEMORY.md").read_text() == f"- {fact}\n"
-    assert "tell me" not in [seen.last for seen in model.seen]
+    assert "tell me" not in [seen.last for seen in model.requests]

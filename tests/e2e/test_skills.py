@@ -60,7 +60,7 @@ async def test_the_model_is_shown_the_skills_of_a_plugin_and_reads_one(tmp_path:
             f'call read {{"path": "{where}/SKILL.md"}}'
         )
         assert "the lily" in await ask(f'call read {{"path": "{where}/places.md"}}')
-        system = model.seen[0].request.system
+        system = model.requests[0].request.system
         assert f"<location>{where}/SKILL.md</location>" in system
         assert system.index("## Tools") < system.index("<available_skills>") < system.index("## D")
         assert "Count a frog" not in system, "the text of a skill costs nothing until it is read"
@@ -95,7 +95,7 @@ async def test_a_group_is_offered_the_skills_that_its_settings_name(tmp_path: Pa
                     await anyio.sleep(0.02)
     offered = [
         [name for name in ("heron", "newt") if f"<name>{name}</name>" in seen.request.system]
-        for seen in model.seen
+        for seen in model.requests
     ]
     assert offered == [["newt"], [], ["heron", "newt"]]
 
@@ -110,7 +110,7 @@ async def test_who_may_not_read_files_is_shown_no_skills(tmp_path: Path) -> None
         with anyio.fail_after(60):
             while not platform.received():  # noqa: ASYNC110 - the platform is a folder
                 await anyio.sleep(0.02)
-    assert "available_skills" not in model.seen[0].request.system
+    assert "available_skills" not in model.requests[0].request.system
 
 
 async def test_a_plugin_that_is_removed_takes_its_skills_along(tmp_path: Path) -> None:

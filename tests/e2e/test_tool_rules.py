@@ -31,7 +31,7 @@ async def test_in_a_group_the_rules_of_the_sender_decide_what_a_run_may_use(
         await until(platform, "a note of main", "G1")
         platform.say(CALL, peer="G1", kind="group", sender="7", message_id="m2")
         await until(platform, "toolsBySender.deny: read", "G1")
-    offered = [[tool.name for tool in seen.request.tools] for seen in model.seen]
+    offered = [[tool.name for tool in seen.request.tools] for seen in model.requests]
     assert [("read" in names) for names in offered] == [True, True, False, False]
 
 

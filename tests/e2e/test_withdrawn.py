@@ -56,7 +56,7 @@ async def test_a_run_stops_and_what_waits_behind_it_is_not_answered(tmp_path: Pa
             while "fine" not in (texts := await replies(platform, 1)):  # noqa: ASYNC110 - a folder
                 await anyio.sleep(0.02)
     assert not any("of it" in text for text in texts)
-    said = [seen.messages[-1].text for seen in model.seen]
+    said = [seen.messages[-1].text for seen in model.requests]
     assert ["\nbuy it\n" in said[0], "\nhello\n" in said[1]] == [True, True], said
 
 
@@ -84,7 +84,7 @@ async def test_what_is_held_or_kept_for_a_group_is_dropped(tmp_path: Path) -> No
         }
         platform.say("well?", message_id="g9", **asked)
         await replies(platform, 2)
-    told = model.seen[-1].messages[-1].text
+    told = model.requests[-1].messages[-1].text
     assert "a boat" in told
     assert "a secret again" in told
     assert "a secret now" not in told

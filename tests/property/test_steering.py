@@ -54,7 +54,7 @@ class SlowModel(ScriptedModel):
         await asyncio.sleep(detangle.choice([0.01, 0.3, 1.0]))
         reply = await super().complete(request, hear)
         if request.tools and detangle.flip(0.25):
-            call = ToolCall(f"c{len(self.seen)}", "look", {})
+            call = ToolCall(f"c{len(self.requests)}", "look", {})
             return ModelReply((call,), "toolUse", reply.usage)
         return reply
 

@@ -149,7 +149,7 @@ async def rig(
     """Runs a gateway between a platform and a model server that both outlive it."""
     platform = FakePlatform(folder / "platform")
     async with (
-        StubModelServer(answers, pieces=4, delay=0.015) as model,
+        StubModelServer(answers, events_per_text=4, delay=0.015) as model,
         running_gateway(
             model=model.base_url,
             home=folder / "home",

@@ -66,7 +66,7 @@ class Opened:
 
     def seen(self) -> list[str]:
         """Returns what people said, as the model saw it last."""
-        messages = self.model.seen[-1].messages
+        messages = self.model.requests[-1].messages
         return [unfenced(text(one)) for one in messages if isinstance(one, UserMessage)]
 
 

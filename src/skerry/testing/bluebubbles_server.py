@@ -1,4 +1,4 @@
-"""A strict BlueBubbles on loopback: a Mac with its database of messages, and its people."""
+"""Strict BlueBubbles server on loopback: a Mac with its database of messages, and its people."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -18,29 +18,29 @@ _TEXT: Final = {"chatGuid", "tempGuid", "message", "method", "selectedMessageGui
 _FILE: Final = {"chatGuid", "tempGuid", "name", "method", "isAudioMessage", "attachment"}
 _QUERY: Final = {"with", "where", "sort", "limit", "offset", "chatGuid"}
 _MOST_PAGE: Final = 1000
-_WHERE: Final = ("message.ROWID > :row", "message.ROWID <= :end")
+_STATEMENTS: Final = ("message.ROWID > :row", "message.ROWID <= :end")
 _GROUP: Final = 43
 _DIRECT: Final = 45
 
 
 @dataclass(slots=True)
 class BlueBubblesServer(anyio.AsyncContextManagerMixin):
-    """Serves while its block is on, and posts webhooks to `poster.url` once each."""
+    """Serves inside its `async with` block, and posts each webhook once to `poster.url`."""
 
     root: str = ""
-    """Address for `apiRoot`, once the block is on."""
+    """Address for `apiRoot`; set inside the block."""
     rows: list[dict[str, Any]] = field(default_factory=list)
-    """Messages of the database, as the API shows them."""
+    """Messages of the database, in the format of the API."""
     private_api: bool = True
     typed: list[str] = field(default_factory=list)
     read: list[str] = field(default_factory=list)
     reactions: list[tuple[str, str]] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    """Requests that BlueBubbles would not have understood."""
+    """Invalid requests, which BlueBubbles would refuse."""
     planned: list[tuple[ServedResponse, bool]] = field(default_factory=list)
-    """Answers that the next messages get instead; True carries it out before."""
+    """Responses to the next messages; with True the message is sent before."""
     looks: list[ServedResponse] = field(default_factory=list)
-    """Answers that the next questions for messages get."""
+    """Responses to the next queries for messages."""
     files: dict[str, bytes] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     """Names of the address book, by address."""
@@ -49,7 +49,7 @@ class BlueBubblesServer(anyio.AsyncContextManagerMixin):
     now: int = 4_000_000_000_000
     """Time of the next message, in milliseconds."""
     sends: list[dict[str, Any]] = field(default_factory=list)
-    """Bodies of what was sent, in order."""
+    """Bodies of the sent messages, in order."""
     _changed: anyio.Event = field(default_factory=anyio.Event)
 
     @asynccontextmanager
@@ -58,24 +58,24 @@ class BlueBubblesServer(anyio.AsyncContextManagerMixin):
             self.root = address
             yield self
 
-    # What people do.
+    # Actions of people.
 
     def say(
-        self, text: str, *, chat: str = "iMessage;-;+491701", sender: str = "+491701", **more: Any
+        self, text: str, *, chat: str = "iMessage;-;+491701", sender: str = "+491701", **fields: Any
     ) -> str:
-        """Lets a person write; returns the message's id."""
-        row = self.add(chat, text, handle={"address": sender}, **more)
+        """Sends a message from a person; returns its id."""
+        row = self.add(chat, text, handle={"address": sender}, **fields)
         self.tell("new-message", row)
         return str(row["guid"])
 
     def edit(self, guid: str, text: str) -> None:
-        """Lets a person change a message."""
+        """Edits a message as a person."""
         (row,) = [row for row in self.rows if row["guid"] == guid]
         self.now += 1
         row.update(text=text, dateEdited=self.now)
         self.tell("updated-message", row)
 
-    def add(self, chat: str, text: str | None, **more: Any) -> dict[str, Any]:
+    def add(self, chat: str, text: str | None, **fields: Any) -> dict[str, Any]:
         """Adds a row to the database."""
         self.now += 1
         number = len(self.rows) + 2
@@ -94,7 +94,7 @@ class BlueBubblesServer(anyio.AsyncContextManagerMixin):
             "associatedMessageType": None,
             "threadOriginatorGuid": None,
             "error": 0,
-            **more,
+            **fields,
         }
         self.rows.append(row)
         self._wake()
@@ -113,7 +113,7 @@ class BlueBubblesServer(anyio.AsyncContextManagerMixin):
         self.planned.append((ServedResponse.of(body, status), False))
 
     async def wait_for(self, count: int) -> list[str]:
-        """Waits until people have so many messages; returns them."""
+        """Waits until people have received `count` messages; returns their texts."""
         with anyio.fail_after(60):
             while len(self.texts) < count:
                 await self._changed.wait()
@@ -126,23 +126,23 @@ class BlueBubblesServer(anyio.AsyncContextManagerMixin):
 
     @property
     def texts(self) -> list[str]:
-        """Returns the texts that people have."""
+        """Returns the texts that people have received."""
         return [row["text"] or "" for row in self.sent]
 
     def _wake(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()
 
-    # What the gateway asks.
+    # Requests of the gateway.
 
     async def _handle(self, request: ServedRequest) -> ServedResponse:
         if self.locked or request.query.get("password") != PASSWORD:
             return _failed(401, "You are not authorized to access this resource")
-        where = request.path.removeprefix(_API)
-        return self._got(where) if request.method == "GET" else self._answer(where, request)
+        path = request.path.removeprefix(_API)
+        return self._get(path) if request.method == "GET" else self._answer(path, request)
 
-    def _answer(self, where: str, request: ServedRequest) -> ServedResponse:
-        match where.split("/"):
+    def _answer(self, path: str, request: ServedRequest) -> ServedResponse:
+        match path.split("/"):
             case ["message", "query"]:
                 answer = self.looks.pop(0) if self.looks else self._query(request.json)
             case ["message", "text" | "attachment" as kind]:
@@ -151,37 +151,41 @@ class BlueBubblesServer(anyio.AsyncContextManagerMixin):
                 answer = self._react(request.json)
             case ["chat", chat, "typing" | "read" as act] if self.private_api:
                 (self.typed if act == "typing" else self.read).append(chat)
-                answer = _done(None)
+                answer = _success(None)
             case ["contact", "query"]:
                 name = self.names.get(request.json["addresses"][0])
-                answer = _done([{"displayName": name}] if name else [])
+                answer = _success([{"displayName": name}] if name else [])
             case _:
-                answer = self._fault(f"{request.method} {where}")
+                answer = self._fault(f"{request.method} {path}")
         return answer
 
-    def _got(self, where: str) -> ServedResponse:
-        match where.split("/"):
+    def _get(self, path: str) -> ServedResponse:
+        match path.split("/"):
             case ["server", "info"]:
                 about = {"private_api": self.private_api, "helper_connected": self.private_api}
-                return _done(
+                return _success(
                     {"server_version": "1.9", "detected_imessage": "mac@x.example", **about}
                 )
             case ["message", guid]:
                 matches = [row for row in self.rows if row["guid"] == guid]
-                return _done(matches[0]) if matches else _failed(404, "Message does not exist!")
+                return _success(matches[0]) if matches else _failed(404, "Message does not exist!")
             case ["attachment", guid, "download"]:
                 data = self.files.get(guid)
                 kind = "application/octet-stream"
                 return ServedResponse(data, 200, kind) if data is not None else _failed(404, "none")
             case _:
-                return self._fault(f"GET {where}")
+                return self._fault(f"GET {path}")
 
     def _query(self, body: dict[str, Any]) -> ServedResponse:
-        where = body.get("where", [])
-        right = body.keys() <= _QUERY and 1 <= body.get("limit", 100) <= _MOST_PAGE
-        if not right or any(condition["statement"] not in _WHERE for condition in where):
+        conditions = body.get("where", [])
+        is_valid = body.keys() <= _QUERY and 1 <= body.get("limit", 100) <= _MOST_PAGE
+        if not is_valid or any(
+            condition["statement"] not in _STATEMENTS for condition in conditions
+        ):
             return self._fault(f"a query: {body}")
-        bounds = {name: value for condition in where for name, value in condition["args"].items()}
+        bounds = {
+            name: value for condition in conditions for name, value in condition["args"].items()
+        }
         after, end = bounds.get("row", 0), bounds.get("end", 1 << 60)
         chat = body.get("chatGuid")
         rows = [
@@ -191,30 +195,30 @@ class BlueBubblesServer(anyio.AsyncContextManagerMixin):
         ]
         rows.sort(key=lambda row: row["dateCreated"], reverse=body.get("sort", "DESC") == "DESC")
         start = body.get("offset", 0)
-        return _done(rows[start : start + body.get("limit", 100)])
+        return _success(rows[start : start + body.get("limit", 100)])
 
     def _send(self, kind: str, request: ServedRequest) -> ServedResponse:
         body: dict[str, Any] = request.json if kind == "text" else request.form()
         plan = self.planned.pop(0) if self.planned else None
         if plan is not None and not plan[1]:
             return plan[0]
-        wrong = self._fault_of(kind, body)
-        if wrong:
-            return self._fault(f"{kind}: {wrong}")
+        fault = self._fault_of(kind, body)
+        if fault:
+            return self._fault(f"{kind}: {fault}")
         self.sends.append(body)
-        more: dict[str, Any] = {"isFromMe": True}
+        fields: dict[str, Any] = {"isFromMe": True}
         file = body.get("attachment")
         if isinstance(file, UploadedFile):
             guid = f"FILE-{len(self.files)}"
             self.files[guid] = file.data
-            more["attachments"] = [{"guid": guid, "transferName": body["name"]}]
+            fields["attachments"] = [{"guid": guid, "transferName": body["name"]}]
         text = body["message"] if kind == "text" else "\ufffc"
-        row = self.add(body["chatGuid"], text, **more)
-        return plan[0] if plan else _done({**row, "tempGuid": body["tempGuid"]})
+        row = self.add(body["chatGuid"], text, **fields)
+        return plan[0] if plan else _success({**row, "tempGuid": body["tempGuid"]})
 
     def _fault_of(self, kind: str, body: dict[str, Any]) -> str:
-        may = _TEXT if kind == "text" else _FILE
-        if not body.keys() <= may or ";" not in body.get("chatGuid", ""):
+        allowed = _TEXT if kind == "text" else _FILE
+        if not body.keys() <= allowed or ";" not in body.get("chatGuid", ""):
             return f"fields {sorted(body)}"
         private = body.get("method") == "private-api"
         if private and not self.private_api:
@@ -234,14 +238,14 @@ class BlueBubblesServer(anyio.AsyncContextManagerMixin):
         if not self.private_api or not is_known or word.removeprefix("-") not in _TAPBACKS:
             return self._fault(f"a tapback: {body}")
         self.reactions.append((body["selectedMessageGuid"], word))
-        return _done(None)
+        return _success(None)
 
     def _fault(self, text: str) -> ServedResponse:
         self.faults.append(text)
         return _failed(400, text)
 
 
-def _done(data: Any) -> ServedResponse:
+def _success(data: Any) -> ServedResponse:
     return ServedResponse.of({"status": 200, "message": "Success", "data": data})
 
 

@@ -1,7 +1,7 @@
-"""A chat platform in a folder, and its adapter.
+"""Fake chat platform in a folder, and its adapter.
 
-The platform keeps what people wrote and what it received from us in files of its own, so it
-outlives a gateway that is killed, and deliveries are counted from its log, never from our store.
+The platform stores the messages of people and of the gateway in its own files. They outlive a
+gateway that is killed, and tests count deliveries in them, not in the store of the gateway.
 """
 
 import json
@@ -30,12 +30,12 @@ OPEN: Final = {
         groups={"*": GroupAccess(require_mention=False)},
     )
 }
-"""Rules that admit everybody on this platform; a test of access names the channel instead."""
+"""Rules that admit all senders on this platform; a test of access configures the channel."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveredMessage:
-    """One message that the platform received from us."""
+    """A message that the platform received from the gateway."""
 
     peer: str
     text: str
@@ -45,7 +45,7 @@ class DeliveredMessage:
 
 @dataclass(frozen=True, slots=True)
 class FakePlatform:
-    """The platform's side. Give it a folder; several processes may look at the same one."""
+    """The platform in a folder, which several processes may share."""
 
     folder: Path
 
@@ -57,11 +57,11 @@ class FakePlatform:
         message_id: str,
         kind: str = "direct",
         sender: str = "",
-        **more: Any,
+        **fields: Any,
     ) -> None:
-        """Lets a person write a message; the sender is the peer unless another is given.
+        """Sends a message from a person; `sender` is the peer by default.
 
-        `more` are further fields of `InboundMessage`.
+        `fields` are further fields of `InboundMessage`.
         """
         line: dict[str, Any] = {
             "text": text,
@@ -70,41 +70,41 @@ class FakePlatform:
             "kind": kind,
             "sender": sender,
         }
-        line["more"] = more
+        line["more"] = fields
         self._append("inbox.jsonl", line)
 
     def received(self) -> list[DeliveredMessage]:
-        """Returns everything that it received from us, in order."""
+        """Returns all messages of the gateway, in order."""
         return [DeliveredMessage(**line) for line in self._lines("received.jsonl")]
 
     def acknowledged(self) -> int:
-        """Returns how many messages the adapter has acknowledged."""
+        """Returns the number of messages that the adapter has acknowledged."""
         path = self.folder / "acknowledged"
         return int(path.read_text("ascii")) if path.exists() else 0
 
     def inbox(self) -> list[dict[str, Any]]:
-        """Returns everything that people wrote, in order."""
+        """Returns all messages of people, in order."""
         return self._lines("inbox.jsonl")
 
     def acknowledge(self, count: int) -> None:
-        """Notes that the first `count` messages need not be given again."""
+        """Records that the first `count` messages need not be delivered again."""
         new = self.folder / "acknowledged.new"
         new.write_text(str(count), "ascii")
         new.replace(self.folder / "acknowledged")
 
     def deliver(self, delivered: DeliveredMessage) -> None:
-        """Receives a message."""
+        """Stores a message of the gateway."""
         self._append(
             "received.jsonl",
             {name: getattr(delivered, name) for name in DeliveredMessage.__slots__},
         )
 
     def note_typing(self, peer: str) -> None:
-        """Notes a typing signal."""
+        """Records a typing signal."""
         self._append("typing.jsonl", {"peer": peer})
 
     def typed(self) -> list[str]:
-        """Returns who saw us writing, once a signal, in order."""
+        """Returns the peer of each typing signal, in order."""
         return [str(line["peer"]) for line in self._lines("typing.jsonl")]
 
     def _append(self, name: str, line: dict[str, Any]) -> None:
@@ -128,7 +128,7 @@ class FakePlatform:
 
 @dataclass(slots=True)
 class MemoryChannel:
-    """The adapter of one account on such a platform."""
+    """Adapter of one account on a `FakePlatform`."""
 
     platform: FakePlatform
     account: AccountId = ACCOUNT
@@ -136,13 +136,13 @@ class MemoryChannel:
     text_limit: int = 4000
     text_unit: TextUnit = TextUnit.CHARACTERS
     settles: Settlement | None = None
-    """Result for a part whose sending was interrupted, true or not; None checks the folder."""
+    """Result for a part whose sending was interrupted; None checks the folder."""
 
     async def run(self, inbox: Inbox) -> None:
-        """Delivers what people wrote; a message that is not acknowledged is delivered again."""
+        """Delivers the messages of people; those not acknowledged are delivered again."""
         while True:
-            done = self.platform.acknowledged()
-            for number, line in enumerate(self.platform.inbox()[done:], done + 1):
+            count = self.platform.acknowledged()
+            for number, line in enumerate(self.platform.inbox()[count:], count + 1):
                 fields = {
                     "channel": self.channel,
                     "account": self.account,
@@ -157,18 +157,18 @@ class MemoryChannel:
             await anyio.sleep(POLL_SECONDS)
 
     async def send(self, part: OutboundPart) -> Receipt:
-        """Lets the platform receive a part."""
+        """Delivers a part to the platform."""
         self.platform.deliver(
             DeliveredMessage(part.to.peer.id, part.text, part.to.message_id, part.nonce)
         )
         return Receipt((part.nonce,))
 
     async def typing(self, to: ReplyTo) -> None:
-        """Notes in the platform's log that an answer is being written."""
+        """Records a typing signal in the platform's log."""
         self.platform.note_typing(to.peer.id)
 
     async def settle(self, part: OutboundPart) -> Settlement:
-        """Looks into the log of the platform, unless the test chose another answer."""
+        """Searches the log of the platform, unless the test set `settles`."""
         if self.settles is not None:
             return self.settles
         arrived = any(received.nonce == part.nonce for received in self.platform.received())

@@ -1,4 +1,4 @@
-"""The gateway of a Discord on loopback: sessions, which outlive their sockets, and heartbeats."""
+"""Gateway of the Discord fake: sessions, which outlive their sockets, and heartbeats."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -11,18 +11,18 @@ from skerry.testing.http_server import ServedSocket
 
 _MOST_SENT: Final = 4096
 _NEEDED_INTENTS: Final = 1 << 9 | 1 << 12 | 1 << 15
-"""Intents without which a bot hears nothing of what is written."""
+"""Intents without which a bot receives no messages."""
 
 
 @dataclass(slots=True)
 class BotSession:
-    """Events of one bot since it introduced itself."""
+    """Events of one bot since its `identify`."""
 
     id: str
     events: list[dict[str, Any]] = field(default_factory=list)
     count: int = 0
     forgotten: int = 0
-    """Number up to which heartbeats said that events arrived."""
+    """Number of the last event that a heartbeat confirmed."""
 
     def add(self, kind: str, data: Any) -> None:
         """Adds an event."""
@@ -32,16 +32,16 @@ class BotSession:
 
 @dataclass(slots=True)
 class DiscordGateway:
-    """Sessions and sockets; its server hands each WebSocket to `serve`."""
+    """Sessions and sockets; the server passes each WebSocket to `serve`."""
 
     url: str = ""
     interval_ms: int = 45_000
     is_silent: bool = False
-    """Leaves heartbeats unanswered."""
+    """Does not answer heartbeats."""
     refused_sockets: int = 0
-    """Sockets that are cut when they open."""
+    """Number of next sockets that are closed when they open."""
     close_with: int = 0
-    """Code with which the next introduction is refused."""
+    """Code that closes the socket of the next `identify` or `resume`; 0 for none."""
     faults: list[str] = field(default_factory=list)
     introductions: list[str] = field(default_factory=list)
     """`identify` and `resume`, in order."""
@@ -62,27 +62,27 @@ class DiscordGateway:
         self.wake()
 
     def repeat(self) -> None:
-        """Sends the last event again, under another number."""
+        """Sends the last event again, with a new number."""
         for session in self.sessions.values():
             session.add(session.events[-1]["t"], session.events[-1]["d"])
         self.wake()
 
     def expire(self) -> None:
-        """Forgets the sessions, as Discord does after some minutes without a socket."""
+        """Deletes the sessions, as Discord does after some minutes without a socket."""
         self.sessions.clear()
 
     async def send(self, op: int, data: Any = None) -> None:
-        """Sends a message that is no event to every socket."""
+        """Sends a message other than an event to every socket."""
         for socket in list(self._sockets):
             await socket.send(_text({"op": op, "d": data}))
 
     async def cut(self, code: int = 0) -> None:
-        """Ends every socket."""
+        """Closes every socket."""
         for socket in list(self._sockets):
             await socket.close(code)
 
     def wake(self) -> None:
-        """Tells those who wait that something has changed."""
+        """Wakes the tasks that wait for a change."""
         self._changed.set()
         self._changed = anyio.Event()
 
@@ -109,16 +109,16 @@ class DiscordGateway:
                         begun = await self._introduce(socket, frame["op"], frame["d"])
                         if begun is not None:
                             tasks.start_soon(self._give, socket, *begun)
-                    elif frame["op"] != 3:  # noqa: PLR2004 - what the bot does, which libraries say
+                    elif frame["op"] != 3:  # noqa: PLR2004 - presence, which libraries send
                         self.faults.append(f"op {frame['op']}")
                 tasks.cancel_scope.cancel()
         finally:
             self._sockets.remove(socket)
 
-    async def _beat(self, socket: ServedSocket, seen: int | None) -> None:
+    async def _beat(self, socket: ServedSocket, sequence: int | None) -> None:
         self.beats += 1
         for session in self.sessions.values():
-            session.forgotten = max(session.forgotten, seen or 0)
+            session.forgotten = max(session.forgotten, sequence or 0)
         self.wake()
         if not self.is_silent:
             await socket.send(_text({"op": 11, "d": None}))
@@ -131,7 +131,7 @@ class DiscordGateway:
         if data["token"].removeprefix("Bot ") != TOKEN:
             code = 4004
         if op == 2 and data["intents"] & _NEEDED_INTENTS != _NEEDED_INTENTS:  # noqa: PLR2004 - as above
-            self.faults.append("intents: what people write would not arrive")
+            self.faults.append("intents: messages of people would not arrive")
         session = self.sessions.get(data.get("session_id", ""))
         if op == 6 and session and data["seq"] > session.count:  # noqa: PLR2004 - as above
             code = 4007
@@ -143,7 +143,7 @@ class DiscordGateway:
                 await socket.send(_text({"op": 9, "d": False}))
                 return None
             if data["seq"] < session.forgotten:
-                self.faults.append("a resumption from before what a heartbeat confirmed")
+                self.faults.append("a resumption from before the last confirmed event")
             return session, data["seq"]
         session = BotSession(f"session-{len(self.introductions)}")
         self.sessions = {session.id: session}
@@ -155,11 +155,11 @@ class DiscordGateway:
         session.add("GUILD_CREATE", guild())
         return session, 0
 
-    async def _give(self, socket: ServedSocket, session: BotSession, seen: int) -> None:
-        is_resumed, sent = seen > 0, seen
+    async def _give(self, socket: ServedSocket, session: BotSession, sequence: int) -> None:
+        is_resumed, sent = sequence > 0, sequence
         self.wake()
         while True:
-            changed = self._changed  # before the events are looked at: more may follow meanwhile
+            changed = self._changed  # read first: events may be added during the sends
             for event in [event for event in session.events if event["s"] > sent]:
                 sent = event["s"]
                 await socket.send(_text(event))

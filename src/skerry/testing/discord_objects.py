@@ -1,4 +1,4 @@
-"""Objects of a Discord on loopback, as its HTTP API and its gateway give them, and their checks."""
+"""Objects of the Discord fake, in the format of its HTTP API and gateway, and their checks."""
 
 import re
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _NEW_MESSAGE: Final = _ANY_MESSAGE | {
 
 
 def snowflake(count: int) -> str:
-    """Returns the id of what was made `count` milliseconds after an hour in 2023."""
+    """Returns the id of an object made `count` milliseconds after a moment in 2023."""
     return str(1_700_000_000_000 - _EPOCH_MS + count << 22)
 
 
@@ -58,14 +58,14 @@ def channel(number: str, people: Mapping[str, str]) -> dict[str, Any]:
         about = {"id": THREAD, "type": 11, "guild_id": GUILD, "name": "a boat", "parent_id": ROOM}
         return {**about, **counts, "thread_metadata": {**ended, **times}}
     owner = number.removesuffix("00")
-    person_there = person(owner, people.get(owner, "Nobody"))
-    return {"id": number, "type": 1, "last_message_id": None, "recipients": [person_there]}
+    recipient = person(owner, people.get(owner, "Nobody"))
+    return {"id": number, "type": 1, "last_message_id": None, "recipients": [recipient]}
 
 
 def guild() -> dict[str, Any]:
-    """Returns the server, as an event says when the bot is there."""
-    everyone = {"id": GUILD, "name": "@everyone", "color": 0, "hoist": False, "position": 0}
-    role = {**everyone, "permissions": "0", "managed": False, "mentionable": False, "flags": 0}
+    """Returns the server, as in the event for a new member."""
+    default_role = {"id": GUILD, "name": "@everyone", "color": 0, "hoist": False, "position": 0}
+    role = {**default_role, "permissions": "0", "managed": False, "mentionable": False, "flags": 0}
     names = ("emojis", "features", "stickers", "voice_states", "presences", "stage_instances")
     lists: dict[str, list[Any]] = {name: [] for name in names}
     counts = {"member_count": 2, "verification_level": 0, "premium_tier": 0, "nsfw_level": 0}
@@ -88,35 +88,37 @@ def guild() -> dict[str, Any]:
     }
 
 
-def message(number: str, where: str, author: Mapping[str, Any], content: str) -> dict[str, Any]:
-    """Returns a message without anything but text."""
+def message(
+    number: str, channel_id: str, author: Mapping[str, Any], content: str
+) -> dict[str, Any]:
+    """Returns a message of text only."""
     names = ("attachments", "components", "embeds", "mention_roles", "mentions")
     lists: dict[str, list[Any]] = {name: [] for name in names}
     flags = {"flags": 0, "mention_everyone": False, "pinned": False, "tts": False, "type": 0}
     times = {"timestamp": "2023-11-14T22:13:20+00:00", "edited_timestamp": None}
-    about = {"id": number, "channel_id": where, "author": dict(author), "content": content}
+    about = {"id": number, "channel_id": channel_id, "author": dict(author), "content": content}
     return {**lists, **flags, **times, **about}
 
 
 def faults(method: str, body: Mapping[str, Any], *, is_new: bool, has_file: bool) -> list[str]:
-    """Returns the reasons why Discord would refuse the body of a message, or should not get it."""
+    """Returns the reasons why Discord would refuse the body of a message, or why it is unsafe."""
     fields = _NEW_MESSAGE if is_new else _ANY_MESSAGE
-    wrong = [f"{method}: {name} is unknown" for name in body.keys() - fields]
+    reasons = [f"{method}: {name} is unknown" for name in body.keys() - fields]
     content = body.get("content", "")
     if not isinstance(content, str) or len(content) > 2000:  # noqa: PLR2004 - Discord's limit
-        wrong.append("content: Must be 2000 or fewer in length.")
+        reasons.append("content: Must be 2000 or fewer in length.")
     if is_new and not (content.strip() or has_file or "poll" in body):
-        wrong.append("Cannot send an empty message")
+        reasons.append("Cannot send an empty message")
     if is_new and (len(str(body.get("nonce", ""))) > 25 or not body.get("enforce_nonce")):  # noqa: PLR2004 - as above
-        wrong.append("nonce: it is too long or not enforced")
+        reasons.append("nonce: it is too long or not enforced")
     allowed = body.get("allowed_mentions", {})
     if ("content" in body and not allowed) or {"everyone", "roles"} & set(allowed.get("parse", ())):
-        wrong.append("allowed_mentions: everybody could be notified")
-    wrong += _wrong_buttons(body.get("components", []))
-    return wrong + _wrong_poll(body.get("poll"))
+        reasons.append("allowed_mentions: all members could be notified")
+    reasons += _button_faults(body.get("components", []))
+    return reasons + _poll_faults(body.get("poll"))
 
 
-def _wrong_buttons(rows: list[Any]) -> list[str]:
+def _button_faults(rows: list[Any]) -> list[str]:
     buttons = [button for row in rows for button in row["components"]]
     fits = all(
         button["type"] == 2  # noqa: PLR2004 - a button
@@ -129,7 +131,7 @@ def _wrong_buttons(rows: list[Any]) -> list[str]:
     return [] if fits and sizes and len(names) == len(buttons) else ["components: Invalid"]
 
 
-def _wrong_poll(poll: Mapping[str, Any] | None) -> list[str]:
+def _poll_faults(poll: Mapping[str, Any] | None) -> list[str]:
     if poll is None:
         return []
     answers = [answer["poll_media"]["text"] for answer in poll["answers"]]
@@ -140,5 +142,5 @@ def _wrong_poll(poll: Mapping[str, Any] | None) -> list[str]:
 
 
 def displayed(content: str) -> str:
-    """Returns a text as people see it, its backslashes gone."""
+    """Returns a text as people see it, without escaping backslashes."""
     return re.sub(r"\\([^\w\s])", r"\1", content)

@@ -1,4 +1,4 @@
-"""A strict Discord on loopback: HTTP API and gateway of one bot, one server and its people."""
+"""Strict Discord server on loopback: HTTP API and gateway of one bot, one server and its people."""
 
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -18,7 +18,7 @@ _ROLES: Final = ("71", "72")
 _REACTION: Final = r"/channels/(\d+)/messages/(\d+)/reactions/([^/]+)/@me"
 
 
-_DONE: Final = ServedResponse(status=204, content_type="text/html; charset=utf-8")
+_NO_CONTENT: Final = ServedResponse(status=204, content_type="text/html; charset=utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,40 +33,40 @@ class DiscordPost:
 
 @dataclass(frozen=True, slots=True)
 class PlannedAnswer:
-    """An answer that the next such request gets instead."""
+    """Planned response to the next matching request."""
 
     method: str
     path: str
-    """A pattern of the path."""
+    """Regular expression of the path."""
     response: ServedResponse
     after: bool = False
-    """True carries the request out before."""
+    """Carries out the request before."""
 
 
 @dataclass(slots=True)
 class DiscordServer(anyio.AsyncContextManagerMixin):
-    """Serves while its block is on."""
+    """Serves inside its `async with` block."""
 
     root: str = ""
-    """Address for `apiRoot`, once the block is on."""
+    """Address for `apiRoot`; set inside the block."""
     gateway: DiscordGateway = field(default_factory=DiscordGateway)
     posted: list[DiscordPost] = field(default_factory=list)
     typed: list[str] = field(default_factory=list)
     answered: dict[str, Any] = field(default_factory=dict)
-    """Answers to interactions, by id."""
+    """Responses to interactions, by id."""
     menu: list[Any] | None = None
-    """The menu of commands, once it was set."""
+    """The menu of commands; None until it is set."""
     faults: list[str] = field(default_factory=list)
-    """Requests that Discord would not have understood."""
+    """Invalid requests, which Discord would refuse."""
     planned: list[PlannedAnswer] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     revoked: bool = False
     starts_left: int = 1000
     names: dict[str, str] = field(default_factory=lambda: {"7": "Alice"})
-    """Names that people chose, by id."""
+    """Display names of people, by id."""
     files: dict[str, bytes] = field(default_factory=dict)
     stored: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Messages by id, in the order in which they were written."""
+    """Messages by id, oldest first."""
     _nonces: dict[str, str] = field(default_factory=dict)
     _count: int = 0
 
@@ -78,26 +78,26 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
             yield self
         self.faults += self.gateway.faults
 
-    # What people do.
+    # Actions of people.
 
-    def say(self, text: str, *, channel: str = "700", user: str = "7", **more: Any) -> str:
-        """Lets a person write; returns the message's id."""
-        return str(self._written(text, channel, user, more)["id"])
+    def say(self, text: str, *, channel: str = "700", user: str = "7", **fields: Any) -> str:
+        """Sends a message from a person; returns its id."""
+        return str(self._add_message(text, channel, user, fields)["id"])
 
     def edit(self, number: str, text: str, edited: str = "2023-11-15T00:00:00+00:00") -> None:
-        """Lets a person change a message."""
+        """Edits a message as a person."""
         message = self.stored[number]
         message |= {"content": text, "edited_timestamp": edited}
         self.gateway.dispatch("MESSAGE_UPDATE", message | self._extra(message["channel_id"]))
 
     def delete(self, number: str) -> None:
-        """Lets a person delete a message."""
+        """Deletes a message as a person."""
         message = self.stored[number]
         deleted = {"id": number, "channel_id": message["channel_id"]}
         self.gateway.dispatch("MESSAGE_DELETE", deleted | self._extra(message["channel_id"]))
 
     def press(self, number: str, command: str, user: str = "7") -> str:
-        """Lets a person press a button below a message of the bot; returns the interaction's id."""
+        """Presses a button below a message of the bot; returns the id of the interaction."""
         message = self.stored[number]
         below = [
             component["custom_id"]
@@ -105,12 +105,12 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
             for component in row["components"]
         ]
         if command not in below:
-            raise ValueError(f"{command!r} is none of the buttons {below}")
+            raise ValueError(f"{command!r} is not one of the buttons {below}")
         data = {"custom_id": command, "component_type": 2}
         return self._act(3, data, message["channel_id"], user, message=message)
 
     def choose(self, name: str, arguments: str = "", channel: str = "700", user: str = "7") -> str:
-        """Lets a person choose a command of the menu; returns the interaction's id."""
+        """Chooses a command of the menu as a person; returns the id of the interaction."""
         data: dict[str, Any] = {"id": "1", "name": name, "type": 1}
         if arguments:
             data["options"] = [{"name": "arguments", "type": 3, "value": arguments}]
@@ -123,13 +123,13 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
         about = {"filename": name, "size": len(data), "content_type": mime}
         return {"id": self._number(), **about, "url": url, "proxy_url": url}
 
-    def fail(self, method: str, path: str, status: int, message: str = "no", **more: Any) -> None:
-        """Refuses the next request of this kind; `path` is a pattern."""
-        body = msgspec.json.encode({"code": 0, **more, "message": message})
+    def fail(self, method: str, path: str, status: int, message: str = "no", **fields: Any) -> None:
+        """Refuses the next matching request; `path` is a regular expression."""
+        body = msgspec.json.encode({"code": 0, **fields, "message": message})
         self.planned.append(PlannedAnswer(method, path, ServedResponse(body, status)))
 
     def texts(self, channel: str = "700") -> list[str]:
-        """Returns the messages of the bot that a channel shows."""
+        """Returns the texts of the bot's messages in a channel."""
         return [
             objects.displayed(message["content"])
             for message in self.stored.values()
@@ -137,7 +137,7 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
         ]
 
     async def wait_for(self, count: int, channel: str = "700") -> list[str]:
-        """Waits until a channel shows so many messages of the bot; returns them."""
+        """Waits until a channel has `count` messages of the bot; returns their texts."""
         with anyio.fail_after(60):
             while len(texts := self.texts(channel)) < count:
                 await self.gateway.changed()
@@ -151,32 +151,32 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
         return objects.person(user, self.names.get(user, f"user{user}"), bot=user == BOT)
 
     def _extra(self, channel: str) -> dict[str, Any]:
-        """Returns the fields that events of messages have besides, where it is on the server."""
+        """Returns the additional fields of message events in channels of the server."""
         if channel not in {ROOM, THREAD}:
             return {}
         return {"guild_id": GUILD, "member": objects.member(None, _ROLES)}
 
-    def _written(
-        self, text: str, channel: str, user: str, more: Mapping[str, Any]
+    def _add_message(
+        self, text: str, channel: str, user: str, fields: Mapping[str, Any]
     ) -> dict[str, Any]:
-        message = objects.message(self._number(), channel, self._person(user), text) | dict(more)
+        message = objects.message(self._number(), channel, self._person(user), text) | dict(fields)
         self.stored[message["id"]] = message
         self.gateway.dispatch("MESSAGE_CREATE", message | self._extra(channel))
         return message
 
-    def _act(self, kind: int, data: dict[str, Any], channel: str, user: str, **more: Any) -> str:
-        number, who = self._number(), self._person(user)
+    def _act(self, kind: int, data: dict[str, Any], channel: str, user: str, **fields: Any) -> str:
+        number, person = self._number(), self._person(user)
         act = {"id": number, "application_id": APPLICATION, "type": kind, "token": f"t{number}"}
-        where = {"channel_id": channel, "channel": objects.channel(channel, self.names)}
+        place_fields = {"channel_id": channel, "channel": objects.channel(channel, self.names)}
         locale = {"version": 1, "locale": "en-US", "entitlements": [], "attachment_size_limit": 1}
-        owner: dict[str, Any] = {"user": who}
+        owner: dict[str, Any] = {"user": person}
         if channel in {ROOM, THREAD}:
-            owner = {"guild_id": GUILD, "member": objects.member(who, _ROLES)}
-        event = {**act, **where, **locale, **owner, "data": data, **more}
+            owner = {"guild_id": GUILD, "member": objects.member(person, _ROLES)}
+        event = {**act, **place_fields, **locale, **owner, "data": data, **fields}
         self.gateway.dispatch("INTERACTION_CREATE", event)
         return number
 
-    # What the bot asks.
+    # Requests of the bot.
 
     async def _handle(self, request: ServedRequest) -> ServedResponse:
         if request.path.startswith("/attachments/"):
@@ -268,7 +268,7 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
 
     def _typing(self, _: ServedRequest, channel: str) -> ServedResponse:
         self.typed.append(channel)
-        return _DONE
+        return _NO_CONTENT
 
     def _post(self, request: ServedRequest, channel: str) -> ServedResponse:
         upload: str | UploadedFile | None = None
@@ -279,18 +279,18 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
         else:
             body = request.json
         has_file = isinstance(upload, UploadedFile)
-        wrong = objects.faults("create", body, is_new=True, has_file=has_file)
-        if wrong:
-            return self._fault("; ".join(wrong))
+        faults = objects.faults("create", body, is_new=True, has_file=has_file)
+        if faults:
+            return self._fault("; ".join(faults))
         earlier = self._nonces.get(body["nonce"])
         if earlier is not None:
             return ServedResponse.of(self.stored[earlier] | {"nonce": body["nonce"]})
-        more: dict[str, Any] = {
+        fields: dict[str, Any] = {
             name: body[name] for name in ("components", "flags", "poll") if name in body
         }
         if isinstance(upload, UploadedFile):
-            more["attachments"] = [self.file(upload.name, upload.data, upload.mime)]
-        message = self._written(body.get("content", "").strip(), channel, BOT, more)
+            fields["attachments"] = [self.file(upload.name, upload.data, upload.mime)]
+        message = self._add_message(body.get("content", "").strip(), channel, BOT, fields)
         self._nonces[body["nonce"]] = message["id"]
         text = objects.displayed(message["content"])
         self.posted.append(DiscordPost(channel, text, message["id"], body))
@@ -298,12 +298,12 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
 
     def _history(self, request: ServedRequest, channel: str) -> ServedResponse:
         after, limit = int(request.query.get("after", "0")), int(request.query.get("limit", "50"))
-        here = [
+        messages = [
             message
             for message in self.stored.values()
             if message["channel_id"] == channel and int(message["id"]) > after
         ]
-        page = here[:limit] if after else here[-limit:]
+        page = messages[:limit] if after else messages[-limit:]
         return ServedResponse.of(page[::-1])
 
     def _message(self, _: ServedRequest, channel: str, number: str) -> ServedResponse:
@@ -316,9 +316,9 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
         message = self.stored.get(number)
         if message is None or message["channel_id"] != channel or message["author"]["id"] != BOT:
             return self._fault("Unknown Message", 404, 10008)
-        wrong = objects.faults("edit", request.json, is_new=False, has_file=False)
-        if wrong:
-            return self._fault("; ".join(wrong))
+        faults = objects.faults("edit", request.json, is_new=False, has_file=False)
+        if faults:
+            return self._fault("; ".join(faults))
         message |= {
             name: request.json[name] for name in ("content", "components") if name in request.json
         }
@@ -343,7 +343,7 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
             message["reactions"] = [
                 reaction for reaction in reactions if reaction["emoji"]["name"] != emoji
             ]
-        return _DONE
+        return _NO_CONTENT
 
     def _unreact(
         self, request: ServedRequest, channel: str, number: str, emoji: str
@@ -358,7 +358,7 @@ class DiscordServer(anyio.AsyncContextManagerMixin):
             return ServedResponse.of(refused, 400)
         self.answered[number] = request.json
         self.gateway.wake()
-        return _DONE
+        return _NO_CONTENT
 
 
 def _fits(plan: PlannedAnswer, method: str, path: str) -> bool:

@@ -1,8 +1,8 @@
-"""Starts `skerry` and test gateways by a fork: a real process without what importing costs it.
+"""Starts `skerry` and test gateways by a fork: a real process without the cost of the imports.
 
-A helper process has the modules imported, and forks for each start. What it starts has its own
-environment, folder, streams, signals and exit code, and dies by a signal as any process does. Only
-how an interpreter starts is not repeated, so tests of that start one themselves.
+A helper process has imported the modules, and forks for each start. The child has its own
+environment, folder, streams, signals and exit code, and ends by a signal as any process does. Only
+the start of the interpreter is not repeated; tests of it start one themselves.
 """
 
 import gc
@@ -26,21 +26,20 @@ import anyio
 from anyio.abc import ByteReceiveStream, UNIXSocketStream
 
 SWITCH: Final = "SKERRY_FORKS"
-"""Set to 1 where starts are forks: by the tests. Elsewhere each starts an interpreter."""
+"""Environment variable that the tests set to 1 to start by forks; else an interpreter starts."""
 PROGRAMS: Final = {
     "skerry": "skerry.cli.main:main",
     "skerry.testing.gateway": "skerry.testing.gateway:main",
 }
-"""Programs that can be started this way: the module as `python -m` names it, and the function it
-calls."""
+"""Programs that can be started by a fork: name of the module for `python -m`, and its function."""
 _EARLY: Final = ("HASHSEED", "IOENCODING", "PATH", "UTF8", "WARNINGS")
-"""Variables that an interpreter reads when it starts, which a fork cannot apply."""
+"""Variables that an interpreter reads at its start, which a fork cannot apply."""
 _DESCRIPTORS: Final = 4
-"""Number of descriptors in a request: one for the answer, and three for the streams."""
+"""Number of descriptors in a request: one for the response, three for the streams."""
 
 
 def by_fork(program: str, environ: Mapping[str, str]) -> bool:
-    """Returns whether a fork may replace the start of this program."""
+    """Returns whether this program can be started by a fork in this environment."""
     early = [f"PYTHON{name}" for name in _EARLY if f"PYTHON{name}" in environ]
     same = all(environ[name] == os.environ.get(name) for name in early)
     can = hasattr(os, "pidfd_open") and program in PROGRAMS
@@ -48,7 +47,7 @@ def by_fork(program: str, environ: Mapping[str, str]) -> bool:
 
 
 class Forked:
-    """A process that was started by a fork; used as `anyio.abc.Process` is."""
+    """A process that was started by a fork; has the interface of `anyio.abc.Process`."""
 
     stdin: None = None
     stderr: None = None
@@ -60,12 +59,12 @@ class Forked:
         self._answers = answers
 
     def send_signal(self, signal: int) -> None:
-        """Sends it a signal, unless it is known to have ended."""
+        """Sends a signal, unless the process has been awaited."""
         if self.returncode is None:
             os.kill(self.pid, signal)
 
     async def wait(self) -> int:
-        """Waits until it has ended; returns its exit code, negative for a signal."""
+        """Waits for its end; returns the exit code, negative for a signal."""
         if self.returncode is None:
             self.returncode = int(await _line(self._answers))
             await self._answers.aclose()
@@ -75,34 +74,36 @@ class Forked:
 async def start(
     program: str, arguments: Sequence[str], environ: Mapping[str, str], stderr: int = 2
 ) -> Forked:
-    """Starts a program by a fork; it reads nothing.
+    """Starts a program by a fork; its standard input is empty.
 
     Args:
         program: A key of `PROGRAMS`.
-        arguments: What follows the program's name.
+        arguments: Its command-line arguments.
         environ: Its whole environment.
-        stderr: The descriptor to which it writes errors.
+        stderr: The descriptor of its standard error.
     """
-    ours, theirs = socket.socketpair()
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    with theirs:
-        streams = (nothing, theirs.fileno(), stderr)
+    parent_end, child_end = socket.socketpair()
+    null = os.open(os.devnull, os.O_RDONLY)
+    with child_end:
+        streams = (null, child_end.fileno(), stderr)
         answers = await _ask(program, arguments, environ, streams)
-    os.close(nothing)
-    stdout = await UNIXSocketStream.from_socket(ours)
+    os.close(null)
+    stdout = await UNIXSocketStream.from_socket(parent_end)
     return Forked(answers, stdout, int(await _line(answers)))
 
 
 async def run(
     program: str, arguments: Sequence[str], environ: Mapping[str, str], input_bytes: bytes = b""
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Runs a program by a fork until it ends, and returns what it printed."""
+    """Runs a program by a fork to its end; returns its exit code and output."""
     pairs = [socket.socketpair() for _ in range(3)]
     streams = (pairs[0][1].fileno(), pairs[1][1].fileno(), pairs[2][1].fileno())
     answers = await _ask(program, arguments, environ, streams)
-    for _, theirs in pairs:
-        theirs.close()
-    stdin, stdout, stderr = [await UNIXSocketStream.from_socket(ours) for ours, _ in pairs]
+    for _, child_end in pairs:
+        child_end.close()
+    stdin, stdout, stderr = [
+        await UNIXSocketStream.from_socket(parent_end) for parent_end, _ in pairs
+    ]
     printed = {stdout: b"", stderr: b""}
 
     async def read(stream: UNIXSocketStream) -> None:
@@ -125,7 +126,7 @@ async def run(
 async def run_over(
     streams: tuple[int, int, int], arguments: Sequence[str], environ: Mapping[str, str], folder: str
 ) -> int:
-    """Runs `skerry` by a fork over three descriptors, in a folder; returns its exit code."""
+    """Runs `skerry` by a fork with three descriptors as streams, in a folder; returns the code."""
     async with await _ask("skerry", arguments, environ, streams, folder) as answers:
         await _line(answers)
         return int(await _line(answers))
@@ -138,16 +139,16 @@ async def _ask(
     streams: tuple[int, int, int],
     folder: str = "",
 ) -> UNIXSocketStream:
-    ours, theirs = socket.socketpair()
+    parent_end, child_end = socket.socketpair()
     request = {
         "program": program,
         "arguments": list(arguments),
         "environ": dict(environ),
         "folder": folder or str(Path.cwd()),
     }
-    with theirs:
-        answers = await UNIXSocketStream.from_socket(ours)
-        socket.send_fds(_helper(), [b"."], [theirs.fileno(), *streams])
+    with child_end:
+        answers = await UNIXSocketStream.from_socket(parent_end)
+        socket.send_fds(_helper(), [b"."], [child_end.fileno(), *streams])
     await answers.send(json.dumps(request).encode() + b"\n")
     return answers
 
@@ -161,22 +162,22 @@ async def _line(answers: UNIXSocketStream) -> str:
 
 @cache
 def _helper() -> socket.socket:
-    """Starts the helper on first use; it ends when this process does, as its socket closes."""
-    ours, theirs = socket.socketpair()
-    command = [sys.executable, "-m", "skerry.testing.forks", str(theirs.fileno())]
-    with theirs:
-        # Not waited for: it ends with us.
-        process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)  # noqa: S603 - this module
+    """Starts the helper at the first use; it ends when its socket closes with this process."""
+    parent_end, child_end = socket.socketpair()
+    command = [sys.executable, "-m", "skerry.testing.forks", str(child_end.fileno())]
+    with child_end:
+        # Not awaited: it ends with this process.
+        process = subprocess.Popen(command, pass_fds=[child_end.fileno()], stdin=subprocess.DEVNULL)  # noqa: S603 - this module
     process.returncode = 0
-    return ours
+    return parent_end
 
 
 def main() -> int:
-    """Fork for each request; in the fork, return what the program returns."""
+    """Forks for each request; in the fork, returns the exit code of the program."""
     requests = socket.socket(fileno=int(sys.argv[1]))
     programs = _imported()
     if threading.active_count() != 1 or len(list(Path("/proc/self/task").iterdir())) != 1:
-        raise RuntimeError("a module started a thread, which no fork has")
+        raise RuntimeError("a module started a thread; a fork would not have it")
     gc.collect()
     gc.freeze()
     running: dict[int, tuple[int, socket.socket]] = {}
@@ -185,7 +186,7 @@ def main() -> int:
         while True:
             for key, _ in ready.select():
                 if key.fd != requests.fileno():
-                    _tell(running, ready, key.fd)
+                    _send_exit_code(running, ready, key.fd)
                     continue
                 data, descriptors, _, _ = socket.recv_fds(requests, 1, _DESCRIPTORS)
                 if not data:
@@ -205,10 +206,10 @@ def main() -> int:
     return _become(programs, running, answers, descriptors[1:])
 
 
-def _tell(
+def _send_exit_code(
     running: dict[int, tuple[int, socket.socket]], ready: selectors.BaseSelector, handle: int
 ) -> None:
-    """Answers with the exit code of a process that has ended."""
+    """Sends the exit code of a process that has ended."""
     pid, answers = running.pop(handle)
     ready.unregister(handle)
     os.close(handle)
@@ -223,10 +224,10 @@ def _become(
     answers: socket.socket,
     streams: Sequence[int],
 ) -> int:
-    """Gives the fork what a process of its own has, then runs the program in it."""
-    for handle, (_, other) in running.items():
+    """Sets up streams, environment and folder of the fork, then runs the program in it."""
+    for handle, (_, connection) in running.items():
         os.close(handle)
-        other.close()
+        connection.close()
     with answers, answers.makefile("rb") as lines:
         request = json.loads(lines.readline())
     for number, stream in enumerate(streams):
@@ -243,19 +244,19 @@ def _become(
 
 
 def _open_streams() -> None:
-    """Opens the three streams anew, buffered as a process that is not at a terminal has them."""
+    """Opens the three streams again, with the buffering of a process without a terminal."""
     for name, number, mode, errors, buffering in (
         ("stdin", 0, "r", "surrogateescape", -1),
         ("stdout", 1, "w", "surrogateescape", -1),
         ("stderr", 2, "w", "backslashreplace", 1),
     ):
-        stream = open(number, mode, buffering, "utf-8", errors, closefd=False)  # noqa: SIM115 - it lives as long as the process
+        stream = open(number, mode, buffering, "utf-8", errors, closefd=False)  # noqa: SIM115 - open until the process ends
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
 
 
 def _imported() -> dict[str, Callable[[], int]]:
-    """Imports what the programs import, now or when they are asked for something."""
+    """Imports the modules that the programs use at once or later; returns their functions."""
     commands = import_module("skerry.cli")
     for iter_module in pkgutil.iter_modules(commands.__path__, "skerry.cli."):
         import_module(iter_module.name)

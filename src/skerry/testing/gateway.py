@@ -1,6 +1,6 @@
-"""A whole gateway: in a process of its own, which can be killed, or inside a test.
+"""Whole gateway in a separate process, which a test can kill.
 
-As a program (`python -m skerry.testing.gateway`) it is the real gateway with three things added: an
+As a program (`python -m skerry.testing.gateway`) it is the real gateway with three additions: an
 account on a platform in a folder, a model that echoes, and a fault that kills it at a named point.
 """
 
@@ -36,7 +36,7 @@ from skerry.testing.ports import reserved
 from skerry.testing.unreliable import UnreliableChannel
 
 READY_SECONDS: Final = 120.0
-"""A start takes a second of CPU time; of the clock, as much as the machine is busy."""
+"""Time limit for a start, which takes a second of CPU time, and longer on a busy machine."""
 _INHERITED: Final = (
     *("PATH", "PYTHONPATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV"),
     "SSL_CERT_FILE",
@@ -44,14 +44,14 @@ _INHERITED: Final = (
 
 
 class EndedEarlyError(AssertionError):
-    """A gateway ended before it was ready."""
+    """Error: a gateway ended before it was ready."""
 
 
 class GatewayProcess:
-    """A gateway in a process of its own. `start` it, and end it as rudely as the test needs.
+    """Gateway in a separate process: `start` starts it; `kill`, `stop` and `end` end it.
 
-    Its state is in `home`, so the next start continues with it. The port stays the same,
-    and is reserved until `end`.
+    Its state is in `home`, so that the next start continues with it. Its port does not change and
+    is reserved until `end`.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class GatewayProcess:
         self.home = home
         self._program = program
         self.output: list[str] = []
-        """Lines that it printed, over all its lives."""
+        """Printed lines of all starts."""
         self._arguments = tuple(arguments)
         self._environ = dict(environ or {})
         self._process: anyio.abc.Process | forks.Forked | None = None
         self._port = 0
-        self._kept = ExitStack()
+        self._reservation = ExitStack()
 
     @property
     def url(self) -> str:
@@ -84,7 +84,7 @@ class GatewayProcess:
 
     @property
     def token(self) -> str:
-        """Returns the token that the first start wrote."""
+        """Returns the token from the configuration that the first start wrote."""
         text: str = msgspec.json.decode((self.home / "skerry.json").read_bytes())["gateway"][
             "auth"
         ]["token"]
@@ -103,17 +103,17 @@ class GatewayProcess:
 
     @property
     def alive(self) -> bool:
-        """Returns whether it was started and has not been seen to end."""
+        """Returns whether it was started and its end has not been awaited."""
         return self._process is not None
 
     async def start(self, *arguments: str) -> None:
-        """Starts it and waits until it answers; `arguments` hold for this life only."""
+        """Starts it and waits until it is ready; `arguments` are for this start only."""
         if not self._port:
-            self._port = self._kept.enter_context(reserved())
+            self._port = self._reservation.enter_context(reserved())
         words = ["--port", str(self._port), *self._arguments, *arguments]
         environ = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         environ |= {"HOME": str(self.home), "SKERRY_STATE_DIR": str(self.home)} | self._environ
-        with anyio.CancelScope(shield=True):  # one whose start is given up can still be killed
+        with anyio.CancelScope(shield=True):  # a process of a cancelled start can still be killed
             self._process = await self._started(words, environ)
         with anyio.fail_after(READY_SECONDS):
             await self._wait_until_ready()
@@ -137,7 +137,7 @@ class GatewayProcess:
         return await self.wait()
 
     async def wait(self) -> int:
-        """Waits until it has ended by itself; returns its exit code, negative for a signal."""
+        """Waits for its end; returns the exit code, negative for a signal."""
         code = await self._running.wait()
         if self._running.stdout is not None:
             await self._running.stdout.aclose()
@@ -145,11 +145,11 @@ class GatewayProcess:
         return code
 
     async def end(self) -> None:
-        """Makes sure that it is gone, and gives its port back."""
+        """Kills it if it runs, and releases its port."""
         if self._process is not None:
             with anyio.CancelScope(shield=True):
                 await self.kill()
-        self._kept.close()
+        self._reservation.close()
 
     async def _wait_until_ready(self) -> None:
         stream = self._running.stdout
@@ -177,32 +177,32 @@ async def running_gateway(
     first: Sequence[str] = (),
     program: str = "skerry.testing.gateway",
 ) -> AsyncGenerator[GatewayProcess]:
-    """Runs a gateway in a process of its own for the block.
+    """Runs a gateway in a separate process for the block.
 
     Args:
         model: Address of an OpenAI-compatible API, such as `StubModelServer.base_url`. Without one
-            the model echoes, inside the process.
-        home: Its state directory; without one a temporary folder.
-        config: Written into `skerry.json` before the first start.
-        arguments: More for the program, see its `--help`.
-        first: The same for its first life only, such as the fault that ends it.
-        program: The module that runs it, such as one that plants a defect before.
+            a model inside the process echoes.
+        home: Its state directory; a temporary folder by default.
+        config: Content of `skerry.json` for the first start.
+        arguments: Arguments of the program, see its `--help`.
+        first: Arguments of its first start only, such as `--fault`.
+        program: Module to run, such as one that adds a defect.
     """
     with TemporaryDirectory(prefix="skerry-") as temporary:
         gateway = GatewayProcess(home or Path(temporary), arguments=arguments, program=program)
-        written: dict[str, Any] = dict(config or {})
+        settings: dict[str, Any] = dict(config or {})
         if model is not None:
             arguments = [*arguments, "--model", "configured"]
             gateway = GatewayProcess(gateway.home, arguments=arguments, program=program)
-            agents = written.get("agents", {})
-            written |= model_config(model)
-            defaults = agents.get("defaults", {}) | written["agents"]["defaults"]
-            written["agents"] = agents | {"defaults": defaults}
-        if written:
+            agents = settings.get("agents", {})
+            settings |= model_config(model)
+            defaults = agents.get("defaults", {}) | settings["agents"]["defaults"]
+            settings["agents"] = agents | {"defaults": defaults}
+        if settings:
             path = gateway.home / "skerry.json"
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.touch(mode=0o600)
-            path.write_bytes(msgspec.json.encode(written))
+            path.write_bytes(msgspec.json.encode(settings))
         try:
             await gateway.start(*first)
             yield gateway
@@ -211,7 +211,7 @@ async def running_gateway(
 
 
 def model_config(base_url: str) -> dict[str, Any]:
-    """Returns the configuration of a gateway that asks only the API at `base_url`."""
+    """Returns the configuration of a gateway with the API at `base_url` as its only model."""
     return {
         "models": {
             "providers": {
@@ -223,17 +223,17 @@ def model_config(base_url: str) -> dict[str, Any]:
 
 
 def die() -> None:
-    """Kills the process, as a loss of power would end it."""
+    """Kills the process, as a power failure would."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def hold() -> None:
-    """Lets the thread stay where it is; in the store's, a COMMIT that never returns."""
+    """Blocks the thread for good; in the thread of the store, a COMMIT then never returns."""
     threading.Event().wait()
 
 
 def planted(fault: str, act: Callable[[], None]) -> Callable[[str], None]:
-    """Returns a `reach` that acts at the named point, the `N`th time it is reached: `name:N`."""
+    """Returns a `reach` that calls `act` at the N-th time at a point; `fault` is `name:N`."""
     if not fault:
         return no_fault
     name, _, text = fault.partition(":")
@@ -250,7 +250,7 @@ def planted(fault: str, act: Callable[[], None]) -> Callable[[str], None]:
 
 
 def main() -> int:
-    """Runs the gateway with what the command line adds."""
+    """Runs the gateway with the additions of the command line."""
     parser = argparse.ArgumentParser(prog="python -m skerry.testing.gateway", description=__doc__)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--model", choices=("echo", "configured"), default="echo")
@@ -258,10 +258,10 @@ def main() -> int:
     parser.add_argument(
         "--settles",
         type=Settlement,
-        help="what the platform always answers about a part whose sending was interrupted",
+        help="result of the platform for each part whose sending was interrupted",
     )
-    parser.add_argument("--unreliable", type=float, default=0.0, help="share of sendings that fail")
-    parser.add_argument("--fault", default="", help="die at a point: name:N")
+    parser.add_argument("--unreliable", type=float, default=0.0, help="share of sends that fail")
+    parser.add_argument("--fault", default="", help="kill the process at a point: name:N")
     parser.add_argument("--hold", default="", help="block the thread that reaches a point")
     arguments = parser.parse_args()
     with reserved() as port:

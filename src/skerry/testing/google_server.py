@@ -1,4 +1,4 @@
-"""A strict Google Chat on loopback: keys, tokens, the Chat API, and people who write."""
+"""Strict Google Chat server on loopback: keys, tokens, the Chat API, and people who write."""
 
 import re
 from collections.abc import AsyncGenerator, Mapping
@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import padding
 
 from skerry.testing.http_server import ServedRequest, ServedResponse, serve
 from skerry.testing.posting import EventPoster
-from skerry.testing.token_issuer import decoded, jwk, made_key, pem, token
+from skerry.testing.token_issuer import decoded, jwk, pem, signing_key, token
 
 PROJECT: Final = "123456789012"
 SENDER: Final = "chat@system.gserviceaccount.com"
@@ -47,23 +47,23 @@ class ChatMessage:
 
 @dataclass(slots=True)
 class GoogleServer(anyio.AsyncContextManagerMixin):
-    """Serves while its block is on."""
+    """Serves inside its `async with` block."""
 
     root: str = ""
-    shown: dict[str, ChatMessage] = field(default_factory=dict)
+    messages: dict[str, ChatMessage] = field(default_factory=dict)
     """Messages of the app by name, oldest first."""
     faults: list[str] = field(default_factory=list)
-    """Requests that Google would not have understood."""
+    """Invalid requests, which Google would refuse."""
     planned: list[tuple[ServedResponse, bool]] = field(default_factory=list)
-    """Answers that the next message gets instead; True carries it out before."""
+    """Responses to the next messages; with True the message is sent before."""
     looks: list[ServedResponse] = field(default_factory=list)
-    """Answers that the next requests for a token get instead."""
+    """Responses to the next requests for a token."""
     account: str = ACCOUNT
     files: dict[str, bytes] = field(default_factory=dict)
     poster: EventPoster = field(default_factory=EventPoster)
     tokens: int = 0
     withdrawn: bool = False
-    """True lets the API refuse the token that was given before, once."""
+    """Refuses the present token once."""
     _count: int = 0
     _changed: anyio.Event = field(default_factory=anyio.Event)
 
@@ -73,12 +73,12 @@ class GoogleServer(anyio.AsyncContextManagerMixin):
             yield self
 
     def settings(self, folder: Path) -> dict[str, Any]:
-        """Returns the settings of an account that uses it; its key file is in `folder`."""
+        """Returns the settings of an account of this server; writes its key file to `folder`."""
         path = folder / "service-account.json"
         content = {
             "type": "service_account",
             "client_email": ACCOUNT,
-            "private_key": pem(made_key(_KEY)),
+            "private_key": pem(signing_key(_KEY)),
             "private_key_id": _KEY,
             "token_uri": "https://elsewhere.example/token",
         }
@@ -91,12 +91,12 @@ class GoogleServer(anyio.AsyncContextManagerMixin):
             "keysRoot": self.root,
         }
 
-    # What people do.
+    # Actions of people.
 
-    def event(self, text: str = "", **more: Any) -> dict[str, Any]:
-        """Returns an event of Alice in her chat with the app; `message` has more of the message."""
+    def event(self, text: str = "", **fields: Any) -> dict[str, Any]:
+        """Returns an event of Alice in her chat with the app; `message` has its fields."""
         self._count += 1
-        space = more.pop("space", {"name": "spaces/ALICE", "spaceType": "DIRECT_MESSAGE"})
+        space = fields.pop("space", {"name": "spaces/ALICE", "spaceType": "DIRECT_MESSAGE"})
         alice = {"name": "users/1", "displayName": "Alice", "email": "a@x.example", "type": "HUMAN"}
         message = {
             "name": f"{space['name']}/messages/in{self._count}.{self._count}",
@@ -105,19 +105,19 @@ class GoogleServer(anyio.AsyncContextManagerMixin):
             "text": text,
             "argumentText": text,
             "thread": {"name": f"{space['name']}/threads/t{self._count}"},
-            **more.pop("message", {}),
+            **fields.pop("message", {}),
         }
         usual = {"type": "MESSAGE", "eventTime": "2026-11-24T10:00:01.5Z", "user": alice}
-        return {**usual, "space": space, "message": message, **more}
+        return {**usual, "space": space, "message": message, **fields}
 
-    def say(self, text: str, **more: Any) -> str:
-        """Lets a person write; returns the name of the message."""
-        event = self.event(text, **more)
+    def say(self, text: str, **fields: Any) -> str:
+        """Sends a message from a person; returns its name."""
+        event = self.event(text, **fields)
         self.post(event)
         return str(event["message"]["name"])
 
     def post(self, event: Any, **claims: Any) -> None:
-        """Posts an event of any kind, with a token of Google."""
+        """Posts an event with a token of Google."""
         self.poster.add(msgspec.json.encode(event), self.headers(**claims))
 
     def headers(self, **claims: Any) -> dict[str, str]:
@@ -135,17 +135,17 @@ class GoogleServer(anyio.AsyncContextManagerMixin):
         self.planned.append((answer, False))
 
     def texts(self, space: str = "spaces/ALICE") -> list[str]:
-        """Returns the messages that a space shows, edits in place."""
-        return [message.text for message in self.shown.values() if message.space == space]
+        """Returns the texts in a space, with edits applied."""
+        return [message.text for message in self.messages.values() if message.space == space]
 
     async def wait_for(self, count: int, space: str = "spaces/ALICE") -> list[str]:
-        """Waits until a space shows so many messages of the app; returns them."""
+        """Waits until a space has `count` messages of the app; returns their texts."""
         with anyio.fail_after(60):
             while len(texts := self.texts(space)) < count:
                 await self._changed.wait()
         return texts
 
-    # What the app asks.
+    # Requests of the app.
 
     async def _handle(self, request: ServedRequest) -> ServedResponse:
         if request.path in {f"/service_accounts/v1/jwk/{SENDER}", "/oauth2/v3/certs"}:
@@ -170,7 +170,7 @@ class GoogleServer(anyio.AsyncContextManagerMixin):
         head, body, signature = str(form.get("assertion", "..")).split(".")
         claims = msgspec.json.decode(decoded(body))
         try:
-            made_key(_KEY).public_key().verify(
+            signing_key(_KEY).public_key().verify(
                 decoded(signature), f"{head}.{body}".encode(), padding.PKCS1v15(), hashes.SHA256()
             )
         except InvalidSignature:
@@ -187,10 +187,10 @@ class GoogleServer(anyio.AsyncContextManagerMixin):
     def _act(self, request: ServedRequest, space: str, number: str) -> ServedResponse:
         name = f"{space}/messages/{number}"
         if request.method == "GET":
-            stored = self.shown.get(name)
+            stored = self.messages.get(name)
             return ServedResponse.of({"name": name}) if stored else _refusal(404, "NOT_FOUND")
         if request.method == "PATCH" and request.query == {"updateMask": "text"}:
-            stored = self.shown.get(name)
+            stored = self.messages.get(name)
             return self._show(space, name, request.json) if stored else _refusal(404, "NOT_FOUND")
         if request.method != "POST" or number or not self._is_sendable(request):
             return self._fault(f"{request.method} {request.path} {request.query} {request.body!r}")
@@ -203,12 +203,12 @@ class GoogleServer(anyio.AsyncContextManagerMixin):
         return response
 
     def _create(self, space: str, name: str, body: Mapping[str, Any]) -> ServedResponse:
-        if name in self.shown:
+        if name in self.messages:
             return _refusal(409, "ALREADY_EXISTS")
         return self._show(space, name, body)
 
     def _show(self, space: str, name: str, body: Mapping[str, Any]) -> ServedResponse:
-        self.shown[name] = ChatMessage(space, name, body)
+        self.messages[name] = ChatMessage(space, name, body)
         self._changed.set()
         self._changed = anyio.Event()
         return ServedResponse.of({"name": name, "thread": {"name": f"{space}/threads/new"}})

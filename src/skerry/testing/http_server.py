@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 server on loopback, on which the fakes of chat platforms are built."""
+"""Small HTTP/1.1 server on loopback, the base of the fakes of chat platforms."""
 
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -34,10 +34,10 @@ class ServedRequest:
 
     method: str
     path: str
-    """Without the query, decoded."""
+    """Decoded path without the query."""
     query: Mapping[str, str]
     headers: Mapping[str, str]
-    """By name in small letters."""
+    """Headers by lower-case name."""
     body: bytes
 
     @property
@@ -46,7 +46,7 @@ class ServedRequest:
         return msgspec.json.decode(self.body)
 
     def form(self) -> dict[str, str | UploadedFile]:
-        """Returns the fields of a body in a form of either type."""
+        """Returns the fields of a URL-encoded or multipart form."""
         kind = self.headers.get("content-type", "")
         if not kind.startswith("multipart/form-data"):
             return {key: texts[-1] for key, texts in parse_qs(self.body.decode()).items()}
@@ -65,7 +65,7 @@ class ServedRequest:
 
 @dataclass(frozen=True, slots=True)
 class ServedResponse:
-    """Answer of the server."""
+    """Response of the server."""
 
     body: bytes = b""
     status: int = 200
@@ -74,13 +74,13 @@ class ServedResponse:
     cut: bool = False
     """Closes the connection in the middle of the body."""
     hang: bool = False
-    """Sends nothing until the client goes away."""
+    """Sends nothing until the client disconnects."""
     stream: "Stream | None" = None
     """Writes a body of unknown length; the connection ends when it returns."""
 
     @classmethod
     def of(cls, payload: object, status: int = 200) -> Self:
-        """Returns an answer with JSON."""
+        """Returns a response with a JSON body."""
         return cls(msgspec.json.encode(payload), status)
 
 
@@ -97,10 +97,10 @@ class ServedSocket:
         self._protocol = ServerProtocol()
         self._sends = anyio.Lock()
         self._texts = deque[str]()
-        """Messages that arrived together with one that was returned."""
+        """Messages that were received but not returned yet."""
 
     async def open(self, request: ServedRequest) -> None:
-        """Answers the request that opens it."""
+        """Answers the request that opens the WebSocket."""
         lines = "".join(f"{name}: {text}\r\n" for name, text in request.headers.items())
         self._protocol.receive_data(f"GET {request.path} HTTP/1.1\r\n{lines}\r\n".encode())
         (upgrade,) = cast("list[Any]", self._protocol.events_received())
@@ -114,7 +114,7 @@ class ServedSocket:
             await self._flush()
 
     async def receive(self) -> str | None:
-        """Returns the next message; None when the client is gone."""
+        """Returns the next message; None when the client has disconnected."""
         while not self._texts:
             try:
                 self._protocol.receive_data(await self._stream.receive())
@@ -127,7 +127,7 @@ class ServedSocket:
         return self._texts.popleft()
 
     async def close(self, code: int = 0) -> None:
-        """Closes the connection; with a code the WebSocket before it."""
+        """Closes the connection; with a code, sends a close frame before."""
         if code:
             self._protocol.send_close(code)
             await self._flush()
@@ -136,7 +136,7 @@ class ServedSocket:
     async def _flush(self) -> None:
         async with self._sends:
             for data in self._protocol.data_to_send():
-                if data:  # a client that is gone is noticed by `receive`
+                if data:  # `receive` detects a disconnected client
                     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                         await self._stream.send(data)
 
@@ -148,9 +148,9 @@ OnSocket = Callable[[ServedSocket], Awaitable[None]]
 async def serve(
     handle: Handle, port: int = 0, on_socket: OnSocket | None = None
 ) -> AsyncGenerator[str]:
-    """Serves for the block; yields the address without a path, `http://127.0.0.1:<port>`.
+    """Serves inside the block; yields the address without a path, `http://127.0.0.1:<port>`.
 
-    `on_socket` gets each WebSocket; the connection ends when it returns.
+    `on_socket` is called with each WebSocket; the connection ends when it returns.
     """
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port)
     bound = listener.extra(  # noqa: S610 - anyio's, not Django's
@@ -194,7 +194,7 @@ async def _converse(
 
 
 async def _streamed(stream: anyio.abc.SocketStream, body: Stream, content_type: str) -> None:
-    """Lets the body write until it ends, or the client goes away."""
+    """Runs the function of the body until it returns, or the client disconnects."""
     turn = anyio.Lock()
 
     async def write(data: bytes) -> None:
@@ -222,7 +222,7 @@ async def _streamed(stream: anyio.abc.SocketStream, body: Stream, content_type: 
 async def _answered(
     stream: anyio.abc.SocketStream, handle: Handle, request: ServedRequest, buffer: bytearray
 ) -> ServedResponse | None:
-    """Returns the answer; None when the client went away while it was made."""
+    """Returns the response; None if the client disconnected before."""
     answers: list[ServedResponse] = []
     async with anyio.create_task_group() as tasks:
 
@@ -243,7 +243,7 @@ async def _answered(
 
 
 async def _read(stream: anyio.abc.SocketStream, buffer: bytearray) -> ServedRequest | None:
-    """Returns the next request; None when the client is gone."""
+    """Returns the next request; None when the client has disconnected."""
     try:
         while (end := buffer.find(b"\r\n\r\n")) < 0 and len(buffer) < _HEAD_LIMIT:
             buffer += await stream.receive()

@@ -1,4 +1,4 @@
-"""The IMAP side of the mail system of `mail_server`."""
+"""IMAP sessions of `mail_server`."""
 
 import re
 from contextlib import suppress
@@ -25,7 +25,7 @@ class Mail:
 
     @property
     def parsed(self) -> "Message[str, str]":
-        """Returns it as the standard library reads it."""
+        """Returns the message as parsed by the standard library."""
         return message_from_bytes(self.data)
 
 
@@ -43,12 +43,12 @@ _SELECT: Final = re.compile(r'(SELECT|EXAMINE) "(INBOX|Sent)"')
 _ARRIVED: Final = '"24-Nov-2026 10:00:00 +0000"'
 
 
-class Gone(Exception):  # noqa: N818 - an end
-    """The client went away, or the server means to."""
+class MailConnectionEndedError(Exception):
+    """The client disconnected, or the server ends the connection."""
 
 
 class ClientLines:
-    """The lines of one connection."""
+    """Lines of one connection."""
 
     def __init__(self, stream: anyio.abc.SocketStream) -> None:
         self._stream = stream
@@ -63,7 +63,7 @@ class ClientLines:
         return line
 
     async def exactly(self, count: int) -> bytes:
-        """Returns as many bytes."""
+        """Returns the next `count` bytes."""
         while len(self._buffer) < count:
             await self._fill()
         data = bytes(self._buffer[:count])
@@ -77,30 +77,30 @@ class ClientLines:
             try:
                 await self._stream.send(data + b"\r\n")
             except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-                raise Gone from error
+                raise MailConnectionEndedError from error
 
     async def _fill(self) -> None:
         try:
             self._buffer += await self._stream.receive()
         except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-            raise Gone from error
+            raise MailConnectionEndedError from error
 
 
 class ImapSession:
-    """One connection; refuses what is not exactly as the protocol has it."""
+    """One connection; refuses commands that are not exactly in the expected form."""
 
     def __init__(self, server: "MailServer", conversation: ClientLines) -> None:
         self._server = server
         self._conversation = conversation
         self._say = conversation.say
         self._folder: list[Mail] = []
-        self._is_in = False
-        self._seen = 0
-        """Mails of the folder of which the client was told."""
+        self._is_signed_in = False
+        self._announced = 0
+        """Number of mails of the folder in the last `EXISTS`."""
 
     async def serve(self) -> None:
-        """Answers until the client goes away."""
-        await self._say(f"* OK [CAPABILITY IMAP4rev1 {self._ways}] ready")
+        """Answers commands until the client disconnects."""
+        await self._say(f"* OK [CAPABILITY IMAP4rev1 {self._auth_methods}] ready")
         while True:
             tag, _, line = (await self._conversation.line()).decode().partition(" ")
             verb = line.partition(" ")[0].upper()
@@ -113,32 +113,32 @@ class ImapSession:
             if not ending.startswith("OK"):
                 is_expected = "no such folder" in ending or "wrong" in ending
                 self._server.faults += [] if is_expected else [f"IMAP {line}"]
-            await self._news()
+            await self._send_news()
             await self._say(f"{tag} {ending}")
 
     async def _answer(self, verb: str, line: str) -> str:
         match verb:
             case "CAPABILITY":
                 idle = " IDLE" if self._server.has_idle else ""
-                await self._say(f"* CAPABILITY IMAP4rev1 {self._ways} SPECIAL-USE{idle}")
+                await self._say(f"* CAPABILITY IMAP4rev1 {self._auth_methods} SPECIAL-USE{idle}")
                 return "OK"
             case "AUTHENTICATE" if line == "AUTHENTICATE XOAUTH2":
                 return await self._sign_in()
             case "AUTHENTICATE":
                 await self._say("+ ")
                 token = (await self._conversation.line()).decode()
-                self._is_in = self._server.opens(token)
-                return "OK in" if self._is_in else "NO [AUTHENTICATIONFAILED] wrong"
-        return await self._work(verb, line) if self._is_in else "BAD not logged in"
+                self._is_signed_in = self._server.opens(token)
+                return "OK in" if self._is_signed_in else "NO [AUTHENTICATIONFAILED] wrong"
+        return await self._work(verb, line) if self._is_signed_in else "BAD not logged in"
 
     @property
-    def _ways(self) -> str:
+    def _auth_methods(self) -> str:
         return "AUTH=PLAIN" if self._server.tokens is None else "AUTH=XOAUTH2"
 
     async def _sign_in(self) -> str:
         await self._say("+ ")
-        self._is_in = self._server.admits((await self._conversation.line()).decode())
-        if self._is_in:
+        self._is_signed_in = self._server.admits((await self._conversation.line()).decode())
+        if self._is_signed_in:
             return "OK in"
         await self._say("+ eyJzdGF0dXMiOiI0MDAifQ==")
         if await self._conversation.line():
@@ -172,10 +172,10 @@ class ImapSession:
         self._folder = self._server.inbox if match[2] == "INBOX" else self._server.sent
         if match[2] == "Sent" and not self._folder:
             return "NO no such folder"
-        self._seen = len(self._folder)
+        self._announced = len(self._folder)
         following = self._folder[-1].uid + 1 if self._folder else 1
         await self._say(
-            f"* {self._seen} EXISTS",
+            f"* {self._announced} EXISTS",
             "* 0 RECENT",
             f"* OK [UIDVALIDITY {self._server.validity}] valid",
             f"* OK [UIDNEXT {following}] next",
@@ -241,30 +241,30 @@ class ImapSession:
         await self._say("+ idling")
         self._server.idling += 1
         self._server.wake()
-        done, is_gone = b"", False
+        ending, has_ended = b"", False
         async with anyio.create_task_group() as tasks:
 
-            async def tell() -> None:
-                with suppress(Gone):
+            async def send_news() -> None:
+                with suppress(MailConnectionEndedError):
                     while True:
                         changed = self._server.changed
-                        await self._news()
+                        await self._send_news()
                         await changed.wait()
 
-            tasks.start_soon(tell)
+            tasks.start_soon(send_news)
             try:
-                done = await self._conversation.line()
-            except Gone:
-                is_gone = True
+                ending = await self._conversation.line()
+            except MailConnectionEndedError:
+                has_ended = True
             tasks.cancel_scope.cancel()
-        if is_gone:
-            raise Gone
-        return "OK" if done == b"DONE" else "BAD"
+        if has_ended:
+            raise MailConnectionEndedError
+        return "OK" if ending == b"DONE" else "BAD"
 
-    async def _news(self) -> None:
-        if len(self._folder) != self._seen:
-            self._seen = len(self._folder)
-            await self._say(f"* {self._seen} EXISTS")
+    async def _send_news(self) -> None:
+        if len(self._folder) != self._announced:
+            self._announced = len(self._folder)
+            await self._say(f"* {self._announced} EXISTS")
 
 
 def section(mail: "Mail", name: str) -> bytes:

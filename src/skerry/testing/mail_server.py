@@ -1,4 +1,4 @@
-"""A strict mail system on loopback: IMAP with IDLE, and SMTP, of one mailbox."""
+"""Strict mail server on loopback: IMAP with IDLE, and SMTP, of one mailbox."""
 
 import base64
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -13,19 +13,19 @@ from typing import Final, Self
 import anyio
 import anyio.abc
 
-from skerry.testing.mail_imap import ClientLines, Gone, ImapSession, Mail
+from skerry.testing.mail_imap import ClientLines, ImapSession, Mail, MailConnectionEndedError
 
 ADDRESS: Final = "house@agents.example"
 PASSWORD: Final = "wind and tide"  # noqa: S105 - of no mailbox
 AUTHSERV: Final = "mx.agents.example"
 REASON: Final = "eyJzdGF0dXMiOiI0MDAifQ=="
-"""Reason of a refusal, as providers send it: JSON in Base64."""
+"""Reason of a refusal in the format of providers: JSON in Base64."""
 _MOST_LINE: Final = 998
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveredMail:
-    """A mail that the account sent."""
+    """A mail from the account."""
 
     recipient: str
     mail: EmailMessage
@@ -40,28 +40,28 @@ class DeliveredMail:
 
 @dataclass(slots=True)
 class MailServer(anyio.AsyncContextManagerMixin):
-    """Serves while its block is on."""
+    """Serves inside its `async with` block."""
 
     imap_port: int = 0
     smtp_port: int = 0
     password: str = PASSWORD
     tokens: set[str] | None = None
-    """Access tokens that open the mailbox by XOAUTH2; None where it has a password alone."""
+    """Valid access tokens for XOAUTH2; None for a mailbox with a password only."""
     validity: int = 7
     has_idle: bool = True
     inbox: list[Mail] = field(default_factory=list)
     sent: list[Mail] = field(default_factory=list)
-    """The folder of sent mail, which is missing before the first."""
+    """The folder of sent mail, which does not exist before the first mail."""
     delivered: list[DeliveredMail] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    """Commands that a mail server would not have understood."""
+    """Invalid commands, which a mail server would refuse."""
     planned: list[tuple[str, str]] = field(default_factory=list)
-    """Words of SMTP, each with the reply that it gets instead; `cut` ends the connection after it
-    was carried out. Words of IMAP begin with `imap `."""
+    """Commands of SMTP with their planned replies; `cut` ends the connection after the command.
+    Commands of IMAP begin with `imap `."""
     sessions: int = 0
-    """Connections that were made to the IMAP server."""
+    """Number of connections to the IMAP server."""
     idling: int = 0
-    """Times that the account began to wait for mail."""
+    """Number of `IDLE` commands."""
     changed: anyio.Event = field(default_factory=anyio.Event)
 
     @asynccontextmanager
@@ -82,7 +82,7 @@ class MailServer(anyio.AsyncContextManagerMixin):
 
         async def connection(stream: anyio.abc.SocketStream) -> None:
             async with stream:
-                with suppress(Gone):
+                with suppress(MailConnectionEndedError):
                     await serve(ClientLines(stream))
 
         async with listener:
@@ -93,7 +93,7 @@ class MailServer(anyio.AsyncContextManagerMixin):
 
     @property
     def settings(self) -> dict[str, object]:
-        """Returns the settings of an account that uses it."""
+        """Returns the settings of an account of this server."""
         return {
             "address": ADDRESS,
             "password": PASSWORD,
@@ -105,7 +105,7 @@ class MailServer(anyio.AsyncContextManagerMixin):
             "authservIds": [AUTHSERV],
         }
 
-    # What people do.
+    # Actions of people.
 
     def say(
         self,
@@ -116,7 +116,7 @@ class MailServer(anyio.AsyncContextManagerMixin):
         verified: bool = True,
         **fields: str,
     ) -> str:
-        """Lets a person write; returns the id of the mail. `_` in names of fields is `-`."""
+        """Sends a mail from a person; returns its id. `_` in the names of `fields` becomes `-`."""
         mail = EmailMessage(SMTP)
         encoded_name = base64.b64encode(name.encode()).decode()
         mail["To"] = ADDRESS
@@ -134,7 +134,7 @@ class MailServer(anyio.AsyncContextManagerMixin):
         return number.strip("<>")
 
     def arrive(self, data: bytes) -> None:
-        """Adds a mail of any kind to the mailbox."""
+        """Adds a mail to the mailbox."""
         uid = self.inbox[-1].uid + 1 if self.inbox else 1
         self.inbox.append(Mail(uid, data))
         self.wake()
@@ -143,39 +143,39 @@ class MailServer(anyio.AsyncContextManagerMixin):
         """Delivers the last mail again."""
         self.arrive(self.inbox[-1].data)
 
-    def number_anew(self) -> None:
-        """Gives all mails other numbers, as a server does after a repair."""
+    def renumber(self) -> None:
+        """Changes the numbers of all mails, as a server does after a repair."""
         self.validity += 1
         for number, mail in enumerate(self.inbox, 101):
             mail.uid = number
 
     async def wait_for(self, count: int) -> list[str]:
-        """Waits until the account sent as many mails; returns their texts."""
+        """Waits until the account has sent `count` mails; returns their texts."""
         with anyio.fail_after(60):
             while len(self.delivered) < count:
                 await self.changed.wait()
         return [mail.text for mail in self.delivered]
 
     def admits(self, answer: str) -> bool:
-        """Returns whether the answer of XOAUTH2 has the name and an access token."""
+        """Returns whether an XOAUTH2 response has the right name and a valid access token."""
         name, _, auth = base64.b64decode(answer).decode().partition("\1")
         bearer = auth.removesuffix("\1\1").removeprefix("auth=Bearer ")
         return name == f"user={ADDRESS}" and bearer in (self.tokens or ())
 
     def wake(self) -> None:
-        """Tells all who wait that something changed."""
+        """Wakes the tasks that wait for a change."""
         self.changed.set()
         self.changed = anyio.Event()
 
     def plan(self, word: str) -> str:
-        """Returns the reply that was planned for a command, once; empty for none."""
+        """Removes and returns the planned reply to a command; empty for none."""
         planned_answer = next((plan for plan in self.planned if plan[0] == word), None)
         if planned_answer is None:
             return ""
         self.planned.remove(planned_answer)
         return planned_answer[1]
 
-    # What the account asks.
+    # Commands of the account.
 
     async def _serve_imap(self, conversation: ClientLines) -> None:
         self.sessions += 1
@@ -188,7 +188,7 @@ class MailServer(anyio.AsyncContextManagerMixin):
     async def _serve_smtp(self, conversation: ClientLines) -> None:
         await conversation.say("220 agents.example ready")
         envelope: list[str] = []
-        is_in = False
+        is_signed_in = False
         while True:
             line = (await conversation.line()).decode()
             verb = line.split(" ", 1)[0].partition(":")[0].upper()
@@ -200,11 +200,11 @@ class MailServer(anyio.AsyncContextManagerMixin):
                     ways = "PLAIN" if self.tokens is None else "XOAUTH2"
                     await conversation.say("250-agents.example", "250-8BITMIME", f"250 AUTH {ways}")
                 case "AUTH":
-                    is_in = await self._is_let_in(conversation, line)
-                case "MAIL" | "RCPT" if is_in:
+                    is_signed_in = await self._sign_in(conversation, line)
+                case "MAIL" | "RCPT" if is_signed_in:
                     envelope.append(line.partition("<")[2].removesuffix(">"))
                     await conversation.say("250 ok")
-                case "DATA" if is_in and len(envelope) == 2:  # noqa: PLR2004 - from and to
+                case "DATA" if is_signed_in and len(envelope) == 2:  # noqa: PLR2004 - from and to
                     await self._take_mail(conversation, *envelope)
                     envelope = []
                 case _:
@@ -212,18 +212,18 @@ class MailServer(anyio.AsyncContextManagerMixin):
                     await conversation.say("503 bad sequence")
 
     def opens(self, token: str) -> bool:
-        """Returns whether a token of SASL PLAIN has the right name and password."""
+        """Returns whether a SASL PLAIN token has the right name and password."""
         return base64.b64decode(token) == f"\0{ADDRESS}\0{self.password}".encode()
 
-    async def _is_let_in(self, conversation: ClientLines, line: str) -> bool:
+    async def _sign_in(self, conversation: ClientLines, line: str) -> bool:
         answer = line.rpartition(" ")[2]
         if not line.startswith("AUTH XOAUTH2 "):
-            is_in = self.opens(answer)
-        elif not (is_in := self.admits(answer)):
+            is_signed_in = self.opens(answer)
+        elif not (is_signed_in := self.admits(answer)):
             await conversation.say(f"334 {REASON}")
             self.faults += [line] if await conversation.line() else []
-        await conversation.say("235 welcome" if is_in else "535 5.7.8 wrong")
-        return is_in
+        await conversation.say("235 welcome" if is_signed_in else "535 5.7.8 wrong")
+        return is_signed_in
 
     async def _take_mail(self, conversation: ClientLines, sender: str, recipient: str) -> None:
         await conversation.say("354 go on")
@@ -238,12 +238,12 @@ class MailServer(anyio.AsyncContextManagerMixin):
         self.delivered.append(DeliveredMail(recipient, mail))
         self.wake()
         if self.plan("after") == "cut":
-            raise Gone
+            raise MailConnectionEndedError
         await conversation.say("250 queued")
 
     def _check(self, lines: list[bytes], sender: str, recipient: str) -> None:
         head = message_from_bytes(b"\r\n".join(lines))
-        wrong = [
+        faults = [
             *(f"{name} is missing" for name in ("Date", "From", "Message-ID") if name not in head),
             *("a line is too long" for line in lines if len(line) > _MOST_LINE),
             *("a line is not ASCII" for line in lines if not line.isascii()),
@@ -252,7 +252,7 @@ class MailServer(anyio.AsyncContextManagerMixin):
             *(["it may be answered by programs"] if "Auto-Submitted" not in head else []),
             *(["an id is used twice"] if self._is_known(str(head["Message-ID"])) else []),
         ]
-        self.faults += [f"mail to {recipient}: {fault}" for fault in wrong]
+        self.faults += [f"mail to {recipient}: {fault}" for fault in faults]
 
     def _is_known(self, message_id: str) -> bool:
         return any(mail.mail["Message-ID"] == message_id for mail in self.delivered)

@@ -1,4 +1,4 @@
-"""A memory with the content that a test gives it."""
+"""Memory with fixed content."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -28,16 +28,16 @@ def hit(
     lines: tuple[int, int] = (1, 3),
     session: str | None = None,
 ) -> MemoryHit:
-    """Returns a passage; one with a `session` is of that conversation."""
+    """Returns a passage; with `session`, a passage of that conversation."""
     source = MemorySource.SESSIONS if session else MemorySource.MEMORY
     return MemoryHit(path, *lines, score, text, source, session=session)
 
 
 @dataclass
 class FakeBackend:
-    """Finds the hits that it is given, whatever is asked. Implements `ports.memory.MemoryBackend`.
+    """Returns its `hits` for every question. Implements `ports.memory.MemoryBackend`.
 
-    `failure` is raised by a search; before it, `wait` is called.
+    A search awaits `wait`, if set, and then raises `failure`, if set.
     """
 
     hits: Sequence[MemoryHit] = ()
@@ -45,13 +45,13 @@ class FakeBackend:
     name: str = "fake"
     failure: MemoryBackendError | None = None
     fallback: MemoryFallback | None = None
-    asked: list[MemoryQuestion] = field(default_factory=list)
+    questions: list[MemoryQuestion] = field(default_factory=list)
     touched: int = 0
     wait: Callable[[], Awaitable[object]] | None = None
 
     async def search(self, question: MemoryQuestion) -> MemoryAnswer:
-        """Returns the hits that are good enough, as many as are asked for."""
-        self.asked.append(question)
+        """Returns up to `question.limit` hits of at least `question.min_score`."""
+        self.questions.append(question)
         if self.wait is not None:
             await self.wait()
         if self.failure is not None:
@@ -68,24 +68,24 @@ class FakeBackend:
         return MemoryAnswer(hits, self.name, "none", "", MemoryMode.TEXT, self.fallback)
 
     async def document(self, path: str) -> MemoryDocument | None:
-        """Returns the document of that path."""
+        """Returns the document of the path; None without one."""
         return self.documents.get(path)
 
     async def sync(
         self,
         *,
-        force: bool = False,  # noqa: ARG002 - there is nothing to bring up to date
+        force: bool = False,  # noqa: ARG002 - the fake has no index
         progress: Callable[[MemoryProgress], None] | None = None,  # noqa: ARG002 - as above
     ) -> SyncReport:
         """Does nothing."""
         return SyncReport(unchanged=len(self.hits))
 
     def touch(self) -> None:
-        """Counts it."""
+        """Counts the call."""
         self.touched += 1
 
     async def status(self) -> MemoryStatus:
-        """Returns that it is well."""
+        """Returns a status without problems."""
         count = len(self.hits)
         return MemoryStatus(
             "main", self.name, count, count, self.touched > 0, None, "none", "", MemoryMode.TEXT, 0
@@ -94,7 +94,7 @@ class FakeBackend:
 
 @dataclass(frozen=True, slots=True)
 class FakeMemories:
-    """Gives every agent the same memory. Implements `ports.memory.Memories`."""
+    """Returns the same memory for every agent. Implements `ports.memory.Memories`."""
 
     backend: FakeBackend | None
 

@@ -1,8 +1,8 @@
-"""Models that play a script: in the process, and behind a real loopback socket.
+"""Models that play a script, inside the process.
 
-A reply is a sequence of steps: `str` is text, pushed on its own; `ThinkingBlock` is thinking,
-pushed likewise; `ToolCall` is a call; `ReplyGate` waits until the test opens it; `ModelError` is
-raised. `model_server` has three more kinds of steps.
+A reply is a sequence of steps: `str` is a delta of text, `ThinkingBlock` one of thinking;
+`ToolCall` is a call; `ReplyGate` waits until the test opens it; `ModelError` is raised.
+`model_server` serves scripts over HTTP and has three more kinds of steps.
 """
 
 import re
@@ -47,18 +47,18 @@ MODEL = ModelInfo("test", "script", "Script", context_window=200_000)
 
 
 class ReplyGate:
-    """A place in a reply where it waits, so that a test can act exactly there."""
+    """Step at which a reply waits, so that a test can act at this point."""
 
     def __init__(self) -> None:
         self.reached = anyio.Event()
         self.opened = anyio.Event()
 
     def open(self) -> None:
-        """Lets the reply go on."""
+        """Lets the reply continue."""
         self.opened.set()
 
     async def hold(self) -> None:
-        """Says that it was reached; waits until it is open."""
+        """Sets `reached`; waits until the gate is open."""
         self.reached.set()
         await self.opened.wait()
 
@@ -68,19 +68,19 @@ Step = str | ThinkingBlock | ToolCall | ReplyGate | ModelError
 
 @dataclass(frozen=True, slots=True)
 class SeenRequest:
-    """Request of a model: a copy, because the conversation continues."""
+    """Request to a model, with a copy of its messages, because the conversation continues."""
 
     request: ModelRequest
     messages: tuple[Message, ...]
     last: str
-    """The text of the last message."""
+    """Text of the last message."""
 
 
 class ScriptedModel:
-    """A model API in the process.
+    """Model API inside the process.
 
-    `script` gives one reply per call, or is a function that gives the reply to a request, such as
-    `echo`. A call beyond the script fails, and says so.
+    `script` has one reply per call, or is a function from a request to a reply, such as `echo`. A
+    call after the last reply raises `ModelRequestError`.
     """
 
     def __init__(
@@ -90,10 +90,10 @@ class ScriptedModel:
             self._reply = script
         else:
             replies = iter(list(script))
-            over = ModelRequestError("the script of the test's model has no reply left")
+            over = ModelRequestError("the script of the test's model has no further reply")
             self._reply = lambda _: next(replies, [over])
-        self.seen: list[SeenRequest] = []
-        """Every request, oldest first."""
+        self.requests: list[SeenRequest] = []
+        """All requests, oldest first."""
 
     @property
     def api(self) -> str:
@@ -102,15 +102,17 @@ class ScriptedModel:
 
     async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
         """Plays the next reply."""
-        self.seen.append(SeenRequest(request, tuple(request.history.messages), last_text(request)))
+        self.requests.append(
+            SeenRequest(request, tuple(request.history.messages), last_text(request))
+        )
         blocks: list[Block] = []
-        pieces = 0
+        deltas = 0
         for step in self._reply(request):
             await anyio.lowlevel.checkpoint()
             match step:
                 case str():
-                    pieces += 1
-                    _say(blocks, step)
+                    deltas += 1
+                    _append_text(blocks, step)
                     hear.on_text(step)
                 case ThinkingBlock():
                     blocks.append(step)
@@ -123,13 +125,13 @@ class ScriptedModel:
                 case ModelError():
                     raise step
         size = len(request.history.messages)
-        usage = Usage(input=size, output=pieces, total_tokens=size + pieces)
+        usage = Usage(input=size, output=deltas, total_tokens=size + deltas)
         calls = any(isinstance(block, ToolCall) for block in blocks)
         return ModelReply(tuple(blocks), "toolUse" if calls else "stop", usage)
 
 
-def _say(blocks: list[Block], text: str) -> None:
-    """Adds text to the block that is open, or as a new one."""
+def _append_text(blocks: list[Block], text: str) -> None:
+    """Appends text to the last block if it is text, or as a new block."""
     last = blocks[-1] if blocks else None
     if isinstance(last, TextBlock):
         blocks[-1] = TextBlock(last.text + text)
@@ -146,22 +148,22 @@ def last_text(request: ModelRequest) -> str:
 
 
 def echo(request: ModelRequest) -> Sequence[Step]:
-    """Returns a reply that depends only on the last message; a script that never ends."""
+    """Returns a reply to the last message alone: an endless script."""
     messages = request.history.messages
     after_tool = bool(messages) and isinstance(messages[-1], ToolResultMessage)
     return echo_steps(last_text(request), len(messages), after_tool=after_tool)
 
 
 def echo_steps(text: str, number: int, *, after_tool: bool) -> Sequence[Step]:
-    """Returns the steps of an echo: `call NAME {JSON}` calls a tool, other words are repeated.
+    """Returns the steps of an echo: `call NAME {JSON}` calls a tool, other text is repeated.
 
-    `number` of messages makes the call's id. What the gateway tells before them is passed over, and
-    before a call what the memory recalls.
+    The id of a call is `call_` and `number`, the number of messages. Notices of the gateway before
+    the text are skipped, and recalled memories before a call.
     """
-    text = unfenced(_told_before(text))
+    text = unfenced(_without_notice(text))
     if after_tool:
         return ["result: ", text]
-    call = unfenced(_told_before(_RECALLED.sub("", text)))
+    call = unfenced(_without_notice(_RECALLED.sub("", text)))
     if call.startswith("call "):
         name, _, arguments = call.removeprefix("call ").partition(" ")
         return [ToolCall(f"call_{number}", name, msgspec.json.decode(arguments or "{}"))]
@@ -174,33 +176,33 @@ def unfenced(text: str) -> str:
     return (match[3] or text[match.end() :]) if match else text
 
 
-def _told_before(text: str) -> str:
-    """Returns a message without what the gateway puts before it."""
+def _without_notice(text: str) -> str:
+    """Returns a message without the gateway's notice before it."""
     return text.partition("]\n\n")[2] if text.startswith("[From the gateway: ") else text
 
 
 @dataclass(slots=True)
 class ScriptedModels:
-    """All models that can be used: one. Without a `provider` none can."""
+    """Model source with one model; without a `provider` it has none."""
 
     provider: ModelProvider | None
     info: ModelInfo = MODEL
     chosen: list[str | None] = field(default_factory=list)
-    """The refs that were asked for, oldest first."""
-    unknown: str | None = None
-    """A ref that names no model."""
+    """Requested refs, oldest first."""
+    unknown_ref: str | None = None
+    """A ref without a model."""
 
     async def choose(self, ref: str | None) -> tuple[ModelProvider, ModelInfo]:
         """Returns the model for any `ref`."""
         self.chosen.append(ref)
         if self.provider is None:
             raise ModelUnavailableError("No model is configured.")
-        if ref is not None and ref == self.unknown:
+        if ref is not None and ref == self.unknown_ref:
             raise ModelUnavailableError(f"There is no model {ref}.")
         return self.provider, self.info
 
     def tries(self, target: CallTarget) -> Candidates:
-        """Returns the model as the one candidate."""
+        """Returns the model as the only candidate."""
         return SingleCandidate(lambda: self.choose(target.reference))
 
     async def listing(self) -> list[ModelInfo]:
@@ -208,18 +210,18 @@ class ScriptedModels:
         return [] if self.provider is None else [self.info]
 
     async def offered(self, setup: ModelSetup | None = None) -> Offering:
-        """Returns the model, as its provider would name it."""
+        """Returns the model as an offer of its provider."""
         models = await self.listing()
         return Offering(
             tuple(model for model in models if not setup or model.provider == setup.provider)
         )
 
     async def status(self) -> ModelStatus:
-        """Returns whether there is one."""
+        """Returns `READY` with the model, or `UNAVAILABLE` without a provider."""
         if self.provider is None:
             return ModelStatus(ModelState.UNAVAILABLE, None, "No model is configured.", "Name one.")
         return ModelStatus(ModelState.READY, self.info)
 
     async def trust(self, server: str, *, is_trusted: bool) -> ModelStatus:
-        """Finds no local server."""
+        """Raises `ModelUnavailableError`: there is no local server."""
         raise ModelUnavailableError(f"There is no local server {server!r}: {is_trusted}.")

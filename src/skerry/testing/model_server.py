@@ -1,8 +1,7 @@
-"""A loopback HTTP server with the wire formats of models, which follows a script.
+"""HTTP server on loopback with the wire formats of model APIs, which plays a script.
 
-Also a program, for benchmarks and tests that need it in a process of its own:
-`python -m skerry.testing.model_server --port 0` prints one JSON line with its address and answers
-every conversation with `echo`.
+Benchmarks and tests also run it as a program: `python -m skerry.testing.model_server --port 0`
+prints one JSON line with its address and answers every conversation with `echo`.
 """
 
 import argparse
@@ -26,7 +25,7 @@ _HEAD_LIMIT = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class StatusReply:
-    """Answer with this status and body, and nothing else."""
+    """Step that answers with this status and body only."""
 
     code: int
     body: bytes = b'{"error":{"message":"scripted failure"}}'
@@ -35,14 +34,14 @@ class StatusReply:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Put these bytes into the stream as they are."""
+    """Step that writes these bytes into the stream."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """End without the finish marker: the response properly, or the connection in its middle."""
+    """Step that ends the response without the finish marker, or breaks the connection."""
 
     connection: bool = False
 
@@ -61,12 +60,12 @@ class ModelHttpRequest:
 
 
 class StubModelServer(anyio.AsyncContextManagerMixin):
-    """Serves while its block is on, on a port that the system chooses.
+    """Serves inside its `async with` block; by default on a port that the system chooses.
 
-    `script` gives one reply per completion, or a function that gives the reply to a request body;
-    without one it is `echo_chat`. The path of a request chooses the wire format. Each text step is
-    one event and one write. `pieces` cuts a text into that many events; `delay` seconds lie between
-    two events.
+    `script` has one reply per completion, or is a function from a request body to a reply; the
+    default is `echo_chat`. The path of a request selects the wire format. A text step is divided
+    into `events_per_text` events, each one write; `delay` is the pause between two events in
+    seconds.
     """
 
     def __init__(
@@ -75,7 +74,7 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
         | Callable[[dict[str, Any]], Sequence[HttpStep]]
         | None = None,
         *,
-        pieces: int = 1,
+        events_per_text: int = 1,
         delay: float = 0.0,
         port: int = 0,
     ) -> None:
@@ -84,23 +83,23 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
         else:
             replies = iter(list(script))
             self._reply = lambda _: next(replies, [StatusReply(500)])
-        self._pieces = pieces
+        self._events_per_text = events_per_text
         self._delay = delay
         self._port = port
         self.requests: list[ModelHttpRequest] = []
-        """Every request, oldest first."""
+        """All requests, oldest first."""
         self.connections = 0
         """Number of connections opened."""
         self.count = 0
-        """Completions that were asked for."""
+        """Number of requested completions."""
         self.base_url = ""
-        """Up to and including `/v1`, once the block is on."""
+        """Address up to and including `/v1`; set inside the block."""
         self.hung_up = anyio.Event()
-        """Set when a client went away while a gate held its reply."""
+        """Set when a client disconnects while a gate holds its reply."""
         self.models: list[dict[str, Any]] = [{"id": "stub"}]
         """Models in its list."""
         self.keep_requests = True
-        """Records each request in `requests`; a benchmark turns it off."""
+        """Records each request in `requests`; benchmarks disable it."""
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
@@ -123,10 +122,10 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
                     if not await self._answer(stream, request):
                         return
             except* (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
-                pass  # the client went away, which is its right
+                pass  # the client disconnected
 
     async def _answer(self, stream: anyio.abc.SocketStream, request: ModelHttpRequest) -> bool:
-        """Answers; returns whether the connection stays open."""
+        """Answers a request; returns whether the connection remains open."""
         if self.keep_requests:
             self.requests.append(request)
         if request.path.partition("?")[0].endswith("/models"):
@@ -148,7 +147,7 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
     async def _play(
         self, stream: anyio.abc.SocketStream, steps: Sequence[HttpStep], wire: Wire
     ) -> bool:
-        """Sends the stream of a reply; returns whether the connection stays open."""
+        """Sends the stream of a reply; returns whether the connection remains open."""
         if begun := wire.begin():
             await stream.send(_chunk(begun))
         for step in steps:
@@ -158,7 +157,9 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
                 if not step.connection:
                     await stream.send(_END)
                 return not step.connection
-            events = [step.data] if isinstance(step, Raw) else wire.events(step, self._pieces)
+            events = (
+                [step.data] if isinstance(step, Raw) else wire.events(step, self._events_per_text)
+            )
             for event in events:
                 await stream.send(_chunk(event))
                 if self._delay:
@@ -167,7 +168,7 @@ class StubModelServer(anyio.AsyncContextManagerMixin):
         return True
 
     async def _hold(self, stream: anyio.abc.SocketStream, gate: ReplyGate) -> None:
-        """Waits until the gate is open; notice a client that does not wait so long."""
+        """Waits until the gate is open; sets `hung_up` if the client disconnects before."""
 
         async def watch() -> None:
             try:
@@ -212,7 +213,7 @@ def _response(code: int, body: bytes, headers: Iterable[tuple[str, str]] = ()) -
 
 
 async def _read(stream: anyio.abc.SocketStream, buffer: bytearray) -> ModelHttpRequest | None:
-    """Returns the next request; None when the client is gone."""
+    """Returns the next request; None when the client has disconnected."""
     try:
         while (end := buffer.find(b"\r\n\r\n")) < 0 and len(buffer) < _HEAD_LIMIT:
             buffer += await stream.receive()
@@ -236,7 +237,7 @@ def main(arguments: Sequence[str]) -> int:
         prog="python -m skerry.testing.model_server", description=__doc__
     )
     parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--pieces", type=int, default=1, help="events per text")
+    parser.add_argument("--events-per-text", type=int, default=1)
     parser.add_argument("--delay-ms", type=float, default=0.0, help="between two events")
     parser.add_argument("--text", help="answer with this instead of an echo")
     options = parser.parse_args(arguments)
@@ -253,7 +254,10 @@ async def _main(
     script: Callable[[dict[str, Any]], Sequence[HttpStep]] | None, options: argparse.Namespace
 ) -> None:
     stub = StubModelServer(
-        script, pieces=options.pieces, delay=options.delay_ms / 1000, port=options.port
+        script,
+        events_per_text=options.events_per_text,
+        delay=options.delay_ms / 1000,
+        port=options.port,
     )
     stub.keep_requests = False
     async with stub:

@@ -8,7 +8,7 @@ import msgspec
 from skerry.model.errors import ModelError
 from skerry.model.message import ThinkingBlock, ToolCall
 
-_ARGUMENT_PIECE = 7  # characters of a tool call's arguments per event
+_ARGUMENT_CHARS = 7  # characters of a tool call's arguments per event
 
 
 class Wire(Protocol):
@@ -18,12 +18,12 @@ class Wire(Protocol):
         """Returns the bytes before the first step."""
         ...
 
-    def events(self, step: object, pieces: int) -> list[bytes]:
-        """Returns the events of a step, a text or thinking cut into `pieces`; others give none."""
+    def events(self, step: object, count: int) -> list[bytes]:
+        """Returns the events of a step; a text or thinking has `count` deltas."""
         ...
 
     def end(self) -> bytes:
-        """Returns the finish marker and what belongs to it."""
+        """Returns the events after the last step: finish reason, usage, end marker."""
         ...
 
 
@@ -39,17 +39,17 @@ class ChatWire:
         self._calls = 0
 
     def begin(self) -> bytes:
-        """Returns nothing."""
+        """Returns no bytes: the format has no first event."""
         return b""
 
-    def events(self, step: object, pieces: int) -> list[bytes]:
+    def events(self, step: object, count: int) -> list[bytes]:
         """Returns the events of a step."""
         match step:
             case str():
-                return [self._event({"content": piece}, None) for piece in cut(step, pieces)]
+                return [self._event({"content": part}, None) for part in cut(step, count)]
             case ThinkingBlock():
-                thoughts = cut(step.thinking, pieces)
-                return [self._event({"reasoning_content": piece}, None) for piece in thoughts]
+                thoughts = cut(step.thinking, count)
+                return [self._event({"reasoning_content": part}, None) for part in thoughts]
             case ToolCall():
                 self._calls += 1
                 return [self._event(delta, None) for delta in self._call(step)]
@@ -76,13 +76,13 @@ class ChatWire:
         return _data({**chunk, "choices": [choice]})
 
     def _call(self, call: ToolCall) -> Iterator[dict[str, Any]]:
-        """Gives the pieces of a call as OpenAI cuts it: id and name first, then arguments."""
+        """Yields the deltas of a call in the order of OpenAI: id and name, then arguments."""
         index = self._calls - 1
         first = {"name": call.name, "arguments": ""}
         begun = {"index": index, "id": call.id, "type": "function", "function": first}
         yield {"tool_calls": [begun]}
-        for piece in _arguments(call):
-            yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+        for part in _arguments(call):
+            yield {"tool_calls": [{"index": index, "function": {"arguments": part}}]}
 
 
 class AnthropicWire:
@@ -94,31 +94,31 @@ class AnthropicWire:
         self._calls = 0
 
     def begin(self) -> bytes:
-        """Returns the message's start, with what the prompt cost."""
+        """Returns the start of the message, with the tokens of the prompt."""
         usage = {"input_tokens": 8, "cache_read_input_tokens": 4, "output_tokens": 1}
         message = {"id": "msg_stub", "type": "message", "role": "assistant", "usage": usage}
         return self._event("message_start", message={**message, "content": []}) + self._event(
             "ping"
         )
 
-    def events(self, step: object, pieces: int) -> list[bytes]:
-        """Returns the events of a step; texts that follow each other are one block."""
+    def events(self, step: object, count: int) -> list[bytes]:
+        """Returns the events of a step; consecutive texts are one block."""
         match step:
             case str():
                 begun = [] if self._open == "text" else [self._start({"type": "text", "text": ""})]
-                deltas = [{"type": "text_delta", "text": piece} for piece in cut(step, pieces)]
+                deltas = [{"type": "text_delta", "text": part} for part in cut(step, count)]
                 return begun + [self._delta(delta) for delta in deltas]
             case ThinkingBlock(redacted=True):
                 hidden = {"type": "redacted_thinking", "data": step.thinking_signature}
                 return [self._start(hidden)]
             case ThinkingBlock():
-                return list(self._think(step, pieces))
+                return list(self._think(step, count))
             case ToolCall():
                 self._calls += 1
                 used = {"type": "tool_use", "id": step.id, "name": step.name, "input": {}}
                 deltas = [
-                    {"type": "input_json_delta", "partial_json": piece}
-                    for piece in ("", *_arguments(step))
+                    {"type": "input_json_delta", "partial_json": part}
+                    for part in ("", *_arguments(step))
                 ]
                 return [self._start(used)] + [self._delta(delta) for delta in deltas]
             case ModelError():
@@ -136,10 +136,10 @@ class AnthropicWire:
             + self._event("message_stop")
         )
 
-    def _think(self, block: ThinkingBlock, pieces: int) -> Iterator[bytes]:
+    def _think(self, block: ThinkingBlock, count: int) -> Iterator[bytes]:
         yield self._start({"type": "thinking", "thinking": "", "signature": ""})
-        for piece in cut(block.thinking, pieces):
-            yield self._delta({"type": "thinking_delta", "thinking": piece})
+        for part in cut(block.thinking, count):
+            yield self._delta({"type": "thinking_delta", "thinking": part})
         signature = block.thinking_signature or "stub-signature"
         yield self._delta({"type": "signature_delta", "signature": signature})
 
@@ -162,15 +162,15 @@ class AnthropicWire:
         return b"event: %b\n" % kind.encode() + _data({"type": kind, **fields})
 
 
-def cut(text: str, pieces: int) -> Sequence[str]:
-    """Returns the text in so many pieces of about one size."""
-    size = max(-(-len(text) // pieces), 1)
+def cut(text: str, count: int) -> Sequence[str]:
+    """Returns the text in up to `count` parts of about equal size."""
+    size = max(-(-len(text) // count), 1)
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
 def _arguments(call: ToolCall) -> Sequence[str]:
     text = msgspec.json.encode(call.arguments).decode()
-    return [text[at : at + _ARGUMENT_PIECE] for at in range(0, len(text), _ARGUMENT_PIECE)]
+    return [text[at : at + _ARGUMENT_CHARS] for at in range(0, len(text), _ARGUMENT_CHARS)]
 
 
 def _data(event: dict[str, Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""Loads one plugin for its own tests, by the loader of the gateway, and calls what it brought."""
+"""Loads a plugin for its own tests with the loader of the gateway, and calls its parts."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -19,16 +19,16 @@ from skerry.sdk.methods import MethodCall
 
 
 class LoadedPlugin:
-    """A plugin that was loaded; each call is guarded as in the gateway."""
+    """A loaded plugin; each call is guarded as in the gateway."""
 
     def __init__(self, plugins: Plugins, workspace: Path) -> None:
         self.plugins = plugins
         self.hooks = plugins.hooks
-        """Every hook point: `await plugin.hooks.message_received.run(payload)`."""
+        """All hook points: `await plugin.hooks.message_received.run(payload)`."""
         self._workspace = workspace
 
     async def tool(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Calls a tool; returns what the model reads.
+        """Calls a tool; returns the text for the model.
 
         Raises:
             ToolError: the tool failed; the message has the remedy.
@@ -37,10 +37,10 @@ class LoadedPlugin:
         return (await self.plugins.tools[name].run(dict(arguments), context)).text
 
     async def command(self, name: str, arguments: str = "", *, is_owner: bool = True) -> str:
-        """Gives a command; returns the answer.
+        """Runs a chat command; returns its response.
 
         Raises:
-            CommandError: it cannot be done.
+            CommandError: the command failed.
         """
         command = next(candidate for candidate in self.plugins.commands if candidate.name == name)
         call = CommandCall(name, arguments, SessionKey.main(), "webchat", is_owner=is_owner)
@@ -49,11 +49,11 @@ class LoadedPlugin:
     async def method(
         self, name: str, params: Mapping[str, Any], *, scopes: tuple[str, ...] = ("operator.admin",)
     ) -> Any:
-        """Calls a gateway method by its whole name; returns its answer.
+        """Calls a gateway method by its full name; returns its result.
 
         Raises:
-            PluginError: it failed.
-            ValidationError: the parameters do not fit.
+            PluginError: the method failed.
+            ValidationError: the parameters are invalid.
         """
         method = self.plugins.methods[name]
         return await method.run(method.params.model_validate(params), MethodCall(scopes, "test"))
@@ -63,10 +63,10 @@ class LoadedPlugin:
 async def loaded_plugin(
     path: Path, config: Mapping[str, Any] | None = None
 ) -> AsyncIterator[LoadedPlugin]:
-    """Loads the plugin at `path` with this configuration, in a state directory of its own.
+    """Loads the plugin at `path` with this configuration, in a temporary state directory.
 
     Raises:
-        PluginError: it cannot be loaded.
+        PluginError: the plugin cannot be loaded.
     """
     with TemporaryDirectory(prefix="skerry-plugin-") as home:
         entry = {"config": dict(config or {})}

@@ -1,4 +1,4 @@
-"""A port that stays with who reserved it, also while nothing listens on it."""
+"""Reserves ports, also while no server listens on them."""
 
 import socket
 from collections.abc import Iterator
@@ -9,9 +9,9 @@ from contextlib import contextmanager
 def reserved() -> Iterator[int]:
     """Reserves a port of 127.0.0.1 for the block.
 
-    A socket is bound to it that never listens. So the system gives it to no process that asks for
-    any port; a server that names it and sets SO_REUSEADDR, as the gateway does, can listen on it at
-    any time.
+    A socket is bound to it that never listens, so that the system assigns the port to no process
+    that requests any port. A server that binds this port with SO_REUSEADDR, as the gateway does,
+    can listen on it at any time.
     """
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""Requests of a platform to an account, on their way until they are answered with 200."""
+"""Posts requests of a platform to an account until they are answered with 200."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -11,22 +11,22 @@ import httpx2
 from skerry.ports.channel import Post, TakesPosts
 from skerry.testing.http_server import ServedRequest, ServedResponse, serve
 
-_AGAIN_SECONDS: Final = 0.02
+_RETRY_SECONDS: Final = 0.02
 
 
 @dataclass(slots=True)
 class EventPoster(anyio.AsyncContextManagerMixin):
-    """Posts what `add` gets to `url`, in order, and each again until it is taken."""
+    """Posts the requests of `add` to `url` in order, each repeatedly until the status is 200."""
 
     url: str = ""
-    """Address of the account; nothing is posted while it is empty."""
+    """Address of the account; while it is empty, requests wait."""
     answers: list[int] = field(default_factory=list)
-    """Status of each answer, oldest first."""
+    """Status of each response, oldest first."""
     waiting: list[tuple[bytes, Mapping[str, str]]] = field(default_factory=list)
     repeats: bool = True
-    """False for a platform that tries once."""
+    """False for a platform that sends each request once."""
     skipped: int = 0
-    """Attempts that are left out, as if the network had lost them."""
+    """Number of next attempts that are not sent, as if the network had lost them."""
     _changed: anyio.Event = field(default_factory=anyio.Event)
 
     @asynccontextmanager
@@ -47,15 +47,15 @@ class EventPoster(anyio.AsyncContextManagerMixin):
                 self._changed = anyio.Event()
                 while self.waiting:
                     if (
-                        not (self.url and await self._took(client, *self.waiting[0]))
+                        not (self.url and await self._post(client, *self.waiting[0]))
                         and self.repeats
                     ):
-                        await anyio.sleep(_AGAIN_SECONDS)
+                        await anyio.sleep(_RETRY_SECONDS)
                         continue
                     del self.waiting[0]
                 await self._changed.wait()
 
-    async def _took(
+    async def _post(
         self, client: httpx2.AsyncClient, body: bytes, headers: Mapping[str, str]
     ) -> bool:
         if self.skipped:
@@ -71,7 +71,7 @@ class EventPoster(anyio.AsyncContextManagerMixin):
 
 @asynccontextmanager
 async def account_served(adapter: TakesPosts) -> AsyncGenerator[str]:
-    """Serves the requests of an account without a gateway; yields the address."""
+    """Serves the posts to an account without a gateway; yields the address."""
 
     async def handle(request: ServedRequest) -> ServedResponse:
         post = Post(

@@ -1,4 +1,4 @@
-"""Rules of signal-cli and of its REST bridge for what they are asked to send."""
+"""Rules of signal-cli and of its REST bridge for requests to send."""
 
 import base64
 import binascii
@@ -34,7 +34,7 @@ _ESCAPES: Final = re.compile(r"\\([*~`|])|\*{1,3}|~|`|\|\|")
 
 @dataclass(frozen=True, slots=True)
 class SendRequest:
-    """A request to send something."""
+    """A request to send a message, a reaction or a typing signal."""
 
     kind: str
     to: str
@@ -44,17 +44,17 @@ class SendRequest:
     file: bytes | None = None
     voice: bool = False
     author: str = ""
-    """Author of the message that is quoted, or gets a reaction."""
+    """Author of the message for the quote or reaction."""
     target: int = 0
     """Time of that message."""
     removes: bool = False
 
 
 def read_rpc(method: Any, params: dict[str, Any]) -> SendRequest | str:
-    """Returns the message of a request to the daemon, or the mistake in it."""
-    may = _RPC.get(method)
+    """Returns the parsed request to the daemon, or a text about its mistake."""
+    allowed = _RPC.get(method)
     to = params.pop("recipient", None) or params.pop("groupId", None)
-    if may is None or not params.keys() <= may or not isinstance(to, list) or len(to) != 1:
+    if allowed is None or not params.keys() <= allowed or not isinstance(to, list) or len(to) != 1:
         return f"{method} has other parameters: {sorted(params)}"
     if method == "sendTyping":
         return SendRequest("typing", to[0])
@@ -72,19 +72,19 @@ def read_rpc(method: Any, params: dict[str, Any]) -> SendRequest | str:
 
 
 def read_rest(method: str, path: str, body: dict[str, Any], number: str) -> SendRequest | str:
-    """Returns the message of a request to the bridge, or the mistake in it."""
-    where = path if path == "/v2/send" else path.rpartition("/")[0]
-    may = _BRIDGE_FIELDS.get(where)
-    if may is None or method not in _METHODS[where] or not body.keys() <= may:
+    """Returns the parsed request to the bridge, or a text about its mistake."""
+    route = path if path == "/v2/send" else path.rpartition("/")[0]
+    allowed = _BRIDGE_FIELDS.get(route)
+    if allowed is None or method not in _METHODS[route] or not body.keys() <= allowed:
         return f"{method} {path}: {sorted(body)}"
-    if where != "/v2/send" and path.rpartition("/")[2] != number:
+    if route != "/v2/send" and path.rpartition("/")[2] != number:
         return f"{path} names another number"
-    to = body["recipients"][0] if where == "/v2/send" else body["recipient"]
+    to = body["recipients"][0] if route == "/v2/send" else body["recipient"]
     if to.startswith("group."):
         to = base64.b64decode(to.removeprefix("group.")).decode()
-    if where == "/v1/typing-indicator":
+    if route == "/v1/typing-indicator":
         return SendRequest("typing", to)
-    if where == "/v1/reactions":
+    if route == "/v1/reactions":
         target = (body["target_author"], body["timestamp"], method == "DELETE")
         return _reaction(to, body["reaction"], *target)
     if body["number"] != number or body.get("text_mode") != "styled":

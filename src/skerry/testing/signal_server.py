@@ -1,7 +1,7 @@
-"""A strict signal-cli on loopback: its daemon and the REST bridge, with one number and its people.
+"""Strict signal-cli on loopback: its daemon and the REST bridge, with one number and its people.
 
-As with `--receive-mode=on-connection`, an event waits until somebody is connected, and is forgotten
-once it is written to them.
+As with `--receive-mode=on-connection`, an event waits until a client is connected, and is deleted
+once it has been written to the client.
 """
 
 import base64
@@ -19,36 +19,36 @@ from skerry.testing.signal_bodies import SendRequest, read_rest, read_rpc
 NUMBER: Final = "+15550001"
 _KEEP_ALIVE: Final = 15.0
 _LINKING: Final = frozenset({"listAccounts", "startLink", "finishLink"})
-"""Methods that are about no account."""
+"""Methods without an account."""
 
 
 @dataclass(slots=True)
 class SignalServer(anyio.AsyncContextManagerMixin):
-    """Serves while its block is on, both as the daemon and as the bridge."""
+    """Serves inside its `async with` block, both as the daemon and as the bridge."""
 
     root: str = ""
-    """Address for `apiRoot`, once the block is on."""
+    """Address for `apiRoot`; set inside the block."""
     sent: list[SendRequest] = field(default_factory=list)
     typed: list[str] = field(default_factory=list)
-    """Conversations in which somebody saw that something is written."""
+    """Conversations with a typing signal."""
     reactions: list[tuple[str, str, int, bool]] = field(default_factory=list)
-    """Emoji, author and time of the message, and whether it was removed."""
+    """Emoji, author and time of the message, and True for a removal."""
     faults: list[str] = field(default_factory=list)
-    """Requests that signal-cli would not have understood."""
+    """Invalid requests, which signal-cli would refuse."""
     planned: list[tuple[ServedResponse, bool]] = field(default_factory=list)
-    """Answers that the next messages get instead; True carries it out before."""
+    """Responses to the next messages; with True the message is sent before."""
     checks: list[ServedResponse] = field(default_factory=list)
-    """Answers that the next questions for the version get."""
+    """Responses to the next requests for the version."""
     files: dict[str, bytes] = field(default_factory=dict)
     refused_streams: int = 0
-    """Streams that are cut when they open."""
+    """Number of next streams that are closed when they open."""
     accounts: list[str] = field(default_factory=lambda: [NUMBER])
     link_uri: str = ""
-    """Address that a phone may read as a QR code; empty before one was asked for."""
+    """Address that a phone reads as a QR code; empty before the first request for one."""
     agreed: bool = False
     cuts: int = 0
     waiting: list[str] = field(default_factory=list)
-    """Events that nobody was connected for."""
+    """Events that wait for a client."""
     _count: int = 0
     _changed: anyio.Event = field(default_factory=anyio.Event)
 
@@ -58,29 +58,29 @@ class SignalServer(anyio.AsyncContextManagerMixin):
             self.root = address
             yield self
 
-    # What people do.
+    # Actions of people.
 
-    def say(self, text: str, *, sender: str = "+491701", name: str = "Alice", **more: Any) -> str:
-        """Lets a person write; returns the message's id."""
+    def say(self, text: str, *, sender: str = "+491701", name: str = "Alice", **fields: Any) -> str:
+        """Sends a message from a person; returns its id."""
         stamp = self.stamp()
-        data = {"timestamp": stamp, "message": text, "expiresInSeconds": 0, **more}
+        data = {"timestamp": stamp, "message": text, "expiresInSeconds": 0, **fields}
         self.event({"dataMessage": data}, sender, name)
         return f"{stamp}/{sender}"
 
     def edit(self, target: str, text: str, sender: str = "+491701") -> None:
-        """Lets a person change a message."""
+        """Edits a message as a person."""
         data = {"timestamp": self.stamp(), "message": text}
         edit = {"targetSentTimestamp": int(target.partition("/")[0]), "dataMessage": data}
         self.event({"editMessage": edit}, sender)
 
     def event(self, content: Any, sender: str = "+491701", name: str = "Alice") -> None:
-        """Adds an event of any kind."""
+        """Adds an event."""
         envelope = {"sourceNumber": sender, "sourceUuid": f"uuid-{sender}", "sourceName": name}
         full = {**envelope, "sourceDevice": 1, "timestamp": self._count, **content}
         self.raw(msgspec.json.encode({"envelope": full, "account": NUMBER}).decode())
 
     def raw(self, text: str) -> None:
-        """Adds an event as it is."""
+        """Adds the text of an event, valid or not."""
         self.waiting.append(text)
         self._wake()
 
@@ -102,7 +102,7 @@ class SignalServer(anyio.AsyncContextManagerMixin):
         self.planned.append((ServedResponse.of({"jsonrpc": "2.0", "error": error, "id": 1}), False))
 
     async def wait_for(self, count: int) -> list[str]:
-        """Waits until people have so many messages; returns them."""
+        """Waits until people have received `count` messages; returns their texts."""
         with anyio.fail_after(60):
             while len(self.sent) < count:
                 await self._changed.wait()
@@ -110,14 +110,14 @@ class SignalServer(anyio.AsyncContextManagerMixin):
 
     @property
     def texts(self) -> list[str]:
-        """Returns the texts that people have."""
+        """Returns the texts that people have received."""
         return [message.text for message in self.sent]
 
     def _wake(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()
 
-    # What the account asks.
+    # Requests of the account.
 
     async def _handle(self, request: ServedRequest) -> ServedResponse:
         method, path = request.method, request.path
@@ -166,7 +166,7 @@ class SignalServer(anyio.AsyncContextManagerMixin):
         return False
 
     async def _give_all(self, give: Any) -> None:
-        """Gives events until the streams are cut."""
+        """Writes events with `give` until the streams are cut."""
         cuts = self.cuts
         while self.cuts == cuts:
             changed = self._changed
@@ -176,7 +176,7 @@ class SignalServer(anyio.AsyncContextManagerMixin):
                 await changed.wait()
 
     async def _link(self, method: str, params: dict[str, Any]) -> ServedResponse:
-        """Links an account: a phone that reads the address of `link_uri` has agreed."""
+        """Links an account; `finishLink` waits until `agree` was called."""
         match method:
             case "listAccounts":
                 return _rpc_result([{"number": number} for number in self.accounts])
@@ -190,7 +190,7 @@ class SignalServer(anyio.AsyncContextManagerMixin):
         return _rpc_result({"number": self.accounts[-1]})
 
     def agree(self, number: str) -> None:
-        """Lets a phone read the code."""
+        """Confirms the link as a phone that has read the code."""
         self.agreed = True
         self.accounts.append(number)
         self._wake()

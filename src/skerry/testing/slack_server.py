@@ -1,4 +1,4 @@
-"""A strict Slack on loopback: Web API and Socket Mode of one workspace with one app."""
+"""Strict Slack server on loopback: Web API and Socket Mode of one workspace with one app."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -33,7 +33,7 @@ _PARAMS: Final[Mapping[str, tuple[set[str], set[str]]]] = {
     "files.completeUploadExternal": ({"thread_ts", "initial_comment"}, {"channel_id", "files"}),
     "conversations.replies": ({"limit", "include_all_metadata"}, {"channel", "ts"}),
 }
-"""Parameters that each method may have, and those that it must."""
+"""Optional and required parameters of each method."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,26 +62,26 @@ class SentFile:
 
 @dataclass(slots=True)
 class SlackServer(anyio.AsyncContextManagerMixin):
-    """Serves while its block is on."""
+    """Serves inside its `async with` block."""
 
     root: str = ""
-    """Address for `apiRoot`, once the block is on."""
+    """Address for `apiRoot`; set inside the block."""
     posted: list[SlackPost] = field(default_factory=list)
     reactions: list[tuple[str, str]] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    """Requests that Slack would not have understood."""
+    """Invalid requests, which Slack would refuse."""
     planned: list[tuple[str, ServedResponse, bool]] = field(default_factory=list)
-    """Answers that the next request for a method gets instead; True carries it out before."""
+    """Responses to the next request of each method; with True the request is carried out before."""
     refused_sockets: int = 0
-    """Sockets that are cut when they open."""
+    """Number of next sockets that are closed when they open."""
     revoked: bool = False
     names: dict[str, str] = field(default_factory=lambda: {"UALICE": "Alice"})
-    """Names that people chose, by id."""
+    """Display names of people, by id."""
     files: dict[str, bytes] = field(default_factory=dict)
     uploads: dict[str, SentFile] = field(default_factory=dict)
     """Files of the app, by id."""
     _waiting: list[dict[str, Any]] = field(default_factory=list)
-    """Envelopes that are not acknowledged, in order."""
+    """Unacknowledged envelopes, in order."""
     _sockets: list[ServedSocket] = field(default_factory=list)
     _count: int = 0
     _changed: anyio.Event = field(default_factory=anyio.Event)
@@ -92,57 +92,57 @@ class SlackServer(anyio.AsyncContextManagerMixin):
             self.root = f"{address}/api"
             yield self
 
-    # What people do.
+    # Actions of people.
 
-    def say(self, text: str, *, channel: str = "D1", user: str = "UALICE", **more: Any) -> str:
-        """Lets a person write; returns the message's time stamp, which is its id."""
+    def say(self, text: str, *, channel: str = "D1", user: str = "UALICE", **fields: Any) -> str:
+        """Sends a message from a person; returns its time stamp, which is its id."""
         kinds = {"D": "im", "G": "group", "C": "channel"}
         stamp = self._stamp()
         event = {"type": "message", "channel": channel, "channel_type": kinds[channel[0]]}
-        self.event(**event, user=user, text=text, ts=stamp, **more)
+        self.event(**event, user=user, text=text, ts=stamp, **fields)
         return stamp
 
     def press(self, command: str, *, channel: str = "D1", user: str = "UALICE") -> None:
-        """Lets a person press a button."""
+        """Presses a button as a person."""
         action = {"value": command, "action_ts": self._stamp(), "type": "button"}
         act = {"type": "block_actions", "user": {"id": user}, "channel": {"id": channel}}
         self.envelope("interactive", {**act, "actions": [action], "message": {"ts": "1.0"}})
 
     def slash(self, command: str, text: str, *, channel: str = "D1", user: str = "UALICE") -> None:
-        """Lets a person give a slash command."""
+        """Sends a slash command as a person."""
         names = {"D": "directmessage", "G": "privategroup", "C": "general"}
         payload = {"command": command, "text": text, "user_id": user, "user_name": "alice"}
         payload |= {"channel_id": channel, "channel_name": names[channel[0]], "team_id": "T1"}
         self.envelope("slash_commands", {**payload, "trigger_id": self._stamp()})
 
     def event(self, **event: Any) -> None:
-        """Adds an event of any kind."""
+        """Adds an event."""
         self.envelope("events_api", {"team_id": "T1", "event": event})
 
     def envelope(self, kind: str, payload: Any) -> None:
-        """Adds an envelope of any kind."""
+        """Adds an envelope."""
         self._count += 1
         name = f"envelope-{self._count}"
         self._waiting.append({"type": kind, "envelope_id": name, "payload": payload})
         self._wake()
 
     def repeat(self) -> None:
-        """Sends the last envelope again, under a new id."""
+        """Sends the last envelope again, with a new id."""
         last = self._waiting[-1]
         self.envelope(last["type"], last["payload"])
 
     async def disconnect(self) -> None:
-        """Tells the app that its sockets end soon, as Slack does after some hours."""
+        """Announces the end of the sockets to the app, as Slack does after some hours."""
         for socket in list(self._sockets):
             await socket.send('{"type":"disconnect","reason":"refresh_requested"}')
 
     async def cut(self) -> None:
-        """Ends every socket."""
+        """Closes every socket."""
         for socket in list(self._sockets):
             await socket.close()
 
     def fail(self, method: str, error: str, status: int = 200, **headers: str) -> None:
-        """Refuses the next request for a method."""
+        """Refuses the next request of a method."""
         body = msgspec.json.encode({"ok": False, "error": error})
         self.planned.append((method, ServedResponse(body, status, headers=headers), False))
 
@@ -152,14 +152,14 @@ class SlackServer(anyio.AsyncContextManagerMixin):
         return len(self._waiting)
 
     async def wait_for(self, count: int, channel: str = "D1") -> list[str]:
-        """Waits until a channel shows so many messages of the app; returns them."""
+        """Waits until a channel has `count` messages of the app; returns their texts."""
         with anyio.fail_after(60):
             while len(texts := self.texts(channel)) < count:
                 await self._changed.wait()
         return texts
 
     def texts(self, channel: str = "D1") -> list[str]:
-        """Returns the messages that a channel shows, edits in place."""
+        """Returns the texts of the app in a channel, with edits applied."""
         return list(
             {post.ts: post.text for post in self.posted if post.channel == channel}.values()
         )
@@ -172,7 +172,7 @@ class SlackServer(anyio.AsyncContextManagerMixin):
         self._changed.set()
         self._changed = anyio.Event()
 
-    # What the app asks.
+    # Requests of the app.
 
     async def _serve_socket(self, socket: ServedSocket) -> None:
         if self.refused_sockets:
@@ -185,7 +185,7 @@ class SlackServer(anyio.AsyncContextManagerMixin):
 
             async def give() -> None:
                 while True:
-                    changed = self._changed  # more may follow while these are sent
+                    changed = self._changed  # read first: envelopes may be added during the sends
                     for envelope in list(self._waiting):
                         if envelope["envelope_id"] not in delivered:
                             delivered.add(envelope["envelope_id"])
@@ -194,9 +194,11 @@ class SlackServer(anyio.AsyncContextManagerMixin):
 
             tasks.start_soon(give)
             while (text := await socket.receive()) is not None:
-                done = msgspec.json.decode(text).get("envelope_id")
+                acknowledged = msgspec.json.decode(text).get("envelope_id")
                 self._waiting = [
-                    envelope for envelope in self._waiting if envelope["envelope_id"] != done
+                    envelope
+                    for envelope in self._waiting
+                    if envelope["envelope_id"] != acknowledged
                 ]
             tasks.cancel_scope.cancel()
         self._sockets.remove(socket)
@@ -221,8 +223,8 @@ class SlackServer(anyio.AsyncContextManagerMixin):
         return ServedResponse.of(self._answer(method, params))
 
     def _answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        may, must = _PARAMS.get(method, (set(), {"no such method"}))
-        if not must <= params.keys() <= may | must or not self._is_sendable(params):
+        optional, required = _PARAMS.get(method, (set(), {"no such method"}))
+        if not required <= params.keys() <= optional | required or not self._is_sendable(params):
             return self._fault(method, "invalid_arguments")
         if method.startswith("files."):
             return self._upload_place(params) if "filename" in params else self._share(params)
@@ -269,11 +271,11 @@ class SlackServer(anyio.AsyncContextManagerMixin):
         return {"ok": True, "files": params["files"]}
 
     def shared(self, channel: str = "D1") -> list[SentFile]:
-        """Returns the files that a channel shows, in order."""
+        """Returns the files shared in a channel, in order."""
         return [file for file in self.uploads.values() if file.channel == channel]
 
     async def wait_for_files(self, count: int, channel: str = "D1") -> list[SentFile]:
-        """Waits until a channel shows so many files; returns them."""
+        """Waits until a channel has `count` files; returns them."""
         with anyio.fail_after(60):
             while len(files := self.shared(channel)) < count:
                 await self._changed.wait()

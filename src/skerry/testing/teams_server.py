@@ -1,4 +1,4 @@
-"""A strict Teams on loopback: the issuer of tokens, the Bot Connector, and people who write."""
+"""Strict Teams server on loopback: the issuer of tokens, the Bot Connector, people who write."""
 
 import html
 import re
@@ -41,25 +41,26 @@ class TeamsMessage:
 
 @dataclass(slots=True)
 class TeamsServer(anyio.AsyncContextManagerMixin):
-    """Serves while its block is on."""
+    """Serves inside its `async with` block."""
 
     root: str = ""
-    shown: list[TeamsMessage] = field(default_factory=list)
+    messages: list[TeamsMessage] = field(default_factory=list)
+    """Messages of the bot and their edits, in order."""
     typed: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    """Requests that Teams would not have understood."""
+    """Invalid requests, which Teams would refuse."""
     planned: list[tuple[ServedResponse, bool]] = field(default_factory=list)
-    """Answers that the next message gets instead; True carries it out before."""
+    """Responses to the next messages; with True the message is sent before."""
     looks: list[ServedResponse] = field(default_factory=list)
-    """Answers that the next requests for a token get instead."""
+    """Responses to the next requests for a token."""
     secret: str = SECRET
     files: dict[str, bytes] = field(default_factory=dict)
     stored: dict[str, bytes] = field(default_factory=dict)
-    """Files that the bot uploaded, by the id of the card that offered them."""
+    """Files that the bot uploaded, by the id of their card."""
     poster: EventPoster = field(default_factory=EventPoster)
     tokens: int = 0
     withdrawn: bool = False
-    """True lets the connector refuse the tokens that were given before."""
+    """Refuses the present token once."""
     _count: int = 0
     _changed: anyio.Event = field(default_factory=anyio.Event)
 
@@ -75,7 +76,7 @@ class TeamsServer(anyio.AsyncContextManagerMixin):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Returns the settings of an account that uses it."""
+        """Returns the settings of an account of this server."""
         return {
             "appId": APP,
             "appPassword": SECRET,
@@ -84,9 +85,9 @@ class TeamsServer(anyio.AsyncContextManagerMixin):
             "serviceRoots": [f"{self.root}/emea"],
         }
 
-    # What people do.
+    # Actions of people.
 
-    def activity(self, **more: Any) -> dict[str, Any]:
+    def activity(self, **fields: Any) -> dict[str, Any]:
         """Returns an activity of Alice in her chat with the bot."""
         self._count += 1
         return {
@@ -100,17 +101,17 @@ class TeamsServer(anyio.AsyncContextManagerMixin):
             "conversation": {"id": "a:alice", "conversationType": "personal", "tenantId": "t"},
             "textFormat": "plain",
             "channelData": {"tenant": {"id": "t"}},
-            **more,
+            **fields,
         }
 
-    def say(self, text: str, **more: Any) -> str:
-        """Lets a person write; returns the id of the message."""
-        event = self.activity(text=text, **more)
+    def say(self, text: str, **fields: Any) -> str:
+        """Sends a message from a person; returns its id."""
+        event = self.activity(text=text, **fields)
         self.post(event)
         return str(event["id"])
 
     def post(self, event: Any, **claims: Any) -> None:
-        """Posts an activity of any kind, with a token of Microsoft."""
+        """Posts an activity with a token of Microsoft."""
         self.poster.add(msgspec.json.encode(event), self.headers(**claims))
 
     def headers(self, **claims: Any) -> dict[str, str]:
@@ -124,7 +125,7 @@ class TeamsServer(anyio.AsyncContextManagerMixin):
     def consent(
         self, card: "TeamsMessage", action: str = "accept", address: str = ""
     ) -> dict[str, Any]:
-        """Returns the activity by which the person agrees to the file of a card, or refuses it."""
+        """Returns the activity with which the person accepts or declines the file of a card."""
         content = card.body["attachments"][-1]["content"]
         info = {
             "uploadUrl": address or f"{self.root}/emea/drive/{card.id}",
@@ -143,23 +144,23 @@ class TeamsServer(anyio.AsyncContextManagerMixin):
         self.planned.append((ServedResponse(body, status, headers=headers), False))
 
     def texts(self, conversation: str = "a:alice") -> list[str]:
-        """Returns the messages that a chat shows, edits in place."""
+        """Returns the texts in a chat, with edits applied."""
         return list(
             {
                 message.id: message.text
-                for message in self.shown
+                for message in self.messages
                 if message.conversation == conversation
             }.values()
         )
 
     async def wait_for(self, count: int, conversation: str = "a:alice") -> list[str]:
-        """Waits until a chat shows so many messages of the bot; returns them."""
+        """Waits until a chat has `count` messages of the bot; returns their texts."""
         with anyio.fail_after(60):
             while len(texts := self.texts(conversation)) < count:
                 await self._changed.wait()
         return texts
 
-    # What the bot asks.
+    # Requests of the bot.
 
     async def _handle(self, request: ServedRequest) -> ServedResponse:
         if request.path in {"/metadata", "/keys"}:
@@ -223,7 +224,7 @@ class TeamsServer(anyio.AsyncContextManagerMixin):
     ) -> ServedResponse:
         self._count += 1
         message = TeamsMessage(conversation, edited or f"sent-{self._count}", body)
-        self.shown.append(message)
+        self.messages.append(message)
         self._changed.set()
         self._changed = anyio.Event()
         return ServedResponse.of({"id": message.id}, 200 if edited else 201)

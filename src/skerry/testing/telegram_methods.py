@@ -1,4 +1,4 @@
-"""The Bot API's methods as a strict server checks them: parameters, types, HTML."""
+"""Checks requests to the Bot API strictly: methods, parameters, types, HTML."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -106,15 +106,15 @@ def check(method: str, params: dict[str, Any]) -> dict[str, Any]:
     """
     if method not in METHODS:
         raise BadRequestError("Not Found: method not found", 404)
-    accepted, needed = METHODS[method]
+    accepted, required = METHODS[method]
     for name, value in params.items():
         if name not in accepted:
             raise BadRequestError(f"Bad Request: unknown parameter {name}")
-        right = isinstance(value, _KINDS[accepted[name]])  # type: ignore[arg-type]  # a table of types
-        if not right or (accepted[name] == _INT and isinstance(value, bool)):
-            raise BadRequestError(f"Bad Request: {name} is no {accepted[name]}")
-    if lacking := [name for name in needed if name not in params]:
-        raise BadRequestError(f"Bad Request: parameter {lacking[0]} is required")
+        is_valid = isinstance(value, _KINDS[accepted[name]])  # type: ignore[arg-type]  # a table of types
+        if not is_valid or (accepted[name] == _INT and isinstance(value, bool)):
+            raise BadRequestError(f"Bad Request: {name} is not of type {accepted[name]}")
+    if missing := [name for name in required if name not in params]:
+        raise BadRequestError(f"Bad Request: parameter {missing[0]} is required")
     if params.get("parse_mode", "HTML") != "HTML":
         raise BadRequestError("Bad Request: unsupported parse_mode")
     _check_keyboard(params.get("reply_markup", {}))
@@ -168,7 +168,7 @@ def parsed_html(text: str) -> str:
     """Returns the text that people see.
 
     Raises:
-        BadRequestError: it is not the HTML that the Bot API takes.
+        BadRequestError: it is not HTML that the Bot API accepts.
     """
     if _ENTITY.search(text):
         raise BadRequestError("Bad Request: can't parse entities: Unsupported entity")
@@ -181,5 +181,5 @@ def parsed_html(text: str) -> str:
 
 
 def utf16_length(text: str) -> int:
-    """Returns the length as Telegram counts it, in code units of UTF-16."""
+    """Returns the length in UTF-16 code units, as Telegram counts."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2

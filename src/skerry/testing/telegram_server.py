@@ -1,7 +1,7 @@
-"""A strict Telegram Bot API on loopback: keeps what people wrote, logs what bots sent.
+"""Strict Telegram Bot API on loopback: stores updates of people, logs requests of bots.
 
 Unknown methods and parameters, wrong types, texts beyond the limits and broken HTML are refused as
-the Bot API refuses them, and noted in `faults`. Also a program:
+the Bot API refuses them, and recorded in `faults`. As a program,
 `python -m skerry.testing.telegram_server --port P` reads commands as JSON lines on stdin.
 """
 
@@ -29,7 +29,7 @@ TOKEN: Final = "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"  # noqa: S105 - of
 BOT_ID: Final = 110201543
 _MOST_CAPTION: Final = 1024
 _SAME: Final = "message is not modified"
-"""Answer to an edit that changes nothing, which is no fault of the bot."""
+"""Response to an edit without a change, which is not a fault of the bot."""
 _CAPTION: Final = ("caption", _MOST_CAPTION)
 _TEXTS: Final = {
     "sendMessage": ("text", 4096),
@@ -41,7 +41,7 @@ _TEXTS: Final = {
     "sendAudio": _CAPTION,
     "sendVideo": _CAPTION,
 }
-"""The text that people see of each message, and its limit."""
+"""Parameter with the visible text of each method, and its limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class TelegramSent:
     method: str
     chat: int
     text: str
-    """As people see it, without markup."""
+    """Visible text, without markup."""
     message_id: int
     params: Mapping[str, Any]
     at: float = 0.0
@@ -59,38 +59,38 @@ class TelegramSent:
 
 @dataclass(slots=True)
 class Fault:
-    """An answer that the next request for a method gets instead."""
+    """Planned response to the next request of a method."""
 
     method: str
     response: ServedResponse
     after: bool = False
-    """True when the request is carried out before."""
+    """Carries out the request before."""
 
 
 @dataclass(slots=True)
 class TelegramServer(anyio.AsyncContextManagerMixin):
-    """Serves while its block is on."""
+    """Serves inside its `async with` block."""
 
     port: int = 0
     token: str = TOKEN
     username: str = "house_bot"
     root: str = ""
-    """Address for `apiRoot`, once the block is on."""
+    """Address for `apiRoot`; set inside the block."""
     sent: list[TelegramSent] = field(default_factory=list)
-    """Everything that the bot sent or changed and people see, in order."""
+    """Visible messages and edits of the bot, in order."""
     actions: list[int] = field(default_factory=list)
-    """Chats that saw the bot typing."""
+    """Chat of each typing signal."""
     menus: dict[str, list[str]] = field(default_factory=dict)
     """Commands of the menu by chat, or by the type of their scope."""
     calls: list[str] = field(default_factory=list)
-    """Every method that was called, in order."""
+    """Called methods, in order."""
     faults: list[str] = field(default_factory=list)
-    """Requests that the Bot API would not have understood."""
+    """Invalid requests, which the Bot API would refuse."""
     planned: list[Fault] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
-    """Files that people sent, by id."""
+    """Files from people, by id."""
     revoked: bool = False
-    """True when the token is no longer good."""
+    """Refuses the token."""
     _updates: list[dict[str, Any]] = field(default_factory=list)
     _next_update: int = 1000
     _next_message: int = 1
@@ -103,7 +103,7 @@ class TelegramServer(anyio.AsyncContextManagerMixin):
         async with serve(self._handle, self.port) as self.root:
             yield self
 
-    # What people do.
+    # Actions of people.
 
     def say(
         self,
@@ -112,30 +112,30 @@ class TelegramServer(anyio.AsyncContextManagerMixin):
         user: int = 7,
         chat: int | None = None,
         name: str = "Ada",
-        **more: Any,
+        **fields: Any,
     ) -> int:
-        """Lets a person write to the bot; a negative chat is a group. Returns the message's id."""
+        """Sends a message from a person; a negative chat is a group. Returns the message's id."""
         message = self._message(user, user if chat is None else chat, name)
         message |= {"text": text} if text else {}
-        message |= more
+        message |= fields
         self.update(message=message)
         return int(message["message_id"])
 
     def press(self, data: str, message_id: int, *, user: int = 7, chat: int | None = None) -> None:
-        """Lets a person press a button below a message."""
-        where = self._message(user, user if chat is None else chat, "Ada")
-        below = where | {"message_id": message_id, "from": self._me()}
-        query = {"id": f"q{self._next_update}", "from": where["from"], "chat_instance": "1"}
+        """Presses a button below a message as a person."""
+        message = self._message(user, user if chat is None else chat, "Ada")
+        below = message | {"message_id": message_id, "from": self._me()}
+        query = {"id": f"q{self._next_update}", "from": message["from"], "chat_instance": "1"}
         self.update(callback_query=query | {"message": below, "data": data})
 
     def upload(self, data: bytes) -> dict[str, Any]:
-        """Keeps a file; returns the fields that name it."""
+        """Stores a file; returns the fields that name it."""
         file_id = f"file-{len(self.files)}"
         self.files[file_id] = data
         return {"file_id": file_id, "file_unique_id": f"u-{file_id}", "file_size": len(data)}
 
     def update(self, **kind: Any) -> int:
-        """Adds an update of any kind; returns its id."""
+        """Adds an update; returns its id."""
         self._next_update += 1
         self._updates.append({"update_id": self._next_update, **kind})
         self._arrived.set()
@@ -143,7 +143,7 @@ class TelegramServer(anyio.AsyncContextManagerMixin):
         return self._next_update
 
     def repeat(self) -> None:
-        """Sends the last update once more, under a new number."""
+        """Sends the last update again, with a new number."""
         last = {key: value for key, value in self._updates[-1].items() if key != "update_id"}
         self.update(**last)
 
@@ -153,7 +153,7 @@ class TelegramServer(anyio.AsyncContextManagerMixin):
         return len(self._updates)
 
     def texts(self, chat: int = 7) -> list[str]:
-        """Returns the messages that a chat shows, edits in place."""
+        """Returns the texts of the bot in a chat, with edits applied."""
         texts: dict[int, str] = {}
         for sent in self.sent:
             if sent.chat == chat:
@@ -161,20 +161,20 @@ class TelegramServer(anyio.AsyncContextManagerMixin):
         return list(texts.values())
 
     async def wait_for(self, count: int, chat: int = 7) -> list[str]:
-        """Waits until a chat shows so many messages of the bot; returns them."""
+        """Waits until a chat has `count` messages of the bot; returns their texts."""
         with anyio.fail_after(60):
             while len(texts := self.texts(chat)) < count:
                 await self._posted.wait()
         return texts
 
     def fail(self, method: str, status: int, description: str, **parameters: int) -> None:
-        """Refuses the next request for a method, as the Bot API does."""
+        """Refuses the next request of a method, as the Bot API does."""
         body: dict[str, Any] = {"ok": False, "error_code": status, "description": description}
         if parameters:
             body["parameters"] = parameters
         self.planned.append(Fault(method, ServedResponse.of(body, status)))
 
-    # What the bot asks.
+    # Requests of the bot.
 
     async def _handle(self, request: ServedRequest) -> ServedResponse:
         prefix, _, method = request.path.removeprefix("/").partition("/")
@@ -197,17 +197,17 @@ class TelegramServer(anyio.AsyncContextManagerMixin):
     async def _answer(self, request: ServedRequest, method: str) -> ServedResponse:
         try:
             params = check(method, _params(request))
-            result = await self._called(method, params)
+            result = await self._call(method, params)
         except BadRequestError as error:
             if not str(error).endswith(_SAME):
                 self.faults.append(f"{method}: {error}")
             return _refused(error.status, str(error))
         return ServedResponse.of({"ok": True, "result": result})
 
-    async def _called(self, method: str, params: dict[str, Any]) -> Any:
+    async def _call(self, method: str, params: dict[str, Any]) -> Any:
         if method in _TEXTS:
-            name, most = _TEXTS[method]
-            return self._sent(method, params, params.get(name, ""), most)
+            name, limit = _TEXTS[method]
+            return self._sent(method, params, params.get(name, ""), limit)
         match method:
             case "getMe":
                 return self._me() | {"can_join_groups": True, "can_read_all_group_messages": False}
@@ -234,28 +234,28 @@ class TelegramServer(anyio.AsyncContextManagerMixin):
 
     async def _get_updates(self, params: dict[str, Any]) -> list[dict[str, Any]]:
         self._poll += 1
-        mine = self._poll
+        poll = self._poll
         if (offset := params.get("offset", 0)) > 0:
             self._updates = [update for update in self._updates if update["update_id"] >= offset]
         with anyio.move_on_after(params.get("timeout", 0)):
-            while not self._updates and mine == self._poll:
+            while not self._updates and poll == self._poll:
                 await self._arrived.wait()
-        if mine != self._poll and params.get("timeout", 0):
+        if poll != self._poll and params.get("timeout", 0):
             raise BadRequestError(
                 "Conflict: terminated by other getUpdates request; make sure that only one bot"
                 " instance is running",
                 409,
             )
         kinds = params.get("allowed_updates")
-        some = [update for update in self._updates if not kinds or set(update) & set(kinds)]
-        return some[: params.get("limit", 100)]
+        updates = [update for update in self._updates if not kinds or set(update) & set(kinds)]
+        return updates[: params.get("limit", 100)]
 
-    def _sent(self, method: str, params: dict[str, Any], text: str, most: int) -> dict[str, Any]:
+    def _sent(self, method: str, params: dict[str, Any], text: str, limit: int) -> dict[str, Any]:
         visible = parsed_html(text) if params.get("parse_mode") == "HTML" else text
         if not visible.strip() and method in {"sendMessage", "editMessageText"}:
             raise BadRequestError("Bad Request: message text is empty")
-        if utf16_length(visible) > most:
-            subject = "message caption" if most == _MOST_CAPTION else "message"
+        if utf16_length(visible) > limit:
+            subject = "message caption" if limit == _MOST_CAPTION else "message"
             raise BadRequestError(f"Bad Request: {subject} is too long")
         if method == "editMessageText":
             message_id = params["message_id"]
@@ -292,7 +292,7 @@ class TelegramServer(anyio.AsyncContextManagerMixin):
 
 
 def _params(request: ServedRequest) -> dict[str, Any]:
-    """Returns the parameters of a request, of JSON or of a form, whose objects are JSON texts."""
+    """Returns the parameters of a request: JSON, or a form with objects as JSON texts."""
     if not request.body:
         return dict(request.query)
     if request.headers.get("content-type", "").startswith("application/json"):

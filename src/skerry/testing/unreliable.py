@@ -1,4 +1,4 @@
-"""A platform that fails now and then, in each way that the outbox must bear."""
+"""Platform with random failures of each kind that the outbox must handle."""
 
 from dataclasses import dataclass, field
 from random import Random
@@ -10,13 +10,13 @@ from skerry.testing.channel import MemoryChannel
 
 @dataclass(slots=True)
 class UnreliableChannel(MemoryChannel):
-    """Fails at `rate` of the sendings: refuses, takes the part and fails, or asks for a wait."""
+    """Fails for a share `rate` of the sends: refuses, delays, or delivers and then raises."""
 
     rate: float = 0.06
     dice: Random = field(default_factory=Random)
 
     async def send(self, part: OutboundPart) -> Receipt:
-        """Lets the platform receive a part, or raises what a platform's library would."""
+        """Delivers a part to the platform, or raises an error of a platform's library."""
         fate = self.dice.random() / self.rate
         if fate < 1 / 3:
             raise ConnectionError("the platform hung up")
@@ -24,5 +24,5 @@ class UnreliableChannel(MemoryChannel):
             raise DeliveryDelayedError("too many messages", 1.0)
         receipt = await MemoryChannel.send(self, part)
         if fate < 1:
-            raise TimeoutError("the platform took it, and did not say so")
+            raise TimeoutError("the platform received the part, and did not answer")
         return receipt

@@ -1,4 +1,4 @@
-"""Rules of the Cloud API for the bodies of messages."""
+"""Checks bodies of messages by the rules of the Cloud API."""
 
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ _MEDIA: Final = {
     "audio": {"id"},
     "document": {"id", "caption", "filename"},
 }
-_MOST: Final = {
+_LIMITS: Final = {
     "text": 4096,
     "caption": 1024,
     "body": 1024,
@@ -27,7 +27,7 @@ _MOST: Final = {
 
 
 def fault_of(body: dict[str, Any]) -> str:
-    """Returns the first mistake in a body; empty where nothing is wrong."""
+    """Returns a text about the first mistake in a body; empty for a valid body."""
     if body.get("messaging_product") != "whatsapp":
         return "messaging_product is not whatsapp"
     if "status" in body:
@@ -40,10 +40,12 @@ def fault_of(body: dict[str, Any]) -> str:
 
 
 def _receipt(body: dict[str, Any]) -> str:
-    usual = {"messaging_product", "status", "message_id", "typing_indicator"}
-    right = body["status"] == "read" and str(body.get("message_id", "")).startswith("wamid.")
+    fields = {"messaging_product", "status", "message_id", "typing_indicator"}
+    is_valid = body["status"] == "read" and str(body.get("message_id", "")).startswith("wamid.")
     typing = body.get("typing_indicator", {"type": "text"})
-    return "" if right and body.keys() <= usual and typing == {"type": "text"} else "a bad receipt"
+    return (
+        "" if is_valid and body.keys() <= fields and typing == {"type": "text"} else "a bad receipt"
+    )
 
 
 def _head(body: dict[str, Any]) -> str:
@@ -56,27 +58,30 @@ def _head(body: dict[str, Any]) -> str:
         return f"to is no number: {to}"
     if not body.get("context", {"message_id": "wamid."})["message_id"].startswith("wamid."):
         return "context"
-    return "" if len(body.get("biz_opaque_callback_data", "")) <= _MOST["tracker"] else "tracker"
+    return "" if len(body.get("biz_opaque_callback_data", "")) <= _LIMITS["tracker"] else "tracker"
 
 
 def _content(kind: str, content: dict[str, Any]) -> str:
     match kind:
         case "text":
-            right = _fits(content.get("body"), "text") and content.keys() <= {"body", "preview_url"}
+            is_valid = _fits(content.get("body"), "text") and content.keys() <= {
+                "body",
+                "preview_url",
+            }
         case "reaction":
-            right = content.keys() == {"message_id", "emoji"}
+            is_valid = content.keys() == {"message_id", "emoji"}
         case "interactive":
-            right = _fits(content.get("body", {}).get("text"), "body") and _choices(content)
+            is_valid = _fits(content.get("body", {}).get("text"), "body") and _choices(content)
         case "image" | "video" | "audio" | "document":
-            right = content.keys() <= _MEDIA[kind] and str(content.get("id", "")).isdecimal()
-            right = right and _fits(content.get("caption", "-"), "caption")
+            is_valid = content.keys() <= _MEDIA[kind] and str(content.get("id", "")).isdecimal()
+            is_valid = is_valid and _fits(content.get("caption", "-"), "caption")
         case _:
-            right = False
-    return "" if right else f"a bad {kind}: {content}"
+            is_valid = False
+    return "" if is_valid else f"a bad {kind}: {content}"
 
 
 def _fits(text: Any, field: str) -> bool:
-    return isinstance(text, str) and 0 < len(text) <= _MOST[field]
+    return isinstance(text, str) and 0 < len(text) <= _LIMITS[field]
 
 
 def _choices(content: dict[str, Any]) -> bool:
@@ -87,7 +92,7 @@ def _choices(content: dict[str, Any]) -> bool:
         ]
         titles = {reply["title"] for reply in replies}
         return (
-            0 < len(replies) <= _MOST["buttons"]
+            0 < len(replies) <= _LIMITS["buttons"]
             and len(titles) == len(replies)
             and all(
                 _fits(reply["title"], "title") and _fits(reply["id"], "id") for reply in replies
@@ -97,6 +102,6 @@ def _choices(content: dict[str, Any]) -> bool:
     return (
         content.get("type") == "list"
         and _fits(action["button"], "title")
-        and 0 < len(rows) <= _MOST["rows"]
+        and 0 < len(rows) <= _LIMITS["rows"]
         and all(_fits(row["title"], "row title") and _fits(row["id"], "row id") for row in rows)
     )

@@ -1,4 +1,4 @@
-"""A strict WhatsApp Cloud API on loopback: one business number, its people, and its requests."""
+"""Strict WhatsApp Cloud API on loopback: one business number, its people, and its webhooks."""
 
 import hashlib
 import hmac
@@ -33,28 +33,28 @@ class WhatsAppSent:
 
 @dataclass(slots=True)
 class WhatsAppServer(anyio.AsyncContextManagerMixin):
-    """Serves while its block is on, and posts what happens to `poster.url`."""
+    """Serves inside its `async with` block, and posts events to `poster.url`."""
 
     root: str = ""
-    """Address for `apiRoot`, once the block is on."""
+    """Address for `apiRoot`; set inside the block."""
     sent: list[WhatsAppSent] = field(default_factory=list)
     bodies: list[Any] = field(default_factory=list)
-    """Bodies of all requests about messages."""
+    """Bodies of all requests to `/messages`."""
     read: list[str] = field(default_factory=list)
-    """Messages that were marked as read with the sign that an answer is written."""
+    """Messages that were marked as read, with a typing signal."""
     reactions: list[tuple[str, str]] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    """Requests that WhatsApp would not have understood."""
+    """Invalid requests, which WhatsApp would refuse."""
     planned: list[tuple[ServedResponse, bool]] = field(default_factory=list)
-    """Answers that the next messages get instead; True carries it out before."""
+    """Responses to the next messages; with True the message is sent before."""
     looks: list[ServedResponse] = field(default_factory=list)
-    """Answers that the next questions for the number get."""
+    """Responses to the next requests for the number."""
     files: dict[str, bytes] = field(default_factory=dict)
-    """Files by id: those of people, and those that were uploaded."""
+    """Files by id: from people, and uploaded."""
     file_root: str = ""
-    """Address at which files are said to be, instead of ours."""
+    """Address of files in responses; empty for the address of this server."""
     reports: bool = True
-    """Posts a status after each message that was accepted."""
+    """Posts a status after each accepted message."""
     revoked: bool = False
     poster: EventPoster = field(default_factory=EventPoster)
     _count: int = 0
@@ -66,26 +66,26 @@ class WhatsAppServer(anyio.AsyncContextManagerMixin):
             self.root = f"{address}/v24.0"
             yield self
 
-    # What people do.
+    # Actions of people.
 
-    def say(self, text: str, *, sender: str = "491701", name: str = "Alice", **more: Any) -> str:
-        """Lets a person write; returns the message's id."""
-        number, message = self.message("text", {"body": text}, sender, **more)
+    def say(self, text: str, *, sender: str = "491701", name: str = "Alice", **fields: Any) -> str:
+        """Sends a message from a person; returns its id."""
+        number, message = self.message("text", {"body": text}, sender, **fields)
         self.post([message], name)
         return number
 
     def message(
-        self, kind: str, content: Any, sender: str = "491701", **more: Any
+        self, kind: str, content: Any, sender: str = "491701", **fields: Any
     ) -> tuple[str, dict[str, Any]]:
         """Returns the id and the event of a message."""
         self._count += 1
         number = f"wamid.IN{self._count}"
-        stamp = str(more.pop("timestamp", 4_000_000_000))
+        stamp = str(fields.pop("timestamp", 4_000_000_000))
         head = {"from": sender, "from_user_id": f"DE.{sender}", "id": number, "timestamp": stamp}
-        return number, {**head, "type": kind, kind: content, **more}
+        return number, {**head, "type": kind, kind: content, **fields}
 
     def press(self, command: str, *, sender: str = "491701") -> str:
-        """Lets a person press a button."""
+        """Presses a button as a person; returns the id of the message."""
         reply = {"type": "button_reply", "button_reply": {"id": command, "title": "Allow"}}
         number, message = self.message("interactive", reply, sender)
         self.post([message])
@@ -103,8 +103,8 @@ class WhatsAppServer(anyio.AsyncContextManagerMixin):
         values = {"contacts": contacts, "messages": messages} if messages else {}
         self.post_raw(self.body({**values, **value}))
 
-    def status(self, status: str, tracker: str, to: str = "491701", **more: Any) -> None:
-        """Posts what became of a message of the business."""
+    def status(self, status: str, tracker: str, to: str = "491701", **fields: Any) -> None:
+        """Posts the status of a message of the business."""
         message = {
             "id": "wamid.X",
             "status": status,
@@ -114,7 +114,7 @@ class WhatsAppServer(anyio.AsyncContextManagerMixin):
             "biz_opaque_callback_data": tracker,
         }
         contact = {"wa_id": to, "user_id": f"DE.{to}", "profile": {"name": "Alice"}}
-        self.post_raw(self.body({"contacts": [contact], "statuses": [{**message, **more}]}))
+        self.post_raw(self.body({"contacts": [contact], "statuses": [{**message, **fields}]}))
 
     def body(self, value: dict[str, Any], field_: str = "messages") -> bytes:
         """Returns the body of a request."""
@@ -124,7 +124,7 @@ class WhatsAppServer(anyio.AsyncContextManagerMixin):
         return msgspec.json.encode({"object": "whatsapp_business_account", "entry": [entry]})
 
     def post_raw(self, body: bytes, secret: str = SECRET) -> None:
-        """Posts a body of any kind, signed."""
+        """Posts a body, signed."""
         self.poster.add(body, {"content-type": "application/json", **signed(body, secret)})
 
     def fail(self, code: int, message: str = "no", status: int = 400, **headers: str) -> None:
@@ -134,7 +134,7 @@ class WhatsAppServer(anyio.AsyncContextManagerMixin):
         self.planned.append((ServedResponse(body, status, headers=headers), False))
 
     async def wait_for(self, count: int) -> list[str]:
-        """Waits until people have so many messages; returns them."""
+        """Waits until people have received `count` messages; returns their texts."""
         with anyio.fail_after(60):
             while len(self.sent) < count:
                 await self._changed.wait()
@@ -142,10 +142,10 @@ class WhatsAppServer(anyio.AsyncContextManagerMixin):
 
     @property
     def texts(self) -> list[str]:
-        """Returns the texts that people have."""
+        """Returns the texts that people have received."""
         return [sent.text for sent in self.sent]
 
-    # What the business asks.
+    # Requests of the business.
 
     async def _handle(self, request: ServedRequest) -> ServedResponse:
         if self.revoked or request.headers.get("authorization") != f"Bearer {TOKEN}":
@@ -156,20 +156,20 @@ class WhatsAppServer(anyio.AsyncContextManagerMixin):
         if request.path.startswith("/files/"):
             data = self.files.get(path.removeprefix("/files/"))
             return ServedResponse(data or b"", 200 if data is not None else 404, "application/x")
-        return self._got(path) if request.method == "GET" else self._posted(path, request)
+        return self._get(path) if request.method == "GET" else self._post(path, request)
 
-    def _got(self, path: str) -> ServedResponse:
+    def _get(self, path: str) -> ServedResponse:
         if path == NUMBER_ID:
             described = {"display_phone_number": "+1 555", "verified_name": "House"}
             usual = ServedResponse.of({"id": NUMBER_ID, **described})
             return self.looks.pop(0) if self.looks else usual
         if path not in self.files:
             return self._fault(f"GET {path}: no such object")
-        where = self.file_root or self.root.replace("/v24.0", "/files")
-        described = {"id": path, "url": f"{where}/{path}"}
+        root = self.file_root or self.root.replace("/v24.0", "/files")
+        described = {"id": path, "url": f"{root}/{path}"}
         return ServedResponse.of({"messaging_product": "whatsapp", **described})
 
-    def _posted(self, path: str, request: ServedRequest) -> ServedResponse:
+    def _post(self, path: str, request: ServedRequest) -> ServedResponse:
         if path == f"{NUMBER_ID}/messages":
             return self._answer(request)
         if path == f"{NUMBER_ID}/media":
@@ -182,9 +182,9 @@ class WhatsAppServer(anyio.AsyncContextManagerMixin):
             return plan[0]
         body = request.json
         self.bodies.append(body)
-        wrong = fault_of(body)
-        if wrong:
-            return self._fault(wrong)
+        fault = fault_of(body)
+        if fault:
+            return self._fault(fault)
         answer = self._take(body)
         return plan[0] if plan else answer
 
@@ -224,8 +224,8 @@ class WhatsAppServer(anyio.AsyncContextManagerMixin):
 
 def signed(body: bytes, secret: str = SECRET) -> dict[str, str]:
     """Returns the header that signs a body."""
-    made = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-    return {"x-hub-signature-256": f"sha256={made}"}
+    signature = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    return {"x-hub-signature-256": f"sha256={signature}"}
 
 
 def _visible_text(kind: str, content: dict[str, Any]) -> str:

@@ -46,7 +46,7 @@ class Talker:
 
     def read(self) -> str:
         """Returns what the model read of the conversation when it was asked last."""
-        seen = next(one for one in reversed(self.model.seen) if one.request.system != SYSTEM)
+        seen = next(one for one in reversed(self.model.requests) if one.request.system != SYSTEM)
         said = (one for one in seen.messages[seen.request.first :] if isinstance(one, SAID))
         return "\n".join(one.text for one in said)
 

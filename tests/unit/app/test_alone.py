@@ -204,7 +204,10 @@ async def test_the_next_run_uses_what_is_set_for_its_session(tmp_path: Path) -> 
             lambda unit: archive.change(unit, first.session_id, label="", settings=settings)
         )
         await core.ask("two")
-    assert [one.request.thinking for one in model.seen] == [ThinkingLevel.LOW, ThinkingLevel.HIGH]
+    assert [one.request.thinking for one in model.requests] == [
+        ThinkingLevel.LOW,
+        ThinkingLevel.HIGH,
+    ]
     assert core.models.chosen == [None, "a/b"]
 
 

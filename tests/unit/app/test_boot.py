@@ -37,11 +37,11 @@ async def test_it_is_done_in_a_conversation_of_its_own_once_a_start(tmp_path: Pa
     assert result is not None
     assert result.session_key == str(BOOT)
     assert str(BOOT) in keys  # what it answers, a person finds there
-    asked = [one.last for one in model.seen]
+    asked = [one.last for one in model.requests]
     assert "Look at the lamp." in asked[0]
     assert asked[1] == "hi"
     assert "Look at the lamp." in asked[2]
-    systems = [one.request.system for one in model.seen]
+    systems = [one.request.system for one in model.requests]
     assert all("Look at the lamp." not in system for system in systems)
     assert ["private" in system for system in systems] == [False, True, False]
 
@@ -53,7 +53,7 @@ async def test_without_something_to_do_no_model_is_asked(tmp_path: Path, text: s
         if text is not None:
             (core.workspace / "BOOT.md").write_text(text, encoding="utf-8")
         assert await boot(core.dispatch, config(core), 7) == []
-    assert model.seen == []
+    assert model.requests == []
 
 
 async def test_it_can_be_switched_off(tmp_path: Path) -> None:

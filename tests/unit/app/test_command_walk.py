@@ -102,7 +102,7 @@ async def test_every_command_answers_whom_it_is_for_and_nobody_else(
             await receive(core, f"/{name}", name, peer=peer, sender=who, kind=kind)
             answered[name] = len(await delivered(core)) > before
         assert answered == {name: access in may for name, access in ACCESS.items()}
-        assert model.seen == []  # and to a model none of it was said
+        assert model.requests == []  # and to a model none of it was said
         assert restarts == (["once"] if who == "owner" else [])
 
 
@@ -112,7 +112,7 @@ async def test_a_command_that_is_not_theirs_is_taken_once_and_leaves_no_trace(
     async with everything(tmp_path, CommandsConfig()) as (core, _, model, _):
         for _ in range(2):
             await receive(core, "/status", "m1", sender="alice")
-        assert (await delivered(core), core.ends(), model.seen) == ([], [], [])
+        assert (await delivered(core), core.ends(), model.requests) == ([], [], [])
 
 
 async def test_a_word_that_stops_is_only_a_word_of_those_who_may_not(tmp_path: Path) -> None:

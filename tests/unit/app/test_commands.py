@@ -62,10 +62,10 @@ async def test_a_command_that_is_not_there_costs_no_call_of_a_model(tmp_path: Pa
     async with open_core(tmp_path, model, commands=commands()) as core:
         (said,) = (await core.ask("/shot hey")).payloads
         assert said.startswith("Unknown command `/shot`. Near: `/shout`.")
-        assert model.seen == []
+        assert model.requests == []
         await core.ask("//shot hey")
         await core.ask("/etc/hosts")
-        assert [words(one)[-1] for one in model.seen] == ["//shot hey", "/etc/hosts"]
+        assert [words(one)[-1] for one in model.requests] == ["//shot hey", "/etc/hosts"]
 
 
 async def test_the_model_is_told_no_command_and_no_answer_to_one(tmp_path: Path) -> None:
@@ -82,7 +82,10 @@ async def test_the_model_is_told_no_command_and_no_answer_to_one(tmp_path: Path)
         await core.ask("/shout again")
         await core.ask("three")
     seen = ["one", "echo: one", "two"]
-    assert [words(model.seen[-1]), words(again.seen[-1])] == [seen, [*seen, "echo: two", "three"]]
+    assert [words(model.requests[-1]), words(again.requests[-1])] == [
+        seen,
+        [*seen, "echo: two", "three"],
+    ]
 
 
 async def test_a_command_leaves_what_was_encoded_before_as_it_is(tmp_path: Path) -> None:
@@ -116,7 +119,7 @@ async def test_a_command_during_a_run_is_answered_in_its_own_turn(
         first, second = await ended(core, "a"), await ended(core, "b")
         assert (first.payloads, second.payloads) == (("slow answer",), ("HEY",))
         assert second.joined is None
-        assert len(model.seen) == 1
+        assert len(model.requests) == 1
 
 
 @pytest.mark.parametrize("mode", sorted({*QueueMode} - {QueueMode.INTERRUPT}))

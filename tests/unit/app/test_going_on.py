@@ -94,7 +94,7 @@ async def test_a_run_without_an_open_call_goes_on_and_repeats_nothing(tmp_path: 
         assert (act.calls, again.calls) == (1, 0)
         said = [type(one).__name__ for one in await core.said()]
         assert said == ["UserMessage", "AssistantMessage", "ToolResultMessage", "AssistantMessage"]
-        assert [type(one).__name__ for one in model.seen[0].messages] == said[:3]
+        assert [type(one).__name__ for one in model.requests[0].messages] == said[:3]
         assert result.usage.input == 1 + 3  # both responses, each for what it read
         assert (await core.ask("next")).error is not None  # the script has ended; the lane has not
 
@@ -120,7 +120,7 @@ async def test_an_open_call_with_an_effect_is_never_made_again(tmp_path: Path, f
     model, again = ScriptedModel([["never"]]), Tool("act")
     async with restarted(tmp_path, model, again, Tool("look", reads_only=True)) as (_, result):
         assert result.stop_reason is StopReason.INTERRUPTED
-        assert (again.calls, model.seen) == (0, [])
+        assert (again.calls, model.requests) == (0, [])
 
 
 async def test_what_had_steered_the_run_is_there_when_it_goes_on(tmp_path: Path) -> None:

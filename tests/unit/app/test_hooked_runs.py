@@ -190,7 +190,7 @@ async def test_a_handler_that_names_no_model_that_works_harms_nobody(
         return ModelResolveChange(provider_override="no", model_override="such")
 
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
-        core.models.unknown = "no/such"
+        core.models.unknown_ref = "no/such"
         on(core.hooks.before_model_resolve, choose)
         with caplog.at_level(logging.WARNING):
             result = await core.ask("hi")

@@ -88,7 +88,7 @@ async def test_directives_alone_are_answered_once_and_hold_from_then_on(tmp_path
         assert session is not None
         assert session.settings.verbose_level == "full"
         assert session.settings.reasoning_level == "on"
-        assert model.seen == []
+        assert model.requests == []
 
 
 async def test_a_model_may_be_named_for_one_message(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ async def spoken(core: Core, model: ScriptedModel, turn: int) -> Counter[str]:
     core.dispatch.runtime.histories.clear()  # they are kept up to a limit of their own
     core.dispatch.runtime.prompts.forget()  # the same
     core.dispatch.runtime.tools.forget()  # the same
-    for kept in (model.seen, core.events, core.woken):
+    for kept in (model.requests, core.events, core.woken):
         kept.clear()
     gc.collect()
     # Some classes of others keep something else than a text as their module.

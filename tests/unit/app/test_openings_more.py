@@ -262,11 +262,11 @@ async def test_notes_are_flushed_before_the_new_session_is_asked(tmp_path: Path)
         await core.ask("evening")
         opened.clock.advance(24 * HOUR)
         await core.ask("morning")
-        flush, last = opened.model.seen[-2:]
+        flush, last = opened.model.requests[-2:]
         said = [one for one in flush.messages if isinstance(one, UserMessage | AssistantMessage)]
         assert [text(one) for one in said[:2]] == ["evening", "echo: evening"]
         assert len(said) == 3
         assert len(last.messages) == 1
         assert opened.seen() == ["morning"]
         await core.ask("/new noon")
-        assert len(opened.model.seen) == 4  # who asks for it needs no notes
+        assert len(opened.model.requests) == 4  # who asks for it needs no notes

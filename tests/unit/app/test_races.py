@@ -75,7 +75,7 @@ async def test_an_abort_while_the_acceptance_is_written_stops_the_run(tmp_path: 
             commit.set()
         assert isinstance(outcomes[0], Admission)
         assert (await ended(core, "a")).stop_reason is StopReason.ABORTED
-        assert model.seen == []
+        assert model.requests == []
         assert [type(one).__name__ for one in await core.said()] == [
             *("UserMessage", "AssistantMessage")
         ]
@@ -92,7 +92,7 @@ async def test_nobody_is_asked_before_the_session_is_stored(tmp_path: Path) -> N
             tasks.start_soon(core.dispatch.receive, arrived)
             await anyio.to_thread.run_sync(disk.waiting.wait, 60)
             await anyio.wait_all_tasks_blocked()
-            assert (model.seen, core.events) == ([], [])
+            assert (model.requests, core.events) == ([], [])
             disk.held = None
             commit.set()
         (run_id,) = core.dispatch.active()
@@ -118,7 +118,7 @@ async def test_a_twin_takes_over_when_the_first_cannot_be_stored(tmp_path: Path)
             *(AdmissionStatus.ACCEPTED, AdmissionStatus.IN_FLIGHT)
         }
         assert (await ended(core, "a")).payloads == ("echo: hi",)
-        assert len(model.seen) == 1
+        assert len(model.requests) == 1
 
 
 async def test_nothing_is_accepted_when_the_store_fails_and_the_lane_is_free_after(
@@ -250,8 +250,8 @@ async def test_an_answer_that_can_never_be_stored_is_not_called_an_answer(tmp_pa
         assert await core.store.read(runs.unfinished) == []  # it ended, as a failure
         # The conversation in memory does not have what the store has not.
         await core.ask("c")
-        assert "lost" not in str(script.seen[-1].messages)
-        assert "kept" in str(script.seen[-1].messages)
+        assert "lost" not in str(script.requests[-1].messages)
+        assert "kept" in str(script.requests[-1].messages)
 
 
 async def test_a_message_that_is_being_accepted_when_the_drain_begins_is_kept(

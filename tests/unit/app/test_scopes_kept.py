@@ -93,7 +93,7 @@ async def older(core: Core, *texts: str, to: ReplyTo | None = None) -> None:
 
 def asked(model: ScriptedModel, text: str) -> SeenRequest:
     """Returns how the model was asked that."""
-    (found,) = (one for one in model.seen if one.last == text)
+    (found,) = (one for one in model.requests if one.last == text)
     return found
 
 

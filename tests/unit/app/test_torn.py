@@ -82,7 +82,7 @@ async def test_an_answer_goes_on_behind_the_last_block_and_is_one_in_the_transcr
         assert said(person.core) == ONE + TWO + THREE  # whoever looks now sees all of it
         model = person.core.models.provider
         assert isinstance(model, ScriptedModel)
-        prompt, begun, note = model.seen[0].messages
+        prompt, begun, note = model.requests[0].messages
         assert isinstance(prompt, UserMessage)
         assert isinstance(begun, AssistantMessage)
         assert isinstance(note, UserMessage)

@@ -48,7 +48,7 @@ async def test_after_three_attempts_the_failure_is_the_callers() -> None:
     asked = Asked([BUSY], [BUSY], [BUSY], ["late"])
     with pytest.raises(ModelOverloadedError):
         await asked.text()
-    assert len(asked.model.seen) == 3
+    assert len(asked.model.requests) == 3
 
 
 @pytest.mark.parametrize("error", [ModelAuthError("no"), ModelOverflowError("long")])

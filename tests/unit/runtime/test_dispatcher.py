@@ -43,7 +43,7 @@ async def test_the_model_sees_what_was_said_before(tmp_path: Path) -> None:
     async with open_core(tmp_path, model) as core:
         for text in ("one", "two", "three"):
             await core.ask(text)
-    assert shape(model.seen[-1].messages) == ["User", "Assistant"] * 2 + ["User"]
+    assert shape(model.requests[-1].messages) == ["User", "Assistant"] * 2 + ["User"]
 
 
 async def test_the_conversation_goes_on_after_a_restart(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ async def test_the_conversation_goes_on_after_a_restart(tmp_path: Path) -> None:
     async with open_core(tmp_path, model) as core:
         await core.ask("two")
         assert len(await core.said()) == 4
-    assert shape(model.seen[0].messages) == ["User", "Assistant", "User"]
+    assert shape(model.requests[0].messages) == ["User", "Assistant", "User"]
 
 
 async def test_twins_run_once(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ async def test_twins_run_once(tmp_path: Path) -> None:
         await core.dispatch.wait(RunId("twin"), 60)
         statuses = sorted(one.status for one in admissions)
         assert statuses == [AdmissionStatus.ACCEPTED] + [AdmissionStatus.IN_FLIGHT] * 4
-        assert len(model.seen) == 1
+        assert len(model.requests) == 1
 
 
 async def test_a_known_key_gives_the_stored_result_even_after_a_restart(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ async def test_a_known_key_gives_the_stored_result_even_after_a_restart(tmp_path
         assert again.status is AdmissionStatus.FINISHED
         assert again.result == first
         assert await core.dispatch.wait(RunId("key"), 0) == first
-        assert model.seen == []
+        assert model.requests == []
         assert core.dispatch.active() == []
         assert (await core.ask("next")).stop_reason is StopReason.DONE
 
@@ -154,7 +154,7 @@ async def test_steering_skips_the_remaining_calls_and_the_model_sees_it(tmp_path
         results = [one for one in said if isinstance(one, ToolResultMessage)]
         assert [one.is_error for one in results] == [False, True, True]
         assert results[1].text == "Skipped due to queued user message."
-        assert model.seen[1].last == "stop that"
+        assert model.requests[1].last == "stop that"
         joined = await core.dispatch.wait(RunId("stop that"), 60)
         assert joined is not None
         assert joined.joined == "work"
@@ -184,7 +184,7 @@ async def test_a_follow_up_waits_for_the_end_and_has_a_turn_of_its_own(tmp_path:
             assert (result.payloads, result.joined) == ((answer,), None)
         first = ["User", "Assistant", "ToolResult", "Assistant"]
         assert shape(await core.said()) == first + ["User", "Assistant"] * 3
-        assert [seen.last for seen in model.seen[2:]] == ["b", "c", "d"]
+        assert [seen.last for seen in model.requests[2:]] == ["b", "c", "d"]
 
 
 async def test_what_did_not_get_in_becomes_a_run_of_its_own(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ async def test_a_waiting_run_can_be_aborted_and_never_asks_the_model(tmp_path: P
         assert (result.stop_reason, result.aborted_by) == (StopReason.ABORTED, "rpc")
         gate.open()
         await core.dispatch.wait(RunId("a"), 60)
-        assert len(model.seen) == 1
+        assert len(model.requests) == 1
         assert shape(await core.said()) == ["User", "Assistant"]
 
 

@@ -90,7 +90,7 @@ async def test_a_command_begins_anew_without_asking_a_model(tmp_path: Path, type
         await core.ask("old words")
         before = await current(core)
         result = await core.ask(typed)
-        assert len(opened.model.seen) == 1
+        assert len(opened.model.requests) == 1
         assert result.payloads == ("🌱 A new conversation. `/resume` brings the last one back.",)
         assert (await current(core)).session_id == result.session_id != before.session_id
         await core.ask("new words")

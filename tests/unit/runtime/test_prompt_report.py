@@ -26,7 +26,7 @@ async def test_it_is_what_the_next_message_is_sent_with(tmp_path: Path) -> None:
             )
             await application.dispatch.wait("1", 60)  # type: ignore[arg-type]  # a run's id is a text
             later = await client.request("prompt.show")
-    assert model.seen[0].request.system == shown["systemPrompt"] == later["systemPrompt"]  # type: ignore[attr-defined]
+    assert model.requests[0].request.system == shown["systemPrompt"] == later["systemPrompt"]  # type: ignore[attr-defined]
     assert shown["sessionId"] is None
     assert later["entries"] == 2
     assert [one["name"] for one in shown["parts"]] == [

@@ -69,7 +69,7 @@ async def test_two_messages_during_a_run_become_one_prompt_which_the_last_answer
         guest, host = await ended(core, "b"), await ended(core, "c")
         assert (host.payloads, guest.payloads, guest.joined) == (("both",), (), "c")
         assert await words(core) == ["a", BOTH]
-        assert len(model.seen) == 2
+        assert len(model.requests) == 2
         assert [one.run_id for one in core.ends()] == ["a", "c", "b"]
         starts = [
             (one.run_id, one.body.joined) for one in core.events if isinstance(one.body, RunStarted)
@@ -97,7 +97,7 @@ async def test_what_is_collected_is_asked_with_the_settings_of_the_last_and_all_
         await begun(core, gate, first, last)
         gate.open()
         await ended(core, "c")
-    seen = model.seen[-1]
+    seen = model.requests[-1]
     assert seen.request.thinking is ThinkingLevel.LOW
     assert seen.request.system.endswith("Be kind.")
     assert "Be brief." not in seen.request.system
@@ -361,7 +361,7 @@ async def test_what_was_collected_is_run_again_with_the_same_prompt(
         host, guest = await ended(core, "c"), await ended(core, "b")
         assert (host.payloads, guest.joined) == ((f"echo: {BOTH}",), "c")
         assert await words(core) == ["a", BOTH]
-        assert [one.last for one in model.seen] == [BOTH]
+        assert [one.last for one in model.requests] == [BOTH]
         assert await core.store.read(runs.unfinished) == []
 
 

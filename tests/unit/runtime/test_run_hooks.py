@@ -74,7 +74,7 @@ async def test_a_message_is_normalised_before_hooks_and_routing_see_it(tmp_path:
         on(core.hooks.message_received, hear)
         await receive(core, "one\r\ntwo \ud83d", "m1")
     assert heard[0].content == "one\ntwo ?"
-    assert "one\ntwo ?" in model.seen[0].last
+    assert "one\ntwo ?" in model.requests[0].last
 
 
 @pytest.mark.requirement("hooks-02-before-model-resolve")
@@ -134,12 +134,12 @@ async def test_contexts_are_for_the_model_only_and_stand_in_order_of_priority(
         core.hooks.before_prompt_build.remove("test")
         await core.ask("again")
         said = await core.said()
-    asked = model.seen[1]
+    asked = model.requests[1]
     assert asked.last == "one\n\ntwo\n\nhi"
     assert asked.request.system.endswith("\n\nafter 1\n\nafter 2")
     assert (drafts[0].prompt, len(drafts[0].messages)) == ("hi", 3)
     assert [one.text for one in said if isinstance(one, UserMessage)] == ["before", "hi", "again"]
-    again = [one.text for one in model.seen[2].messages if isinstance(one, UserMessage)]
+    again = [one.text for one in model.requests[2].messages if isinstance(one, UserMessage)]
     assert again == ["before", "hi", "again"]
 
 
@@ -157,8 +157,8 @@ async def test_before_agent_start_sees_the_whole_system_prompt_once_a_run(tmp_pa
         on(core.hooks.before_agent_start, start)
         await core.ask("hi")
     assert [one.system_prompt for one in drafts] == ["own"]
-    assert [one.request.system for one in model.seen] == ["top\n\nown", "top\n\nown"]
-    assert model.seen[0].last == "more\n\nhi"
+    assert [one.request.system for one in model.requests] == ["top\n\nown", "top\n\nown"]
+    assert model.requests[0].last == "more\n\nhi"
 
 
 @pytest.mark.requirement("hooks-05-llm-input")
@@ -175,7 +175,7 @@ async def test_llm_input_passes_before_each_call_and_may_change_its_system_promp
     async with open_core(tmp_path, model) as core:
         on(core.hooks.llm_input, number)
         await core.ask("hi")
-    assert [one.request.system for one in model.seen] == ["call 1", "call 2"]
+    assert [one.request.system for one in model.requests] == ["call 1", "call 2"]
     assert [len(one.history_messages) for one in seen] == [1, 3]
     assert [(one.provider, one.model, one.prompt) for one in seen] == [("test", "script", "hi")] * 2
 
@@ -235,7 +235,7 @@ async def test_a_blocked_call_does_not_run_and_the_model_reads_why(
         )
         on(core.hooks.after_tool_call, after)
         await core.ask("hi")
-    assert model.seen[1].last == read
+    assert model.requests[1].last == read
     assert [one.error for one in ended] == [read]
 
 
@@ -259,7 +259,7 @@ async def test_a_replaced_result_is_what_the_model_reads_and_the_transcript_keep
         on(core.hooks.after_tool_call, after)
         await core.ask("hi")
         said = await core.said()
-    assert (within(model.seen[1].last), results(said)) == ("redacted", ["redacted"])
+    assert (within(model.requests[1].last), results(said)) == ("redacted", ["redacted"])
     assert (ended[0].params, ended[0].error) == (READ.arguments, None)
     assert "secret" in ended[0].result.text
 
@@ -271,7 +271,7 @@ async def test_a_result_may_not_answer_another_call(tmp_path: Path) -> None:
         on(core.hooks.after_tool_call, returns(AfterToolCallChange(result=text("x", "c9"))))
         await core.ask("hi")
         assert core.hooks.report()[0].failures == 1
-    assert "true" in model.seen[1].last
+    assert "true" in model.requests[1].last
 
 
 @pytest.mark.parametrize(("compactions", "calls"), [(0, 0), (1, 1)])

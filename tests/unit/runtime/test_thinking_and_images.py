@@ -38,7 +38,7 @@ async def test_thinking_is_told_and_kept_and_goes_back_within_the_tool_loop(
         assert bodies.index(ThinkingDelta("Hm.")) < bodies.index(TextDelta("I look."))
         said = await core.said()
     assert said[1].content == (THOUGHT, TextBlock("I look."), call)
-    assert model.seen[1].messages[1] == said[1]
+    assert model.requests[1].messages[1] == said[1]
 
 
 async def test_what_an_aborted_response_thought_is_kept(tmp_path: Path) -> None:
@@ -81,8 +81,8 @@ async def test_the_request_says_how_much_to_think_else_the_agent_else_all_agents
         await run(core, replace(request("hi"), thinking=asked))
         core.models.info = MODEL
         await run(core, replace(request("ho"), thinking=ThinkingLevel.HIGH))
-    assert [one.request.thinking for one in model.seen] == [level, "off"]
-    assert model.seen[0].request.session_id == model.seen[1].request.session_id != ""
+    assert [one.request.thinking for one in model.requests] == [level, "off"]
+    assert model.requests[0].request.session_id == model.requests[1].request.session_id != ""
 
 
 async def test_an_image_is_in_the_transcript_and_reaches_the_model(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ async def test_an_image_is_in_the_transcript_and_reaches_the_model(tmp_path: Pat
         await run(core, replace(request("what?"), images=(IMAGE,)))
         assert (await core.said())[0].content == (TextBlock("what?"), IMAGE)
         await core.ask("sure?")
-    assert [one.content for one in model.seen[1].request.history.messages[:1]] == [
+    assert [one.content for one in model.requests[1].request.history.messages[:1]] == [
         (TextBlock("what?"), IMAGE)
     ]
 
@@ -147,7 +147,7 @@ async def test_less_thinking_than_was_asked_for_is_told_once_in_a_conversation(
         await run(core, replace(request("plain"), thinking=ThinkingLevel.XHIGH))
         await core.ask("nobody asked for a level")
         notices = [one.notices for one in core.ends()]
-    assert [one.request.thinking for one in model.seen] == ["high", "high", "off", "off"]
+    assert [one.request.thinking for one in model.requests] == ["high", "high", "off", "off"]
     assert notices == [
         ("test/script has no thinking level xhigh; it used high.",),
         (),

@@ -44,8 +44,8 @@ async def test_the_transcript_gets_what_tool_result_persist_makes(tmp_path: Path
         said = await core.said()
         await core.ask("more")
     assert results(said) == ["short"]
-    assert "a long text" in model.seen[1].last  # this run knows what was read
-    assert [within(one) for one in results(model.seen[2].messages)] == [
+    assert "a long text" in model.requests[1].last  # this run knows what was read
+    assert [within(one) for one in results(model.requests[2].messages)] == [
         "short"
     ]  # the next sees the transcript
 
@@ -97,7 +97,7 @@ async def test_a_blocked_entry_leaves_every_call_with_its_result(
         assert results(said) == [WITHHELD]
     else:
         assert not any(isinstance(one, kind) for one in said)
-    seen = list(model.seen[2].messages)
+    seen = list(model.requests[2].messages)
     assert seen[: len(said)] == [
         fenced(one) for one in said
     ]  # the next run sees what the transcript has

@@ -24,7 +24,7 @@ from skerry.sdk.channel_tokens import (
 )
 from skerry.testing.clock import FakeClock
 from skerry.testing.http_server import ServedRequest, ServedResponse, serve
-from skerry.testing.token_issuer import KID, encoded, jwk, made_key, pem, token
+from skerry.testing.token_issuer import KID, encoded, jwk, pem, signing_key, token
 
 NOW = 1_700_000_000
 CLAIMS = {"iss": "https://issuer", "aud": "app", "iat": NOW, "nbf": NOW, "exp": NOW + 3600}
@@ -75,7 +75,7 @@ def signed_with_the_public_key() -> str:
 
 def raw(header: object, claims: object) -> str:
     text = ".".join(encoded(msgspec.json.encode(part)) for part in (header, claims))
-    signature = made_key().sign(text.encode(), padding.PKCS1v15(), hashes.SHA256())
+    signature = signing_key().sign(text.encode(), padding.PKCS1v15(), hashes.SHA256())
     return f"{text}.{encoded(signature)}"
 
 
@@ -105,7 +105,7 @@ FORGED = {
     "another algorithm in the header": f"Bearer {token(CLAIMS, alg='RS512')}",
     "critical extensions": f"Bearer {token(CLAIMS, crit=['exp'])}",
     "changed claims": f"Bearer {changed()}",
-    "another key of that name": f"Bearer {token(CLAIMS, key=made_key('stranger'))}",
+    "another key of that name": f"Bearer {token(CLAIMS, key=signing_key('stranger'))}",
     "a key that is unknown": f"Bearer {token(CLAIMS, 'stranger')}",
     "a name of a key that is no text": f"Bearer {unnamed()}",
     "another issuer": f"Bearer {token(CLAIMS | {'iss': 'https://issuer.evil'})}",
@@ -215,15 +215,15 @@ async def test_without_keys_nothing_is_proven() -> None:
 
 
 async def test_keys_that_are_weak_or_for_something_else_are_left_out() -> None:
-    weak = made_key("weak", 1024)
+    weak = signing_key("weak", 1024)
     curve = ec.generate_private_key(ec.SECP256R1()).public_key().public_numbers()
     async with issuing() as issuer:
         issuer.keys = [
             jwk("weak", key=weak),
-            jwk("encrypts", key=made_key(), use="enc"),
-            jwk("other", key=made_key(), alg="RS512"),
-            jwk("even", key=made_key(), e="Ag"),
-            jwk("broken", key=made_key(), n="!!"),
+            jwk("encrypts", key=signing_key(), use="enc"),
+            jwk("other", key=signing_key(), alg="RS512"),
+            jwk("even", key=signing_key(), e="Ag"),
+            jwk("broken", key=signing_key(), n="!!"),
             {"kid": "curve", "kty": "EC", "crv": "P-256", "x": encoded(curve.x.to_bytes(32))},
             jwk(),
         ]
@@ -236,7 +236,7 @@ async def test_keys_that_are_weak_or_for_something_else_are_left_out() -> None:
 
 async def test_what_is_signed_here_is_verified_there() -> None:
     async with issuing() as issuer:
-        text = signed(CLAIMS, private_key(pem(made_key())), KID)
+        text = signed(CLAIMS, private_key(pem(signing_key())), KID)
         await verified(f"Bearer {text}", issuer.open(), RULES, issuer.clock)
     with pytest.raises(ValueError, match="PEM"):
         private_key("no key")

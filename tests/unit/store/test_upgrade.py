@@ -65,7 +65,7 @@ async def test_a_conversation_survives_an_upgrade_from_every_version(
     async with open_core(tmp_path, model, clock=FakeClock()) as core:
         result = await core.ask("and then?")
         assert result.session_id == "old"
-        seen = [one.text for one in model.seen[-1].messages if isinstance(one, UserMessage)]
+        seen = [one.text for one in model.requests[-1].messages if isinstance(one, UserMessage)]
         assert seen == ["what did I see?", "and then?"]
         assert [type(one).__name__ for one in await core.said()] == [
             "UserMessage",

@@ -32,7 +32,7 @@ async def test_each_call_plays_the_next_reply() -> None:
 async def test_a_call_beyond_the_script_says_so() -> None:
     model = ScriptedModel([["once"]])
     await model.complete(request(), ReplyListener())
-    with pytest.raises(ModelRequestError, match="no reply left"):
+    with pytest.raises(ModelRequestError, match="no further reply"):
         await model.complete(request(), ReplyListener())
 
 
@@ -63,9 +63,9 @@ async def test_requests_are_kept_as_they_were() -> None:
     asked = request("first")
     await model.complete(asked, ReplyListener())
     asked.history.append(user("second", 2))
-    assert [seen.last for seen in model.seen] == ["first"]
-    assert len(model.seen[0].messages) == 1
-    assert model.seen[0].request.system == "system"
+    assert [seen.last for seen in model.requests] == ["first"]
+    assert len(model.requests[0].messages) == 1
+    assert model.requests[0].request.system == "system"
 
 
 async def test_echo_depends_on_the_last_message_alone() -> None:

@@ -34,7 +34,7 @@ def texts(response: httpx2.Response) -> list[str]:
 async def test_a_text_is_one_event_or_as_many_as_asked_for() -> None:
     async with StubModelServer([["Hello", " there"]]) as whole:
         assert texts(await ask(whole.base_url)) == ["Hello", " there"]
-    async with StubModelServer([["abcdefg"]], pieces=3) as cut:
+    async with StubModelServer([["abcdefg"]], events_per_text=3) as cut:
         assert texts(await ask(cut.base_url)) == ["abc", "def", "g"]
 
 

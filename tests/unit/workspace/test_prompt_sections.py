@@ -64,7 +64,7 @@ async def seeded(
 
 
 def systems(model: ScriptedModel) -> list[str]:
-    return [seen.request.system for seen in model.seen]
+    return [seen.request.system for seen in model.requests]
 
 
 def test_it_says_who_answers_and_with_what() -> None:
@@ -109,9 +109,9 @@ def test_a_model_with_little_room_gets_a_prompt_for_a_small_head() -> None:
 async def test_the_first_request_is_small(tmp_path: Path) -> None:
     async with seeded(tmp_path) as (core, model):
         await core.ask("hi")
-    body = compat_request.request_body(model.seen[0].request, "max_tokens")
+    body = compat_request.request_body(model.requests[0].request, "max_tokens")
     assert len(body) < FIRST_REQUEST_BYTES
-    assert "### BOOTSTRAP.md" in model.seen[0].request.system
+    assert "### BOOTSTRAP.md" in model.requests[0].request.system
 
 
 @pytest.mark.requirement("identity-files-injected")
@@ -125,7 +125,7 @@ async def test_a_change_of_a_file_is_told_and_counts_from_the_next_session_on(
         await core.ask("elsewhere", key=SessionKey.parse("agent:main:other"))
     first, second, other = systems(model)
     assert first == second
-    assert "SOUL.md changed after this conversation began" in str(model.seen[1].messages[-1])
+    assert "SOUL.md changed after this conversation began" in str(model.requests[1].messages[-1])
     assert "### SOUL.md\nSpeak like a pirate." in other
 
 
@@ -329,7 +329,7 @@ async def test_each_request_begins_with_the_whole_one_before_it(tmp_path: Path, 
 async def test_the_marks_for_the_cache_stand_behind_all_that_stays(tmp_path: Path) -> None:
     async with seeded(tmp_path) as (core, model):
         await core.ask("one")
-    body = msgspec.json.decode(anthropic_request.request_body(model.seen[0].request, {}))
+    body = msgspec.json.decode(anthropic_request.request_body(model.requests[0].request, {}))
     mark = {"type": "ephemeral"}
     assert body["system"][-1]["cache_control"] == mark
     assert body["tools"][-1]["cache_control"] == mark

@@ -101,7 +101,7 @@ async def test_a_folder_that_is_numbered_anew_is_read_again() -> None:
         async with running(opened(server, cursor)) as messages:
             first = server.say("one")
             await until(lambda: messages)
-        server.number_anew()
+        server.renumber()
         server.say("two")
         async with running(opened(server, cursor)) as messages:
             await until(lambda: len(messages) > 1)
@@ -219,7 +219,7 @@ async def test_files_go_out_and_come_in(tmp_path: Path) -> None:
         assert await adapter.fetch(attachment, 1_000_000) == file.read_bytes()
         with pytest.raises(MediaError, match="are taken"):
             await adapter.fetch(attachment, 1000)
-        server.number_anew()
+        server.renumber()
         with pytest.raises(MediaError, match="numbered anew"):
             await adapter.fetch(attachment, 1_000_000)
 

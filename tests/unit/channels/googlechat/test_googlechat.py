@@ -22,7 +22,7 @@ from skerry.model.undelivered import DeliveryDelayedError, MediaError
 from skerry.ports.channel import ConnectionState, Post, PostAnswer
 from skerry.sdk.channel_host import ChannelHost
 from skerry.testing.google_server import PROJECT, SENDER, GoogleServer
-from skerry.testing.token_issuer import made_key, token
+from skerry.testing.token_issuer import signing_key, token
 
 HERE = AccountId("default")
 ALICE = Peer(PeerKind.DIRECT, "spaces/ALICE")
@@ -81,7 +81,7 @@ async def test_requests_without_a_proof_are_refused_before_they_are_read(tmp_pat
         async with running(adapter) as messages:
             forged = [
                 {},
-                bearing(own, key=made_key("stranger")),
+                bearing(own, key=signing_key("stranger")),
                 bearing(own, "stranger"),
                 bearing(own | {"aud": "999999999999"}),
                 bearing(own | {"iss": "https://accounts.google.com", "email": SENDER}),
@@ -210,8 +210,8 @@ async def test_a_part_is_one_message_however_often_it_is_sent(tmp_path: Path) ->
         first = await adapter.send(part("hello", SEA, "spaces/SEA/threads/T"))
         again = await opened(server, tmp_path).send(part("hello", SEA, "spaces/SEA/threads/T"))
         assert first == again
-        assert len(server.shown) == 1
-        (shown,) = server.shown.values()
+        assert len(server.messages) == 1
+        (shown,) = server.messages.values()
         assert shown.body["thread"] == {"name": "spaces/SEA/threads/T"}
         assert await adapter.settle(part("hello", SEA)) is Settlement.DELIVERED
         assert await adapter.locate(part("hello", SEA)) == first
@@ -238,7 +238,7 @@ async def test_a_button_comes_back_as_its_command(tmp_path: Path) -> None:
         adapter = opened(server, tmp_path)
         buttons = ((Button("Allow", "/approve 1 allow-once"), Button("No", "/deny 1")),)
         receipt = await adapter.send(part("May I?", more=Additions(buttons=buttons)))
-        card = server.shown[receipt.platform_ids[0]].body["cardsV2"][0]["card"]
+        card = server.messages[receipt.platform_ids[0]].body["cardsV2"][0]["card"]
         allow, _ = card["sections"][0]["widgets"][0]["buttonList"]["buttons"]
         assert allow["text"] == "Allow"
         action = allow["onClick"]["action"]

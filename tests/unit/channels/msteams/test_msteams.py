@@ -22,7 +22,7 @@ from skerry.model.undelivered import DeliveryDelayedError, MediaError
 from skerry.ports.channel import ConnectionState, Post, PostAnswer
 from skerry.sdk.channel_host import ChannelHost, MemoryCursor
 from skerry.testing.teams_server import APP, ISSUER, TeamsServer
-from skerry.testing.token_issuer import made_key, token
+from skerry.testing.token_issuer import signing_key, token
 
 HERE = AccountId("default")
 ROOM = Peer(PeerKind.CHANNEL, "19:sea@thread.tacv2")
@@ -76,7 +76,7 @@ async def test_requests_without_a_proof_are_refused_before_they_are_read() -> No
         async with running(adapter) as messages:
             forged = [
                 {},
-                {"authorization": f"Bearer {token({}, key=made_key('stranger'))}"},
+                {"authorization": f"Bearer {token({}, key=signing_key('stranger'))}"},
                 headers(server, aud="another bot"),
                 headers(server, iss="https://sts.windows.net/t/"),
                 headers(server, exp=1_700_000_000),
@@ -270,10 +270,10 @@ async def test_a_button_comes_back_as_its_command() -> None:
             await post(adapter, server.activity(text="x"), headers(server))
             buttons = ((Button("Allow", "/approve 1 allow-once"), Button("No", "/deny 1")),)
             await adapter.send(part("May I?", alice, more=Additions(buttons=buttons)))
-            (card,) = server.shown[0].body["attachments"]
+            (card,) = server.messages[0].body["attachments"]
             allow, _ = card["content"]["actions"]
             assert (card["contentType"], allow["title"]) == (wire.CARD, "Allow")
-            pressed = server.activity(value=allow["data"], replyToId=server.shown[0].id)
+            pressed = server.activity(value=allow["data"], replyToId=server.messages[0].id)
             await post(adapter, pressed, headers(server))
         assert messages[1].text == "/approve 1 allow-once"
         assert messages[1].mentions_me
@@ -340,7 +340,7 @@ async def test_a_file_is_uploaded_once_when_its_person_agrees(tmp_path: Path) ->
         async with running(adapter):
             await post(adapter, server.activity(text="x"), headers(server))
             await adapter.send(with_file(path, alice))
-            (card,) = server.shown
+            (card,) = server.messages
             offer = card.body["attachments"][0]
             assert offer["contentType"].endswith("file.consent")
             assert offer["content"]["sizeInBytes"] == 13
@@ -353,10 +353,10 @@ async def test_a_file_is_uploaded_once_when_its_person_agrees(tmp_path: Path) ->
             for _ in range(2):
                 await post(restarted, agreed, headers(server))
         assert server.stored == {card.id: b"%PDF-1.4 plan"}
-        (shown,) = server.shown[1].body["attachments"]
+        (shown,) = server.messages[1].body["attachments"]
         assert shown["contentType"].endswith("file.info")
         assert shown["content"] == {"uniqueId": card.id, "fileType": "pdf"}
-        assert (len(server.shown), server.faults) == (2, [])
+        assert (len(server.messages), server.faults) == (2, [])
 
 
 async def test_a_file_is_not_uploaded_without_consent_nor_to_a_strange_address(
@@ -369,12 +369,12 @@ async def test_a_file_is_not_uploaded_without_consent_nor_to_a_strange_address(
         async with running(adapter):
             await post(adapter, server.activity(text="x"), headers(server))
             await adapter.send(with_file(path, alice))
-            (card,) = server.shown
+            (card,) = server.messages
             strange = server.consent(card, address="https://files.example.com/up")
             assert (await post(adapter, strange, headers(server))).status == 400
             await post(adapter, server.consent(card, "decline"), headers(server))
             await post(adapter, server.consent(card), headers(server))
-        assert (server.stored, len(server.shown)) == ({}, 1)
+        assert (server.stored, len(server.messages)) == ({}, 1)
 
 
 async def test_pictures_go_within_a_message_and_other_files_to_no_group(tmp_path: Path) -> None:
@@ -386,9 +386,9 @@ async def test_pictures_go_within_a_message_and_other_files_to_no_group(tmp_path
         async with running(adapter):
             await post(adapter, server.activity(text="x", conversation=where), headers(server))
             await adapter.send(with_file(path, ROOM, "image/png"))
-            (picture,) = server.shown[0].body["attachments"]
+            (picture,) = server.messages[0].body["attachments"]
             assert picture["contentUrl"] == "data:image/png;base64,iVBORw0KGgo="
             path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(20_000))
             with pytest.raises(DeliveryRefusedError, match="personal chats alone"):
                 await adapter.send(with_file(path, ROOM, "image/png"))
-        assert (len(server.shown), server.faults) == (1, [])
+        assert (len(server.messages), server.faults) == (1, [])

@@ -46,7 +46,9 @@ async def test_a_reply_comes_in_pieces_and_whole(http: HttpClient) -> None:
     hidden = ThinkingBlock("", "ZW5j", redacted=True)
     texts: list[str] = []
     thoughts: list[str] = []
-    async with StubModelServer([[THOUGHT, hidden, "It is ", "42.", *CALLS]], pieces=3) as stub:
+    async with StubModelServer(
+        [[THOUGHT, hidden, "It is ", "42.", *CALLS]], events_per_text=3
+    ) as stub:
         provider = AnthropicProvider(http, Endpoint("Stub", stub.base_url, "sk-1"))
         reply = await provider.complete(request(), ReplyListener(texts.append, thoughts.append))
         sent = stub.requests[0]

@@ -61,12 +61,12 @@ async def test_the_model_for_pictures_gets_them_and_its_answer_is_the_result(
     assert (result.text, result.blocks) == ("A black square.", ())
     assert (result.details or {})["images"] == 1
     assert models.chosen[-1] == "test/eyes"
-    (message,) = model.seen[-1].messages
+    (message,) = model.requests[-1].messages
     text, picture = message.content
     assert isinstance(text, TextBlock)
     assert text.text.startswith("What is it?")
     assert isinstance(picture, ImageBlock)
-    assert model.seen[-1].request.tools == ()
+    assert model.requests[-1].request.tools == ()
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,8 @@ async def test_a_person_finds_reads_and_is_told_why(tmp_path: Path) -> None:
         )
         assert b"Only words" in found.stderr
         assert b"qmd: it does not answer" in found.stderr
-        assert backend.asked[0].since is not None
-        assert backend.asked[0].explain
+        assert backend.questions[0].since is not None
+        assert backend.questions[0].explain
         lines = await skerry(rig, "get", "memory/a.md#L2-L3")
         assert lines.stdout == b"Mill Road\nno. 7\n"
         listed = await skerry(rig, "search", "dentist", "--json")

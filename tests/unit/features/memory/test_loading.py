@@ -124,7 +124,7 @@ async def test_a_person_waits_longer_for_a_model_than_a_tool_may(here: Place) ->
     backend = FakeBackend()
     service = MemorySearchService(FakeMemories(backend), here.service.config, SystemClock())
     await service.search(MAIN, MemoryQuestion("ferry"))
-    assert backend.asked[0].patience == LOAD_SECONDS
+    assert backend.questions[0].patience == LOAD_SECONDS
 
 
 @dataclass

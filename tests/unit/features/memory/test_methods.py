@@ -29,7 +29,7 @@ async def test_a_person_searches_with_explanations(tmp_path: Path) -> None:
             {"name": "text", "value": 0.9, "means": "how well its words fit"}
         ]
         assert second["sessionKey"] == "agent:main:telegram:direct:7"
-        (question,) = memory.backend.asked
+        (question,) = memory.backend.questions
         assert (question.text, question.limit, question.path) == ("dentist", 9, "memory/")
         error = (await wire.ask("memory.search", {"query": "x", "agentId": "nobody"}))["error"]
         assert "unknown agent" in error["message"]

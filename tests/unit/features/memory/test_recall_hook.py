@@ -162,5 +162,5 @@ async def test_a_summarised_conversation_gets_back_what_its_question_needs(tmp_p
     assert prompts[0].startswith("message 0")
     assert all(one.startswith("<recalled-memory") for one in summarised)
     assert prompts.index(summarised[0]) == len(prompts) - len(summarised), "from then on always"
-    assert len(backend.asked) == len(summarised)
+    assert len(backend.questions) == len(summarised)
     assert len(systems) == 1

@@ -36,13 +36,13 @@ async def test_conversations_that_are_switched_off_are_not_searched_from_then_on
     ]
     service = MemorySearchService(FakeMemories(backend), lambda: configs[-1], SystemClock())
     await service.search(MAIN, MemoryQuestion("tea"))
-    assert backend.asked[-1].sources == {MemorySource.MEMORY}
+    assert backend.questions[-1].sources == {MemorySource.MEMORY}
     with pytest.raises(SilentError, match="switched off") as caught:
         await service.search(MAIN, MemoryQuestion("tea", sources=TALK))
     assert "memory.qmd.sessions.enabled" in caught.value.remedy
     configs.pop()
     await service.search(MAIN, MemoryQuestion("tea"))
-    assert backend.asked[-1].sources == frozenset(MemorySource)
+    assert backend.questions[-1].sources == frozenset(MemorySource)
 
 
 async def test_qmd_follows_its_section_with_its_next_update(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ async def test_no_more_is_shown_than_the_limits_allow(tmp_path: Path) -> None:
     sizes = [len(one["snippet"]) for one in told["results"]]
     assert len(sizes) <= 6
     assert max(sizes) <= 700
-    assert here.backend.asked[0].limit >= 6
+    assert here.backend.questions[0].limit >= 6
     short = place(tmp_path / "short", FakeBackend([hit(text="short") for _ in range(20)]))
     told = await short.call(MemorySearch(short.service), {**WHERE, "maxResults": 50})
     assert len(told["results"]) == 6
@@ -170,7 +170,7 @@ async def test_groups_and_strangers_are_told_nothing(tmp_path: Path) -> None:
         assert (told["results"], told["disabled"]) == ([], True)
         told = await here.call(MemoryGet(here.service), {"path": "MEMORY.md"}, caller)
         assert (told["text"], told["disabled"]) == ("", True)
-    assert here.backend.asked == []
+    assert here.backend.questions == []
 
 
 async def test_nothing_is_opened_where_somebody_else_was_heard(tmp_path: Path) -> None:

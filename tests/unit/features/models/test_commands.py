@@ -57,7 +57,7 @@ async def test_a_chosen_model_that_is_gone_is_said_to_be(tmp_path: Path) -> None
     async with opened(tmp_path) as core:
         await core.ask(f"/model {MODEL.ref}")
         assert "cannot be used" not in await said(core, "/model")
-        core.models.unknown = MODEL.ref
+        core.models.unknown_ref = MODEL.ref
         assert f"cannot be used now, so another one answers: There is no model {MODEL.ref}." in (
             await said(core, "/model status")
         )

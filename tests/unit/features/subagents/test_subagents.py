@@ -111,7 +111,7 @@ async def test_a_sub_agent_lacks_the_tools_of_the_list_and_a_call_of_one_is_deni
             if isinstance(message, ToolResultMessage)
         ]
         assert [result.is_error for result in results] == [True]
-        offered = {tool.name for tool in model.seen[0].request.tools}
+        offered = {tool.name for tool in model.requests[0].request.tools}
         assert offered >= {"read", "exec"}
         assert not offered & {
             "agents_list",
@@ -141,7 +141,7 @@ async def test_a_sub_agent_knows_nothing_of_the_conversation_and_its_calls_stay_
         before = await heard(application)
         answer = await spawn(application, task='call write {"path": "notes.txt", "content": "a"}')
         await ended(application, answer["runId"])
-        first = next(seen for seen in model.seen if "call write" in seen.messages[-1].text)
+        first = next(seen for seen in model.requests if "call write" in seen.messages[-1].text)
         assert [one.text for one in first.messages] == [first.messages[-1].text]
         assert "green" not in first.request.system
         child = await heard(application, SessionKey.parse(answer["childSessionKey"]))
@@ -263,7 +263,7 @@ async def test_the_rules_of_the_group_that_asked_hold_for_its_sub_agents_too(
             await ended(application, answer["runId"])
         of_group, of_main = (
             {tool.name for tool in seen.request.tools}
-            for seen in model.seen
+            for seen in model.requests
             if seen.last == "count"
         )
         assert "read" in of_main - of_group

@@ -80,9 +80,9 @@ async def test_the_tools_that_are_allowed_are_those_that_a_request_of_the_owner_
         rows = await listed(client)
         await client.request("agent", {"message": "x", "idempotencyKey": "x"})
         with anyio.fail_after(60):
-            while not model.seen:
+            while not model.requests:
                 await anyio.lowlevel.checkpoint()
-    offered = {tool.name for tool in model.seen[0].request.tools}
+    offered = {tool.name for tool in model.requests[0].request.tools}
     assert {name for name, row in rows.items() if row["decision"] == "allow"} == offered
     refused = {row["rule"] for name, row in rows.items() if name in CHOSEN - offered}
     assert refused <= {"not-offered", "tools.profile=messaging: not listed"}

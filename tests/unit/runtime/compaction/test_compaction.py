@@ -59,7 +59,7 @@ def calls(model: ScriptedModel, *, summaries: bool) -> list[ModelRequest]:
     """Returns what the model was asked; the conversation as it was then."""
     return [
         replace(one.request, history=History(one.messages))
-        for one in model.seen
+        for one in model.requests
         if is_summary(one.request) == summaries
     ]
 

@@ -58,14 +58,14 @@ def flushes(model: ScriptedModel) -> list[int]:
     """Returns the places of the calls with which a flush begins."""
     return [
         place
-        for place, one in enumerate(model.seen)
+        for place, one in enumerate(model.requests)
         if is_flush(one.request)
         and one.last.startswith("Write any lasting notes to memory/2026-07-14.md")
     ]
 
 
 def summaries(model: ScriptedModel) -> list[int]:
-    return [n for n, one in enumerate(model.seen) if one.request.system == SYSTEM]
+    return [n for n, one in enumerate(model.requests) if one.request.system == SYSTEM]
 
 
 def clock() -> FakeClock:
@@ -123,7 +123,7 @@ async def test_the_prompts_of_the_configuration_are_sent_with_the_hint(tmp_path:
     model = ScriptedModel(noting)
     async with open_core(tmp_path, model, clock=clock(), agents=agents) as core:
         await talk(core, 14)
-    asked = next(one for one in model.seen if is_flush(one.request))
+    asked = next(one for one in model.requests if is_flush(one.request))
     assert asked.last.startswith("Note it for 2026-07-14.\nReply with NO_REPLY if")
     assert asked.request.system.endswith("\n\nBe quick.")
     assert [tool.name for tool in asked.request.tools] == ["memory_append"]
@@ -170,7 +170,7 @@ async def test_where_it_is_switched_off_nobody_is_asked_for_notes(tmp_path: Path
     async with open_core(tmp_path, model, clock=clock(), agents=agents) as core:
         await talk(core, 16)
     assert summaries(model)
-    assert not any(is_flush(one.request) for one in model.seen)
+    assert not any(is_flush(one.request) for one in model.requests)
 
 
 async def test_notes_that_a_model_failed_to_write_are_asked_for_again(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ async def test_no_notes_are_kept_of_groups(tmp_path: Path) -> None:
     async with open_core(tmp_path, model) as core:
         await talk(core, 16, group)
     assert summaries(model)
-    assert not any(is_flush(one.request) for one in model.seen)
+    assert not any(is_flush(one.request) for one in model.requests)
 
 
 @pytest.mark.parametrize(

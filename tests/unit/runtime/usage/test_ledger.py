@@ -121,13 +121,13 @@ async def test_a_budget_that_is_used_up_stops_runs_until_the_next_day_and_keeps_
         assert result.error.code == "usage.budget"
         assert "00:00 on 2026-11-23" in result.error.message
         assert "skerry config set usage.budgets.day.cost" in result.error.message
-        assert len(model.seen) == 1
+        assert len(model.requests) == 1
         assert any(getattr(one, "text", "") == "second" for one in await core.said())
     async with open_core(tmp_path, model, clock=clock, usage=usage(day=Budget(cost=4))) as core:
         assert (await core.ask("after a restart")).error is not None
         clock.advance(12 * 3_600_000)
         assert (await core.ask("third")).error is None
-    assert len(model.seen) == 2
+    assert len(model.requests) == 2
 
 
 async def test_an_agent_s_budget_stops_no_other_agent(tmp_path: Path) -> None:

@@ -63,10 +63,10 @@ async def test_a_run_that_never_ends_ends_at_its_limit_of_model_calls(tmp_path: 
         assert ended.payloads[:3] == ("on", "on", "on")
         assert "this run reached the limit of 3 model calls" in ended.payloads[3]
         assert "skerry config set agents.defaults.limits.run.modelCalls 6" in ended.payloads[3]
-        assert (len(model.seen), tool.calls) == (3, 3)
+        assert (len(model.requests), tool.calls) == (3, 3)
         assert (await paired(core))[-1].text == ended.payloads[3]
         await core.ask("again")  # each run counts for itself
-        assert len(model.seen) == 6
+        assert len(model.requests) == 6
 
 
 async def test_of_one_answer_with_20000_tool_calls_as_many_run_as_may(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ async def test_of_one_answer_with_20000_tool_calls_as_many_run_as_may(tmp_path: 
     limits = agents(run={"toolCalls": 5})
     async with open_core(tmp_path, model, tools=(tool,), agents=limits) as core:
         ended = await core.ask("go")
-        assert (ended.stop_reason, tool.calls, len(model.seen)) == (StopReason.DONE, 5, 1)
+        assert (ended.stop_reason, tool.calls, len(model.requests)) == (StopReason.DONE, 5, 1)
         assert "the limit of 5 tool calls" in ended.payloads[-1]
         assert len(await paired(core)) == 7  # the answer, its five results, and why it stopped
 
@@ -101,7 +101,7 @@ async def test_tokens_and_costs_end_a_run_too(tmp_path: Path) -> None:
             core.models.info = replace(core.models.info, cost=ModelCost(input=250_000.0))
             ended = await core.ask("go")
             assert what in ended.payloads[-1]
-            assert len(model.seen) < 5
+            assert len(model.requests) < 5
 
 
 async def test_a_day_has_limits_that_hold_over_runs_and_restarts(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ async def test_an_agent_has_limits_of_its_own_and_0_is_none(tmp_path: Path) -> N
     async with open_core(tmp_path, model, tools=(Count(),), agents=config) as core:
         text = (await core.ask("go")).payloads[-1]
         assert "agents.list[0].limits.run.modelCalls 4" in text
-        assert len(model.seen) == 2
+        assert len(model.requests) == 2
 
 
 async def test_a_message_that_steered_a_run_at_its_limit_has_a_run_of_its_own(
