@@ -52,6 +52,11 @@ async def until(condition: Callable[[], bool]) -> None:
             await anyio.sleep(0.02)
 
 
+async def captures(relayer: FakeRelayer) -> None:
+    """Waits until messages are captured: the plugin asks for the health once it has a cursor."""
+    await until(lambda: bool(relayer.of("/health")))
+
+
 def config(url: str, **options: Any) -> dict[str, Any]:
     return {"gateway": {"auth": {"token": TOKEN}}, "plugins": configured(url, **options)}
 
@@ -133,6 +138,7 @@ async def test_a_kill_anywhere_loses_nothing_and_stores_nothing_twice(
         )
         async with running as gateway:
             async with GatewayClient(gateway.address) as client:
+                await captures(relayer)
                 await ask(client, said[0], "k0")
                 await until(lambda: bool(relayer.of("/api/analyze")))
                 with suppress(ClientError, TimeoutError):
@@ -188,6 +194,7 @@ async def test_in_a_hundred_turns_of_recall_and_quotes_nothing_is_stored_twice(
             whole_gateway(tmp_path / "state", Hooks(), config=given, model=model) as (_, to),
             GatewayClient(to) as client,
         ):
+            await captures(relayer)
             for number in range(100):
                 await ask(client, f"What is it, try {number}?", f"k{number}")
             await ask(client, "My garden has a pond with seven frogs in it", "last")
@@ -210,6 +217,7 @@ async def test_of_a_run_the_last_messages_are_captured_and_foreign_words_are_not
             whole_gateway(tmp_path / "state", Hooks(), config=given, model=model) as (_, to),
             GatewayClient(to) as client,
         ):
+            await captures(relayer)
             await ask(client, FACT, "k0")
             await until(lambda: bool(relayer.of("/api/analyze")))
     (sent,) = relayer.of("/api/analyze")
