@@ -32,13 +32,13 @@ arch: setup ## Check which package may import which
 
 check: lint types arch ## Everything that needs no running: lint, types, arch
 
-test: setup ## Run the tests that need neither root nor a browser nor Node
-	@$(BIN)/pytest --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile --no-loadscope-reorder
+test: setup ## Run the tests of units, ports and documents: 3 minutes on two cores (ARGS=tests/e2e runs those)
+	@$(BIN)/pytest --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile --no-loadscope-reorder $(or $(ARGS),--ignore tests/e2e --ignore tests/property)
 
 test-tools: setup ## Install what the tests with programs of others need: Chromium, Node packages, servers
 	@scripts/test-tools.sh
 
-test-all: test-tools ## Run every test
+test-all: test-tools ## Run every test, also end to end, properties, and those with programs of others
 	@scripts/test-all.sh
 
 explore: setup ## Look for new examples that break a property, ten times as many, others each time

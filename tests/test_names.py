@@ -22,18 +22,25 @@ FILES = {
 }
 
 
-def test_no_two_modules_share_a_name_but_those_of_one_subject() -> None:
+@pytest.fixture(scope="module")
+def source() -> dict[str, ast.Module]:
+    return names.trees(ROOT / "src")
+
+
+def test_no_two_modules_share_a_name_but_those_of_one_subject(
+    source: dict[str, ast.Module],
+) -> None:
     table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
     listed = set(table["modules"])
-    shared = names.modules(names.trees(ROOT / "src"))
+    shared = names.modules(source)
     more = {name: files for name, files in shared.items() if name not in listed}
     assert more == {}, "name the module by its subject, or list the subject that all share"
     assert sorted(listed - shared.keys()) == [], "these names are shared no more; take them away"
     assert all(table["modules"].values()), "each name has its subject beside it"
 
 
-def test_no_two_public_classes_share_a_name() -> None:
-    shared = names.classes(names.trees(ROOT / "src"))
+def test_no_two_public_classes_share_a_name(source: dict[str, ast.Module]) -> None:
+    shared = names.classes(source)
     assert shared == {}, "name the class by what distinguishes it"
 
 
