@@ -1,7 +1,8 @@
 """Writes docs/reference/hooks from the code: a page for each hook point, and their list.
 
-`--check` only says whether the pages are current. What a page says stands in the code: when a point
-is passed in `hooks.py`, what is given and returned in `payloads.py`, an example in docs/examples.
+`--check` only reports whether the pages are current. The pages contain docstrings of the code: the
+time of each call in `hooks.py`, payloads and changes in `payloads.py` and `events.py`, and the
+examples in docs/examples.
 """
 
 import argparse
@@ -19,13 +20,15 @@ from skerry.hooks import hooks
 from skerry.hooks.events import RunContext
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.points import Observe, Point
-from skerry.hooks.runner import REST_AFTER, REST_MS
+from skerry.hooks.runner import PAUSE_AFTER, PAUSE_MS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "reference" / "hooks"
 EXAMPLES = ROOT / "docs" / "examples" / "hooks"
-REST = REST_MS // 1000
-RESTS = f"After {REST_AFTER} failures in a row a handler rests for {REST} s; the log names it."
+PAUSE = (
+    f"After {PAUSE_AFTER} failures in a row a handler is paused for {PAUSE_MS // 1000} s; the log"
+    " names it."
+)
 
 
 def pages() -> dict[str, str]:
@@ -39,9 +42,9 @@ def overview(points: list[Point[Any, Any]]) -> str:
     """Returns the list of all points."""
     when = _notes_of_hooks()
     rows = "\n".join(
-        f"| [`{one.name}`]({one.name}.md) | {one.kind} | {one.timeout:g} s"
-        f" | {when[one.name].partition('. ')[0].rstrip('.')} |"
-        for one in points
+        f"| [`{point.name}`]({point.name}.md) | {point.kind} | {point.timeout:g} s"
+        f" | {when[point.name].partition('. ')[0].rstrip('.')} |"
+        for point in points
     )
     return f"""# Hooks
 
@@ -53,18 +56,18 @@ repeat for each tool call, `llm_input` and `llm_output` for each call of the mod
 |---|---|---|---|
 {rows}
 
-| kind | handlers | who fails |
+| kind | handlers | a handler that fails |
 |---|---|---|
 | observe | watch, all at the same time; nothing waits for them | is skipped |
 | transform | run one after another, highest priority first, and may return a change | is skipped |
 | synchronous transform | the same; plain functions only | is skipped |
-| guard | the same, and may refuse | refuses: a broken guard opens no gate |
+| guard | the same, and may refuse | refuses: a broken guard must not allow the action |
 
 A handler gets one record, the payload, and returns None or the change of its point. Equal
 priorities keep the order in which they were registered. An async function runs in the gateway's
 event loop and must not block it; a plain function runs in a thread of its own. A handler that
 raises, is late, or returns something else has failed.
-{RESTS}
+{PAUSE}
 
 Most payloads have a `context`, a `{_record(RunContext)}
 
@@ -76,7 +79,7 @@ def page(point: Point[Any, Any]) -> str:
     """Returns the page of one point."""
     example = (EXAMPLES / f"{point.name}.py").read_text("utf-8")
     if isinstance(point, Observe):
-        returned = "Nothing: what a handler returns is not looked at."
+        returned = "None: the return value of a handler is ignored."
     else:
         returned = f"None, or `{_record(point.returns)}"
     return f"""# {point.name}
@@ -89,7 +92,7 @@ def page(point: Point[Any, Any]) -> str:
 | time limit of a handler | {point.timeout:g} s |
 | a handler that fails | {point.on_failure} |
 
-{RESTS}
+{PAUSE}
 
 ## Payload
 
@@ -110,13 +113,13 @@ def page(point: Point[Any, Any]) -> str:
 
 
 def _record(record: type) -> str:
-    """Returns the name of the record, the backtick that ends it, what it is, and its fields."""
+    """Returns the name of the record, its closing backtick, its description, and its fields."""
     first, _, rest = str(record.__doc__).partition("\n")
     more = " ".join(rest.split())
     notes = _notes(ast.parse(inspect.getsource(sys.modules[record.__module__])), record.__name__)
     rows = "\n".join(
-        f"| `{one.name}` | `{_type(one.type)}` | {notes.get(one.name, '')} |"
-        for one in fields(record)
+        f"| `{field.name}` | `{_type(field.type)}` | {notes.get(field.name, '')} |"
+        for field in fields(record)
     )
     text = " ".join(part for part in (first, more) if part)
     return f"{record.__name__}`: {text}\n\n| field | type | |\n|---|---|---|\n{rows}"
@@ -132,32 +135,34 @@ def _type(annotation: object) -> str:
 
 
 def _notes(tree: ast.Module, name: str) -> dict[str, str]:
-    """Returns what stands below each field of the class `name`."""
-    found = next(one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == name)
+    """Returns the docstring below each field of the class `name`."""
+    record = next(
+        node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name
+    )
     return {
         node.target.id: note
-        for node, note in _followed(found.body)
+        for node, note in _documented(record.body)
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }
 
 
 def _notes_of_hooks() -> dict[str, str]:
-    """Returns when each point is passed."""
+    """Returns the docstring below each point, which says when it is called."""
     tree = ast.parse(Path(hooks.__file__).read_text("utf-8"))
-    made = next(
+    constructor = next(
         node
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef) and node.name == "__init__"
     )
     return {
         node.targets[0].attr: note
-        for node, note in _followed(made.body)
+        for node, note in _documented(constructor.body)
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute)
     }
 
 
-def _followed(body: list[ast.stmt]) -> Iterator[tuple[ast.stmt, str]]:
-    """Yields each statement that a text follows, with the text in one line."""
+def _documented(body: list[ast.stmt]) -> Iterator[tuple[ast.stmt, str]]:
+    """Yields each statement that is followed by a docstring, with the docstring in one line."""
     for node, following in pairwise(body):
         match following:
             case ast.Expr(value=ast.Constant(value=str(text))):
@@ -165,7 +170,7 @@ def _followed(body: list[ast.stmt]) -> Iterator[tuple[ast.stmt, str]]:
 
 
 def main() -> int:
-    """Writes the pages; with `--check` return 1 if that would change one."""
+    """Writes the pages; with `--check` returns 1 if a page is stale."""
     parser = argparse.ArgumentParser(description="The reference pages of the hooks.")
     parser.add_argument("--check", action="store_true", help="write nothing")
     check = parser.parse_args().check

@@ -1,1 +1,1 @@
-"""The points at which plugins watch or change the way of a message, and how handlers run."""
+"""The points at which plugins watch or change a message on its way, and the runner of handlers."""

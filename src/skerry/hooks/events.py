@@ -1,4 +1,4 @@
-"""Events that handlers receive, and the run that each belongs to."""
+"""Events that handlers receive, with the run of each."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from skerry.model.ids import AgentId, RunId, SessionId
 from skerry.model.message import Message
 
 WEBCHAT = "webchat"
-"""The channel of whoever speaks to the gateway itself: the page, the terminal, a program."""
+"""The channel of a client of the gateway: the page, the terminal, a program."""
 
 
 class RunContext(Struct, frozen=True, kw_only=True):
@@ -23,17 +23,17 @@ class RunContext(Struct, frozen=True, kw_only=True):
     channel: str = WEBCHAT
     """Channel of the message: a chat platform's name, or `webchat`."""
     workspace: Path | None = None
-    """The agent's directory; None where a start closes an interrupted run."""
+    """The agent's directory; None when a start of the gateway closes an interrupted run."""
     caller: Caller | None = None
-    """Caller and conversation; None if nobody asks."""
+    """Caller and conversation; None for a run without a caller."""
 
 
 class MessageReceived(Struct, frozen=True, kw_only=True):
-    """A message that was accepted: it is stored and will be answered."""
+    """An accepted message: it is stored and will be answered."""
 
     context: RunContext
     sender: str
-    """The platform's id of who wrote it; empty for a client of the gateway."""
+    """The platform's id of the sender; empty for a client of the gateway."""
     content: str
     timestamp: int
     """Milliseconds since 1970."""
@@ -46,14 +46,14 @@ class MessageReceived(Struct, frozen=True, kw_only=True):
 
 
 class CommandGiven(Struct, frozen=True, kw_only=True):
-    """A command that somebody gave, as a message or by a button of the page."""
+    """A command, typed in a message or given by a button of the page."""
 
     name: str
     """Name without its slash, such as `new`, `reset`, `stop`."""
     agent_id: AgentId
     session_key: str
     session_id: SessionId | None = None
-    """None where a button was pressed."""
+    """None for a button."""
     arguments: str = ""
     channel: str = WEBCHAT
     is_owner: bool = True
@@ -69,18 +69,18 @@ class HookEvent(Struct, frozen=True, kw_only=True):
     timestamp: int
     """Milliseconds since 1970."""
     payload: Any
-    """The payload of the hook behind it."""
+    """The payload of the hook that emitted the event."""
     workspace: Path | None
-    """The directory of the agent that it concerns."""
+    """The directory of the agent; None for an event without an agent."""
     state_dir: Path
 
 
 class AgentEnd(Struct, frozen=True, kw_only=True):
-    """A run whose model has said its last word."""
+    """A run after the last response of its model."""
 
     context: RunContext
     messages: tuple[Message, ...]
-    """The whole conversation, as it was said: nothing that hooks put before the prompt."""
+    """The whole conversation, without the context that hooks prepended to the prompt."""
     new_messages: tuple[Message, ...]
     """Messages of this run, the prompt first."""
     success: bool
@@ -89,7 +89,7 @@ class AgentEnd(Struct, frozen=True, kw_only=True):
 
 
 class MessageSent(Struct, frozen=True, kw_only=True):
-    """A part of a reply that the platform took, or refused for good."""
+    """A part of a reply that the platform accepted or finally refused."""
 
     run_id: RunId
     channel: str
@@ -100,7 +100,7 @@ class MessageSent(Struct, frozen=True, kw_only=True):
     success: bool = True
     error: str | None = None
     message_ids: tuple[str, ...] = ()
-    """The platform's ids of what it now shows."""
+    """The platform's ids of the messages that it made of the part."""
 
 
 class SessionStart(Struct, frozen=True, kw_only=True):
@@ -110,52 +110,52 @@ class SessionStart(Struct, frozen=True, kw_only=True):
     session_key: str
     session_id: SessionId
     resumed_from: SessionId | None = None
-    """The session that it follows under the same key, where one was reset or displaced."""
+    """The previous session under the same key, if it was reset or replaced."""
 
 
 class BeforeReset(Struct, frozen=True, kw_only=True):
-    """A conversation that is about to begin anew."""
+    """A conversation that is about to be reset."""
 
     agent_id: AgentId
     session_key: str
     session_id: SessionId
     """The session that ends."""
     messages: tuple[Message, ...]
-    """Everything that was said in it."""
+    """All messages of that session."""
     reason: str
-    """`new` or `reset`, as whoever asked put it."""
+    """`new` or `reset`: the command that was given."""
 
 
 class BeforeCompaction(Struct, frozen=True, kw_only=True):
-    """A conversation whose earlier part is about to be summarised."""
+    """A conversation whose earlier messages are about to be summarised."""
 
     agent_id: AgentId
     session_key: str
     session_id: SessionId
     trigger: str
-    """`threshold`, `overflow`, or `manual` where somebody asked for it."""
+    """`threshold`, `overflow`, or `manual` after a request."""
     message_count: int
-    """Messages that the model would read without it."""
+    """Number of messages that the model would read without the compaction."""
     token_count: int
-    """About how many tokens they have, with the system prompt."""
+    """Their estimated tokens, with the system prompt."""
 
 
 class AfterCompaction(Struct, frozen=True, kw_only=True):
-    """A conversation whose earlier part was summarised; every message is still stored."""
+    """A conversation whose earlier messages were summarised; all of them are still stored."""
 
     agent_id: AgentId
     session_key: str
     session_id: SessionId
     trigger: str
     message_count: int
-    """Messages that the model reads now, the summary included."""
+    """Number of messages that the model reads now, the summary included."""
     token_count: int
-    """About how many tokens they have."""
+    """Their estimated tokens."""
     compacted_count: int
-    """Messages that the summary stands for since the one before."""
+    """Number of messages after the previous summary that this one replaces."""
     summary: str
     by_model: bool
-    """True when a model wrote the summary; false for an extract, because no model could."""
+    """True when a model wrote the summary; false for an extract, because every model failed."""
 
 
 class SessionEnd(Struct, frozen=True, kw_only=True):
@@ -166,18 +166,18 @@ class SessionEnd(Struct, frozen=True, kw_only=True):
     session_id: SessionId
     message_count: int
     duration_ms: int
-    """Since it began."""
+    """Milliseconds since the conversation began."""
     reason: str
-    """`new`, `reset`, `delete`, or `restore` when another session took its place."""
+    """`new`, `reset`, `delete`, or `restore` when a restored session replaced it."""
 
 
 class GatewayStart(Struct, frozen=True, kw_only=True):
-    """A gateway that takes messages from now on."""
+    """A gateway that now accepts messages."""
 
     port: int
 
 
 class GatewayStop(Struct, frozen=True, kw_only=True):
-    """A gateway that takes no more messages."""
+    """A gateway that no longer accepts messages."""
 
     reason: str

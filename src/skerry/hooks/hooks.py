@@ -13,25 +13,24 @@ from skerry.hooks.runner import HandlerReport, Runner
 from skerry.infra.clock import Clock, SystemClock
 
 PROMPT_SECONDS = 10.0
-"""Seconds for `before_prompt_build`, where memories are looked up over the network."""
+"""Seconds for `before_prompt_build`, whose handlers look memories up over the network."""
 
 
 class Hooks(anyio.AsyncContextManagerMixin):
-    """Every point as a typed field. Use as `async with` before a message comes.
+    """Every point as a typed field. Use as `async with` before the first message arrives.
 
-    A point without handlers costs one look at an empty tuple.
+    A point without handlers costs the test of an empty tuple.
     """
 
     def __init__(self, clock: Clock | None = None) -> None:  # noqa: PLR0915 - one for each point
         run = self.runner = Runner(clock or SystemClock())
         self.gateway_start = Observe("gateway_start", run, e.GatewayStart)
-        """The gateway listens and takes messages."""
+        """The gateway listens and accepts messages."""
         self.session_start = Observe("session_start", run, e.SessionStart)
-        """A conversation began: it got its first message, which is stored, or was reset or
-        restored."""
+        """A conversation began: its first message was stored, or it was reset or restored."""
         self.message_received = Observe("message_received", run, e.MessageReceived)
-        """A message was accepted: it is stored, and its run waits for its turn. Once for each
-        message, however often it is sent."""
+        """A message was accepted: it is stored, and its run is queued. Called once for each
+        message, also if the message is sent several times."""
         self.before_model_resolve = Transform(
             "before_model_resolve",
             run,
@@ -39,11 +38,11 @@ class Hooks(anyio.AsyncContextManagerMixin):
             payload=p.ModelResolve,
             returns=p.ModelResolveChange,
         )
-        """A run begins; its model is about to be chosen. A model that cannot be used leaves the
-        configured one."""
+        """A run begins; its model is about to be chosen. If the chosen model cannot be used, the
+        configured one is."""
         self.command = Observe("command", run, e.CommandGiven)
-        """A command was given and is about to be answered. Also when a client stops a run, or
-        resets a conversation, by a method."""
+        """A command was given and is about to be answered. Also called when a client stops a run
+        or resets a conversation by a method."""
         self.agent_bootstrap = Transform(
             "agent_bootstrap",
             run,
@@ -51,8 +50,8 @@ class Hooks(anyio.AsyncContextManagerMixin):
             payload=p.BootstrapDraft,
             returns=p.BootstrapChange,
         )
-        """The files of the workspace were read; the system prompt is about to be put together.
-        Once for each run whose model has room for them, and when somebody looks at a prompt."""
+        """The files of the workspace were read; the system prompt is about to be built. Called
+        once for each run whose model has room for them, and when a prompt is inspected."""
         self.before_prompt_build = Transform(
             "before_prompt_build",
             run,
@@ -61,8 +60,8 @@ class Hooks(anyio.AsyncContextManagerMixin):
             returns=p.PromptChange,
             timeout=PROMPT_SECONDS,
         )
-        """The session is loaded and the model is chosen; the system prompt is about to be put
-        together. Once for each run."""
+        """The session is loaded and the model is chosen; the system prompt is about to be built.
+        Called once for each run."""
         self.before_agent_start = Transform(
             "before_agent_start",
             run,
@@ -70,20 +69,20 @@ class Hooks(anyio.AsyncContextManagerMixin):
             payload=p.PromptDraft,
             returns=p.PromptChange,
         )
-        """The prompt is put together; the first call of the model is about to be made. Once for
-        each run."""
+        """The prompt is built; the first model call is about to be made. Called once for each
+        run."""
         self.llm_input = Transform(
             "llm_input", run, p.LlmInput.merged, payload=p.LlmInput, returns=p.LlmInputChange
         )
-        """A call of the model is about to be made. A run with tool calls makes several."""
+        """A model call is about to be made. A run with tool calls makes several."""
         self.llm_output = Transform(
             "llm_output", run, p.LlmOutput.merged, payload=p.LlmOutput, returns=p.LlmOutputChange
         )
-        """The model has responded; the tool calls of this response have not begun. A call that
-        failed has no response. The text was shown while it came."""
+        """The model has responded; the tool calls of this response have not begun. Not called for
+        a model call that failed. Clients have already received the text as deltas."""
         self.before_compaction = Observe("before_compaction", run, e.BeforeCompaction)
-        """A conversation is about to be summarised: it is too long for its model, or somebody asked
-        for it. None of its messages is lost by it."""
+        """A conversation is about to be summarised: it is too long for its model, or a summary was
+        requested. All of its messages stay stored."""
         self.after_compaction = Observe("after_compaction", run, e.AfterCompaction)
         """A conversation was summarised, and the summary is stored."""
         self.before_tool_call = Guard(
@@ -93,7 +92,7 @@ class Hooks(anyio.AsyncContextManagerMixin):
             payload=p.BeforeToolCall,
             returns=p.BeforeToolCallChange,
         )
-        """A tool is about to run. Once for each call that is not skipped."""
+        """A tool is about to run. Called once for each tool call that is not skipped."""
         self.tool_result_persist = SyncTransform(
             "tool_result_persist",
             run,
@@ -101,8 +100,8 @@ class Hooks(anyio.AsyncContextManagerMixin):
             payload=p.ToolResultPersist,
             returns=p.ToolResultPersistChange,
         )
-        """A tool has ended; its result is about to go to the transcript. In this run the model
-        reads the result itself, from the next run on what the transcript has."""
+        """A tool has ended; its result is about to be written to the transcript. In this run the
+        model reads the unchanged result; later runs read the one in the transcript."""
         self.after_tool_call = Transform(
             "after_tool_call",
             run,
@@ -110,11 +109,11 @@ class Hooks(anyio.AsyncContextManagerMixin):
             payload=p.AfterToolCall,
             returns=p.AfterToolCallChange,
         )
-        """A tool call has ended, also one that was blocked. What replaces its result does so for
-        the model and for the transcript."""
+        """A tool call has ended or was blocked. A replaced result counts for the model and for the
+        transcript."""
         self.agent_end = Observe("agent_end", run, e.AgentEnd)
-        """The model has said its last word; the reply is not stored yet. Nothing waits for these
-        handlers."""
+        """The model has given its last response; the reply is not stored yet. Nothing waits for
+        these handlers."""
         self.message_sending = Guard(
             "message_sending",
             run,
@@ -131,17 +130,17 @@ class Hooks(anyio.AsyncContextManagerMixin):
             payload=p.BeforeMessageWrite,
             returns=p.BeforeMessageWriteChange,
         )
-        """An entry is about to go to the transcript: the person's, the model's or a tool's. What
-        the person is shown or sent is not changed by it."""
+        """An entry is about to be written to the transcript: the person's, the model's or a tool's.
+        A change does not affect the text shown or sent to the person."""
         self.message_sent = Observe("message_sent", run, e.MessageSent)
-        """A platform took a part of a reply, or refused it for good."""
+        """A platform accepted a part of a reply, or finally refused it."""
         self.before_reset = Observe("before_reset", run, e.BeforeReset)
-        """A conversation is about to begin anew; none of its runs is at work. The handlers have
-        what was said, so nothing waits for them."""
+        """A conversation is about to be reset; none of its runs is active. The payload has the
+        messages, so nothing waits for the handlers."""
         self.session_end = Observe("session_end", run, e.SessionEnd)
-        """A conversation was archived: reset, deleted, or displaced by one that was restored."""
+        """A conversation was archived: reset, deleted, or replaced by a restored one."""
         self.gateway_stop = Observe("gateway_stop", run, e.GatewayStop)
-        """The gateway takes no more messages; runs that go on have some time to end."""
+        """The gateway no longer accepts messages; active runs have some time to end."""
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
@@ -154,5 +153,5 @@ class Hooks(anyio.AsyncContextManagerMixin):
         return {var.name: var for var in vars(self).values() if isinstance(var, Point)}
 
     def report(self) -> list[HandlerReport]:
-        """Returns how every handler does, in the order in which they run."""
+        """Returns the health of every handler, in the order in which they run."""
         return [line for point in self.points.values() for line in point.report()]

@@ -1,10 +1,10 @@
 """Payloads that handlers may change, and the changes that they may return.
 
-Field names are OpenClaw's in snake case. Every field of a record is given by name, and a new one
-gets a default, so that a plugin goes on working. Handlers must not change what a payload holds;
-they return a change.
+Field names are OpenClaw's in snake case. Every field of a record is given by name, and a new field
+gets a default, so that existing plugins keep working. Handlers must not modify a payload; they
+return a change.
 
-Records of hooks are msgspec structs: thirty dataclasses cost a start 20 ms of CPU.
+Records of hooks are msgspec structs: thirty dataclasses cost 20 ms of CPU at each start.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ class Payload(Struct, frozen=True, kw_only=True):
 
     @property
     def closed(self) -> bool:
-        """Returns whether no further handler is asked."""
+        """Returns whether no further handler is called."""
         return False
 
 
@@ -36,7 +36,7 @@ class ModelResolve(Payload, frozen=True, kw_only=True):
     model_override: str | None = None
 
     def merged(self, change: "ModelResolveChange") -> Self:
-        """Takes what nobody with a higher priority has said."""
+        """Takes the values that no handler with a higher priority has set."""
         return replace(
             self,
             provider_override=_first(self.provider_override, change.provider_override),
@@ -45,7 +45,7 @@ class ModelResolve(Payload, frozen=True, kw_only=True):
 
 
 class ModelResolveChange(Struct, frozen=True, kw_only=True):
-    """Another model; of two handlers that name one, the one with the higher priority counts."""
+    """Another model. If two handlers name a model, the handler with the higher priority wins."""
 
     provider_override: str | None = None
     model_override: str | None = None
@@ -53,7 +53,7 @@ class ModelResolveChange(Struct, frozen=True, kw_only=True):
 
 
 class PromptDraft(Payload, frozen=True, kw_only=True):
-    """Parts of the prompt before it is put together."""
+    """Parts of the prompt before it is built."""
 
     prompt: str
     """Text of the person."""
@@ -64,16 +64,16 @@ class PromptDraft(Payload, frozen=True, kw_only=True):
     compactions: int = 0
     """Number of compactions; the messages begin after the last summary."""
     context_bytes: int = 0
-    """Limit on the context put before the person's text, in bytes; more could displace messages."""
+    """Limit on the context before the person's text, in bytes; more could displace messages."""
     system_prompt: str | None = None
-    """Replacement by handlers in `before_prompt_build`; the whole prompt in
-    `before_agent_start`."""
+    """In `before_prompt_build` the replacement set by a handler; in `before_agent_start` the whole
+    prompt."""
     prepend_context: str = ""
     prepend_system_context: str = ""
     append_system_context: str = ""
 
     def merged(self, change: "PromptChange") -> Self:
-        """Adds the contexts behind those that are there; the last system prompt counts."""
+        """Appends the contexts to the earlier ones; the last system prompt wins."""
         system = change.system_prompt
         return replace(
             self,
@@ -87,12 +87,12 @@ class PromptDraft(Payload, frozen=True, kw_only=True):
 
 
 class PromptChange(Struct, frozen=True, kw_only=True):
-    """Additions to the prompt. Contexts of several handlers appear in order of priority."""
+    """Additions to the prompt. Contexts of several handlers are joined in order of priority."""
 
     system_prompt: str | None = None
-    """Replacement of the whole system prompt; the last handler's counts."""
+    """Replacement of the whole system prompt; the last handler's wins."""
     prepend_context: str | None = None
-    """Context before the person's words, for the model only: the transcript does not keep it."""
+    """Context before the person's text, for the model only; it is not stored in the transcript."""
     prepend_system_context: str | None = None
     """Text before the system prompt."""
     append_system_context: str | None = None
@@ -100,7 +100,7 @@ class PromptChange(Struct, frozen=True, kw_only=True):
 
 
 class BootstrapFile(Struct, frozen=True, kw_only=True):
-    """A file of the workspace that a prompt is to have."""
+    """A file of the workspace for the system prompt."""
 
     name: str
     """Name, such as `SOUL.md`; its heading in the prompt."""
@@ -108,10 +108,10 @@ class BootstrapFile(Struct, frozen=True, kw_only=True):
 
 
 class BootstrapDraft(Payload, frozen=True, kw_only=True):
-    """The files of the workspace that the system prompt of a run is to have."""
+    """The files of the workspace for the system prompt of a run."""
 
     files: tuple[BootstrapFile, ...]
-    """Whole files in their order; text that is too long for a prompt is cut afterwards."""
+    """Whole files in their order; text that is too long for a prompt is cut after this hook."""
 
     def merged(self, change: "BootstrapChange") -> Self:
         """Takes the list of the last handler."""
@@ -119,14 +119,14 @@ class BootstrapDraft(Payload, frozen=True, kw_only=True):
 
 
 class BootstrapChange(Struct, frozen=True, kw_only=True):
-    """Another list of files. One that differs from run to run costs the cache of the provider."""
+    """Another list of files. A list that differs from run to run misses the provider's cache."""
 
     files: tuple[BootstrapFile, ...] | None = None
-    """Replacement of the list; None leaves it."""
+    """Replacement of the list; None keeps it."""
 
 
 class LlmInput(Payload, frozen=True, kw_only=True):
-    """One call of the model, about to be made."""
+    """A model call that is about to be made."""
 
     provider: str
     model: str
@@ -134,7 +134,7 @@ class LlmInput(Payload, frozen=True, kw_only=True):
     prompt: str
     """Last text of the person."""
     history_messages: tuple[Message, ...]
-    """Everything the model gets, the prompt and results of tools included."""
+    """All messages of the call, with the prompt and the results of tools."""
     images_count: int = 0
     """Number of images in those messages."""
 
@@ -145,7 +145,7 @@ class LlmInput(Payload, frozen=True, kw_only=True):
 
 
 class LlmInputChange(Struct, frozen=True, kw_only=True):
-    """Another system prompt for this call. One that differs from call to call costs the cache."""
+    """Another system prompt for this call. One that changes with each call misses the cache."""
 
     system_prompt: str | None = None
 
@@ -156,12 +156,12 @@ class LlmOutput(Payload, frozen=True, kw_only=True):
     provider: str
     model: str
     assistant_texts: tuple[str, ...]
-    """The text of the response, without thinking; empty when it only calls tools."""
+    """The text of the response, without thinking; empty if the response only calls tools."""
     last_assistant: AssistantMessage
     usage: Usage
 
     def merged(self, change: "LlmOutputChange") -> Self:
-        """Takes the message, and its text."""
+        """Takes the message and its text."""
         message = change.message
         if message is None:
             return self
@@ -170,7 +170,7 @@ class LlmOutput(Payload, frozen=True, kw_only=True):
 
 
 class LlmOutputChange(Struct, frozen=True, kw_only=True):
-    """Another message in place of the response; its tool calls are those that run."""
+    """Another message in place of the response; its tool calls are executed."""
 
     message: AssistantMessage | None = None
 
@@ -182,11 +182,11 @@ class BeforeToolCall(Payload, frozen=True, kw_only=True):
     tool_call_id: str
     params: Mapping[str, Any]
     block_reason: str | None = None
-    """Set when it is blocked: what the model reads."""
+    """Text for the model if the call is blocked, else None."""
 
     @property
     def closed(self) -> bool:
-        """Returns whether it is blocked, which is final."""
+        """Returns whether the call is blocked, which is final."""
         return self.block_reason is not None
 
     def refused(self, reason: str) -> Self:
@@ -194,7 +194,7 @@ class BeforeToolCall(Payload, frozen=True, kw_only=True):
         return replace(self, block_reason=reason)
 
     def merged(self, change: "BeforeToolCallChange") -> Self:
-        """Puts the new parameters over the old ones."""
+        """Overrides the parameters that the change names."""
         params = self.params if change.params is None else {**self.params, **change.params}
         reason = (change.block_reason or BLOCKED) if change.block else None
         return replace(self, params=params, block_reason=reason)
@@ -208,7 +208,7 @@ class BeforeToolCallChange(Struct, frozen=True, kw_only=True):
     """Other parameters, or a refusal."""
 
     params: dict[str, Any] | None = None
-    """Put over the model's: what is not named stays."""
+    """New values by name; the model's other parameters stay."""
     block: bool = False
     """Prevents the tool call; no further handler is called then."""
     block_reason: str = ""
@@ -216,7 +216,7 @@ class BeforeToolCallChange(Struct, frozen=True, kw_only=True):
 
 
 class ToolResultPersist(Payload, frozen=True, kw_only=True):
-    """A tool's result, before the transcript gets it."""
+    """A tool's result, before it is written to the transcript."""
 
     tool_name: str
     tool_call_id: str
@@ -228,7 +228,7 @@ class ToolResultPersist(Payload, frozen=True, kw_only=True):
         """Takes the message, which must answer the same call."""
         if change.message is None:
             return self
-        return replace(self, message=_same_place(self.message, change.message))
+        return replace(self, message=_checked_replacement(self.message, change.message))
 
 
 class ToolResultPersistChange(Struct, frozen=True, kw_only=True):
@@ -238,7 +238,7 @@ class ToolResultPersistChange(Struct, frozen=True, kw_only=True):
 
 
 class AfterToolCall(Payload, frozen=True, kw_only=True):
-    """A tool call that ended, also one that was blocked or failed."""
+    """A tool call that ended, failed or was blocked."""
 
     tool_name: str
     tool_call_id: str
@@ -258,7 +258,7 @@ class AfterToolCall(Payload, frozen=True, kw_only=True):
         """Takes the result, which must answer the same call."""
         if change.result is None:
             return self
-        return replace(self, result=_same_place(self.result, change.result))
+        return replace(self, result=_checked_replacement(self.result, change.result))
 
 
 class AfterToolCallChange(Struct, frozen=True, kw_only=True):
@@ -276,13 +276,13 @@ class MessageSending(Payload, frozen=True, kw_only=True):
     content: str
     thread_id: str | None = None
     in_reply_to: str = ""
-    """The platform's id of the message that is answered."""
+    """The platform's id of the answered message."""
     cancel_reason: str | None = None
-    """Set when it is not to be sent; for the log."""
+    """Reason for the log if the block is not sent, else None."""
 
     @property
     def closed(self) -> bool:
-        """Returns whether it is cancelled, which is final."""
+        """Returns whether the block is cancelled, which is final."""
         return self.cancel_reason is not None
 
     def refused(self, reason: str) -> Self:
@@ -304,29 +304,29 @@ class MessageSendingChange(Struct, frozen=True, kw_only=True):
 
 
 class BeforeMessageWrite(Payload, frozen=True, kw_only=True):
-    """An entry that the transcript is about to get."""
+    """An entry that is about to be written to the transcript."""
 
     message: Message
     blocked: bool = False
 
     @property
     def closed(self) -> bool:
-        """Returns whether it is blocked, which is final."""
+        """Returns whether the entry is blocked, which is final."""
         return self.blocked
 
     def merged(self, change: "BeforeMessageWriteChange") -> Self:
         """Takes the message, which must have the same role and the same tool calls."""
         message = self.message
         if change.message is not None:
-            message = _same_place(message, change.message)
+            message = _checked_replacement(message, change.message)
         return replace(self, message=message, blocked=change.block)
 
 
 class BeforeMessageWriteChange(Struct, frozen=True, kw_only=True):
     """Another message, or none.
 
-    A blocked result of a tool leaves a stand-in, because every call has a result; a blocked message
-    with tool calls takes their results with it.
+    A blocked result of a tool is replaced by a placeholder, because every call needs a result. The
+    results of a blocked message with tool calls are left out too.
     """
 
     message: Message | None = None
@@ -335,19 +335,19 @@ class BeforeMessageWriteChange(Struct, frozen=True, kw_only=True):
 
 
 def joined(first: str, second: str | None) -> str:
-    """Returns both texts with an empty line between, or the one that is not empty."""
+    """Returns both texts with an empty line between them, or the text that is not empty."""
     return f"{first}\n\n{second}" if first and second else first or second or ""
 
 
-def _first(earlier: str | None, later: str | None) -> str | None:
-    return later if earlier is None else earlier
+def _first(first: str | None, second: str | None) -> str | None:
+    return second if first is None else first
 
 
-def _same_place(old: Message, new: Message) -> Any:
+def _checked_replacement(old: Message, new: Message) -> Any:
     """Returns `new`. Raises ValueError if it cannot replace `old` in a conversation."""
     if type(new) is not type(old) or _pairs(new) != _pairs(old):
         raise ValueError(
-            "the message has another role or other tool calls than the one it replaces"
+            "the message differs in its role or its tool calls from the message it replaces"
         )
     return new
 

@@ -1,9 +1,9 @@
-"""The kinds of hook points, which differ in what a handler may do and in what its failure means.
+"""The kinds of hook points: the rights of a handler and the effect of its failure.
 
-Observe        watches; all handlers at once; a failure concerns nobody
-Transform      changes; one after another, highest priority first; who fails is skipped
-SyncTransform  the same for plain functions, where a transcript entry is written
-Guard          changes or refuses; who fails refuses, so that a broken guard opens no gate
+Observe        handlers watch, all at once; a handler that fails is skipped
+Transform      handlers change the payload in turn, highest priority first; a failed one is skipped
+SyncTransform  the same with plain functions, before a transcript entry is written
+Guard          handlers change or refuse; a handler that fails refuses the action
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from skerry.hooks.runner import Handler, HandlerError, HandlerReport, Runner, ig
 
 SECONDS = 5.0
 MAX_CHANGE = 32 * 1024 * 1024
-"""Bytes that a change may have as JSON."""
+"""Limit on the JSON of a change, in bytes."""
 
 
 class Changeable(Protocol):
@@ -33,7 +33,7 @@ class Refusable(Changeable, Protocol):
     """A payload that handlers may refuse."""
 
     def refused(self, reason: str) -> Self:
-        """Returns it as refused."""
+        """Returns the refused payload."""
         ...
 
 
@@ -44,7 +44,7 @@ R = TypeVar("R")
 
 
 class Point(Generic[P, R]):
-    """A named place with its handlers, in the order in which they run."""
+    """A named hook point with its handlers, in the order in which they run."""
 
     __slots__ = ("_runner", "handlers", "name", "payload", "returns", "timeout")
     kind: ClassVar[str]
@@ -67,9 +67,9 @@ class Point(Generic[P, R]):
         self._runner = runner
 
     def add(self, handler: Handler[P, R]) -> None:
-        """Lets the handler take part from the next call on; equal priorities keep their order."""
+        """Adds the handler from the next call on; equal priorities keep their order."""
         self.handlers = tuple(
-            sorted((*self.handlers, handler), key=lambda other: other.priority, reverse=True)
+            sorted((*self.handlers, handler), key=lambda entry: entry.priority, reverse=True)
         )
 
     def remove(self, plugin: str) -> None:
@@ -77,43 +77,43 @@ class Point(Generic[P, R]):
         self.handlers = tuple(handler for handler in self.handlers if handler.plugin != plugin)
 
     def report(self) -> list[HandlerReport]:
-        """Returns how each handler does."""
+        """Returns the health of each handler."""
         return [self._runner.report(self.name, handler) for handler in self.handlers]
 
 
 class Observe(Point[P, object]):
-    """Handlers that watch, all at the same time. What they return is not looked at."""
+    """Handlers that watch, all at the same time. Their return values are ignored."""
 
     __slots__ = ()
     kind = "observe"
-    on_failure = "The handler is skipped; nobody else notices."
+    on_failure = "The handler is skipped."
 
     def __init__(self, name: str, runner: Runner, payload: type[P]) -> None:
         super().__init__(name, runner, payload, object)
 
     def start(self, payload: P) -> None:
-        """Lets every handler begin, in order, and waits for none."""
+        """Starts every handler, in order, and waits for none."""
         for handler in self.handlers:
             with suppress(HandlerError):  # it is paused
-                self._runner.leave(self._runner.begin(self.name, handler, payload), self.timeout)
+                self._runner.watch(self._runner.begin(self.name, handler, payload), self.timeout)
 
     async def run(self, payload: P) -> None:
-        """Returns when every handler has ended or is late."""
+        """Returns when every handler has ended or exceeded its time limit."""
         calls = []
         for handler in self.handlers:
             with suppress(HandlerError):  # it is paused
                 calls.append(self._runner.begin(self.name, handler, payload))
         for call in calls:
-            with suppress(HandlerError):  # counted; the others go on
+            with suppress(HandlerError):  # counted; the other handlers continue
                 await self._runner.end(call, self.timeout, ignore)
 
 
 class Transform(Point[D, R]):
-    """Handlers that change the payload, one after another; each gets what those before made."""
+    """Handlers that change the payload in turn; each gets the result of the one before."""
 
     __slots__ = ("_merge",)
     kind = "transform"
-    on_failure = "The handler is skipped; the payload stays as it was before it."
+    on_failure = "The handler is skipped; its changes are not applied."
     _wait = True
 
     def __init__(
@@ -130,7 +130,7 @@ class Transform(Point[D, R]):
         self._merge = merge
 
     async def run(self, payload: D, handlers: Sequence[Handler[D, R]] | None = None) -> D:
-        """Returns the payload after every handler, or after those that are given."""
+        """Returns the payload after all handlers, or after the given ones."""
         for handler in self.handlers if handlers is None else handlers:
             if handler.when is not None and not handler.when(payload):
                 continue
@@ -155,10 +155,10 @@ class Transform(Point[D, R]):
 
 
 class SyncTransform(Transform[D, R]):
-    """A transform whose handlers are plain functions: what they return counts at once.
+    """A transform whose handlers are plain functions; an awaitable result is a failure.
 
-    They run where a transcript entry is about to be written, in a thread with a deadline: a
-    function that hangs cannot be interrupted, and in the loop it would stop everything.
+    They run before a transcript entry is written, in a thread with a deadline: a function that
+    hangs cannot be interrupted, and in the event loop it would block every conversation.
     """
 
     __slots__ = ()
@@ -167,24 +167,28 @@ class SyncTransform(Transform[D, R]):
 
 
 class Guard(Transform[G, R]):
-    """A transform that may refuse. A failed or paused handler refuses, and no other is called."""
+    """A transform that may refuse. A failed or paused handler refuses; the rest is not called."""
 
     __slots__ = ()
     kind = "guard"
-    on_failure = "What was to happen is refused: a broken guard opens no gate."
+    on_failure = "The action is refused: a broken guard must not allow it."
 
     def _failed(self, handler: Handler[G, R], payload: G) -> G:
-        # What went wrong is for the log: a model, or a platform, reads this.
+        # The error goes only to the log: a model or a platform reads this text.
         return payload.refused(
-            f"Plugin {handler.plugin}, which guards this ({self.name}), does not work. The owner"
-            " finds the reason in the log."
+            f"The {self.name} hook of plugin {handler.plugin} failed, so this was refused. The"
+            " gateway's log has the reason."
         )
 
 
 def _checked(value: object, returns: type[R]) -> R | None:
     """Returns the value if it is None or a `returns` whose fields have their types.
 
-    A change that could not be stored would be noticed when the run ends, and it could not end.
+    Without this check, a change that cannot be stored would fail only at the end of the run, which
+    then could not be stored either.
+
+    Raises:
+        HandlerError: the value has another type or a wrong field, is no Unicode, or is too large.
     """
     if value is None:
         return None
@@ -201,5 +205,5 @@ def _checked(value: object, returns: type[R]) -> R | None:
     except UnicodeEncodeError as error:
         raise HandlerError(f"it returned text that is no Unicode: {error.reason}") from error
     if size > MAX_CHANGE:
-        raise HandlerError(f"it returned {size} bytes; a change may have {MAX_CHANGE}")
+        raise HandlerError(f"it returned {size} bytes; the limit is {MAX_CHANGE}")
     return value

@@ -1,9 +1,9 @@
-"""Calls handlers so that none can do harm: in a task of its own, with a deadline, counted.
+"""Calls each handler in a separate task, with a deadline, and counts its failures.
 
-An async handler runs in a task that the runner owns, and whoever waits for it stops waiting at the
-deadline, even if the handler swallows its cancellation. A plain function runs in a daemon thread:
-it cannot be interrupted, and in the loop it would stop every conversation. Against an async handler
-that blocks the loop, nothing in one process helps; blocking work belongs into a plain function.
+An async handler runs in a task that the runner owns. Its caller stops waiting at the deadline, even
+if the handler swallows its cancellation. A plain function runs in a daemon thread: it cannot be
+interrupted, and in the event loop it would block every conversation. An async handler that blocks
+the loop cannot be stopped within one process; blocking work belongs in a plain function.
 """
 
 import asyncio
@@ -26,19 +26,19 @@ P = TypeVar("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-REST_AFTER: Final = 3
-"""Failures in a row after which a handler is left alone."""
-REST_MS: Final = 60_000
+PAUSE_AFTER: Final = 3
+"""Failures in a row after which a handler is paused."""
+PAUSE_MS: Final = 60_000
 MAX_CALLS: Final = 256
-"""Calls of one handler that may be under way; one that never returns counts for ever."""
+"""Limit on the active calls of one handler; a call that never returns counts for ever."""
 LAST_SECONDS: Final = 5.0
-"""Seconds at the stop for started calls that nobody waits for."""
+"""Seconds that active calls have to end when the runner stops."""
 GRACE_SECONDS: Final = 1.0
-"""Seconds for cancelled calls to end."""
+"""Seconds that cancelled calls have to end."""
 
 
 class Handler(Generic[P, R]):
-    """A plugin's function at a hook point; of two, the one with the higher priority runs first."""
+    """A plugin's function at a hook point. Handlers run by priority, the highest first."""
 
     __slots__ = (
         "after_compaction",
@@ -49,7 +49,7 @@ class Handler(Generic[P, R]):
         "last_failed_at",
         "plugin",
         "priority",
-        "shown",
+        "runs_on_inspection",
         "under_way",
         "when",
     )
@@ -63,23 +63,23 @@ class Handler(Generic[P, R]):
     ) -> None:
         self.plugin = plugin
         self.when = when
-        """Says at once whether it is called at all; None is always."""
+        """Synchronous filter: the handler is called if it returns true; None means always."""
         self.call = call
         self.priority = priority
         self.after_compaction = False
-        """True when it is called only for conversations that were compacted; see `RunHooks`."""
-        self.shown = False
-        """True when it is also called for a mere look at a prompt; it then has no effects."""
+        """True if it is called only for conversations that were compacted; see `RunHooks`."""
+        self.runs_on_inspection = False
+        """True if it is also called when a prompt is only inspected; it must have no effects."""
         self.failures = 0
         self.in_a_row = 0
         self.last_error = ""
         self.last_failed_at = 0
         self.under_way: set[HandlerCall[P, R]] = set()
-        """A call that was given up stays until its function returns."""
+        """Active calls; a call that exceeded its deadline stays until its function returns."""
 
-    def resting(self, now: int) -> bool:
-        """Returns whether it failed so often that it is left alone at `now`, ms since 1970."""
-        return self.in_a_row >= REST_AFTER and 0 <= now - self.last_failed_at < REST_MS
+    def is_paused(self, now: int) -> bool:
+        """Returns whether it is paused after failures at `now`, in milliseconds since 1970."""
+        return self.in_a_row >= PAUSE_AFTER and 0 <= now - self.last_failed_at < PAUSE_MS
 
 
 class HandlerReport(Struct, frozen=True):
@@ -89,22 +89,21 @@ class HandlerReport(Struct, frozen=True):
     plugin: str
     priority: int
     failures: int
-    """Since the start of the gateway."""
+    """Failures since the start of the gateway."""
     last_error: str
-    """Empty when it never failed."""
+    """Text of the last error; empty if it never failed."""
     last_failed_at: int
-    """Milliseconds since 1970; 0 when it never failed."""
+    """Milliseconds since 1970; 0 if it never failed."""
     resting: bool
-    """True while the handler is not called because it failed three times in a row within a
-    minute."""
+    """True while the handler is paused: for a minute after three failures in a row."""
 
 
 class HandlerError(Exception):
-    """A handler did not do what handlers do; the message says what, for `doctor`."""
+    """A handler failed, was late, or returned a wrong value; `doctor` prints the message."""
 
 
 class HandlerCall(Generic[P, R]):
-    """One call of a handler, which has begun."""
+    """A call of a handler that has begun."""
 
     __slots__ = ("async_", "ended", "error", "handler", "hook", "in_thread", "task", "value")
 
@@ -119,7 +118,7 @@ class HandlerCall(Generic[P, R]):
         self.error: Exception | None = None
 
     def cancel(self) -> None:
-        """Asks it to end, once: a scope would ask again in each round of the event loop."""
+        """Cancels its task once: a scope would cancel it again in each round of the event loop."""
         if self.task is not None:
             self.task.cancel()
 
@@ -127,7 +126,7 @@ class HandlerCall(Generic[P, R]):
 class Runner(anyio.AsyncContextManagerMixin):
     """Owns the tasks of handlers. Use as `async with` before the first handler is called.
 
-    Leaving the block gives what is under way five seconds, then cancels it.
+    At the end of the block, active calls have five seconds, then they are cancelled.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -142,11 +141,11 @@ class Runner(anyio.AsyncContextManagerMixin):
             await self._supervisor.close(LAST_SECONDS)
 
     def now(self) -> int:
-        """Returns milliseconds since 1970."""
+        """Returns the time in milliseconds since 1970."""
         return self._clock.now_ms()
 
     def report(self, hook: str, handler: Handler[P, R]) -> HandlerReport:
-        """Returns how the handler does."""
+        """Returns the health of the handler."""
         return HandlerReport(
             hook,
             handler.plugin,
@@ -154,18 +153,18 @@ class Runner(anyio.AsyncContextManagerMixin):
             handler.failures,
             handler.last_error,
             handler.last_failed_at,
-            handler.resting(self.now()),
+            handler.is_paused(self.now()),
         )
 
     def begin(
         self, hook: str, handler: Handler[P, R], payload: P, *, wait: bool = True
     ) -> HandlerCall[P, R]:
-        """Calls the handler in a task of its own; with `wait` false an awaitable is a failure.
+        """Calls the handler in a separate task; if `wait` is false, an awaitable is a failure.
 
         Raises:
-            HandlerError: it is paused.
+            HandlerError: the handler is paused.
         """
-        if handler.resting(self.now()):
+        if handler.is_paused(self.now()):
             raise HandlerError(f"it is paused after {handler.in_a_row} failures in a row")
         call = HandlerCall(hook, handler)
         if len(handler.under_way) >= MAX_CALLS:
@@ -178,15 +177,15 @@ class Runner(anyio.AsyncContextManagerMixin):
             call.task.add_done_callback(partial(_ended, call))
         return call
 
-    def leave(self, call: HandlerCall[P, R], seconds: float) -> None:
-        """Looks after the call without waiting for it; what it returns is not looked at."""
+    def watch(self, call: HandlerCall[P, R], seconds: float) -> None:
+        """Supervises the call in the background for `seconds`; its result is ignored."""
         self._supervisor.start(self._watch(call, seconds), f"hook {call.hook}")
 
     async def end(self, call: HandlerCall[P, R], seconds: float, read: Callable[[object], T]) -> T:
-        """Waits at most `seconds`; returns what `read` makes of what the handler returned.
+        """Waits at most `seconds`; returns the handler's value, converted by `read`.
 
         Raises:
-            HandlerError: it failed, was late, or `read` raised.
+            HandlerError: the handler failed or was late, or `read` raised.
         """
         handler = call.handler
         try:
@@ -196,7 +195,7 @@ class Runner(anyio.AsyncContextManagerMixin):
                 raise HandlerError(f"it did not return within {seconds:g} s")  # noqa: TRY301 - counted like what it raises
             if call.error is not None:
                 raise call.error  # noqa: TRY301 - the same
-            made = read(call.value)
+            result = read(call.value)
         except Exception as error:
             logger.exception("hook %s: plugin %s failed", call.hook, handler.plugin)
             handler.failures += 1
@@ -207,7 +206,7 @@ class Runner(anyio.AsyncContextManagerMixin):
         finally:
             call.cancel()
         handler.in_a_row = 0
-        return made
+        return result
 
     async def _watch(self, call: HandlerCall[P, R], seconds: float) -> None:
         with suppress(HandlerError):
@@ -215,28 +214,28 @@ class Runner(anyio.AsyncContextManagerMixin):
 
 
 def ignore(_: object) -> None:
-    """Makes nothing of what a handler returned."""
+    """Ignores the value that a handler returned."""
 
 
 async def _work(call: HandlerCall[P, R], payload: P, *, wait: bool) -> None:
-    """Calls the handler; whatever it raises is told in `call` and does not leave this task."""
+    """Calls the handler and stores its value or its exception in `call`; raises nothing."""
     try:
         call.value = await _outcome(call, payload, wait=wait)
     except (asyncio.CancelledError, SystemExit, KeyboardInterrupt) as error:
         call.error = HandlerError(f"it raised {error!r}")
-    except Exception as error:  # noqa: BLE001 - raised again by who waits, if anybody does
+    except Exception as error:  # noqa: BLE001 - raised again by `end`
         call.error = error
 
 
 def _ended(call: HandlerCall[P, R], _: "asyncio.Task[None]") -> None:
-    """Notes that its task has ended, which may have been cancelled before it began."""
+    """Marks the call as ended; its task may have been cancelled before it began."""
     if not call.in_thread:
         call.handler.under_way.discard(call)
     call.ended.set()
 
 
 def _plain(call: HandlerCall[P, R], payload: P) -> object:
-    """Calls a plain function, in a thread; it is under way until it returns, whoever waits."""
+    """Calls a plain function in a thread; it stays in `under_way` until it returns."""
     try:
         return call.handler.call(payload)
     finally:

@@ -10,16 +10,16 @@ from skerry.runtime.run_context import Runtime, caller_of
 from skerry.store import sessions
 from skerry.workspace.prompt_builder import PromptTarget
 
-_SMALL = "This model has little room: it is not shown the files of the workspace."
+_SMALL = "The context of this model is small: its prompt has no files of the workspace."
 _CHANGED = (
-    "{} changed after this conversation began, and stands here as it was; the model is told to read"
-    " it anew. /context reload, /new or a compaction takes it in."
+    "{} changed after this conversation began. The prompt has the earlier text, and a notice asks"
+    " the model to read the file again. /context reload, /new or a compaction loads the new text."
 )
-_ADDED = "Plugins may add to it when a message comes: before_prompt_build, llm_input."
+_ADDED = "Plugins may add to the prompt of a message, by before_prompt_build or llm_input."
 
 
 async def report(runtime: Runtime, key: SessionKey) -> PromptReport:
-    """Returns it for a message of the owner, sent from the page or the terminal.
+    """Returns the report for a message of the owner, sent from the page or the terminal.
 
     Raises:
         ModelUnavailableError: no model can be used.
@@ -50,7 +50,7 @@ async def report(runtime: Runtime, key: SessionKey) -> PromptReport:
     )
     building = runtime.hooks.before_prompt_build
     for handler in building.handlers:
-        if handler.shown and (
+        if handler.runs_on_inspection and (
             added := (await building.run(draft, (handler,))).append_system_context
         ):
             system = joined(system, added)
@@ -60,10 +60,10 @@ async def report(runtime: Runtime, key: SessionKey) -> PromptReport:
     notes = [_SMALL] if model.prompt_limit is not None else []
     if prompt.changed:
         notes.append(_CHANGED.format(", ".join(prompt.changed)))
-    others = (
-        handler for handler in building.handlers if handler.when is None and not handler.shown
+    adds_unseen = any(
+        handler.when is None and not handler.runs_on_inspection for handler in building.handlers
     )
-    if any(others) or runtime.hooks.llm_input.handlers:
+    if adds_unseen or runtime.hooks.llm_input.handlers:
         notes.append(_ADDED)
     return PromptReport(
         session_key=str(key),

@@ -200,7 +200,7 @@ class PluginApi(Provides):
             return PromptChange(append_system_context=f"## {title}\n\n{text}") if text else None
 
         self.hooks.before_prompt_build(section)
-        self._registered.handlers[-1][1].shown = True
+        self._registered.handlers[-1][1].runs_on_inspection = True
 
     def register_tool(self, tool: Tool, *, optional: bool = False) -> None:
         """Offers a tool to the model. `skerry.sdk.tools.FunctionTool` wraps a function.

@@ -21,7 +21,7 @@ from skerry.hooks.payloads import (
     LlmInputChange,
     PromptChange,
 )
-from skerry.hooks.runner import REST_AFTER, REST_MS, Handler
+from skerry.hooks.runner import PAUSE_AFTER, PAUSE_MS, Handler
 from skerry.model.ids import AgentId, RunId, SessionId
 from skerry.model.message import user
 from skerry.testing.clock import FakeClock
@@ -187,7 +187,7 @@ async def test_a_broken_guard_refuses(hooks: Hooks, broken: Any) -> None:
         call = await hooks.before_tool_call.run(CALL)
     assert call.closed
     assert call.block_reason
-    assert call.block_reason.startswith("Plugin lock, which guards this (before_tool_call), does")
+    assert call.block_reason.startswith("The before_tool_call hook of plugin lock failed")
 
 
 @pytest.mark.parametrize("broken", BROKEN)
@@ -263,17 +263,17 @@ async def test_a_handler_rests_for_a_minute_after_three_failures_in_a_row(
         raise ValueError("broken")
 
     hooks.llm_input.add(handler(fail, plugin="bad"))
-    for _ in range(REST_AFTER + 2):
+    for _ in range(PAUSE_AFTER + 2):
         await hooks.llm_input.run(INPUT)
     (report,) = hooks.report()
-    assert len(calls) == REST_AFTER
-    assert (report.plugin, report.hook, report.failures) == ("bad", "llm_input", REST_AFTER)
+    assert len(calls) == PAUSE_AFTER
+    assert (report.plugin, report.hook, report.failures) == ("bad", "llm_input", PAUSE_AFTER)
     assert (report.last_error, report.resting) == ("broken", True)
-    clock.advance(REST_MS)
+    clock.advance(PAUSE_MS)
     assert not hooks.report()[0].resting
     await hooks.llm_input.run(INPUT)
     await hooks.llm_input.run(INPUT)
-    assert len(calls) == REST_AFTER + 1
+    assert len(calls) == PAUSE_AFTER + 1
 
 
 async def test_a_success_ends_the_row_of_failures(hooks: Hooks) -> None:
@@ -292,9 +292,9 @@ async def test_a_success_ends_the_row_of_failures(hooks: Hooks) -> None:
 
 async def test_a_resting_guard_still_refuses(hooks: Hooks) -> None:
     hooks.before_tool_call.add(handler(fails))
-    calls = [await hooks.before_tool_call.run(CALL) for _ in range(REST_AFTER + 1)]
+    calls = [await hooks.before_tool_call.run(CALL) for _ in range(PAUSE_AFTER + 1)]
     assert all(call.closed for call in calls)
-    assert hooks.report()[0].failures == REST_AFTER
+    assert hooks.report()[0].failures == PAUSE_AFTER
 
 
 async def test_a_call_that_is_given_up_cancels_its_handler(hooks: Hooks) -> None:
@@ -337,7 +337,7 @@ async def test_a_handler_whose_calls_never_return_is_called_no_more(
     hooks.llm_input.add(handler(block))
     for _ in range(4):
         await hooks.llm_input.run(INPUT)
-        clock.advance(REST_MS)
+        clock.advance(PAUSE_MS)
     # The thread is left behind; its call counts until it returns.
     assert len(began) == 2
     assert "have not returned" in hooks.report()[0].last_error

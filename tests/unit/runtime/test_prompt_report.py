@@ -51,7 +51,7 @@ async def test_it_says_that_a_small_model_is_shown_no_files(tmp_path: Path) -> N
         found = await show(SessionKey.main())
     assert [one.name for one in found.parts] == ["base"]
     assert found.notes == [
-        "This model has little room: it is not shown the files of the workspace."
+        "The context of this model is small: its prompt has no files of the workspace."
     ]
 
 
@@ -78,7 +78,7 @@ async def test_it_says_what_it_leaves_out(tmp_path: Path) -> None:
         shown = await client.request("prompt.show", {"sessionKey": GROUP})
         assert "MEMORY.md" not in shown["systemPrompt"].split("## Workspace files")[0]
         assert shown["notes"] == [
-            "Plugins may add to it when a message comes: before_prompt_build, llm_input."
+            "Plugins may add to the prompt of a message, by before_prompt_build or llm_input."
         ]
 
 
