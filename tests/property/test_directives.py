@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.commands.directives import alone, directives, without
+from skerry.commands.directives import directives, remove_directives, sole_directives
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="/`>~"), min_size=1, max_size=8)
 GIVEN = st.sampled_from(
@@ -18,7 +18,7 @@ def nothing(_: str) -> bool:
 @given(st.text(st.characters(codec="utf-8", exclude_characters="/")))
 def test_a_text_without_a_slash_has_none(text: str) -> None:
     assert directives(text, nothing) == []
-    assert alone(text) == []
+    assert sole_directives(text) == []
 
 
 @given(st.text(st.sampled_from("/think high`~\n>: veros queue-")))
@@ -32,14 +32,14 @@ def test_whatever_is_taken_out_was_a_directive(text: str) -> None:
             strict=True,
         )
     )
-    assert without(text, found).split() == kept.split() or found
-    assert "".join(without(text, found).split()) == "".join(kept.split())
+    assert remove_directives(text, found).split() == kept.split() or found
+    assert "".join(remove_directives(text, found).split()) == "".join(kept.split())
     if not found:
-        assert without(text, found) == text
+        assert remove_directives(text, found) == text
 
 
 @given(st.lists(st.tuples(st.booleans(), WORDS, GIVEN), max_size=8))
 def test_only_the_directives_vanish(parts: list[tuple[bool, str, str]]) -> None:
     said = " ".join(one if is_given else word for is_given, word, one in parts)
     words = " ".join(word for is_given, word, _ in parts if not is_given)
-    assert without(said, directives(said, nothing)).split() == words.split()
+    assert remove_directives(said, directives(said, nothing)).split() == words.split()

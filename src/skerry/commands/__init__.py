@@ -1,1 +1,1 @@
-"""Commands that a person gives with a slash, which the gateway answers without a model."""
+"""Commands such as `/status`, which the gateway answers without a model."""

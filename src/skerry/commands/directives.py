@@ -1,8 +1,8 @@
 """Directives: commands within a message that set how it is answered, as `/think high` (pure).
 
-A directive begins the text or follows white space, and counts only with one of its levels: else it
-is ordinary text, as in code, in a quotation and in a path. Removing directives removes nothing
-else. Source: openclaw-behaviour 4.9.
+A directive is at the start of the text or after white space, and needs one of its levels; without
+it, and in code, quotations and paths, the word is ordinary text. The rest of the text is kept.
+Source: openclaw-behaviour 4.9.
 """
 
 import re
@@ -18,9 +18,9 @@ from skerry.model.thinking import ThinkingLevel, thinking_level
 IsModel = Callable[[str], bool]
 
 MAX_TEXT: Final = 16_384
-"""Characters of a message that is searched: a longer one was pasted, not typed."""
+"""Limit on a message that is searched, in characters: a longer one was pasted, not typed."""
 NAMES: Final = ("think", "verbose", "reasoning", "status", "model", "queue")
-"""Names in the order in which the directives are carried out."""
+"""Names in the order in which the directives are applied."""
 LEVELS: Final = {
     "think": tuple(ThinkingLevel),
     "verbose": ("off", "on", "full"),
@@ -44,9 +44,9 @@ class Directive(Struct, frozen=True):
     """One directive and its position in the text."""
 
     name: str
-    """The command's name, whatever alias was written."""
+    """The command's name; an alias is replaced."""
     level: str
-    """Value after the name; empty with `status`, and if none was given."""
+    """Value after the name; empty with `status` and if none was given."""
     begin: int
     end: int
 
@@ -67,10 +67,10 @@ def directives(text: str, is_model: IsModel) -> list[Directive]:
     return matches
 
 
-def alone(text: str) -> list[Directive]:
-    """Returns the directives of a message that has nothing else; nothing where it has.
+def sole_directives(text: str) -> list[Directive]:
+    """Returns the directives of a message without other text; an empty list if there is some.
 
-    Each may be followed by any single word, or by none: no other text is taken for its level.
+    Each directive may be followed by any single word, which is its level, or by none.
     """
     matches: list[Directive] = []
     at = 0
@@ -89,8 +89,8 @@ def alone(text: str) -> list[Directive]:
     return [] if text[at:].strip() else matches
 
 
-def without(text: str, parsed: Sequence[Directive]) -> str:
-    """Returns the text without its directives, and without the white space around them."""
+def remove_directives(text: str, parsed: Sequence[Directive]) -> str:
+    """Returns the text without its directives and the white space around them."""
     for directive in reversed(parsed):
         before, behind = text[: directive.begin], text[directive.end :]
         fresh = not before or before.endswith("\n")
@@ -105,7 +105,7 @@ def without(text: str, parsed: Sequence[Directive]) -> str:
 
 
 def in_order(parsed: Sequence[Directive]) -> Iterator[Directive]:
-    """Yields them in the order of execution; of two with the same name the last counts."""
+    """Yields the directives in the order of execution; of a repeated directive, only the last."""
     by_name = {directive.name: directive for directive in parsed}
     return (by_name[name] for name in NAMES if name in by_name)
 
@@ -113,7 +113,7 @@ def in_order(parsed: Sequence[Directive]) -> Iterator[Directive]:
 def _read(text: str, match: re.Match[str], is_model: IsModel) -> Directive | None:
     name, begin = _name(match), match.start()
     if name == "status":
-        # Elsewhere it is as likely to be a path.
+        # After other text, `/status` is as likely to be a path.
         is_first = begin == 0 and text[match.end() : match.end() + 1] != ":"
         return Directive(name, "", begin, match.end()) if is_first else None
     word = _WORD.match(text, match.end())

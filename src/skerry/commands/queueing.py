@@ -23,7 +23,7 @@ _USAGE: Final = (
 
 
 def parse(arguments: str) -> dict[str, Any]:
-    """Returns the settings that the options of `/queue` change; None takes one back.
+    """Returns the settings that the options of `/queue` change; None resets a setting.
 
     Raises:
         CommandError: an option is unknown or its value is invalid.
@@ -60,7 +60,7 @@ def _milliseconds(text: str) -> int:
     return int(duration[1]) * _FACTORS[duration[2] or "ms"]
 
 
-def _within(number: int, least: int, most: int, word: str) -> int:
-    if not least <= number <= most:
-        raise CommandError(f"Invalid value `{word}`: it must be from {least} to {most}.")
+def _within(number: int, minimum: int, maximum: int, word: str) -> int:
+    if not minimum <= number <= maximum:
+        raise CommandError(f"Invalid value `{word}`: it must be from {minimum} to {maximum}.")
     return number

@@ -1,7 +1,7 @@
-"""The table of commands: `/status` and its like, answered by the gateway without a model.
+"""The table of commands such as `/status`, which the gateway answers without a model.
 
-One table serves a typed message, the completion of the page and the terminal, and the menus of
-platforms: a command says what it takes, and to whom it answers.
+The same table serves typed messages, the completion in the page and the terminal, and the menus of
+platforms: a command declares its arguments and the rights that it needs.
 """
 
 import logging
@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from skerry.commands.directives import NAMES, alone, directives
+from skerry.commands.directives import NAMES, directives, sole_directives
 from skerry.hooks.events import CommandGiven
 from skerry.hooks.hooks import Hooks
 from skerry.infra.spelling import spelt_like
@@ -27,69 +27,69 @@ logger = logging.getLogger(__name__)
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 MAX_ANSWER: Final = 65_536
-"""Characters of an answer; what is longer is cut."""
-_AROUND: Final = " \t\n.!…。"
+"""Limit on an answer, in characters; a longer one is cut."""
+_PUNCTUATION: Final = " \t\n.!…。"
+"""Characters that may surround a command without a slash."""
 _SPARE: Final = 8
-"""Characters that may surround a word which is a command."""
+"""Number of such characters that a message may have."""
 _MISSING: Final = re.compile(rf"/({NAME.pattern})(?:\s|\Z)")
 _TYPED: Final = re.compile(r"/([A-Za-z][A-Za-z0-9_-]{0,31})(?::|\s+|$)(.*)", re.DOTALL)
 
 
 class CommandError(SkerryError):
-    """A command cannot do what it was asked; its message is the answer that the person reads."""
+    """A command failed; the message of the error is the answer that the person reads."""
 
     code = "command.failed"
 
 
 class CommandCall(Struct, frozen=True):
-    """One command, as it was given."""
+    """One command with its arguments and its sender."""
 
     name: str
     arguments: str
-    """Text after the name, without the space around it."""
+    """Text after the name, without surrounding white space."""
     key: SessionKey
     """The conversation in which it was given."""
     channel: str
-    """The platform that it came over, or `webchat`."""
+    """Name of the platform, or `webchat`."""
     is_owner: bool
-    """True when it came from a client of the gateway, or from a sender that
-    `commands.ownerAllowFrom` names."""
+    """True for a client of the gateway, and for a sender named in `commands.ownerAllowFrom`."""
     model: str | None = None
-    """The model that was chosen for this conversation alone, or None."""
+    """The model chosen for this conversation, or None."""
     opening: SessionOpening | None = None
     """Effect of the message on the conversation before the command ran."""
     compact: Callable[[str], Awaitable[str]] | None = None
     """Summarises the conversation as the text asks, and returns the answer; raises
-    `CommandError` where there is nothing to summarise."""
+    `CommandError` if there is nothing to summarise."""
     run_id: RunId | None = None
     """The run that answers it."""
     rights: Rights | None = None
-    """Commands that the sender may give; None allows all to the owner, else those for all."""
+    """Rights of the sender; None means all for the owner, and those of everybody for others."""
     scopes: tuple[str, ...] | None = None
-    """Scopes of the client's connection that gave it; None over a platform."""
+    """Scopes of the client's connection; None for a message of a platform."""
 
     @property
     def may(self) -> Rights:
-        """Returns which commands whoever gave it may give."""
+        """Returns the rights of the sender."""
         return self.rights or (Rights.OWNER if self.is_owner else Rights.OPEN)
 
     @property
     def actor(self) -> Actor:
-        """Returns whoever gave it."""
+        """Returns the sender with rights and scopes."""
         return Actor(rights=self.may, scopes=self.scopes)
 
 
 class Argument(Struct, frozen=True):
-    """One thing that may follow a command's name."""
+    """An argument of a command."""
 
     name: str
     description: str = ""
     choices: tuple[str, ...] = ()
-    """Values that it may have; empty allows any text."""
+    """Allowed values; empty allows any text."""
 
 
 def always() -> bool:
-    """Returns that a command is on."""
+    """Returns True: the command is always enabled."""
     return True
 
 
@@ -101,27 +101,27 @@ class Command(Struct, frozen=True):
     run: Callable[[CommandCall], Awaitable[str]]
     accepts_arguments: bool = False
     owner_only: bool = True
-    """Restricts the command to the owner; otherwise everybody who may write may give it."""
+    """Restricts the command to the owner; otherwise anyone with the right to write may give it."""
     plugin: str = ""
-    """The plugin that brought it; empty for our own."""
+    """The plugin that registered it; empty for a command of Skerry."""
     at_once: bool = False
     """Answers the command even during a run; then it is not stored in the transcript."""
     listed: bool = False
-    """Allows an owner's command to senders that `commands.allowFrom` names too."""
+    """Also allows an owner's command to the senders in `commands.allowFrom`."""
     breaks_silence: bool = False
-    """Sends its answer also where replies are muted, to any sender who may give it."""
+    """Sends the answer also if replies are muted, to any sender with the right to give it."""
     aliases: tuple[str, ...] = ()
-    """Other names; `add` wants them free."""
+    """Other names; `add` refuses a name that is in use."""
     words: frozenset[str] = frozenset()
-    """Messages in small letters that mean it without a slash."""
+    """Lower-case messages that give the command without a slash."""
     arguments: tuple[Argument, ...] = ()
     category: str = ""
     """Category in menus: `session`, `options`, `status`, `management`, `tools`, or none."""
     is_on: Callable[[], bool] = always
     """Function that returns whether `commands.<name>` of the configuration enables it."""
     scope: str = ""
-    """The scope that a client needs; empty is what `policy.access.COMMANDS` has for ours, and for a
-    plugin's the admin scope, or writing where it is for everybody."""
+    """The scope that a client needs. If empty, `policy.access.COMMANDS` has it; a plugin's command
+    needs the admin scope, or the write scope if it is not only for the owner."""
 
     @property
     def need(self) -> Need:
@@ -135,22 +135,22 @@ class Command(Struct, frozen=True):
         return Need(None, scope, rights)
 
     def decide(self, actor: Actor) -> Decision:
-        """Returns whether somebody may give it."""
+        """Returns whether the actor may give the command."""
         return decide(Request(actor, Verb.GIVE, self.name, self.need))
 
     def permits(self, rights: Rights) -> bool:
-        """Returns whether somebody with these rights may give it, whatever the scopes."""
+        """Returns whether a sender with these rights may give the command; ignores scopes."""
         return self.decide(Actor(rights=rights)).allowed
 
 
 class CommandTable:
     """Commands by name.
 
-    `ours` returns the commands of Skerry itself; it is called when the table is first used.
+    Skerry's own commands are loaded at the first use, by the function given to `provide`.
     """
 
     def __init__(self) -> None:
-        self._ours: Callable[[], Iterable[Command]] | None = None
+        self._load_builtin: Callable[[], Iterable[Command]] | None = None
         self._commands: dict[str, Command] = {}
         self._names: dict[str, Command] = {}
         self._words: dict[str, Command] = {}
@@ -160,15 +160,15 @@ class CommandTable:
         self._fill()
         return iter(sorted(self._commands.values(), key=lambda command: command.name))
 
-    def provide(self, ours: Callable[[], Iterable[Command]]) -> None:
-        """Sets the function that returns our own commands; it is called at the first use."""
-        self._ours = ours
+    def provide(self, load_builtin: Callable[[], Iterable[Command]]) -> None:
+        """Sets the function that returns Skerry's own commands; it is called at the first use."""
+        self._load_builtin = load_builtin
 
     def add(self, command: Command) -> None:
         """Adds the command.
 
         Raises:
-            ValueError: the name is none, or is taken.
+            ValueError: the name is invalid or in use.
         """
         if NAME.fullmatch(command.name) is None:
             raise ValueError(f"{command.name!r} is not a valid command name: {NAME.pattern}.")
@@ -189,7 +189,7 @@ class CommandTable:
         self._index()
 
     def find(self, name: str) -> Command | None:
-        """Returns the command of that name or alias."""
+        """Returns the command with that name or alias."""
         self._fill()
         return self._names.get(name)
 
@@ -198,12 +198,12 @@ class CommandTable:
         return [command for command in self if command.is_on() and command.permits(rights)]
 
     def match(self, text: str) -> tuple[Command, str] | None:
-        r"""Returns the command that the text gives, and its arguments; None is an ordinary message.
+        r"""Returns the command in the text, and its arguments; None for an ordinary message.
 
-        A command begins the text; its name ends at a space, a colon or the end. A path is an
-        ordinary message, and so is a text that has more than the directives within it. Several
-        directives alone are one command. A name that no command has is refused with those near it,
-        and not sent to a model; `//name` and `\name` send it as text.
+        A command is at the start of the text; its name ends at a space, a colon or the end. A path
+        is an ordinary message, and so are directives with other text. Several directives without
+        other text are one command. An unknown name is refused with the similar names and not sent
+        to a model; `//name` and `\name` send it as text.
         """
         self._fill()
         if not text.startswith("/"):
@@ -217,21 +217,19 @@ class CommandTable:
             return (self._missing(missing[1]), "") if missing else None
         arguments = typed[2].strip()
         if arguments and command.name in NAMES:
-            several = alone(text)
-            if not several and directives(text, lambda _: False):
+            parsed = sole_directives(text)
+            if not parsed and directives(text, lambda _: False):
                 return None
-            if len(several) > 1:
-                named = [
-                    (self._names.get(directive.name), directive.level) for directive in several
-                ]
+            if len(parsed) > 1:
+                named = [(self._names.get(directive.name), directive.level) for directive in parsed]
                 return _in_turn([(each, level) for each, level in named if each is not None]), text
         return (command, arguments) if command.accepts_arguments or not arguments else None
 
     def command_in(self, request: RunRequest) -> tuple[Command, str] | None:
-        """Returns the command that a request gives, and its arguments.
+        """Returns the command in a request, and its arguments.
 
-        A run that no person asked for gives none. A word without a slash is a command only of those
-        who may give it.
+        Only messages of people contain commands. A word without a slash is a command only if the
+        sender has the right to give it.
         """
         if request.purpose is not Purpose.MESSAGE:
             return None
@@ -242,7 +240,7 @@ class CommandTable:
         return None
 
     def _missing(self, name: str) -> Command:
-        """Returns the command that answers that a name is unknown."""
+        """Returns a command whose answer says that the name is unknown."""
 
         async def run(call: CommandCall) -> str:
             offered = self.offered(call.may)
@@ -250,8 +248,8 @@ class CommandTable:
             near = spelt_like(name, names, limit=3)
             sentences = [f"Unknown command `/{name}`."]
             if near:
-                sentences.append(f"Near: {', '.join(f'`/{near_name}`' for near_name in near)}.")
-            sentences.append("`/commands` lists all.")
+                sentences.append(f"Similar: {', '.join(f'`/{near_name}`' for near_name in near)}.")
+            sentences.append("`/commands` lists all commands.")
             if call.may is Rights.OWNER:
                 sentences.append("`skerry plugins list` shows which plugins failed to load.")
             sentences.append(f"To send it as text, write `//{name}`.")
@@ -260,13 +258,13 @@ class CommandTable:
         return Command(name, "", run, owner_only=False, at_once=True, scope=WRITE)
 
     def _fill(self) -> None:
-        if self._ours is not None:
-            ours, self._ours = self._ours, None
-            for command in ours():
+        if self._load_builtin is not None:
+            load, self._load_builtin = self._load_builtin, None
+            for command in load():
                 self.add(command)
 
     def _by_word(self, text: str) -> tuple[Command, str] | None:
-        command = self._words.get(text.strip(_AROUND).lower())
+        command = self._words.get(text.strip(_PUNCTUATION).lower())
         return (command, "") if command else None
 
     def _index(self) -> None:
@@ -274,12 +272,12 @@ class CommandTable:
         for command in self._commands.values():
             self._names |= dict.fromkeys((command.name, *command.aliases), command)
             self._words |= dict.fromkeys(command.words, command)
-        # A message longer than any word with its surroundings is not compared with the words.
+        # A longer message cannot be one of the words, even with punctuation around it.
         self._longest = max(map(len, self._words), default=-_SPARE) + _SPARE
 
 
 def _in_turn(parts: list[tuple[Command, str]]) -> Command:
-    """Returns a command that runs each; a refused one does not stop the others."""
+    """Returns a command that runs each of the commands; a refused one does not stop the rest."""
 
     async def run(call: CommandCall) -> str:
         answers = [
@@ -301,7 +299,7 @@ def _in_turn(parts: list[tuple[Command, str]]) -> Command:
 
 
 def tell_command(hooks: Hooks, call: CommandCall, session_id: SessionId | None = None) -> None:
-    """Passes a command to plugins, without waiting for them."""
+    """Passes a command to the hook handlers of plugins, without waiting for them."""
     if hooks.command.handlers:
         hooks.command.start(
             CommandGiven(
@@ -322,7 +320,8 @@ async def answer(command: Command, call: CommandCall) -> str:
     if not decision.allowed:
         return decision.reason
     if not command.is_on():
-        return f"/{command.name} is off. `commands.{command.name}` in skerry.json switches it on."
+        key = f"`commands.{command.name}`"
+        return f"/{command.name} is disabled. Set {key} in skerry.json to enable it."
     try:
         text = await command.run(call)
     except CommandError as error:

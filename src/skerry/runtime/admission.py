@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from skerry.commands.directives import Directive, directives, in_order, without
+from skerry.commands.directives import Directive, directives, in_order, remove_directives
 from skerry.commands.queueing import parse
 from skerry.commands.table import Command, CommandCall, CommandError, tell_command
 from skerry.config.root import Config
@@ -132,7 +132,7 @@ async def _inlined(runtime: Runtime, config: Config, request: RunRequest) -> Run
         _refuse_beyond(runtime, request, directive.name)
         settings = msgspec.structs.replace(settings, **changes)
         done.append(directive)
-    text = without(request.text, accepted)
+    text = remove_directives(request.text, accepted)
     if not done or not (text.strip() or request.images):
         return request
     inline = Inline(

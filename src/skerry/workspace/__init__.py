@@ -1,1 +1,1 @@
-"""Reads the files of an agent's workspace and makes its system prompt of them."""
+"""Reads the files of an agent's workspace and builds its system prompt."""

@@ -1,4 +1,4 @@
-"""Looks at files of a workspace as the prompt does: which are fenced, why, and who wrote them."""
+"""Judges files of a workspace as the prompt does: which are fenced, why, and who wrote them."""
 
 from collections.abc import Iterator
 from hashlib import sha256
@@ -17,11 +17,11 @@ from skerry.workspace.prompt_files import BOOT, MAX_BYTES, ORDER
 _NAMES: Final = (*ORDER, "memory.md", BOOT)
 _UNRECORDED: Final = "its writer is unknown"
 _READ: Final = frozenset({FileKind.INSTRUCTIONS, FileKind.MEMORY})
-"""Kinds that a prompt, a boot or a heartbeat reads by itself."""
+"""Kinds that a prompt, a boot or a heartbeat reads without a tool call."""
 
 
 class JudgedFile(Struct, frozen=True):
-    """A file as it is now, with what is recorded of it."""
+    """The present state of a file, with its record."""
 
     name: str
     """Path in the workspace."""
@@ -37,11 +37,11 @@ class JudgedFile(Struct, frozen=True):
 
 
 def look(workspace: Path, name: str, gate: FileGate, records: FileRecords) -> JudgedFile:
-    """Returns a file of the workspace as it is judged now. Blocks.
+    """Reads and judges a file of the workspace. Blocks.
 
     Raises:
-        EscapeError: it is closed, leads out, or is too large to be shown.
-        OSError: it does not exist or cannot be read.
+        EscapeError: the file is closed, is outside the workspace, or is too large to be shown.
+        OSError: the file does not exist or cannot be read.
     """
     with RootedFolder(workspace, gate).look(name) as (file, opened):
         data = file.read(MAX_BYTES + 1)
@@ -52,7 +52,7 @@ def look(workspace: Path, name: str, gate: FileGate, records: FileRecords) -> Ju
     if kind in _READ:
         taint = records.judged(path, digest, len(data))
         doubt = doubted(opened, taint).reason
-    else:  # of such a file a record is made by who writes it alone
+    else:  # a record of such a file is made only when a tool writes it
         taint = record.taint if record else frozenset()
         same = record is not None and record.digest == digest
         doubt = doubted(opened, taint).reason or ("" if same else _UNRECORDED)
@@ -60,7 +60,7 @@ def look(workspace: Path, name: str, gate: FileGate, records: FileRecords) -> Ju
 
 
 def fenced(workspace: Path, gate: FileGate, records: FileRecords) -> Iterator[JudgedFile]:
-    """Gives the files that are read by themselves and do not count as the owner's word. Blocks."""
+    """Yields the files that are read without a tool call and are fenced in the prompt. Blocks."""
     root = workspace.resolve()
     marked = (Path(record.path) for record in records.tainted())
     inside = (str(path.relative_to(root)) for path in marked if path.is_relative_to(root))

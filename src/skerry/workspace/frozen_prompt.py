@@ -1,9 +1,9 @@
 """Initial system prompt of a session: kept unchanged, so that a provider's cache stays valid.
 
 The files of the workspace, the notes of the last days and the date stay as the first run of a
-session read them, over restarts too, until it is compacted or ends. What changes meanwhile is told
-in the person's turn. What is taken away, or counts for less than it did, goes at once: then all of
-it is read anew.
+session read them, also after a restart, until the session is compacted or ends. Later changes are
+announced in the person's turn. A file that is removed, or loses the owner's authority, makes the
+whole prompt invalid at once: then everything is read again.
 """
 
 from collections import OrderedDict
@@ -22,13 +22,13 @@ from skerry.workspace.prompt_files import FileText
 from skerry.workspace.prompt_sections import Today
 
 MAX_CACHED: Final = 256
-"""Conversations of which it is kept in memory; of another it is read from the store."""
+"""Limit on the prompts kept in memory; others are read from the store."""
 _DAY: Final = ""
 """Key of the day among the notices; files have names."""
 
 
 class _StoredFile(Struct, frozen=True):
-    """A file as it is stored, without its text."""
+    """The stored form of a file, without its text."""
 
     name: str
     digest: str
@@ -37,13 +37,13 @@ class _StoredFile(Struct, frozen=True):
 
 
 class _StoredPrompt(Struct, frozen=True):
-    """Initial prompt of a session, as it is stored."""
+    """The stored form of a session's initial prompt."""
 
     files: list[_StoredFile]
     notes: list[_StoredFile]
     day: date
     zone: str
-    told: dict[str, str]
+    announced: dict[str, str] = field(name="told")
 
 
 class SessionPrompt(Struct):
@@ -51,19 +51,19 @@ class SessionPrompt(Struct):
 
     files: tuple[FileText, ...]
     today: Today
-    told: dict[str, str] = field(default_factory=dict)
-    """The digest of each file, and the day, that were told since."""
+    announced: dict[str, str] = field(default_factory=dict)
+    """The digest of each file, and the day, that were announced since."""
     notes: dict[int, str] = field(default_factory=dict)
     """Notices, by the number of the message that each precedes."""
     marks: object = None
     """Marks of the daily notes when they were last checked."""
 
     def changed(self, files: Iterable[FileText]) -> dict[str, str]:
-        """Returns the files that are not as the session was told last, with their digests."""
+        """Returns the digests of the files that changed since they were last announced, by name."""
         then = {file.name: file.text for file in self.files}
         digests: dict[str, str] = {}
         for file in files:
-            last, before = self.told.get(file.name), then.get(file.name)
+            last, before = self.announced.get(file.name), then.get(file.name)
             if (
                 file.doubt
                 or file.problem
@@ -76,34 +76,34 @@ class SessionPrompt(Struct):
         return digests
 
     def outdated(self, files: Iterable[FileText]) -> tuple[str, ...]:
-        """Returns the files that are not as the session began with them."""
+        """Returns the names of the files that changed since the session began."""
         then = {file.name: file.text for file in self.files}
         return tuple(file.name for file in files if file.text and file.text != then.get(file.name))
 
     def new_day(self, day: date) -> bool:
-        """Returns whether the session was told of another day last."""
-        return str(day) != self.told.get(_DAY, str(self.today.date))
+        """Returns whether `day` differs from the day that was last announced."""
+        return str(day) != self.announced.get(_DAY, str(self.today.date))
 
     def mark_announced(self, files: dict[str, str], day: date) -> None:
-        """Notes that the session is told of files and of the day."""
-        self.told |= files
+        """Records that files and the day are announced to the session."""
+        self.announced |= files
         if self.new_day(day):
-            self.told[_DAY] = str(day)
+            self.announced[_DAY] = str(day)
 
 
 class SessionPrompts(Struct):
-    """Initial prompts of the sessions. Without a store they end with the process."""
+    """Initial prompts of the sessions. Without a store they are lost when the process ends."""
 
     store: Store | None = None
     _prompts: OrderedDict[tuple[SessionKey, str], tuple[SessionId, SessionPrompt]] = field(
         default_factory=OrderedDict
     )
-    """Initial prompts by conversation and audience, of the last session."""
+    """Initial prompt of the last session, by conversation and audience."""
 
     async def find(
         self, key: SessionKey, session_id: SessionId, audience: str
     ) -> SessionPrompt | None:
-        """Returns the initial prompt of the session; None if it has none, or is made anew."""
+        """Returns the initial prompt of the session; None if it is not stored or not readable."""
         cached = self._prompts.get((key, audience))
         if cached is not None and cached[0] == session_id:
             self._prompts.move_to_end((key, audience))
@@ -125,7 +125,7 @@ class SessionPrompts(Struct):
     def keep(
         self, key: SessionKey, session_id: SessionId, audience: str, begin: SessionPrompt
     ) -> None:
-        """Keeps what the session began with, and what it was told since."""
+        """Stores the initial prompt of the session, and the changes announced since."""
         self._remember(key, session_id, audience, begin)
         if self.store is not None:
             body, texts = _encoded(begin)
@@ -134,17 +134,17 @@ class SessionPrompts(Struct):
             )
 
     def note(self, session_id: SessionId, seq: int, text: str) -> None:
-        """Keeps the note that is sent before message `seq` of a session."""
-        for other, begin in self._prompts.values():
-            if other == session_id:
+        """Stores the note that is sent before message `seq` of a session."""
+        for cached_id, begin in self._prompts.values():
+            if cached_id == session_id:
                 begin.notes[seq] = text
         if self.store is not None:
             self.store.ride(lambda unit: frozen_prompt.note(unit, session_id, seq, text))
 
     def forget(self, session_id: SessionId | None = None) -> None:
-        """Lets go of what is in memory, of one session or of all: the store says what holds."""
+        """Drops the prompts of one session, or of all, from memory; the store keeps its own."""
         for key in [
-            key for key, (other, _) in self._prompts.items() if session_id in {None, other}
+            key for key, (cached_id, _) in self._prompts.items() if session_id in {None, cached_id}
         ]:
             del self._prompts[key]
 
@@ -157,7 +157,7 @@ class SessionPrompts(Struct):
 
 
 def withdrawn(then: Sequence[FileText], now: Iterable[FileText]) -> bool:
-    """Returns whether a file is gone or empty, or counts for something else than it did."""
+    """Returns whether a file was removed or emptied, or its doubt or problem changed."""
     present = {file.name: file for file in now}
     for file in then:
         same = present.get(file.name)
@@ -185,7 +185,7 @@ def _encoded(begin: SessionPrompt) -> tuple[bytes, dict[str, str]]:
 
     today = begin.today
     body = _StoredPrompt(
-        stored(begin.files), stored(today.notes), today.date, today.zone, dict(begin.told)
+        stored(begin.files), stored(today.notes), today.date, today.zone, dict(begin.announced)
     )
     return msgspec.json.encode(body), texts
 
@@ -201,6 +201,6 @@ def _decoded(body: bytes, texts: dict[str, str]) -> SessionPrompt | None:
     try:
         decoded = msgspec.json.decode(body, type=_StoredPrompt)
         today = Today(decoded.day, decoded.zone, read(decoded.notes))
-        return SessionPrompt(read(decoded.files), today, decoded.told)
+        return SessionPrompt(read(decoded.files), today, decoded.announced)
     except (KeyError, *UNREADABLE):
         return None

@@ -13,7 +13,7 @@ from skerry.policy.file_records import FileRecords
 from skerry.workspace.prompt_files import IDENTITY, read_text
 
 MAX_AVATAR: Final = 128 * 1024
-"""Bytes of a picture in the workspace; a larger one is not shown."""
+"""Limit on a picture in the workspace, in bytes; a larger one is not shown."""
 _PICTURES: Final = {
     b"\x89PNG\r\n\x1a\n": "image/png",
     b"\xff\xd8\xff": "image/jpeg",
@@ -24,7 +24,7 @@ _KEYS: Final = ("name", "emoji", "creature", "vibe", "theme", "avatar")
 _LONG: Final = 500
 _LONGEST: Final = {"name": 50, "emoji": 16, "avatar": 200}
 _LONGEST_FILE: Final = 65_536
-"""Characters that are looked at. The names are in the first lines."""
+"""Limit on the searched text, in characters. The keys are in the first lines."""
 _FRONT: Final = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
 _LINE: Final = re.compile(r"[-*\s]*+([A-Za-z]++)\**+\s*+:\**+(.*)")
 
@@ -32,9 +32,9 @@ _LINE: Final = re.compile(r"[-*\s]*+([A-Za-z]++)\**+\s*+:\**+(.*)")
 def parsed(text: str) -> dict[str, str]:
     """Parses the identity keys of IDENTITY.md.
 
-    They stand as `key: value` between two lines `---` at the begin, as seed 003 has them, or in a
-    file without those as a list, `- **Name:** value`. What is empty, or longer than the
-    configuration allows, is left out.
+    The keys are lines `key: value` between two lines `---` at the start (seed 003), or, in a file
+    without those lines, a list `- **Name:** value`. Empty values, and values longer than the
+    configuration allows, are left out.
     """
     text = text[:_LONGEST_FILE].replace("\r\n", "\n")
     front = _FRONT.match(text)
@@ -44,7 +44,7 @@ def parsed(text: str) -> dict[str, str]:
         if matched is None:
             continue
         key, value = matched[1].lower(), matched[2].strip().strip("\"'")
-        unset = not value or value.startswith("_(")  # as other templates ask for it
+        unset = not value or value.startswith("_(")  # a placeholder of other templates
         fits = len(value) <= _LONGEST.get(key, _LONG)
         if key in _KEYS and key not in values and fits and not unset:
             values[key] = value
@@ -54,24 +54,24 @@ def parsed(text: str) -> dict[str, str]:
 def identity(config: Config, agent: AgentId, records: FileRecords) -> dict[str, str]:
     """Returns the identity of the agent, without empty keys. Reads a file.
 
-    The configuration wins; its `identity.name` stands before `agents.list[].name`, and that before
-    what the agent calls itself. A file that does not count as the owner's word says nothing: a
-    stranger's text would be a name, or a picture, that people trust.
+    The configuration wins: first `identity.name`, then `agents.list[].name`, then the file. A file
+    that does not count as the owner's text is ignored: people would trust a name or a picture that
+    a stranger wrote.
     """
-    own = config.agents.by_id.get(agent)
+    entry = config.agents.by_id.get(agent)
     file = read_text(config.workspace(agent), IDENTITY, records)
     values = parsed(file.text) if file is not None and not file.doubt else {}
-    if own is not None and own.name:
-        values["name"] = own.name
-    configured = own.identity if own is not None and own.identity is not None else IdentityConfig()
+    if entry is not None and entry.name:
+        values["name"] = entry.name
+    configured = entry.identity if entry is not None and entry.identity else IdentityConfig()
     configured_values = configured.model_dump(include=set(_KEYS))
     return {key: text for key in _KEYS if (text := configured_values.get(key) or values.get(key))}
 
 
 def picture(workspace: Path, avatar: str) -> str | None:
-    """Returns the avatar that a path in the workspace names as a `data:` address. Reads a file.
+    """Reads the avatar at a path in the workspace; returns it as a `data:` URL.
 
-    None is what is no path, or not the path of a picture of at most 128 KiB.
+    Returns None if `avatar` is not the path of a picture of at most 128 KiB.
     """
     if "://" in avatar or "." not in avatar:
         return None

@@ -1,9 +1,9 @@
-"""Builds a run's system prompt from what its session began with (`workspace.frozen_prompt`).
+"""Builds a run's system prompt from the initial prompt of its session (`workspace.frozen_prompt`).
 
-The first-run ritual is BOOTSTRAP.md, in the prompt of the first private conversation alone, until
-it is done. That conversation takes it, by name in a file that no tool can write, so that it keeps
-it over resets and restarts. It is done when BOOTSTRAP.md is gone or holds nothing: a model cannot
-delete files, so it writes the file empty, and the gateway deletes it.
+The first-run ritual is BOOTSTRAP.md. Only the prompt of the first private conversation contains it,
+until the ritual is done. That conversation claims it: its key is written to a file that no tool can
+write, so that the claim survives resets and restarts. The ritual is done when BOOTSTRAP.md is
+missing or empty: a model cannot delete files, so it empties the file, and the gateway deletes it.
 """
 
 import logging
@@ -55,21 +55,21 @@ from skerry.workspace.prompt_sections import (
 logger = logging.getLogger(__name__)
 
 BLANK: Final = 16
-"""Bytes that a file may have and still hold nothing but white space, as models leave it."""
+"""Limit on a file that is read to see if it has only white space, in bytes."""
 CLAIM: Final = Path(".skerry") / "first-session"
 
 
 class Bootstrap:
-    """Conversation that does the ritual, by workspace."""
+    """Conversation that has the first-run ritual, by workspace."""
 
     def __init__(self) -> None:
         self._owners: dict[str, str] = {}
 
     def belongs(self, workspace: Path, request: RunRequest, *, claim: bool = True) -> bool:
-        """Returns whether the run's conversation does the ritual; the first that may takes it.
+        """Returns whether the run's conversation has the ritual; the first eligible one claims it.
 
-        Without `claim` nobody takes it, and whoever could is told so. Costs a look at the file,
-        and nothing in a conversation beside the one that has it.
+        Without `claim` nothing is claimed, and an eligible conversation gets True. Costs one
+        `lstat`; nothing if another conversation has the ritual.
         """
         root = str(workspace)
         owner_key = self._owners.get(root)
@@ -89,7 +89,7 @@ class Bootstrap:
         return owner == str(request.key)
 
     def finish(self, workspace: Path, key: SessionKey) -> bool:
-        """Deletes the file if the conversation of `key` has emptied it; returns whether it did."""
+        """Deletes BOOTSTRAP.md if the conversation `key` has emptied it; returns whether it was."""
         root = str(workspace)
         if root not in self._owners or self._owners[root] != str(key):
             return False
@@ -108,7 +108,7 @@ class Bootstrap:
 
 
 def _size(workspace: str) -> int | None:
-    """Returns how many bytes BOOTSTRAP.md has, or None where there is none."""
+    """Returns the size of BOOTSTRAP.md in bytes, or None if it does not exist."""
     try:
         return os.lstat(f"{workspace}/{BOOTSTRAP}").st_size
     except OSError:
@@ -123,9 +123,9 @@ def _claimed(workspace: Path) -> str:
 
 
 _READ: Final = "read"
-"""The tool by which a model sees a file as it is now."""
+"""The tool by which a model reads the present text of a file."""
 _SEARCHED: Final = frozenset({MEMORY, MEMORY.lower()})
-"""Files not announced when they change: the conversation has the model's notes, and memory_search
+"""Files whose changes are not announced: the conversation has the model's notes, and memory_search
 finds the rest."""
 
 
@@ -137,24 +137,24 @@ class PromptTarget(Struct, frozen=True):
     context: RunContext
     """Context for hooks."""
     entry: int = 0
-    """Number of the person's message in the transcript; 0 where it is in none."""
+    """Number of the person's message in the transcript; 0 if it is not stored."""
     looking: bool = False
-    """True when somebody only inspects the prompt: then nothing is recorded."""
+    """True if the prompt is only inspected: then nothing is recorded."""
 
 
 class Prompt(Struct, frozen=True):
-    """A system prompt, and what it shows of each file of the workspace."""
+    """A system prompt, with the text that it has of each file of the workspace."""
 
     sections: tuple[PromptSection, ...]
     files: tuple[ShownFile, ...]
     text: str
-    """The sections as they are sent."""
+    """The joined sections, as they are sent."""
     tool_chars: int
-    """Characters that the tools have as JSON."""
+    """Characters of the tools as JSON."""
     note: str = ""
-    """Notice before the person's words: the changes since the system prompt was made."""
+    """Notice before the person's text: the changes since the system prompt was built."""
     changed: tuple[str, ...] = ()
-    """Files that are not as the prompt shows them, for somebody who looks."""
+    """Names of the files that changed since; only for an inspected prompt."""
 
 
 class _CurrentPrompt(Struct, frozen=True):
@@ -166,7 +166,7 @@ class _CurrentPrompt(Struct, frozen=True):
 
 
 class Prompts(Struct):
-    """Builder of system prompts, made once; caches the files."""
+    """Builder of system prompts for all runs; caches the files."""
 
     files: WorkspaceFiles = field(default_factory=WorkspaceFiles)
     records: FileRecords = field(default_factory=FileRecords)
@@ -175,13 +175,13 @@ class Prompts(Struct):
     skills: dict[str, Skill] = field(default_factory=dict)
     """Skills by name."""
     _built: dict[AgentId, tuple[tuple[object, ...], Prompt]] = field(default_factory=dict)
-    """Last prompt of each agent, with all values that it was made of."""
+    """Last prompt of each agent, with all values that it was built from."""
     _calendar: Calendar = field(default_factory=Calendar)
     _zone: str = ""
 
     @classmethod
     def over(cls, store: Store, records: FileRecords) -> Self:
-        """Returns them for a store, which keeps what the sessions began with."""
+        """Returns a builder whose initial prompts are kept in the store."""
         return cls(records=records, begins=SessionPrompts(store))
 
     async def build(
@@ -195,12 +195,13 @@ class Prompts(Struct):
     ) -> Prompt:
         """Returns the system prompt of a run.
 
-        Equal configuration, model and tools give an equal prompt in the same session; it is put
-        together again only when something differs.
+        Equal configuration, model and tools give an equal prompt in the same session; it is built
+        again only when one of them differs.
         """
         request, agent = target.request, target.request.key.agent
-        own = config.agents.by_id.get(agent)
-        name = (own.identity.name if own and own.identity else "") or (own.name if own else "")
+        entry = config.agents.by_id.get(agent)
+        identity_name = entry.identity.name if entry and entry.identity else ""
+        name = identity_name or (entry.name if entry else "")
         workspace = target.context.workspace or config.workspace(agent)
         subject = PromptSubject(name, agent, workspace, model)
         defaults = config.agents.defaults
@@ -229,7 +230,7 @@ class Prompts(Struct):
         return replace(built[1], note=note, changed=changed) if note or changed else built[1]
 
     def _skills(self, request: RunRequest, tools: tuple[ToolSpec, ...]) -> tuple[Skill, ...]:
-        """Returns the skills that a run is offered: none where it cannot read them."""
+        """Returns the skills offered to a run: none if it has no tool to read them."""
         if not any(tool.name == _READ for tool in tools):
             return ()
         chosen = request.skills
@@ -251,7 +252,7 @@ class Prompts(Struct):
     ) -> _CurrentPrompt:
         """Returns the initial prompt of the session, and the changes since."""
         request = target.request
-        # Without tools nobody could do the ritual.
+        # Without tools the model could not do the ritual.
         ritual = bool(tools) and self.ritual.belongs(workspace, request, claim=not target.looking)
         names = prompt_names(request, ritual=ritual, shared=shared)
         files = raw = await self.files.read(workspace, names, self.records)
@@ -259,7 +260,7 @@ class Prompts(Struct):
             files = await _changed(raw, target.context, hooks)
         audience = _audience(workspace, today.zone, names, private=request.is_private)
         begin = await self._begin(target, audience, workspace, files, today)
-        readable = [file for file in files if file in raw]  # what a hook wrote, nobody can read
+        readable = [file for file in files if file in raw]  # no tool can read the text of a hook
         if target.looking:
             return _CurrentPrompt(begin, changed=begin.outdated(readable))
         changed: dict[str, str] = {}
@@ -307,7 +308,7 @@ class Prompts(Struct):
         changed: dict[str, str],
         day: date,
     ) -> str:
-        """Returns the notice to put before the person's words, once a change."""
+        """Returns the notice before the person's text; each change is announced once."""
         if target.entry and target.entry in begin.notes:
             return begin.notes[target.entry]
         is_new_day = begin.new_day(day)
@@ -323,12 +324,12 @@ class Prompts(Struct):
         return note
 
     def _writer(self, workspace: Path, name: str) -> str:
-        """Returns the conversation that wrote a file last: it contains what it wrote."""
+        """Returns the key of the conversation that last wrote a file; it has the text already."""
         record = self.records.of(str((workspace / name).resolve()))
         return record.who if record else ""
 
     def forget(self, session_id: SessionId | None = None) -> None:
-        """Asks the store again what a session began with, or every session."""
+        """Drops the cached initial prompt of a session, or of all sessions."""
         self.begins.forget(session_id)
         self._built.clear()
 
@@ -339,7 +340,7 @@ class Prompts(Struct):
 
 
 def change_notice(files: Sequence[str], day: date | None) -> str:
-    """Returns the notice about changes since the system prompt was made (pure)."""
+    """Returns the notice about changes since the system prompt was built (pure)."""
     parts = [f"It is {day:%A}, {day} now."] if day else []
     if files:
         listed = " and ".join(files)
@@ -355,7 +356,7 @@ def _days(day: date) -> list[str]:
 
 
 def _audience(workspace: Path, zone: str, names: Sequence[str], *, private: bool) -> str:
-    """Returns a key of the audience: equal for those who may see the same text."""
+    """Returns a key of the audience: equal if the same text may be shown."""
     text = "\n".join((str(workspace), zone, str(private), *names))
     return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
@@ -363,7 +364,7 @@ def _audience(workspace: Path, zone: str, names: Sequence[str], *, private: bool
 async def _changed(
     files: tuple[FileText, ...], context: RunContext, hooks: Hooks
 ) -> tuple[FileText, ...]:
-    """Returns the files after the hook, which may change, add and leaves out."""
+    """Returns the files after the hook, which may change, add and remove files."""
     problems = {file.name: file.problem for file in files if file.problem}
     doubts = {file.name: file.doubt for file in files if file.doubt}
     originals = tuple(BootstrapFile(name=file.name, text=file.text) for file in files)

@@ -1,7 +1,7 @@
 """The system prompt, in fixed order and without a clock: equal between turns, so caches hit (pure).
 
-What changes least is first: the base with the tools, the files of the workspace, the notes of
-the last days, the date, the runtime line; what belongs to one run alone is last.
+The sections are ordered by how seldom they change: the base with the tools, the files of the
+workspace, the notes of the last days, the date, the runtime line, and the text of a single run.
 """
 
 import os
@@ -34,18 +34,18 @@ _SKILLS: Final = (
     " and follow it. Paths in it are relative to its folder. Where none fits, read none."
 )
 MAX_SKILL_CHARS: Final = 8_000
-"""Characters of the list of skills; what is beyond is left out, and the list says so."""
+"""Limit on the list of skills, in characters; its last line counts the skills left out."""
 
 
 class PromptSection(Struct, frozen=True):
-    """A part of the system prompt, and what `skerry prompt show` calls it."""
+    """A part of the system prompt, with its name in `skerry prompt show`."""
 
     name: str
     text: str
 
 
 class Today(Struct, frozen=True):
-    """The day that it is for the person, and the notes of it and of the day before."""
+    """The present day in the person's time zone, with the notes of this and the previous day."""
 
     date: date
     zone: str
@@ -53,7 +53,7 @@ class Today(Struct, frozen=True):
 
 
 class PromptSubject(Struct, frozen=True):
-    """Agent that the prompt addresses."""
+    """The agent and the model that the prompt is for."""
 
     name: str
     agent: AgentId
@@ -64,15 +64,15 @@ class PromptSubject(Struct, frozen=True):
 def base(
     subject: PromptSubject, tools: Sequence[ToolSpec], files: Sequence[ShownFile]
 ) -> list[PromptSection]:
-    """Returns who answers and with what; a model with little room gets nothing else."""
+    """Returns the sections on identity, style and tools; for a small context without the tools."""
     name = subject.name
-    who = f"You are {name}, {_IDENTITY}" if name else f"You are {_IDENTITY}"
+    identity = f"You are {name}, {_IDENTITY}" if name else f"You are {_IDENTITY}"
     if subject.model.prompt_limit is not None:
-        return [PromptSection("base", f"{who}\n\n{_STYLE}")]
+        return [PromptSection("base", f"{identity}\n\n{_STYLE}")]
     style = _STYLE + _STEERED if files else _STYLE
     if any(file.doubt for file in files):
         style += _DOUBTED
-    sections = [PromptSection("base", f"{who}\n\n{style}")]
+    sections = [PromptSection("base", f"{identity}\n\n{style}")]
     if tools:
         listed = "\n".join(f"- {tool.name}: {tool.description}" for tool in tools)
         about = f"## Tools\n{listed}\nCall a tool only when the answer needs it."
@@ -86,7 +86,7 @@ def base(
 
 
 def skills_list(skills: Sequence[Skill]) -> str:
-    """Returns the section that lists skills: the model reads one when its description fits."""
+    """Returns the section that lists the skills; the model reads a skill whose description fits."""
     if not skills:
         return ""
     lines, room = [], MAX_SKILL_CHARS
@@ -122,12 +122,12 @@ def system_prompt(
     """Returns the prompt in its order; the parts are joined by an empty line.
 
     Args:
-        subject: Whom it speaks to.
-        tools: What the model may call.
-        files: What is shown of the workspace's files.
-        today: The day, with its notes.
-        override: What the caller of this run adds.
-        skills: What the model may read for one kind of work.
+        subject: The agent and the model.
+        tools: Tools that the model may call.
+        files: Text of the workspace's files.
+        today: The present day, with its notes.
+        override: Text that the caller of this run adds.
+        skills: Skills that the model may read.
 
     """
     sections = base(subject, tools, files)
@@ -144,7 +144,7 @@ def system_prompt(
 
 
 def joined(sections: Sequence[PromptSection]) -> str:
-    """Returns the prompt as it is sent."""
+    """Returns the text of the prompt: the sections, joined by empty lines."""
     return "\n\n".join(section.text for section in sections)
 
 
@@ -159,7 +159,7 @@ def _notes(today: Today) -> str:
 
 
 def _runtime(subject: PromptSubject) -> str:
-    """Returns where it runs: nothing in it changes while a model answers a session."""
+    """Returns the runtime line; its values are constant while a model answers a session."""
     system = os.uname()
     return (
         f"## Runtime\nagent={subject.agent} host={system.nodename} os={system.sysname}"

@@ -11,7 +11,7 @@ from skerry.workspace.prompt_files import BOOTSTRAP, MEMORY, ORDER
 
 DIRECTORIES: Final = ("memory", "skills", "canvas")
 _TEMPLATES: Final = Path(__file__).parent / "templates"
-WRITTEN: Final = frozenset(
+TEMPLATE_DIGESTS: Final = frozenset(
     {
         "3ca070cae4345694e8e86966229e95a0aec2748da965d71553b971d1b253e16c",  # AGENTS.md
         "fab74ed566c836455183365a3b9bdbaa842ffb1aee7c9e14d0ee00ecd20b4b3c",  # BOOTSTRAP.md
@@ -22,19 +22,19 @@ WRITTEN: Final = frozenset(
         "b8cf8b40f1fa62cd2abd0258bc7e50cccb8c3bf073550dacd1ac77bf1e32b233",  # USER.md
     }
 )
-"""SHA-256 of every template that some version wrote. A template that changes adds a line."""
+"""SHA-256 of every template of every version. A template that changes adds a line."""
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def seed(workspace: Path, *, skip: bool = False) -> list[str]:
-    """Makes the workspace and, where it is new, its files; returns which were written.
+    """Creates the workspace and, if it is new, its files; returns the names of those written.
 
-    A workspace that has one of the files is the person's: it stays as it is, also where others are
-    missing, but for a first start that was interrupted. In a directory with other things nobody
-    is to be greeted: it gets no BOOTSTRAP.md. Nothing is ever overwritten.
+    A workspace that has one of the files belongs to the person and is not changed, even if other
+    files are missing, unless a first start was interrupted. A directory with other content gets no
+    BOOTSTRAP.md. No file is ever overwritten.
 
     Args:
-        workspace: Its directory; those above it that are missing are made.
+        workspace: Its directory; missing parents are created.
         skip: Write no files (`agents.defaults.skipBootstrap`).
 
     """
@@ -46,20 +46,20 @@ def seed(workspace: Path, *, skip: bool = False) -> list[str]:
     if not interrupted and names.intersection(ORDER):
         return []
     used = {name for name in names - set(DIRECTORIES) if not name.startswith(".")}
-    written = []
-    for name in reversed(ORDER):  # BOOTSTRAP.md first: while it is there, the rest is still to do
+    created = []
+    for name in reversed(ORDER):  # BOOTSTRAP.md first: while it exists, the seeding is unfinished
         if name == MEMORY or name in names or (name == BOOTSTRAP and used):
             continue
         with suppress(FileExistsError):
             descriptor = os.open(workspace / name, _NEW, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write((_TEMPLATES / name).read_bytes())
-            written.append(name)
+            created.append(name)
     for name in DIRECTORIES:
         (workspace / name).mkdir(mode=0o700, exist_ok=True)
-    return written
+    return created
 
 
 def is_untouched(data: bytes) -> bool:
-    """Returns whether the content is that of a template, of this version or an earlier one."""
-    return sha256(data).hexdigest() in WRITTEN
+    """Returns whether the content equals a template of this version or an earlier one."""
+    return sha256(data).hexdigest() in TEMPLATE_DIGESTS

@@ -61,7 +61,7 @@ async def test_a_command_that_is_not_there_costs_no_call_of_a_model(tmp_path: Pa
     model = ScriptedModel(echo)
     async with open_core(tmp_path, model, commands=commands()) as core:
         (said,) = (await core.ask("/shot hey")).payloads
-        assert said.startswith("Unknown command `/shot`. Near: `/shout`.")
+        assert said.startswith("Unknown command `/shot`. Similar: `/shout`.")
         assert model.requests == []
         await core.ask("//shot hey")
         await core.ask("/etc/hosts")

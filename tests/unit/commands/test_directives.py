@@ -2,7 +2,13 @@
 
 import pytest
 
-from skerry.commands.directives import MAX_TEXT, alone, directives, in_order, without
+from skerry.commands.directives import (
+    MAX_TEXT,
+    directives,
+    in_order,
+    remove_directives,
+    sole_directives,
+)
 
 
 def is_model(word: str) -> bool:
@@ -34,7 +40,7 @@ def is_model(word: str) -> bool:
 def test_a_directive_is_taken_out_with_nothing_else(text: str, found: list[str], left: str) -> None:
     seen = directives(text, is_model)
     assert [f"{one.name} {one.level}" for one in seen] == found
-    assert without(text, seen) == left
+    assert remove_directives(text, seen) == left
 
 
 @pytest.mark.parametrize(
@@ -88,7 +94,7 @@ def test_code_ends_where_its_fence_does() -> None:
 def test_a_message_of_directives_alone_may_say_anything_behind_each(
     text: str, found: list[tuple[str, str]]
 ) -> None:
-    assert [(one.name, one.level) for one in alone(text)] == found
+    assert [(one.name, one.level) for one in sole_directives(text)] == found
 
 
 def test_they_are_done_in_one_order_and_the_last_of_a_name_counts() -> None:

@@ -74,13 +74,14 @@ async def test_a_command_that_is_not_there_is_refused_with_the_near_ones() -> No
     matched = made.match("/spent 3 on tea")
     assert matched is not None
     assert await answer(matched[0], call()) == (
-        "Unknown command `/spent`. Near: `/spend`, `/spant`. `/commands` lists all. "
+        "Unknown command `/spent`. Similar: `/spend`, `/spant`. `/commands` lists all commands. "
         "`skerry plugins list` shows which plugins failed to load. "
         "To send it as text, write `//spent`."
     )
     said = await answer(matched[0], call(is_owner=False))
     assert said == (
-        "Unknown command `/spent`. `/commands` lists all. To send it as text, write `//spent`."
+        "Unknown command `/spent`. `/commands` lists all commands."
+        " To send it as text, write `//spent`."
     )
 
 

@@ -88,6 +88,6 @@ def test_every_template_is_known_as_written_by_us() -> None:
     folder = Path(workspace_init.__file__).parent / "templates"
     for file in sorted(folder.iterdir()):
         assert workspace_init.is_untouched(file.read_bytes()), (
-            f"add the digest of {file.name} to WRITTEN"
+            f"add the digest of {file.name} to TEMPLATE_DIGESTS"
         )
     assert not workspace_init.is_untouched(b"mine")
