@@ -217,7 +217,7 @@ DEADLINES: Final = {
     "a client's HTTP request; each connection carries one": "gateway.protocol.HEAD_SECONDS",
     "a client's `connect`": "gateway.connection.HANDSHAKE_SECONDS",
     "a client's answer to a close": "gateway.protocol.CLOSE_SECONDS",
-    "a change of a session that is at work": "runtime.dispatcher.ALONE_SECONDS",
+    "a change of a session that is at work": "runtime.dispatcher.EXCLUSIVE_SECONDS",
     "a platform that is sent a reply": "runtime.delivery.SEND_SECONDS",
     "a plugin that registers": "plugins.registering.REGISTER_SECONDS",
     "a plugin's tool": "plugins.guarded.TOOL_SECONDS",

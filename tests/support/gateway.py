@@ -114,7 +114,7 @@ class FakeDispatcher:
             self.end(one, payloads=(said,), stop_reason=StopReason.ABORTED, aborted_by=by)
         return stopped
 
-    async def alone(
+    async def run_exclusive(
         self, key: SessionKey, work: Callable[[], Awaitable[T]], *, stopping: str | None = None
     ) -> T:
         if stopping is not None:

@@ -59,10 +59,10 @@ class QueuedRun(Struct, frozen=True):
 
 
 class Dispatcher(Protocol):
-    """Takes requests to run, and answers for them."""
+    """Accepts requests to run, and stops them."""
 
     async def submit(self, request: RunRequest) -> Admission:
-        """Accepts the run durably, or says what is already known of its id.
+        """Accepts the run durably, or returns the stored state of a run with the same id.
 
         Raises:
             BusyError: the gateway drains.
@@ -91,13 +91,13 @@ class Dispatcher(Protocol):
         """Returns the active and the waiting runs."""
         ...
 
-    async def alone(
+    async def run_exclusive(
         self, key: SessionKey, work: Callable[[], Awaitable[T]], *, stopping: str | None = None
     ) -> T:
         """Runs `work` while no run of the session is active; returns its result.
 
-        It waits for the runs that were accepted before, or stops them, noting `stopping` as who
-        did. Messages that come meanwhile wait, and enter the session that there is afterwards.
+        It waits for the runs that were accepted before, or stops them; `stopping` is then recorded
+        as the caller. Messages that arrive meanwhile wait, and enter the session that exists after.
 
         Raises:
             BusyError: the gateway drains, or a run did not end in time; `work` was not begun.

@@ -1,12 +1,12 @@
-"""The way of a message, on one page: ledger, route, lane, run, reply.
+"""The path of a message, on one page: ledger, route, lane, run, reply.
 
     platform ── receive ──┐
                           ├─ _admit: one unit ─ lane ─ Run ─ one unit ─ outbox ─ Sender
     gateway ─── submit ───┘  ledger, session,           transcript, result,
                              user entry, run            parts to deliver
 
-A request is answered only after the COMMIT of its unit. Two requests with one id race for the table
-of active runs first, which is decided before the first await, and for the unique row second.
+A request is answered only after the COMMIT of its unit. Of two requests with the same id, the table
+of active runs admits one, without an await; the unique row in the store decides across restarts.
 """
 
 import asyncio
@@ -57,18 +57,18 @@ from skerry.store.held_messages import HeldMessage
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-ALONE_SECONDS: Final = 15.0
+EXCLUSIVE_SECONDS: Final = 15.0
 """Seconds that a change of a session waits for its runs to end."""
-_STOPPING: Final = "The gateway is stopping; try again when it is back."
+_STOPPING: Final = "The gateway is stopping; try again when it runs again."
 
 
-def no_more(_: Unit) -> None:
+def no_write(_: Unit) -> None:
     """Adds nothing to the unit."""
 
 
 @dataclass(slots=True)
 class Dispatch:
-    """Takes requests to run and answers for them. Implements `ports.dispatch.Dispatcher`."""
+    """Accepts requests to run, and stops them. Implements `ports.dispatch.Dispatcher`."""
 
     runtime: Runtime
     lanes: Lanes
@@ -83,10 +83,10 @@ class Dispatch:
         self._debounce = Debounce(self.runtime.store, self.lanes, self._receive_held)
 
     async def receive(self, arrived: InboundMessage) -> None:
-        """Takes a platform's message; when this returns, the platform may be told that we have it.
+        """Accepts a platform's message; after the return, the adapter may acknowledge it.
 
-        A message that was taken before changes nothing, nor does one without words and files. One
-        of a sender who is not admitted goes no further than the gate.
+        A repeated message, and one without text and files, changes nothing. The gate refuses the
+        message of a sender who is not admitted.
         """
         arrived = normalized(arrived)
         if arrived.deletes:
@@ -116,9 +116,9 @@ class Dispatch:
         item: HeldMessage,
         key: SessionKey,
         config: Config,
-        beside: Callable[[Unit], object] | None = None,
+        extra_write: Callable[[Unit], object] | None = None,
     ) -> None:
-        """Takes an admitted message for one agent; one with a `beside` was held before."""
+        """Accepts an admitted message for one agent; with an `extra_write` it was held before."""
         arrived = item.message
         may, group = rights(arrived, config.commands), self.gate.group(config, arrived, key.agent)
         request = RunRequest(
@@ -137,11 +137,11 @@ class Dispatch:
         if command is not None and not command[0].permits(may):
             # A sender without the right gets no answer, and no model reads the text.
             await self.runtime.store.write(lambda unit: inbound.take(unit, arrived, request.run_id))
-            logger.info("/%s of %s is not theirs to give", command[0].name, arrived.channel)
+            logger.info("/%s over %s: no right to give it", command[0].name, arrived.channel)
             return
-        if beside is None:
-            others = arrived.forwarded or arrived.passed_on
-            is_plain = command is None and not (arrived.attachments or others)
+        if extra_write is None:
+            is_passed_on = arrived.forwarded or arrived.passed_on
+            is_plain = command is None and not (arrived.attachments or is_passed_on)
             pause = config.messages.inbound.seconds(arrived.channel)
             if await self._debounce.holds(
                 item, key, pause if is_plain else 0, answers=group.answers
@@ -158,12 +158,12 @@ class Dispatch:
         request = in_context(request, arrived, item.author, mentioned=mentioned, history=history)
         request = await parse_message(self.runtime, config, request)
         last_given = history[-1].serial if history else 0
-        admission = await self._admit(request, config, arrived, beside or no_more, last_given)
+        admission = await self._admit(request, config, arrived, extra_write or no_write, last_given)
         if admission.status is AdmissionStatus.ACCEPTED and command is None:
             self._acknowledge(item, group, config.messages)
 
     def _acknowledge(self, item: HeldMessage, group: GroupState, config: MessagesConfig) -> None:
-        """Sets a reaction on a message that was taken, where the configuration has one."""
+        """Sets a reaction on an accepted message, if the configuration has one."""
         to = item.to
         sender = self.runtime.delivery.senders.get((to.channel, to.account))
         is_due = acknowledges(
@@ -174,21 +174,21 @@ class Dispatch:
             sender.reactions.acknowledge(to, emoji, item.run_id, remove=remove)
 
     async def release(self) -> None:
-        """Takes up the messages that an earlier process held."""
+        """Accepts the messages that an earlier process held."""
         await self._debounce.release_all()
 
     async def _receive_held(
-        self, item: HeldMessage, key: SessionKey, beside: Callable[[Unit], object]
+        self, item: HeldMessage, key: SessionKey, extra_write: Callable[[Unit], object]
     ) -> None:
-        """Takes the messages of a sender that were held, as one."""
-        await self._receive(item, key, self.runtime.config(), beside)
+        """Accepts the held messages of a sender, joined into one."""
+        await self._receive(item, key, self.runtime.config(), extra_write)
 
     async def submit(
-        self, request: RunRequest, beside: Callable[[Unit], object] = no_more
+        self, request: RunRequest, extra_write: Callable[[Unit], object] = no_write
     ) -> Admission:
-        """Accepts the run durably, or says what is already known of its id.
+        """Accepts the run durably, or returns the stored state of a run with the same id.
 
-        `beside` is called in the unit that accepts the run.
+        `extra_write` is called in the unit that accepts the run.
         """
         config = self.runtime.config()
         agents = config.agents.ids
@@ -197,25 +197,25 @@ class Dispatch:
         request = await parse_message(self.runtime, config, request)
         while (active := self.runtime.running.get(request.run_id)) is not None:
             await active.admitted.wait()
-            if not active.withdrawn:  # else the id is in the store, or nothing was stored
+            if not active.withdrawn:  # else the store has the id, or nothing was stored
                 if runs.digest(active.request) != runs.digest(request):
                     raise KeyReusedError(request.run_id)
                 return _admission(active, AdmissionStatus.IN_FLIGHT)
-        return await self._admit(request, config, beside=beside)
+        return await self._admit(request, config, extra_write=extra_write)
 
     async def wait(self, run_id: RunId, timeout: float | None) -> RunResult | None:  # noqa: ASYNC109 - the port's signature
-        """Returns how the run ended; None after `timeout` seconds, or when the run is unknown."""
+        """Returns the result of the run; None after `timeout` seconds, or for an unknown run."""
         with anyio.move_on_after(timeout) as waiting:
             while (active := self.runtime.running.get(run_id)) is not None:
                 await active.ended.wait()
-                if not active.withdrawn:  # else its id was known already; the store answers
+                if not active.withdrawn:  # else the store has an earlier run with this id
                     return active.result
         if waiting.cancelled_caught:
             return None
         return await self.runtime.store.read(lambda reader: runs.result(reader, run_id))
 
     def abort(self, key: SessionKey, run_id: RunId | None, by: str) -> list[RunId]:
-        """Stops one run, or all of the session; returns the ids of those that will stop."""
+        """Stops one run, or all runs of the session; returns their ids."""
         if run_id is None:
             return [*self._queue.stop(key, by), *self._stop_children(key)]
         run = self.runtime.running.get(run_id)
@@ -226,11 +226,11 @@ class Dispatch:
         return [run_id, *self._stop_children(key, run_id)]
 
     def stop(self, key: SessionKey, before: RunId, by: str) -> list[RunId]:
-        """Stops all of the session that was accepted before a run; returns what will stop."""
+        """Stops all runs of the session accepted before a run; returns their ids."""
         return [*self._queue.stop(key, by, before=before), *self._stop_children(key)]
 
     def _stop_children(self, key: SessionKey, run_id: RunId | None = None) -> list[RunId]:
-        """Stops the sub-agents of a conversation, or of one of its runs, and theirs."""
+        """Stops the sub-agents of a conversation or of one of its runs, recursively."""
         stopped: list[RunId] = []
         for run in self.runtime.running.of():
             parent = run.request.parent
@@ -241,18 +241,18 @@ class Dispatch:
         return stopped
 
     def active(self, key: SessionKey | None = None) -> list[RunId]:
-        """Returns the runs that are accepted and not ended, oldest first."""
+        """Returns the ids of the accepted runs that have not ended, oldest first."""
         return [run.request.run_id for run in self.runtime.running.of(key)]
 
     def line(self, key: SessionKey) -> list[QueuedRun]:
-        """Returns the session's active runs, less those whose message has entered another."""
+        """Returns the session's active runs, without those whose message has joined another run."""
         return [_in_line(run) for run in self.runtime.running.of(key) if run.host is None]
 
     def queue(self) -> QueueReport:
         """Returns the active and the waiting runs."""
         return self._queue.report()
 
-    async def alone(
+    async def run_exclusive(
         self, key: SessionKey, work: Callable[[], Awaitable[T]], *, stopping: str | None = None
     ) -> T:
         """Runs `work` while no run of the session is active; returns its result.
@@ -262,15 +262,15 @@ class Dispatch:
         self._refuse_draining()
         if stopping is not None:
             self.abort(key, None, stopping)
-        turn, done = anyio.Event(), anyio.Event()
+        turn, released = anyio.Event(), anyio.Event()
 
         async def hold() -> None:
             turn.set()
-            await done.wait()
+            await released.wait()
 
         self.lanes.submit(str(key), hold, counted=False)
         try:
-            with anyio.move_on_after(ALONE_SECONDS):
+            with anyio.move_on_after(EXCLUSIVE_SECONDS):
                 await turn.wait()
             if not turn.is_set():
                 raise BusyError(f"Session {key} is still active; try again in a moment.")
@@ -279,23 +279,24 @@ class Dispatch:
                 outcome = await work()
             self.reach("dispatch.after-change")
         finally:
-            done.set()
+            released.set()
         return outcome
 
     async def compact(self, key: SessionKey, instructions: str) -> CompactionResult | None:
-        """Summarises the earlier part of a conversation; None where there is nothing to."""
-        return await self.alone(key, lambda: compact_session(self.runtime, key, instructions))
+        """Summarises the earlier part of a conversation; None if there is nothing to summarise."""
+        runtime = self.runtime
+        return await self.run_exclusive(key, lambda: compact_session(runtime, key, instructions))
 
     async def drain(self, seconds: float) -> bool:
-        """Accepts and starts nothing more, let what runs end; returns whether it did in time.
+        """Accepts and starts no more runs; returns whether the active ones ended in time.
 
-        What waits, or did not end, is in the store, and the next start takes it up.
+        Runs that wait, or did not end in time, are in the store; the next start resumes them.
         """
         self._draining = True
         return await self.lanes.drain(seconds)
 
     def resume(self, stored: runs.OpenRun) -> None:
-        """Resumes a run that an earlier process accepted; the runs that joined it follow it."""
+        """Resumes a run of an earlier process; a run that joined another joins it again."""
         active = ActiveRun(stored.request, stored.session_id, stored.accepted_at, stored.entry)
         active.admitted.set()
         running = self.runtime.running
@@ -316,7 +317,7 @@ class Dispatch:
         request: RunRequest,
         config: Config,
         arrived: InboundMessage | None = None,
-        beside: Callable[[Unit], object] = no_more,
+        extra_write: Callable[[Unit], object] = no_write,
         last_given: int = 0,
     ) -> Admission:
         self._refuse_draining()
@@ -328,10 +329,10 @@ class Dispatch:
         self._queue.put(active)
         entries = [request.message(active.accepted_at)]
         arrival = Arrival.of(self.runtime, config, active, entries, arrived, last_given)
-        with anyio.CancelScope(shield=True):  # the lane waits for the outcome, whoever hangs up
+        with anyio.CancelScope(shield=True):  # the lane waits, even if the client disconnects
             try:
                 outcome = await self.runtime.store.write(
-                    lambda unit: (arrival.accept(unit, free=free), beside(unit))[0]
+                    lambda unit: (arrival.accept(unit, free=free), extra_write(unit))[0]
                 )
             except BaseException:
                 self._withdraw(active)
@@ -362,7 +363,7 @@ class Dispatch:
     def _notify_hooks(
         self, active: ActiveRun, config: Config, arrived: InboundMessage | None
     ) -> None:
-        """Lets plugins see what was accepted, each message once; nothing waits for them."""
+        """Calls the `message_received` hook once for each accepted message, without waiting."""
         hooks, request = self.runtime.hooks, active.request
         if not hooks.message_received.handlers:
             return

@@ -1,8 +1,8 @@
-"""Runs that the gateway starts by itself: schedules, heartbeats, webhooks, sub-agents.
+"""Runs that the gateway starts: schedules, heartbeats, webhooks, sub-agents.
 
-`start` accepts a run and notes in the same unit which part of the gateway is owed its end.
-`collect` gives that part each end once, also where the gateway was killed in between: the part
-answers with the rows that it writes, and they are written in the unit that settles the debt.
+`start` accepts a run and records in the same unit its owner, the part of the gateway that needs its
+result. `collect` passes each result to the owner once, also after a crash: the owner returns the
+rows to write, and they are written in the unit that settles the run.
 """
 
 import logging
@@ -18,16 +18,16 @@ from skerry.model.ids import RunId
 from skerry.model.inbound import ReplyTo
 from skerry.model.run import Admission, RunRequest, RunResult
 from skerry.runtime.delivery import Senders
-from skerry.runtime.dispatcher import Dispatch, no_more
+from skerry.runtime.dispatcher import Dispatch, no_write
 from skerry.store import Store, Unit, internal_runs, outbox, runs
 from skerry.store.internal_runs import OwedRun
 
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS: Final = 1.0
-"""Seconds between two tries of a store that fails."""
+"""Seconds between two attempts when the store fails."""
 KEPT_DAYS: Final = 30
-"""Days for which the row of a settled run is kept; a repeated id starts nothing meanwhile."""
+"""Days for which the row of a settled run is kept; a repeated id starts no run meanwhile."""
 _DAY_MS: Final = 86_400_000
 
 
@@ -36,15 +36,15 @@ class EndedInternalRun(Struct, frozen=True):
 
     run_id: RunId
     subject: bytes
-    """Bytes that the owner gave to `start`."""
+    """Bytes that the owner passed to `start`."""
     result: RunResult | None
-    """None where the store has lost the run."""
+    """None if the run is missing in the store."""
 
 
 class RunSettlement(Struct, frozen=True):
     """Effect of the end of a run."""
 
-    write: Callable[[Unit], object] = no_more
+    write: Callable[[Unit], object] = no_write
     """Called in the unit that settles the run. It may run several times and changes only rows."""
     after: Callable[[], object] | None = None
     """Called after the COMMIT."""
@@ -54,13 +54,13 @@ Settle = Callable[[EndedInternalRun], Awaitable[RunSettlement]]
 
 
 def deliver(unit: Unit, run_id: RunId, to: ReplyTo, texts: Sequence[str], now: int) -> None:
-    """Adds a message to the outbox, behind those that the run has there already.
+    """Adds a message to the outbox, after the run's earlier messages.
 
     Args:
         unit: The unit that settles the run.
-        run_id: The run that it is about.
-        to: Where it goes; wake its sender after the COMMIT.
-        texts: Its parts, as `Senders.parts` cuts them.
+        run_id: The run that the message is about.
+        to: The target; wake its sender after the COMMIT.
+        texts: The parts of the message, as `Senders.parts` cuts them.
         now: Milliseconds since 1970.
 
     """
@@ -68,7 +68,7 @@ def deliver(unit: Unit, run_id: RunId, to: ReplyTo, texts: Sequence[str], now: i
 
 
 class InternalRuns(Struct):
-    """Starts internal runs and hands over their ends. One object serves a gateway."""
+    """Starts internal runs and passes their results to the owners. A gateway has one."""
 
     dispatch: Dispatch
     _changed: dict[str, anyio.Event] = field(default_factory=dict)
@@ -92,19 +92,19 @@ class InternalRuns(Struct):
         request: RunRequest,
         owner: str,
         subject: bytes = b"",
-        beside: Callable[[Unit], object] = no_more,
+        extra_write: Callable[[Unit], object] = no_write,
     ) -> Admission:
-        """Accepts the run; `collect` of the owner is given its end.
+        """Accepts the run; its result is passed to `collect` of the owner.
 
         Args:
-            request: The run. Its id names its cause, so that one cause starts one run; its purpose
-                is not `message`, so that its text is no command.
-            owner: Name of the part that takes the end.
-            subject: Bytes for the owner, kept until the end is taken.
-            beside: Called in the unit that accepts the run, also where its id is known already.
+            request: The run. Its id is derived from its cause, so that one cause starts one run;
+                its purpose is not `message`, so that its text is no command.
+            owner: Name of the part of the gateway that gets the result.
+            subject: Bytes for the owner, kept until the run is settled.
+            extra_write: Called in the unit that accepts the run, also if its id is not new.
 
         Raises:
-            BusyError: the gateway stops.
+            BusyError: the gateway is stopping.
             UnknownAgentError: the key names no configured agent.
             StoreFailedError: nothing was accepted.
 
@@ -113,7 +113,7 @@ class InternalRuns(Struct):
 
         def accept(unit: Unit) -> None:
             internal_runs.add(unit, request.run_id, owner, subject, now)
-            beside(unit)
+            extra_write(unit)
 
         admission = await self.dispatch.submit(request, accept)
         self.dispatch.reach("internal.started")
@@ -125,9 +125,9 @@ class InternalRuns(Struct):
         return await self.dispatch.wait(run_id, timeout)
 
     async def collect(self, owner: str, settle: Settle) -> None:
-        """Gives the owner the end of each of its runs, until cancelled.
+        """Passes the result of each run to its owner, until cancelled.
 
-        An exception of `settle` leaves the run for the next start of the gateway; the other runs
+        If `settle` raises, the run is settled after the next start of the gateway; the other runs
         are not affected.
         """
         begun: set[RunId] = set()
@@ -137,7 +137,9 @@ class InternalRuns(Struct):
                 try:
                     await self._take_up(owner, settle, begun, tasks)
                 except StateError as error:
-                    logger.warning("the ends of %s runs wait for the store: %s", owner, error)
+                    logger.warning(
+                        "results of %s runs: retrying after a store error: %s", owner, error
+                    )
                     await anyio.sleep(RETRY_SECONDS)
                     continue
                 await changed.wait()
@@ -154,13 +156,13 @@ class InternalRuns(Struct):
         try:
             result = await self._result(run.run_id)
             if result is None and await self._is_open(run.run_id):
-                return  # nothing executes it in this process; the next start takes it up
+                return  # no task of this process executes it; the next start resumes it
             self.dispatch.reach("internal.ended")
             settlement = await settle(EndedInternalRun(run.run_id, run.subject, result))
             await self._write(run.run_id, settlement)
         except Exception:
-            # One end that its owner cannot take must not keep the owner from the others.
-            logger.exception("the end of the %s run %s was not taken", owner, run.run_id)
+            # One run that its owner cannot settle must not stop the owner's other runs.
+            logger.exception("the %s run %s could not be settled", owner, run.run_id)
             return
         self.dispatch.reach("internal.settled")
         begun.discard(run.run_id)
@@ -168,12 +170,12 @@ class InternalRuns(Struct):
             settlement.after()
 
     async def _result(self, run_id: RunId) -> RunResult | None:
-        """Returns how the run ended, as soon as it has; None where the store does not have it."""
+        """Returns the result when the run has ended; None if the run is missing in the store."""
         while True:
             try:
                 return await self.dispatch.wait(run_id, None)
             except StateError as error:
-                logger.warning("the end of run %s waits for the store: %s", run_id, error)
+                logger.warning("run %s: retrying after a store error: %s", run_id, error)
             await anyio.sleep(RETRY_SECONDS)
 
     async def _is_open(self, run_id: RunId) -> bool:
@@ -192,7 +194,7 @@ class InternalRuns(Struct):
             try:
                 await self.store.write(write)
             except StateError as error:
-                logger.warning("the end of run %s waits for the store: %s", run_id, error)
+                logger.warning("run %s: retrying after a store error: %s", run_id, error)
                 await anyio.sleep(RETRY_SECONDS)
             else:
                 return

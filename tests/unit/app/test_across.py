@@ -79,7 +79,7 @@ async def reset(core: Core) -> SessionId:
     async def work() -> None:
         await core.store.write(lambda unit: archive.reset(unit, MAIN, new_id, NOON))
 
-    await core.dispatch.alone(MAIN, work, stopping="reset")
+    await core.dispatch.run_exclusive(MAIN, work, stopping="reset")
     return new_id
 
 

@@ -25,7 +25,7 @@ from tests.support.core import MAIN, Core, open_core, request
 
 async def reset(core: Core, key: SessionKey = MAIN) -> str:
     new_id = SessionId(str(uuid.uuid4()))
-    await core.dispatch.alone(
+    await core.dispatch.run_exclusive(
         key,
         lambda: core.store.write(lambda unit: archive.reset(unit, key, new_id, 5)),
         stopping="reset",
@@ -34,7 +34,7 @@ async def reset(core: Core, key: SessionKey = MAIN) -> str:
 
 
 async def delete(core: Core, key: SessionKey = MAIN) -> SessionEntry | None:
-    return await core.dispatch.alone(
+    return await core.dispatch.run_exclusive(
         key,
         lambda: core.store.write(lambda unit: archive.delete(unit, key, 5)),
         stopping="delete",
@@ -98,7 +98,7 @@ async def test_a_message_that_comes_during_a_reset_enters_the_new_session(tmp_pa
             admitted.append((await core.dispatch.submit(request("two"))).status)
             await core.store.write(lambda unit: archive.reset(unit, MAIN, new_id, 5))
 
-        await core.dispatch.alone(MAIN, work, stopping="reset")
+        await core.dispatch.run_exclusive(MAIN, work, stopping="reset")
         assert admitted == [AdmissionStatus.ACCEPTED]
         second = await ended(core, "two")
         assert (second.session_id, second.payloads) == (new_id, ("echo: two",))
@@ -116,7 +116,7 @@ async def test_a_message_that_waited_for_a_deleted_session_begins_a_new_one(tmp_
             await core.dispatch.submit(request("two"))
             await core.store.write(lambda unit: archive.delete(unit, MAIN, 5))
 
-        await core.dispatch.alone(MAIN, work, stopping="delete")
+        await core.dispatch.run_exclusive(MAIN, work, stopping="delete")
         second = await ended(core, "two")
         assert second.session_id != first.session_id
         assert await said_in(core, second.session_id) == ["two", "echo: two"]
@@ -132,7 +132,7 @@ async def test_a_crash_behind_a_reset_runs_what_waited_in_the_new_session(tmp_pa
             await core.store.write(lambda unit: archive.reset(unit, MAIN, SessionId("new"), 5))
             core.lanes.close()  # nothing starts any more: the process is gone
 
-        await core.dispatch.alone(MAIN, work, stopping="reset")
+        await core.dispatch.run_exclusive(MAIN, work, stopping="reset")
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
         for run in await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks):
             core.dispatch.resume(run)
@@ -172,7 +172,7 @@ async def test_a_change_does_not_wait_for_other_sessions(tmp_path: Path) -> None
 async def test_a_change_that_stops_nobody_waits_and_gives_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dispatcher, "ALONE_SECONDS", 0.05)
+    monkeypatch.setattr(dispatcher, "EXCLUSIVE_SECONDS", 0.05)
     gate = ReplyGate()
     worked = False
 
@@ -185,13 +185,13 @@ async def test_a_change_that_stops_nobody_waits_and_gives_up(
         with anyio.fail_after(60):
             await gate.reached.wait()
             with pytest.raises(BusyError, match="still active"):
-                await core.dispatch.alone(MAIN, work)
+                await core.dispatch.run_exclusive(MAIN, work)
         gate.open()
         assert (await ended(core, "one")).stop_reason is StopReason.DONE
         assert not worked
         await core.dispatch.drain(1)
         with pytest.raises(BusyError, match="stopping"):
-            await core.dispatch.alone(MAIN, work)
+            await core.dispatch.run_exclusive(MAIN, work)
 
 
 async def test_the_next_run_uses_what_is_set_for_its_session(tmp_path: Path) -> None:

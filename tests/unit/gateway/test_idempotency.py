@@ -54,14 +54,14 @@ async def test_the_same_key_with_other_content_is_an_error(rig: Rig, wire: Wire)
 async def test_a_repeat_in_flight_is_told_so(rig: Rig, wire: Wire) -> None:
     await begun(rig)
     gate, at_work = anyio.Event(), anyio.Event()
-    alone = rig.dispatcher.alone
+    run_exclusive = rig.dispatcher.run_exclusive
 
     async def slow(*given: Any, **named: Any) -> Any:
         at_work.set()
         await gate.wait()
-        return await alone(*given, **named)
+        return await run_exclusive(*given, **named)
 
-    rig.dispatcher.alone = slow  # type: ignore[method-assign]  # a fake of the test
+    rig.dispatcher.run_exclusive = slow  # type: ignore[method-assign]  # a fake of the test
     ask = {"type": "req", "method": "sessions.reset", "params": {"key": "chat"} | KEY}
     await wire.send(ask | {"id": "a"})
     with anyio.fail_after(60):

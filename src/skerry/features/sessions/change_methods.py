@@ -245,7 +245,7 @@ async def sessions_reset(call: Call, params: SessionsResetParams) -> Json:
         await session_hooks.will_reset(context.hooks, context.store, present, params.reason)
         return await context.store.write(write)
 
-    old, session = await context.dispatcher.alone(key, work, stopping=params.reason)
+    old, session = await context.dispatcher.run_exclusive(key, work, stopping=params.reason)
     session_hooks.ended(context.hooks, old, params.reason)
     session_hooks.start(context.hooks, key, session.session_id, old)
     context.session_events.changed([session.session_id], params.reason)
@@ -273,7 +273,7 @@ async def sessions_delete(call: Call, params: SessionsDeleteParams) -> Json:
         call.effect(unit)
         return archive.delete(unit, key, now)
 
-    session = await context.dispatcher.alone(
+    session = await context.dispatcher.run_exclusive(
         key, lambda: context.store.write(write), stopping="delete"
     )
     if session is not None:
@@ -306,7 +306,7 @@ async def sessions_restore(call: Call, params: SessionsRestoreParams) -> Json:
 
     if archived.archived is not None:
         context.session_events.skip(archived)
-    session, restored, displaced = await context.dispatcher.alone(
+    session, restored, displaced = await context.dispatcher.run_exclusive(
         key, lambda: context.store.write(write)
     )
     if restored:

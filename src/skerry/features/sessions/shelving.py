@@ -42,7 +42,7 @@ async def put_away(call: Call, key: SessionKey, check: Check) -> SessionEntry:
         call.effect(unit)
         return archive.put_away(unit, key, now)
 
-    session = await context.dispatcher.alone(
+    session = await context.dispatcher.run_exclusive(
         key, lambda: context.store.write(write), stopping="archive"
     )
     if session is None:
@@ -77,7 +77,9 @@ async def bring_back(call: Call, key: SessionKey, check: Check) -> SessionEntry:
         archive.restore(unit, last, now)
         return sessions.find(unit, str(key)) or last, True
 
-    session, restored = await context.dispatcher.alone(key, lambda: context.store.write(write))
+    session, restored = await context.dispatcher.run_exclusive(
+        key, lambda: context.store.write(write)
+    )
     if restored:
         session_hooks.start(context.hooks, key, session.session_id, None)
     return session

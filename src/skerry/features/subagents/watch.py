@@ -165,7 +165,7 @@ class Watch(Struct, frozen=True):
             archive.delete(unit, subagent.key, now)
             tables.archived(unit, subagent.run_id, now)
 
-        await self.dispatcher.alone(subagent.key, partial(self.store.write, write))
+        await self.dispatcher.run_exclusive(subagent.key, partial(self.store.write, write))
         self.dispatcher.reach("subagent.archived")
 
 

@@ -335,7 +335,7 @@ async def chat_inject(call: Call, params: ChatInjectParams) -> Json:
         return session.session_id, await context.store.write(append), entry
 
     # During a run it would take the number of the run's next entry.
-    session_id, seq, entry = await context.dispatcher.alone(key, write)
+    session_id, seq, entry = await context.dispatcher.run_exclusive(key, write)
     event: Json = {
         "runId": f"inject-{session_id}-{seq}",
         "sessionKey": str(key),
