@@ -49,7 +49,7 @@ class Approvals(Protocol):
         """Notes that the call begins; returns False if it began before, or may not any more."""
         ...
 
-    async def refuse(self, approval: Approval, why: str) -> None:
+    async def refuse(self, approval: Approval, reason: str) -> None:
         """Notes that the approved call is not what it was, so that it never begins."""
         ...
 

@@ -1,1 +1,1 @@
-"""Carries one message after another through its run: admission, prompt, model, tools, delivery."""
+"""Processes each message in a run: admission, prompt, model, tools, delivery."""

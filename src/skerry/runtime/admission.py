@@ -1,4 +1,4 @@
-"""Accepts a message: reads what it does to its conversation and run, stores it in one unit."""
+"""Accepts a message: parses its commands and directives, and stores it in one unit."""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -53,9 +53,9 @@ from skerry.store.session_listing import SessionFilter
 
 
 async def model_names(models: Models, config: Config) -> dict[str, str]:
-    """Returns the full name of each model that can be used, by what it may be called.
+    """Returns the full names of the usable models by full name, id and alias, all in lower case.
 
-    The names are in lower case. Of two models with one id the first counts.
+    If two models have the same id, it means the first.
     """
     models_by_name: dict[str, str] = {}
     refs = {model.ref.lower(): model.ref for model in await models.listing()}
@@ -68,12 +68,16 @@ async def model_names(models: Models, config: Config) -> dict[str, str]:
 
 
 async def find_model(models: Models, config: Config, word: str) -> str | None:
-    """Returns the full name of the model that can be used and is called `word`."""
+    """Returns the full name of the usable model with the name, id or alias `word`; else None."""
     return (await model_names(models, config)).get(word.lower())
 
 
 async def parse_message(runtime: Runtime, config: Config, request: RunRequest) -> RunRequest:
-    """Returns the request with what its text means beside what it says."""
+    """Returns the request with the opening, the directives and the text parsed from its text.
+
+    Raises:
+        MissingScopeError: the text has a command that the client's scopes do not cover.
+    """
     if request.purpose is not Purpose.MESSAGE:
         return request
     parsed = await _opened(runtime, config, request)
@@ -88,31 +92,27 @@ async def parse_message(runtime: Runtime, config: Config, request: RunRequest) -
 
 
 def _refuse_beyond(runtime: Runtime, request: RunRequest, name: str) -> None:
-    """Refuses the command of that name where the client lacks its scope. Raises as `_check`."""
+    """Refuses the command `name` if the client lacks its scope. Raises as `_check`."""
     command = runtime.commands.find(name)
     if command is not None:
         _check(command, request)
 
 
 def _check(command: Command, request: RunRequest) -> None:
-    """Refuses a command that the client's scopes do not cover.
-
-    Raises:
-        MissingScopeError: they do not.
-    """
+    """Raises MissingScopeError if the client's scopes do not cover the command."""
     actor = Actor(rights=request.may, scopes=request.scopes)
     if (scope := command.decide(actor).scope) is not None:
         raise MissingScopeError(command.name, scope)
 
 
 async def _inlined(runtime: Runtime, config: Config, request: RunRequest) -> RunRequest:
-    """Returns the request without its directives, which hold for its run.
+    """Returns the request without its directives, which apply to its run.
 
-    Those that the sender may not give are words, and so is a name that no model has.
+    Directives that the sender may not give, and unknown model names, stay in the text.
     """
     table = runtime.commands
     match = table.match(request.text)
-    # The end of a model's name can be found only with the list of models.
+    # Only the list of models tells where the name of a model ends.
     if match is not None and not (match[0].name == "model" and " " in match[1]):
         return request
     models = await model_names(runtime.models, config) if "/model" in request.text.lower() else {}
@@ -122,21 +122,21 @@ async def _inlined(runtime: Runtime, config: Config, request: RunRequest) -> Run
         if (command := table.find(directive.name)) is not None and command.permits(request.may)
     ]
     settings = SessionSettings()
-    done: list[Directive] = []
+    applied: list[Directive] = []
     for directive in in_order(accepted):
         try:
             changes = _changes(directive, models)
         except CommandError:
-            accepted = [other for other in accepted if other.name != directive.name]
+            accepted = [entry for entry in accepted if entry.name != directive.name]
             continue
         _refuse_beyond(runtime, request, directive.name)
         settings = msgspec.structs.replace(settings, **changes)
-        done.append(directive)
+        applied.append(directive)
     text = remove_directives(request.text, accepted)
-    if not done or not (text.strip() or request.images):
+    if not applied or not (text.strip() or request.images):
         return request
     inline = Inline(
-        request.text, settings, status=any(directive.name == "status" for directive in done)
+        request.text, settings, status=any(directive.name == "status" for directive in applied)
     )
     return replace(
         request,
@@ -164,9 +164,9 @@ def _changes(directive: Directive, models: Mapping[str, str]) -> dict[str, Any]:
 
 
 async def _opened(runtime: Runtime, config: Config, request: RunRequest) -> RunRequest:
-    """Returns the request with what its text does to the conversation.
+    """Returns the request with its opening, such as `/new`, parsed from the text.
 
-    The owner may name a model right behind `/new`: by `provider/model`, by its id or its alias.
+    The owner may name a model directly after `/new`: `provider/model`, an id or an alias.
     """
     opened = opening(request, config.session.reset_triggers)
     new = opened.opening
@@ -184,32 +184,32 @@ async def _opened(runtime: Runtime, config: Config, request: RunRequest) -> RunR
 
 
 NOTICE: Final = -1
-"""The block of a run in which a notice is delivered: before those of the reply."""
-_BY_ITSELF: Final = frozenset(Expiry)
+"""Block number of a notice: it is delivered before the blocks of the reply."""
+_EXPIRIES: Final = frozenset(Expiry)
 
 
 class EnteredMessage(Struct, frozen=True):
-    """A message that is written into its conversation."""
+    """A message that was written to its conversation."""
 
     opened: OpenedSession
     entry: int
-    """Number of its entry; 0 when hooks keep it from the transcript."""
+    """Number of its entry; 0 if hooks keep it out of the transcript."""
     tail: int
     """Number of the last entry before it."""
     settings: SessionSettings
 
     def apply(self, active: ActiveRun) -> None:
-        """Notes it in the run, once the unit is committed."""
+        """Updates the run, after the COMMIT of the unit."""
         active.request = self.opened.request
         active.session_id = self.opened.session_id
         active.entry = self.entry
         active.settings = active.request.settled(self.settings)
-        if self.opened.reason in _BY_ITSELF:
+        if self.opened.reason in _EXPIRIES:
             active.ended_before = self.opened.ended
 
 
 class QueuedMessage(Struct, frozen=True):
-    """A message that waits: the session it waits for, and what holds for it in the queue."""
+    """A queued message, with its session and its rules in the queue."""
 
     session_id: SessionId
     request: RunRequest
@@ -217,33 +217,33 @@ class QueuedMessage(Struct, frozen=True):
     rules: QueueRules | None = None
 
     def apply(self, active: ActiveRun) -> None:
-        """Notes it in the run, once the unit is committed."""
+        """Updates the run, after the COMMIT of the unit."""
         active.session_id, active.request = self.session_id, self.request
         active.settings, active.rules = self.settings, self.rules
 
 
 class Arrival(Struct, frozen=True):
-    """A message with all that its unit needs: the unit may run twice, in the store's thread."""
+    """A message with all values for its unit, which may run twice in the store's thread."""
 
     request: RunRequest
     entries: Sequence[Message]
-    """The entries that it writes; none where hooks keep them from the transcript."""
+    """The entries to write; empty if hooks keep them out of the transcript."""
     accepted_at: int
     new_id: SessionId
-    """The id of the session that may begin with it."""
+    """Id for the session that may begin with the message."""
     limits: SessionLimits | None
-    """Lifetime of its session; None where no person speaks to a model."""
+    """Lifetime of its session; None for a command and for a run without a person."""
     policy: SendPolicy
     notices: Mapping[str, Sequence[str]]
-    """The parts for the platform of each notice that its session may begin with."""
+    """The parts for the platform, by the text of each notice that its session may begin with."""
     queue: Callable[[SessionSettings], QueueRules]
-    """Gives its rules in the queue of a session with these settings."""
+    """Returns the rules of the message in the queue of a session with these settings."""
     hooked: bool = False
-    """True if hooks look at its entry first, which is then written when the run starts."""
+    """True if hooks may change its entry, which is then written when the run starts."""
     arrived: InboundMessage | None = None
-    """The message of a platform that it is."""
+    """The platform's message; None for a request of a client or of the gateway."""
     last_given: int = 0
-    """Number of the last message of its group that is given with it; 0 for none."""
+    """Number of the last message of its group in its context; 0 for none."""
 
     @classmethod
     def of(
@@ -255,11 +255,11 @@ class Arrival(Struct, frozen=True):
         arrived: InboundMessage | None = None,
         last_given: int = 0,
     ) -> Self:
-        """Returns the message of a run, under the configuration that holds for it."""
+        """Returns the message of a run, with the values of the run's configuration."""
         request = active.request
         mode = request.queue_mode
         if request.opening is not None or runtime.commands.command_in(request) is not None:
-            mode = QueueMode.OWN  # it is no word to the model, but answered in a turn of its own
+            mode = QueueMode.OWN  # it is not sent to the model, so it needs a separate turn
         channel = request.reply_to.channel if request.reply_to else WEBCHAT
         queue = config.messages.queue
         limits, to = runtime.limits(request, config), request.reply_to
@@ -282,12 +282,12 @@ class Arrival(Struct, frozen=True):
     def accept(
         self, unit: Unit, *, free: bool
     ) -> runs.OpenRun | RunResult | EnteredMessage | QueuedMessage:
-        """Writes what accepting means; returns what is known if the id, or message, is not new.
+        """Writes the accepted message; returns the stored run if the id or the message is not new.
 
         Args:
-            unit: The unit to write it in.
-            free: Nothing else writes the transcript, so the user's entry may be written at once,
-                but where hooks are to see it: accepting waits for nobody.
+            unit: The unit to write in.
+            free: The lane is free, so the user's entry may be written at once, unless hooks may
+                change it: accepting does not wait for hooks.
 
         Raises:
             KeyReusedError: the id belongs to another request.
@@ -326,20 +326,20 @@ class Arrival(Struct, frozen=True):
         return queued
 
     def _take_history(self, unit: Unit) -> None:
-        """Takes the messages of its group that are given with it, so that they are given once."""
+        """Removes the group messages in its context from the history, so that each is sent once."""
         if self.last_given:
             group_history.take(unit, str(self.request.key), self.last_given)
 
     def enter(self, unit: Unit) -> EnteredMessage:
-        """Writes the message into the session that it is to enter, which may begin with it."""
+        """Writes the message to its session, which may begin with it."""
         request, at = self.request, self.accepted_at
         opened = enter(unit, request, self.limits, self.new_id, at)
         session_id, tail = opened.session_id, opened.tail
-        written = [*opened.notes, *self.entries]
-        if written:
+        new_entries = [*opened.notes, *self.entries]
+        if new_entries:
             spoken_at = at if self.limits is not None else 0
             sessions.append(
-                unit, session_id, tail, request.run_id, written, at, person_wrote_at=spoken_at
+                unit, session_id, tail, request.run_id, new_entries, at, person_wrote_at=spoken_at
             )
         settings = sessions.settings(unit, session_id)
         if request.label and not _is_taken(unit, request):
@@ -355,13 +355,13 @@ class Arrival(Struct, frozen=True):
 
 
 def _note_route(unit: Unit, request: RunRequest, to: ReplyTo, at: int) -> None:
-    """Notes where the owner wrote, if that is a direct chat: the target `last` of deliveries."""
+    """Stores the owner's last direct chat, which is the delivery target `last`."""
     if request.origin is Origin.OWNER and to.peer.kind is PeerKind.DIRECT:
         last_routes.note(unit, request.key, to, at)
 
 
 def _is_taken(unit: Unit, request: RunRequest) -> bool:
-    """Returns whether another conversation got the label since the request was checked."""
+    """Returns whether another conversation has taken the label since the request was checked."""
     sessions_with_label = session_listing.recent(
         unit, SessionFilter(request.key.agent, label=request.label), limit=2
     )
@@ -369,12 +369,14 @@ def _is_taken(unit: Unit, request: RunRequest) -> bool:
 
 
 async def notify_session(runtime: Runtime, entered: EnteredMessage) -> None:
-    """Notifies the person and plugins of a session that began or was restored, after the COMMIT."""
+    """Notifies the person and plugins of a new or restored session, after the COMMIT."""
     opened = entered.opened
     if opened.notes and opened.request.reply_to is not None:
         runtime.delivery.wake(opened.request.reply_to)
     request, opening = opened.request, opened.request.opening
-    if opening is not None and opening.done and not opening.bare:  # else it is answered as one
+    if (
+        opening is not None and opening.done and not opening.bare
+    ):  # a bare one is answered as a command
         channel = request.reply_to.channel if request.reply_to else WEBCHAT
         call = CommandCall(opening.kind, request.text, request.key, channel, is_owner=True)
         tell_command(runtime.hooks, call, opened.session_id)

@@ -1,4 +1,4 @@
-"""Patterns that people allow for good, read from the store."""
+"""Patterns that people have allowed permanently, read from the store."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,7 +14,7 @@ class StoredAllowlist(Struct, frozen=True):
     store: Store
     clock: Clock
     redact: Callable[[str], str] = str
-    """Takes secrets out of the notes."""
+    """Removes secrets from the recorded commands."""
 
     async def patterns(self, agent: str) -> tuple[str, ...]:
         """Returns the patterns of the agent and of all agents."""
@@ -22,6 +22,6 @@ class StoredAllowlist(Struct, frozen=True):
         return tuple(dict.fromkeys(row.pattern for row in rows))
 
     async def used(self, agent: str, patterns: Sequence[str], command: str, path: str) -> None:
-        """Notes that a command ran by these patterns; written with the next unit."""
-        now, noted, ours = self.clock.now_ms(), self.redact(command), tuple(patterns)
-        self.store.ride(lambda unit: allowlist.used(unit, agent, ours, noted, path, now))
+        """Records that these patterns allowed a command; written with the next unit."""
+        now, redacted, matched = self.clock.now_ms(), self.redact(command), tuple(patterns)
+        self.store.ride(lambda unit: allowlist.used(unit, agent, matched, redacted, path, now))

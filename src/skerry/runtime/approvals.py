@@ -1,6 +1,6 @@
-"""Approvals of tool calls: asks people, takes their answers, and wakes the calls.
+"""Approvals of tool calls: asks people, records their answers, and wakes the calls.
 
-Each step is a unit of the store before it is acted upon; of two answers the first is one.
+Each step is committed before it has an effect; of two answers the first counts.
 """
 
 import hashlib
@@ -37,35 +37,35 @@ from skerry.store.approvals import ApprovalView, ApprovedCall, StoredApproval
 logger = logging.getLogger(__name__)
 
 MAX_PENDING: Final = 100
-"""Approvals that may wait for people at once; a further call is denied."""
+"""Limit on pending approvals; a further call is denied."""
 _BACKTICK: Final = "\\u{60}"
-"""Escape of a backtick, which would end the code that a command is shown in; some platforms show
-another sign there."""
+"""Escape of a backtick, which would end the code span of a command; some platforms show another
+character instead."""
 ABORTED: Final = "abort"
-"""Name of whoever denied the calls of a run that was aborted."""
+"""Recorded as the person who denied the calls of an aborted run."""
 
 
 class ApprovalDesk(Struct):
-    """Approvals of all runs. Each change of one is a unit of the store."""
+    """Approvals of all runs. Each change of an approval is a unit of the store."""
 
     store: Store
     clock: Clock
     outside: Callable[[str], AbstractAsyncContextManager[None]] = lambda _: nullcontext()
-    """Gives the slot of a session's job to others for a block."""
+    """Context manager that releases the lane slot of a session's job during a block."""
     reach: Callable[[str], None] = no_fault
     """Called at each named fault point."""
     redact: Callable[[str], str] = str
-    """Takes secrets out of what a person is shown."""
+    """Removes secrets from the text shown to a person."""
     delivery: Senders | None = None
-    """Senders of the platforms, for requests to the chats that make the calls."""
+    """Senders of the platforms, for requests to the chats of the runs."""
     reaches: list[Callable[[StoredApproval], bool]] = field(default_factory=list)
-    """Each returns whether it reaches somebody who could answer; called before `requested`."""
+    """Functions that return whether a person with the right to answer is connected."""
     requested: list[Callable[[StoredApproval], None]] = field(default_factory=list)
     """Called with each new approval."""
     resolved: list[Callable[[StoredApproval], None]] = field(default_factory=list)
     """Called with each approval that was answered or has expired."""
     changed: anyio.Event = field(default_factory=anyio.Event)
-    """Set when there is something to do for the calls that no run waits for."""
+    """Set when a call that no run waits for needs a step."""
     waiting: dict[str, anyio.Event] = field(default_factory=dict)
     """Events that wake the calls that wait inside their runs, by approval."""
 
@@ -75,11 +75,11 @@ class ApprovalDesk(Struct):
         return await self.store.read(lambda reader: approvals.pending(reader, now))
 
     def reaches_somebody(self, approval: StoredApproval) -> bool:
-        """Returns whether somebody who could answer is connected, or can be asked in a chat."""
+        """Returns whether a person can be asked: by a connected client or in a chat."""
         return self.chat(approval) is not None or any(reaches(approval) for reaches in self.reaches)
 
     def chat(self, approval: StoredApproval) -> ReplyTo | None:
-        """Returns the chat that is asked: that of the run, where its owner speaks."""
+        """Returns the chat to ask: the chat of the run, if the owner started the run."""
         request = approval.stored.request if approval.stored else None
         if request is None or request.origin is not Origin.OWNER or self.delivery is None:
             return None
@@ -104,7 +104,7 @@ class ApprovalDesk(Struct):
         requested: Callable[[StoredApproval], None],
         resolved: Callable[[StoredApproval], None],
     ) -> Generator[None]:
-        """Calls the listeners during the block."""
+        """Registers the listeners during the block."""
         parts: tuple[tuple[list[Any], Any], ...] = (
             (self.reaches, reaches),
             (self.requested, requested),
@@ -119,11 +119,11 @@ class ApprovalDesk(Struct):
                 listeners.remove(listener)
 
     async def find(self, approval_id: str) -> StoredApproval | None:
-        """Returns the approval, whatever its state; None if there is none with this id."""
+        """Returns the approval in any state; None if the id is unknown."""
         return await self.store.read(lambda reader: approvals.get(reader, approval_id))
 
     async def request(self, approval: StoredApproval) -> None:
-        """Adds an approval that a client asks for and whose call the client makes.
+        """Adds an approval for a call that a client will make.
 
         Raises:
             ApprovalNotOpenError: the id is in use, or too many approvals are pending.
@@ -140,7 +140,7 @@ class ApprovalDesk(Struct):
         self.ask_people(approval)
 
     def ask_people(self, approval: StoredApproval) -> None:
-        """Notifies listeners of a new approval, and the chat that makes the call."""
+        """Notifies the listeners and the chat of a new approval."""
         to = self.chat(approval)
         if to is not None and self.delivery is not None:
             self.delivery.wake(to)
@@ -149,10 +149,10 @@ class ApprovalDesk(Struct):
         self.wake()
 
     async def decided(self, approval_id: str, seconds: float) -> StoredApproval:
-        """Returns the approval once it is no longer pending, or as it is after the time.
+        """Waits until the approval is no longer pending, at most `seconds`; returns it.
 
         Raises:
-            ApprovalNotOpenError: there is none with this id.
+            ApprovalNotOpenError: the id is unknown.
         """
         answered = anyio.Event()
 
@@ -174,11 +174,11 @@ class ApprovalDesk(Struct):
         return present
 
     async def resolve(self, approval_id: str, verdict: Verdict, by: str) -> StoredApproval:
-        """Notes the answer of a person, and wakes the call; returns the approval as it is now.
+        """Records the answer of a person and wakes the call; returns the approval after it.
 
         Raises:
-            ApprovalNotOpenError: it is not pending.
-            NoPatternError: it can be allowed once only.
+            ApprovalNotOpenError: the approval is not pending.
+            NoPatternError: the call can be allowed only once.
         """
         now = self.clock.now_ms()
 
@@ -195,11 +195,11 @@ class ApprovalDesk(Struct):
 
         answered = await self.store.write(write)
         self.reach("approval.resolved")
-        self.tell(answered)
+        self.notify_resolved(answered)
         return answered
 
     def approval_of(self, call: PendingCall, request: RunRequest) -> StoredApproval:
-        """Returns a new pending approval of a call, without secrets in what a person reads."""
+        """Returns a new pending approval of a call, without secrets in the shown text."""
         assessment, key, now = call.assessment, call.caller.key, self.clock.now_ms()
         subject, redact = assessment.subject, self.redact
         arguments = msgspec.json.encode(call.arguments).decode()
@@ -229,21 +229,21 @@ class ApprovalDesk(Struct):
         )
 
     async def expire(self) -> None:
-        """Ends the approvals that no person answered in time."""
+        """Expires the approvals that were not answered in time."""
         now = self.clock.now_ms()
         first = await self.store.read(approvals.next_expiry)
         if first is None or first > now:
-            return  # mostly nothing is to be written
+            return  # usually none has expired, so nothing is written
 
         def write(unit: Unit) -> list[StoredApproval]:
             ids = approvals.expire(unit, now)
             return [approval for each in ids if (approval := approvals.get(unit, each))]
 
         for expired in await self.store.write(write):
-            self.tell(expired)
+            self.notify_resolved(expired)
 
-    def tell(self, approval: StoredApproval) -> None:
-        """Notifies listeners and the call of an approval that is no longer pending."""
+    def notify_resolved(self, approval: StoredApproval) -> None:
+        """Notifies the listeners, and the call, of an approval that is no longer pending."""
         waiter = self.waiting.get(approval.id)
         if waiter is not None:
             waiter.set()
@@ -252,19 +252,21 @@ class ApprovalDesk(Struct):
         self.wake()
 
     def wake(self) -> None:
-        """Lets the calls that no run waits for be looked at."""
+        """Wakes the task that handles the calls that no run waits for."""
         self.changed.set()
 
     async def interrupt(self) -> None:
-        """Notes at a start that the outcomes of calls that had begun are unknown."""
+        """Marks, at a start, the outcomes of the calls that had begun as unknown."""
         if not await self.store.read(approvals.any_begun):
             return  # an ordinary start writes nothing
         now = self.clock.now_ms()
         ids = await self.store.write(lambda unit: approvals.interrupt(unit, now))
-        logger.warning("calls that had begun are not repeated; approvals: %s", ", ".join(ids))
+        logger.warning(
+            "approved calls interrupted by the last stop are not repeated: %s", ", ".join(ids)
+        )
 
     async def begin(self, approval_id: str) -> bool:
-        """Notes that the allowed call begins; only the first caller gets True."""
+        """Records that the allowed call begins; returns True only to the first caller."""
         now = self.clock.now_ms()
         began = await self.store.write(lambda unit: approvals.begin(unit, approval_id, now))
         self.reach("approval.begun")
@@ -275,28 +277,28 @@ class ApprovalDesk(Struct):
         now = self.clock.now_ms()
 
         def write(unit: Unit) -> StoredApproval | None:
-            done = approvals.withdraw(unit, approval_id, by, now)
-            return approvals.get(unit, approval_id) if done else None
+            is_withdrawn = approvals.withdraw(unit, approval_id, by, now)
+            return approvals.get(unit, approval_id) if is_withdrawn else None
 
         if (withdrawn := await self.store.write(write)) is not None:
-            self.tell(withdrawn)
+            self.notify_resolved(withdrawn)
 
 
 def chat_text(approval: StoredApproval) -> str:
     """Returns the request for a chat, with every hidden character of the command escaped.
 
-    What the model chose is code in Markdown: elsewhere a link would show its label alone, and
-    what it leads to may be part of the command.
+    Text from the model is Markdown code: otherwise a link would show only its label, and hide an
+    address that may be part of the command.
     """
     view, short = approval.subject, approval.id[:8]
-    where = f" on {view.host}" if view.host else ""
+    host = f" on {view.host}" if view.host else ""
     folder = f" in {_code(view.cwd)}" if view.cwd else ""
     always = " | allow-always" if view.patterns else ""
     seconds = (approval.expires_at - approval.created_at) // 1000
     reason = f": {_code(view.reason)}" if view.reason else ""
     return (
         f"🔒 Approval required (id {short}, within {seconds} s)\n"
-        f"{view.tool}{where}{folder}:\n```\n{_escaped(view.command)}\n```\n"
+        f"{view.tool}{host}{folder}:\n```\n{_escaped(view.command)}\n```\n"
         f"Rule {view.rule}{reason}\n"
         f"Answer: /approve {short} allow-once{always} | deny"
     )
@@ -311,7 +313,7 @@ def _escaped(text: str) -> str:
 
 
 def buttons(approval: StoredApproval) -> tuple[Button, ...]:
-    """Returns the answers as buttons, for platforms that have them."""
+    """Returns the possible answers as buttons, for platforms with buttons."""
     short = approval.id[:8]
     verdicts = {"Allow once": "allow-once", "Always allow": "allow-always", "Deny": "deny"}
     return tuple(
@@ -322,7 +324,7 @@ def buttons(approval: StoredApproval) -> tuple[Button, ...]:
 
 
 def fingerprint(call: PendingCall) -> str:
-    """Returns the digest of all that an approval is bound to; equal only for the same call."""
+    """Returns the digest of the values that an approval is bound to; equal only for equal calls."""
     subject = call.assessment.subject
     binding = subject.binding if subject else b""
     key = call.caller.key

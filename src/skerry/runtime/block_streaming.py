@@ -1,8 +1,8 @@
-"""Sends what a run says while it goes on: blocks of its text, its reasoning, its tool calls.
+"""Sends the output of an active run in blocks: its text, its reasoning, its tool calls.
 
-A block leaves when its outbox row is written, and the same unit marks the run: one with blocks that
-is interrupted goes on behind them, or is closed, and what they said is not said twice. What has not
-left when the run ends goes with its end.
+A block is sent when its outbox row is written; the same unit records it in the run. After an
+interruption the run continues behind its blocks or is closed, so no text is sent twice. Blocks that
+still wait at the end of the run are written in the unit that ends it.
 """
 
 import logging
@@ -59,19 +59,19 @@ BEGUN_ANEW: Final = "↻ That answer broke off; here it is from the beginning:"
 
 
 class _Response(Struct):
-    """Text of one response, as the person reads it."""
+    """Text of a response for the person."""
 
     text: list[str] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
     cut: int = 0
-    """Characters that were made into blocks."""
+    """Number of characters that were put into blocks."""
     stored: int = 0
-    """Characters whose blocks are in the outbox."""
+    """Number of characters whose blocks are in the outbox."""
     marks: ReplyMarks = field(default_factory=ReplyMarks)
 
 
 class _QueuedBlock(Struct, frozen=True):
-    """A block that is to leave. `end` counts the characters said up to it; None is no text."""
+    """A block that waits. `end` is the offset of its end in the response; None for other output."""
 
     text: str
     response: _Response
@@ -79,7 +79,7 @@ class _QueuedBlock(Struct, frozen=True):
 
 
 class BlockStreamer:
-    """Messages of one run to a platform before it ends. Enter it beside the run."""
+    """Sends messages to a platform during a run. Use as `async with` around the run."""
 
     def __init__(
         self,
@@ -92,15 +92,15 @@ class BlockStreamer:
     ) -> None:
         self._prefixed = prefixed
         self.attach: Attach | None = None
-        """Finds the files that a text names; None where none is sent."""
+        """Finds the files that a text names; None if no files are sent."""
         self._preview = 0
-        """Serial of the growing message that the next words complete; 0 without one."""
+        """Serial of the preview message that the next text completes; 0 for none."""
         self._runtime = runtime
         self._context = context
         self.to = to
         self.style = style
         self._show = show
-        # A plugin may change a message when it is whole; what it takes out must not have left.
+        # A plugin may change the complete message; removed text must not have been sent.
         self._whole = style.whole or bool(runtime.hooks.llm_output.handlers)
         self._chunker = Chunker(style.chunking)
         self._thoughts = Chunker(style.chunking)
@@ -114,21 +114,21 @@ class BlockStreamer:
         self._signal = TypingIndicator(runtime.delivery.typing, to, style.typing, style.interval)
         self._stack = AsyncExitStack()
         self.blocks = 0
-        """Number of blocks sent: the index of the next."""
+        """Number of blocks sent, which is the index of the next one."""
 
     @property
     def streams(self) -> bool:
-        """Returns whether the text leaves in blocks."""
+        """Returns whether the text is sent in blocks."""
         return self.style.streams
 
     def take_up(self, continued: ContinuedRun) -> None:
-        """Goes on behind what an earlier process has sent of the run."""
+        """Continues after the blocks of the run that an earlier process sent."""
         self._continued = continued
         self.blocks, sent, self._preview = continued.blocks, continued.sent, continued.preview
         if sent:
             self._resumed = _Response([sent], cut=len(sent), stored=len(sent))
             self._chunker.take_up(sent)
-        elif sent is None and self.streams:  # it was to leave at the end
+        elif sent is None and self.streams:  # the earlier process would have sent it at the end
             for shaped_text in response_texts(continued.messages, self._show):
                 self._notice(self._prefixed(shaped_text.text))
 
@@ -151,7 +151,7 @@ class BlockStreamer:
         await self._stack.aclose()
 
     def on_event(self, event: LoopEvent, marks: ReplyMarks | None = None) -> None:
-        """Takes what the run does; nothing here waits. `marks` say how the text is to be sent."""
+        """Handles an event of the run without waiting. `marks` say how to send the text."""
         match event:
             case MessageUpdate(delta):
                 self._add_text(delta, marks)
@@ -171,18 +171,18 @@ class BlockStreamer:
                 pass
 
     async def settle(self) -> None:
-        """Lets leave what waits: the transcript is to have the text that it belongs to.
+        """Sends the blocks that wait, before their text is written to the transcript.
 
         Raises:
-            StoreFailedError: it cannot be written now; it still waits.
+            StoreFailedError: a block cannot be written now; it still waits.
         """
         if self._queue:
             await self._drain(at_once=True)
 
     async def finish(self, result: RunResult, messages: Sequence[Message]) -> list[Block]:
-        """Returns the rest of the text when the run has ended, for the unit that ends it.
+        """Returns the remaining blocks of an ended run, for the unit that ends it.
 
-        With pauses between blocks all but the last leave before, unless the run broke off.
+        With pauses between blocks, all but the last are sent before, unless the run broke off.
         """
         if self.style.pause is not None and result.stop_reason is StopReason.DONE:
             last = [self._queue.pop()] if self._queue else []
@@ -206,15 +206,15 @@ class BlockStreamer:
         return [*blocks, *end_notices(result)]
 
     def _unsent(self, messages: Sequence[Message]) -> list[ShapedText]:
-        """Returns the text that no block contains, where it is sent at the end."""
+        """Returns the text that no block contains, for output that is sent at the end."""
         before = self._continued
         if before is None or before.sent is None:
             return response_texts(messages, self._show)
-        first, *others = response_texts(messages[len(before.messages) + 1 :], self._show) or [
+        first, *rest = response_texts(messages[len(before.messages) + 1 :], self._show) or [
             ShapedText("")
         ]
         text = first.text.removeprefix(before.sent).strip("\n")
-        return [replace(first, text=text), *others] if text else others
+        return [replace(first, text=text), *rest] if text else rest
 
     # Events of the loop
 
@@ -238,7 +238,7 @@ class BlockStreamer:
                 self._queue_reasoning(self._thoughts.feed(delta))
 
     def _flush_reasoning(self) -> None:
-        """Lets the thoughts leave before the words that they led to."""
+        """Sends the thoughts before the text that follows them."""
         thoughts = "".join(self._response.thoughts)
         self._response.thoughts.clear()
         if thoughts.strip():
@@ -246,13 +246,13 @@ class BlockStreamer:
         if self.style.reasoning is Detail.STREAM:
             self._queue_reasoning(self._thoughts.flush())
 
-    def _queue_reasoning(self, pieces: list[TextPiece]) -> None:
-        for piece in pieces:
-            if piece.body.strip():
-                self._notice(reasoning(piece.body))
+    def _queue_reasoning(self, chunks: list[TextPiece]) -> None:
+        for chunk in chunks:
+            if chunk.body.strip():
+                self._notice(reasoning(chunk.body))
 
     def _begin_anew(self) -> None:
-        """Forgets a response that failed; says so where part of it has left."""
+        """Drops a failed response; sends a notice if part of it was sent."""
         self._chunker.drop()
         self._thoughts.drop()
         self._joining.flush()
@@ -271,7 +271,7 @@ class BlockStreamer:
         self._queue_text(self._joining.flush())
 
     def _take_whole(self, message: AssistantMessage) -> None:
-        """Makes blocks of a message that was waited for."""
+        """Cuts a complete message into blocks."""
         if message.stop_reason in {"error", "aborted"}:
             text = message.text
         else:
@@ -289,21 +289,21 @@ class BlockStreamer:
         self._queue.append(_QueuedBlock(text, self._response))
         self._wake.set()
 
-    def _push(self, pieces: list[TextPiece], *, wake: bool = True) -> None:
-        for piece in pieces:
+    def _push(self, chunks: list[TextPiece], *, wake: bool = True) -> None:
+        for chunk in chunks:
             if self.style.idle:
-                self._queue_text(self._joining.add(piece))
+                self._queue_text(self._joining.add(chunk))
             else:
-                self._queue_text([piece])
-        if pieces and wake:
+                self._queue_text([chunk])
+        if chunks and wake:
             self._wake.set()
 
-    def _queue_text(self, pieces: list[TextPiece]) -> None:
+    def _queue_text(self, chunks: list[TextPiece]) -> None:
         response = self._response
-        for piece in pieces:
+        for chunk in chunks:
             first = response.cut == 0
-            response.cut += len(piece.body)
-            text = piece.text.strip("\n") if piece.body.strip() else ""
+            response.cut += len(chunk.body)
+            text = chunk.text.strip("\n") if chunk.body.strip() else ""
             if text:
                 text = self._prefixed(text) if first else text
                 self._queue.append(_QueuedBlock(text, response, response.cut))
@@ -311,7 +311,7 @@ class BlockStreamer:
     # Blocks
 
     async def _work(self) -> None:
-        """Lets blocks leave as they come, until cancelled."""
+        """Sends blocks as they are queued, until cancelled."""
         while True:
             idle = self.style.idle if self._joining.holds else None
             with anyio.move_on_after(idle) as waiting:
@@ -322,15 +322,15 @@ class BlockStreamer:
             try:
                 await self._drain(at_once=False)
             except StoreFailedError:
-                # It waits; who writes next writes it first, or the end of the run has it.
-                logger.warning("a block of run %s could not leave yet", self._context.run_id)
+                # It stays queued: the next write, or the end of the run, sends it.
+                logger.warning("a block of run %s could not be stored yet", self._context.run_id)
 
     async def _drain(self, *, at_once: bool) -> None:
         async with self._lock:
             while self._queue:
                 if not at_once and self._queue[0].end is not None:
                     await self._pause()
-                with anyio.CancelScope(shield=True):  # what left must be known to have left
+                with anyio.CancelScope(shield=True):  # a sent block must be removed from the queue
                     await self._send(self._queue[0])
                     self._queue.popleft()
 
@@ -348,44 +348,44 @@ class BlockStreamer:
         )
         number, now = self.blocks, self._runtime.clock.now_ms()
         end = response.stored if block.end is None else block.end
-        # A response that failed and was begun anew may still have blocks that wait.
+        # A failed response, which was begun again, may still have queued blocks.
         delivered = end if response is self._response else self._response.stored
         checkpoint = ("".join(self._response.text), delivered) if self.streams else None
 
-        def leave(unit: Unit) -> None:
+        def write(unit: Unit) -> None:
             outbox.add(unit, run_id, number, to, parts, now)
             runs.leave_block(unit, run_id, checkpoint)
 
-        await self._runtime.store.write(leave)
+        await self._runtime.store.write(write)
         self.blocks += 1
         self._preview = 0 if is_text else self._preview
         response.stored = end
         self._runtime.delivery.wake(self.to)
 
     def _growth(self) -> tuple[str, int]:
-        """Returns the text that a preview may show now, and the serial of its row."""
+        """Returns the present text for a preview, and the serial of its row."""
         response = self._response
         text = "".join(response.text)[response.cut :].strip("\n")
         return (text if response.cut else self._prefixed(text)) if text else "", self._preview
 
     async def _begin_preview(self, content: Content) -> None:
-        """Writes the row of a preview, which marks the run as a block does that says nothing."""
+        """Writes the row of a preview; the run records it as a block without text."""
         response, run_id = self._response, self._context.run_id
         to = self._block("", response.marks).addressed(self.to)
         number, now = self.blocks, self._runtime.clock.now_ms()
         progress = "".join(response.text), response.stored
 
-        def leave(unit: Unit) -> int:
+        def write(unit: Unit) -> int:
             outbox.add(unit, run_id, number, to, [content], now)
             runs.leave_block(unit, run_id, progress)
             return outbox.open_preview(unit, run_id)
 
-        self._preview = await self._runtime.store.write(leave)
+        self._preview = await self._runtime.store.write(write)
         self.blocks += 1
         self._runtime.delivery.wake(self.to)
 
     def _block(self, text: str, marks: ReplyMarks | None, is_text: bool = True) -> Block:  # noqa: FBT001, FBT002 - three callers here
-        """Returns a text with the message that it is to quote, and the preview that it replaces."""
+        """Returns a block with the text, the message it quotes, and the preview it replaces."""
         preview = self._preview if is_text else 0
         if marks is None:
             return Block(text, completes=preview)

@@ -1,7 +1,7 @@
 """Waits for a person's answer about a tool call, inside the run that makes it.
 
-The wait takes neither the run's time nor a slot of the lanes. An answer, a message that is to enter
-the run, an abort or half a minute ends it.
+The wait does not count towards the run's time limit and uses no lane slot. It ends at an answer, a
+message that steers the run, an abort, or after half a minute.
 """
 
 import logging
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 WAIT_SECONDS: Final = 30.0
 """Seconds that a call waits inside its run."""
 MAX_BYTES: Final = 262_144
-"""Bytes of the arguments of a call that a person can be asked about, as JSON."""
+"""Limit on the arguments of a call to be approved, in bytes of JSON."""
 
 
 class RunApprovals(Struct, frozen=True):
@@ -36,7 +36,7 @@ class RunApprovals(Struct, frozen=True):
     active: ActiveRun
 
     async def ask(self, call: PendingCall) -> Approval | ToolResult:
-        """Returns the approval, or the result that the model reads instead."""
+        """Returns the approval, or the result for the model if the call may not run now."""
         desk, active = self.desk, self.active
         if len(msgspec.json.encode(call.arguments)) > MAX_BYTES:
             text = f"Tool {call.tool} was denied by the rule approval-size: the arguments are"
@@ -60,18 +60,18 @@ class RunApprovals(Struct, frozen=True):
         return self._result(stored)
 
     async def begin(self, approval: Approval) -> bool:
-        """Notes that the call begins."""
+        """Records that the call begins; returns False if it has begun already."""
         return await self.desk.begin(approval.id)
 
-    async def refuse(self, approval: Approval, why: str) -> None:
-        """Notes that the approved call never begins."""
-        await self.desk.withdraw(approval.id, why)
+    async def refuse(self, approval: Approval, reason: str) -> None:
+        """Records that the approved call never begins."""
+        await self.desk.withdraw(approval.id, reason)
 
     async def ended(self, approval: Approval, result: ToolResult) -> None:
-        """Notes the outcome; waits for a store that fails, for the call has had its effect."""
+        """Records the outcome; retries if the store fails, because the call has had its effect."""
         desk = self.desk
         desk.reach("approval.ran")
-        now, outcome = desk.clock.now_ms(), kept(result)
+        now, outcome = desk.clock.now_ms(), storable_outcome(result)
 
         async def write() -> None:
             await desk.store.write(lambda unit: approvals.end(unit, approval.id, outcome, now))
@@ -80,7 +80,7 @@ class RunApprovals(Struct, frozen=True):
         desk.reach("approval.ended")
 
     async def _opened(self, approval: StoredApproval) -> StoredApproval | None:
-        """Returns the open approval of the same call, else a new one; None where too many wait."""
+        """Returns the open approval of an equal call, else a new one; None at the limit."""
         desk, now = self.desk, approval.created_at
         run_id = self.active.request.run_id
         call_id = approval.stored.call.call_id if approval.stored else ""
@@ -101,7 +101,7 @@ class RunApprovals(Struct, frozen=True):
         return stored
 
     async def _wait(self, stored: StoredApproval, nudge: anyio.Event) -> StoredApproval:
-        """Waits for the answer; returns the approval, which no run waits for if it is pending."""
+        """Waits for the answer; returns the approval. If it is pending, the call leaves the run."""
         desk, active = self.desk, self.active
         if stored.state is not ApprovalState.PENDING:
             return stored
@@ -119,15 +119,15 @@ class RunApprovals(Struct, frozen=True):
                 with anyio.CancelScope(shield=True):
                     await self._give_up(stored.id)
             raise
-        return await self._leave(stored)
+        return await self._detach(stored)
 
     async def _give_up(self, approval_id: str) -> None:
         try:
             await self.desk.withdraw(approval_id, ABORTED)
         except StateError:
-            logger.exception("the approval %s of an aborted run stays open", approval_id)
+            logger.exception("approval %s of an aborted run could not be withdrawn", approval_id)
 
-    async def _leave(self, stored: StoredApproval) -> StoredApproval:
+    async def _detach(self, stored: StoredApproval) -> StoredApproval:
         desk, now = self.desk, self.desk.clock.now_ms()
 
         def write(unit: Unit) -> StoredApproval:
@@ -136,9 +136,9 @@ class RunApprovals(Struct, frozen=True):
                 approvals.let_go(unit, stored.id, now)
             return present
 
-        left = await desk.store.write(write)
+        present = await desk.store.write(write)
         desk.reach("approval.left")
-        return left
+        return present
 
     def _result(self, stored: StoredApproval) -> ToolResult:
         tool, rule = stored.subject.tool, stored.subject.rule
@@ -146,17 +146,17 @@ class RunApprovals(Struct, frozen=True):
             case ApprovalState.PENDING:
                 return pending_result(stored, reached=self.desk.reaches_somebody(stored))
             case ApprovalState.DENIED:
-                why = f"{stored.resolved_by or 'a person'} denied it"
+                reason = f"{stored.resolved_by or 'a person'} denied it"
             case ApprovalState.EXPIRED:
-                why = "no person answered in time"
+                reason = "no person answered in time"
             case state:
-                why = f"the approval is {state}; do not repeat the call"
-        text = f"Tool {tool} was denied by the rule {rule}: {why}"
+                reason = f"the approval is {state}; do not repeat the call"
+        text = f"Tool {tool} was denied by the rule {rule}: {reason}"
         return ToolResult(text, is_error=True, details=details(stored, str(stored.state)))
 
 
 def pending_result(stored: StoredApproval, *, reached: bool) -> ToolResult:
-    """Returns the result of a call that waits for a person behind its run."""
+    """Returns the result, for the model, of a call whose approval is still pending."""
     text = (
         f"approval-pending: Approval required (id {stored.id[:8]}). Approve to run; the outcome"
         " will arrive as a message. Do not repeat the call meanwhile."
@@ -170,7 +170,7 @@ def pending_result(stored: StoredApproval, *, reached: bool) -> ToolResult:
 
 
 def details(stored: StoredApproval, status: str) -> dict[str, Any]:
-    """Returns the facts about an approval for clients."""
+    """Returns the details of an approval for clients."""
     view = stored.subject
     return {
         "status": status,
@@ -183,6 +183,6 @@ def details(stored: StoredApproval, status: str) -> dict[str, Any]:
     }
 
 
-def kept(result: ToolResult) -> ToolResult:
-    """Returns the outcome as the row of the approval has it: its text, without blocks."""
+def storable_outcome(result: ToolResult) -> ToolResult:
+    """Returns the outcome for the row of the approval: its text, cut, without blocks."""
     return ToolResult(result.text[:MAX_BYTES], result.is_error, result.origin)

@@ -1,4 +1,4 @@
-"""Admits senders of platforms, and lets unknown ones ask to be paired."""
+"""Admits the senders of platforms; an unknown sender gets a pairing code."""
 
 import logging
 import secrets
@@ -31,35 +31,35 @@ from skerry.store import Store, Unit, group_history, inbound, outbox, sender_pai
 logger = logging.getLogger(__name__)
 
 ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
-"""Characters of a code: none is read as another."""
+"""Characters of a code, without those that look alike."""
 CODE_LENGTH: Final = 8
 REQUESTED: Final = "channels.pairing.requested"
 NO_RULES: Final[Mapping[str, AccessRules]] = MappingProxyType({})
 
 
 def quiet(_name: str, _payload: Any) -> None:
-    """Tells nobody of an event."""
+    """Ignores the event."""
 
 
 class GroupState(Struct, frozen=True):
-    """Facts and settings of a group that decide what happens to one of its messages."""
+    """Facts and settings of a group that decide how one of its messages is handled."""
 
     mentioned: bool = False
     answers: bool = True
     must_mention: bool = False
-    """True when it answers only messages that are addressed to the agent."""
+    """True if only messages addressed to the agent are answered."""
     limit: int = 0
-    """Messages that are kept until the agent is addressed."""
+    """Limit on the messages stored until the agent is addressed."""
     prompt: str = ""
     skills: tuple[str, ...] | None = None
-    """Names of the skills that are offered; None is all."""
+    """Names of the offered skills; None means all."""
 
 
 DIRECT: Final = GroupState()
 
 
 class ChannelGate(Struct, frozen=True):
-    """The gate before the way of a platform's message: nothing is spent on one that it refuses."""
+    """Refuses messages of a platform before they cost a model call or a download."""
 
     store: Store
     clock: Clock
@@ -67,7 +67,7 @@ class ChannelGate(Struct, frozen=True):
     announce: Callable[[str, Any], None] = quiet
     """Sends an event to the clients that may receive it."""
     unnamed: Mapping[str, AccessRules] = NO_RULES
-    """Rules of channels that the configuration does not name; any other has the defaults."""
+    """Rules of channels without a section in the configuration; others have the defaults."""
     reach: Callable[[str], None] = lambda _: None
 
     def rules(self, config: Config, message: InboundMessage) -> AccessRules:
@@ -81,9 +81,9 @@ class ChannelGate(Struct, frozen=True):
     async def admit(
         self, config: Config, message: InboundMessage, to: ReplyTo, *, is_owner: bool
     ) -> Origin | None:
-        """Returns whose word an admitted message is; None for a message that goes no further.
+        """Returns the origin of an admitted message; None for a refused one.
 
-        An unknown sender gets a pairing code once, in the unit that takes the message.
+        An unknown sender gets a pairing code once, in the unit that stores the message id.
         """
         rules = self.rules(config, message)
         decision = decide(message, rules, is_owner=is_owner)
@@ -99,11 +99,11 @@ class ChannelGate(Struct, frozen=True):
                 await self._ask(message, to)
                 return None
         group = "" if message.peer.kind is PeerKind.DIRECT else f" in the group {message.peer.id}"
-        logger.info("a message over %s%s is refused: %s", message.channel, group, decision.rule)
+        logger.info("refused a message over %s%s: %s", message.channel, group, decision.rule)
         return None
 
     def group(self, config: Config, message: InboundMessage, agent: AgentId) -> GroupState:
-        """Returns the state of a message's group; in a direct chat everything is answered."""
+        """Returns the state of a message's group; in a direct chat every message is answered."""
         if message.peer.kind is PeerKind.DIRECT:
             return DIRECT
         rules = self.rules(config, message)
@@ -122,7 +122,7 @@ class ChannelGate(Struct, frozen=True):
         )
 
     async def keep(self, message: InboundMessage, key: SessionKey, group: GroupState) -> None:
-        """Keeps a message that is not addressed to the agent; redelivered, it is kept once."""
+        """Stores a message that is not addressed to the agent; a redelivered one is stored once."""
         if not group.limit:
             return
         run_id, now = RunId(f"group-{uuid.uuid4()}"), self.clock.now_ms()
@@ -137,7 +137,7 @@ class ChannelGate(Struct, frozen=True):
         await self.store.write(write)
 
     async def history(self, key: SessionKey, group: GroupState) -> Sequence[HistoryLine]:
-        """Returns the messages that are to be given with the next one, oldest first."""
+        """Returns the group messages for the context of the next one, oldest first."""
         if not group.limit:
             return ()
         rows = await self.store.read(
@@ -162,7 +162,7 @@ class ChannelGate(Struct, frozen=True):
         began = await self.store.write(write)
         self.reach("pairing.asked")
         if not began:
-            logger.info("a sender over %s is not paired and gets no code now", message.channel)
+            logger.info("no pairing code for an unpaired sender over %s now", message.channel)
             return
         self.delivery.wake(to)
         payload = {
@@ -176,7 +176,7 @@ class ChannelGate(Struct, frozen=True):
 
 
 def answer(message: InboundMessage, code: str) -> str:
-    """Returns the only text that a sender who is not paired gets."""
+    """Returns the text with the pairing code, the only text for an unpaired sender."""
     return (
         "I do not answer people whom my owner has not approved.\n\n"
         f"Your id here: {message.sender_id}\n"

@@ -1,7 +1,7 @@
-"""An answer that a restart cut goes on where the person has read it: one answer, nothing twice.
+"""Continues an answer that a restart interrupted, after the part that was sent, without repetition.
 
-What left over a platform cannot be taken back, and a model that is asked afresh says it in other
-words. So the model is shown what was sent of its answer, and what it then says is the rest.
+A message on a platform cannot be taken back, and a model that is asked again answers in other
+words. So the request contains the sent part of the answer, and the response is the rest.
 """
 
 from collections.abc import Sequence
@@ -18,40 +18,39 @@ GO_ON: Final = (
     " last character. Go on exactly there, as if nothing had happened: repeat nothing, do not begin"
     " anew, do not mention the restart.]"
 )
-"""Instruction to the model after the beginning of its own answer. No transcript has it."""
+"""Instruction to the model after the sent part of its answer. It is not stored in a transcript."""
 SEAM: Final = 16
-"""Number of repeated characters at the seam from which they count as a repetition; fewer may be
-chance."""
+"""Least number of characters that count as a repetition; fewer may be coincidence."""
 
 
 class Seam:
-    """Lets what follows a text through, less what it repeats of the text's end.
+    """Removes, from the text that follows `before`, the beginning that repeats the end of `before`.
 
-    It holds back what could still turn out to be a repetition, which is as long as the text at
-    most; a model that does not repeat is held back for some characters.
+    Text that may still be a repetition is held back, at most as much as `before` is long. The text
+    of a model that does not repeat is delayed by a few characters.
     """
 
     def __init__(self, before: str) -> None:
         self._before = before
-        self._held = ""
+        self._pending = ""
 
     def feed(self, delta: str) -> str:
-        """Takes what comes next; returns what is new."""
+        """Adds the next text; returns the text that is new."""
         if not self._before:
             return delta
-        self._held += delta
-        may_repeat = self._held in self._before or not self._held.strip("\n")
+        self._pending += delta
+        may_repeat = self._pending in self._before or not self._pending.strip("\n")
         return "" if may_repeat else self.end()
 
     def end(self) -> str:
-        """Returns the held text that is new: nothing follows, or it is no repetition."""
-        text, before = self._held, self._before
-        self._held = self._before = ""
+        """Returns the new part of the text held back; called when no repetition can follow."""
+        text, before = self._pending, self._before
+        self._pending = self._before = ""
         return unrepeated(before, text)
 
 
 def overlap(before: str, after: str) -> int:
-    """Returns how many characters at the beginning of `after` repeat the end of `before`."""
+    """Returns the number of characters at the start of `after` that repeat the end of `before`."""
     for size in range(min(len(before), len(after)), SEAM - 1, -1):
         if before.endswith(after[:size]):
             return size
@@ -67,7 +66,7 @@ def unrepeated(before: str, after: str) -> str:
 
 
 def joined(before: str, content: Sequence[Block]) -> tuple[Block, ...]:
-    """Returns the content of an answer whose beginning was said before: as one text."""
+    """Returns the content of an answer with the text sent before, joined into one text block."""
     if not before:
         return tuple(content)
     blocks = list(content)
@@ -80,13 +79,13 @@ def joined(before: str, content: Sequence[Block]) -> tuple[Block, ...]:
 
 
 def going_on(request: ModelRequest, sent: str) -> ModelRequest:
-    """Returns the request that asks for the rest of an answer; itself where nothing was said."""
+    """Returns the request for the rest of an answer; `request` itself if nothing was sent."""
     if not sent.strip():
         return request
     messages = request.history.messages
     at = messages[-1].timestamp if messages else 0
     model = request.model
-    # Some providers refuse white space at the end of what an assistant said.
+    # Some providers refuse white space at the end of an assistant's message.
     begun = (TextBlock(sent.rstrip()),)
     answer = AssistantMessage(begun, model.api, model.provider, model.id, Usage(), "stop", at)
     return replace(request, history=History([*messages, answer, message.user(GO_ON, at)]))

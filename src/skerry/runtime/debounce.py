@@ -1,7 +1,7 @@
-"""Holds plain messages of a sender until no more follow, and makes one message of them.
+"""Holds plain messages of a sender until no more follow, and joins them into one message.
 
-What is held is in the ledger and the store, so that the platform may be told that it is taken; the
-next start takes it up. Source: openclaw-behaviour 4.3.
+Held messages are in the ledger and the store, so that the adapter may acknowledge them; the next
+start accepts them. Source: openclaw-behaviour 4.3.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ from skerry.store import Store, Unit, held_messages, inbound
 from skerry.store.held_messages import HeldMessage
 
 STRETCH: Final = 10
-"""Whoever never stops writing is answered after so many times the debounce."""
+"""Limit on the wait for a sender who keeps writing, as a multiple of the debounce."""
 _Sender = tuple[str, str]
-"""Key of a conversation, and id of the sender there."""
+"""Key of a conversation, and id of a sender in it."""
 
 
 class _Quiet(Struct):
-    """Times of the event loop at which a sender wrote first and last, and the pause to wait for."""
+    """Event loop times of a sender's first and last message, and the pause to wait for."""
 
     first: float
     last: float
@@ -34,26 +34,26 @@ class _Quiet(Struct):
 
 
 class Debounce(Struct):
-    """Holds messages of senders. Implements nothing for media and commands: they go at once."""
+    """Holds plain messages of senders; media and commands are not held."""
 
     store: Store
     lanes: Lanes
     admit: Callable[[HeldMessage, SessionKey, Callable[[Unit], object]], Awaitable[None]]
-    """Accepts the joined message, and calls the function in the same unit."""
+    """Accepts the joined message, and calls the given function in the same unit."""
     _waiting: dict[_Sender, _Quiet] = field(default_factory=dict)
     _turn: anyio.Lock = field(default_factory=anyio.Lock)
 
     async def holds(
         self, item: HeldMessage, key: SessionKey, seconds: float, *, answers: bool
     ) -> bool:
-        """Takes a message, which waits until its sender has been quiet; returns whether it did.
+        """Holds a message until its sender has paused; returns False if it is not held.
 
         Args:
             item: The message.
             key: Its conversation.
-            seconds: The pause to wait for; 0 for a message that goes at once, behind what waits.
-            answers: False for a message of a group that is not addressed to the agent: it waits
-                only with another of its sender.
+            seconds: The pause to wait for; 0 accepts the message at once, after the held ones.
+            answers: False for a group message that is not addressed to the agent: it is held only
+                after another message of its sender.
 
         """
         waits = (str(key), item.message.sender_id) in self._waiting
@@ -83,7 +83,7 @@ class Debounce(Struct):
         self.lanes.submit(lane, job, counted=False, delay=partial(self._delay, sender))
 
     async def release(self, key: SessionKey, sender: str) -> None:
-        """Accepts what waits of a sender as one message; the last one's facts count."""
+        """Accepts the held messages of a sender as one, with the facts of the last one."""
         async with self._turn:
             self._waiting.pop((str(key), sender), None)
             rows = await self.store.read(
@@ -101,7 +101,7 @@ class Debounce(Struct):
             )
 
     async def release_all(self) -> None:
-        """Accepts everything that an earlier process left."""
+        """Accepts all messages that an earlier process held."""
         for key, sender in await self.store.read(held_messages.senders):
             await self.release(SessionKey.parse(key), sender)
 

@@ -1,13 +1,13 @@
-"""Keeps accounts receiving, and delivers the outbox: one sender each, in order, each part once.
+"""Runs the adapters of accounts and delivers the outbox: in order, each part once.
 
-A part is marked `sending` before the adapter gets it and `sent` after. Found in `sending`, or after
-a failed attempt, it may have arrived: the adapter is asked to settle that. Where it cannot, the
-part is `unknown`, and the configuration decides: the person is told that one may be missing, or it
-goes out once more with a mark. Without a mark nothing is ever sent twice but this notice.
+A part is marked `sending` before the adapter gets it and `sent` after. A part that is `sending` at
+a start, or whose attempt failed, may have arrived: the adapter is asked whether it did. If it
+cannot tell, the part is `unknown`, and the configuration decides: the person gets a notice, or the
+part is sent again with a mark. Only that notice is ever sent twice without a mark.
 
-A part that fails holds back its conversation, whose order counts, and no other. It is tried again
-after longer and longer pauses, or when the platform says; one that is refused, or was tried for
-about a day, is `failed`. The pauses are not read from the clock, which may be set.
+A failed part holds back its own conversation, to keep the order, and no other. It is tried again
+after growing pauses, or at the time given by the platform. A part that is refused, or was tried for
+about a day, is `failed`. The pauses do not depend on the wall clock, which may be set.
 """
 
 import logging
@@ -48,18 +48,18 @@ SEND_SECONDS: Final = 15.0
 FILE_SECONDS: Final = 90.0
 """Seconds for a part with a file, which may be large."""
 RETRIES: Final = Backoff(base=5.0, cap=300.0)
-"""Waits before a part is tried again."""
+"""Pauses before a part is tried again."""
 LONGEST_HINT: Final = 86_400.0
-"""Seconds that a platform can make us wait."""
+"""Limit on the pause that a platform may ask for, in seconds."""
 MAX_ATTEMPTS: Final = 300
-"""Number of attempts, with the pauses about a day: a platform may be out of reach for a night."""
+"""Limit on the attempts; with the pauses about a day, for a platform that is down for a night."""
 REPEATED: Final = "🔁 You may have this already:\n\n"
 UNSETTLED: Final = "Whether it arrived is unknown."
 MISSING: Final = "⚠️ A part of my reply before this may not have reached you."
 
 
-def nobody() -> ReplyTo | None:
-    """Returns that the owner is told nowhere."""
+def no_chat() -> ReplyTo | None:
+    """Returns None: the owner has no chat for notices."""
     return None
 
 
@@ -68,25 +68,25 @@ def ignored(_: ReplyTo) -> None:
 
 
 class Sender(Struct):
-    """Sends what the outbox holds for one account."""
+    """Sends the parts in the outbox of one account."""
 
     adapter: ChannelAdapter
     store: Store
     clock: Clock
     reach: Callable[[str], None]
     hooks: Hooks
-    unknown: Callable[[], UnknownDelivery] = lambda: UnknownDelivery.NOTICE
-    """Asked at each part whose fate nobody can tell."""
-    owner: Callable[[], ReplyTo | None] = nobody
-    """Returns the chat of the owner for notices of what could not be delivered elsewhere."""
+    on_unknown: Callable[[], UnknownDelivery] = lambda: UnknownDelivery.NOTICE
+    """Returns the configured action for a part that may or may not have arrived."""
+    owner: Callable[[], ReplyTo | None] = no_chat
+    """Returns the owner's chat for notices about undelivered parts."""
     wake_other: Callable[[ReplyTo], None] = ignored
     """Wakes the sender of the chat of the owner."""
     redact: Callable[[str], str] = str
-    """Takes secrets out of the reason of a failure: a platform may repeat what it was sent."""
+    """Removes secrets from the reason of a failure: a platform may quote the sent text."""
     _reactions: Reactions | None = None
     _wake: anyio.Event = field(default_factory=anyio.Event)
     _retry_at: dict[Peer, float] = field(default_factory=dict)
-    """Conversations with a part that failed, and when it may be tried again."""
+    """Time of the next attempt for each conversation with a failed part, in event loop seconds."""
 
     @property
     def reactions(self) -> Reactions:
@@ -95,16 +95,16 @@ class Sender(Struct):
         return self._reactions
 
     def wake(self) -> None:
-        """Looks into the outbox soon."""
+        """Makes `run` read the outbox."""
         self._wake.set()
 
     def hurry(self, peer: Peer) -> None:
-        """Tries what the conversation holds back now."""
+        """Sends the parts that the conversation holds back now."""
         self._retry_at.pop(peer, None)
         self._wake.set()
 
     async def run(self) -> None:
-        """Sends until cancelled; a part that was begun is brought to an end first."""
+        """Sends parts until cancelled; an attempt that has begun is finished first."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.reactions.run)
             while True:
@@ -114,34 +114,34 @@ class Sender(Struct):
                     await self._wake.wait()
 
     async def flush(self) -> None:
-        """Sends what waits once, after `run` was cancelled."""
+        """Sends the waiting parts once, after `run` was cancelled."""
         await self._send_waiting()
 
     async def report_refused(self, nonce: str, reason: str) -> bool:
-        """Gives a part up that the platform accepted and could not deliver.
+        """Marks a part as failed that the platform accepted and could not deliver.
 
-        Returns False while it is being sent, so that the platform's report is to be repeated.
+        Returns False while the part is being sent: then the report must be repeated.
         """
-        now, why = self.clock.now_ms(), self.redact(reason)
+        now, redacted = self.clock.now_ms(), self.redact(reason)
         channel, account = self.adapter.channel, self.adapter.account
 
         def write(unit: Unit) -> PartState | None:
-            part = outbox.refuse_sent(unit, channel, account, nonce, why, now)
+            part = outbox.refuse_sent(unit, channel, account, nonce, redacted, now)
             if part is not None and part.waiting.state is PartState.SENT:
                 warn_owner(unit, part.waiting.part, self.owner(), now)
             return part.waiting.state if part else None
 
         state = await self.store.write(write)
         if state is PartState.SENT:
-            logger.warning("%s was accepted and not delivered: %s", nonce, reason)
+            logger.warning("%s was accepted but not delivered: %s", nonce, reason)
             self._wake_owner()
         return state is not PartState.SENDING
 
     async def _send_waiting(self) -> float | None:
-        """Sends what may be sent now; returns after how many seconds there may be more to do."""
+        """Sends the parts that are due; returns the seconds until the next attempt, or None."""
         began, tried = anyio.current_time(), set[int]()
         try:
-            while batch := await self.store.read(partial(self._waiting, without=tried)):
+            while batch := await self.store.read(partial(self._waiting, excluded=tried)):
                 for waiting in batch:
                     peer = waiting.part.to.peer
                     if self._retry_at.setdefault(peer, began + self._wait_seconds(waiting)) > began:
@@ -156,24 +156,24 @@ class Sender(Struct):
                         self._retry_at[peer] = anyio.current_time() + pause
                 tried.update(waiting.part.serial for waiting in batch)
         except StateError:
-            # What was sent and could not be marked is settled when the store works again.
-            logger.exception("the outbox of %s waits for the store", self.adapter.account)
+            # A part that was sent but not marked is settled when the store works again.
+            logger.exception("outbox of %s: retrying after a store error", self.adapter.account)
             return RETRIES.base
         return min(self._retry_at.values()) - anyio.current_time() if self._retry_at else None
 
-    def _waiting(self, reader: Reader, without: set[int]) -> list[WaitingPart]:
-        return outbox.waiting(reader, self.adapter.channel, self.adapter.account, excluded=without)
+    def _waiting(self, reader: Reader, excluded: set[int]) -> list[WaitingPart]:
+        return outbox.waiting(reader, self.adapter.channel, self.adapter.account, excluded=excluded)
 
     def _wait_seconds(self, waiting: WaitingPart) -> float:
-        """Returns the seconds that a part still waits which an earlier process put off.
+        """Returns the remaining pause, in seconds, of a part that an earlier process postponed.
 
-        Never more than a platform can ask for, wherever the clock was set meanwhile.
+        At most `LONGEST_HINT`, even if the clock was set meanwhile.
         """
         seconds = (waiting.retry_at - self.clock.now_ms()) / 1000 if waiting.retry_at else 0.0
         return min(max(seconds, 0.0), LONGEST_HINT)
 
     async def _finish(self, waiting: WaitingPart) -> float | None:
-        """Sends the part, or finds out that it was; returns after how long to try again, if so."""
+        """Sends the part unless it has arrived; returns the pause before a retry, or None."""
         part, last = waiting.part, waiting.attempts >= MAX_ATTEMPTS
         if part.more.preview and await self.store.read(lambda r: outbox.is_completed(r, part)):
             return await self._mark_unknown(waiting)  # the finished text is sent instead
@@ -187,46 +187,46 @@ class Sender(Struct):
                 await self._mark(part, PartState.UNKNOWN if last else PartState.SENDING)
                 return None if last else await self._put_off(waiting, UNSETTLED, None, sent=True)
         if last:
-            logger.error("%s was tried %d times; it is given up", part.nonce, waiting.attempts)
+            logger.error("%s failed after %d attempts", part.nonce, waiting.attempts)
             await self._mark(part, PartState.FAILED)
             return None
         return await self._send(waiting)
 
     async def _mark_unknown(self, waiting: WaitingPart) -> float | None:
-        """Does with a part that may be there what the configuration wants, and what is left."""
+        """Handles a part that may have arrived, as the configuration says; returns as `_finish`."""
         part, now = waiting.part, self.clock.now_ms()
-        logger.warning("whether %s arrived is unknown", part.nonce)
+        logger.warning("delivery of %s is unknown", part.nonce)
         if part.more.preview:
             await self._mark(part, PartState.DROPPED)
             return None
         if part.block < 0 and part.text == MISSING:
-            # To read this twice harms nobody; not to read it would hide what is missing.
+            # A repeated notice does no harm; without it the person would not know of the gap.
             return await self._send(msgspec.structs.replace(waiting, repeated=False))
-        if self.unknown() is UnknownDelivery.REPEAT and not waiting.repeated:
+        if self.on_unknown() is UnknownDelivery.REPEAT and not waiting.repeated:
             await self.store.write(lambda unit: outbox.repeat(unit, part.serial))
             return await self._send(msgspec.structs.replace(waiting, repeated=True))
 
-        def leave(unit: Unit) -> None:
+        def write(unit: Unit) -> None:
             marked = outbox.mark(unit, part.serial, PartState.UNKNOWN, now)
             if marked and part.block >= 0:
                 outbox.give_notice(unit, part, MISSING, now)
             if marked:
                 warn_owner(unit, part, self.owner(), now)
 
-        await self.store.write(leave)
+        await self.store.write(write)
         self.wake()
         self._wake_owner()
         return None
 
     async def _settlement(self, waiting: WaitingPart) -> Settlement | None:
-        """Returns whether the part is there already; None when that cannot be asked now."""
+        """Returns whether the part has arrived; None if the adapter cannot be asked now."""
         if waiting.state is PartState.PENDING or waiting.part.more.completes:
             return Settlement.ABSENT  # a preview may be replaced by the same text again
         try:
             with anyio.fail_after(SEND_SECONDS):
                 return await self.adapter.settle(waiting.part)
         except Exception:
-            logger.exception("whether %s arrived could not be found out", waiting.part.nonce)
+            logger.exception("could not find out whether %s arrived", waiting.part.nonce)
             return None
 
     async def _send(self, waiting: WaitingPart) -> float | None:
@@ -237,15 +237,15 @@ class Sender(Struct):
         try:
             receipt = await self._hand_over(waiting)
         except DeliveryRefusedError as error:
-            logger.warning("%s is refused for good: %s", part.nonce, error)
-            why = self.redact(str(error))
-            await self.store.write(lambda unit: outbox.explain(unit, part.serial, why))
+            logger.warning("the platform refused %s: %s", part.nonce, error)
+            reason = self.redact(str(error))
+            await self.store.write(lambda unit: outbox.explain(unit, part.serial, reason))
             await self._mark(part, PartState.FAILED)
             return None
         except DeliveryDelayedError as error:
             return await self._put_off(waiting, error, error.seconds, sent=False)
         except Exception as error:
-            # Whatever an adapter raises concerns this part only; the others must go out.
+            # An exception of the adapter concerns only this part; the others must be sent.
             logger.exception("sending %s failed; it is tried again", part.nonce)
             return await self._put_off(waiting, error, None, sent=True)
         self.reach("delivery.after-send")
@@ -253,7 +253,7 @@ class Sender(Struct):
         return None
 
     async def _hand_over(self, waiting: WaitingPart) -> Receipt:
-        """Lets the adapter send the part; with the mark it may be too long for one message."""
+        """Sends the part with the adapter; with the repeat mark it may need several messages."""
         if waiting.part.more.completes:
             with anyio.fail_after(SEND_SECONDS):
                 receipt = await preview_streaming.completed(self.store, self.adapter, waiting.part)
@@ -274,14 +274,16 @@ class Sender(Struct):
     async def _put_off(
         self, waiting: WaitingPart, error: Exception | str, seconds: float | None, *, sent: bool
     ) -> float:
-        """Notes why the part is to be tried again, and when; returns after how many seconds."""
-        named = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
-        why, pause = self.redact(named), RETRIES.delay(waiting.attempts + 1)
+        """Records the reason and the time of the next attempt; returns the pause in seconds."""
+        text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+        reason, pause = self.redact(text), RETRIES.delay(waiting.attempts + 1)
         if seconds is not None:
             pause = min(max(seconds, 1.0), LONGEST_HINT)
         retry_at = self.clock.now_ms() + round(pause * 1000)
         await self.store.write(
-            lambda unit: outbox.put_off(unit, waiting.part.serial, why, retry_at, maybe_sent=sent)
+            lambda unit: outbox.put_off(
+                unit, waiting.part.serial, reason, retry_at, maybe_sent=sent
+            )
         )
         return pause
 
@@ -290,7 +292,7 @@ class Sender(Struct):
     ) -> bool:
         now = self.clock.now_ms()
         dead = state in {PartState.FAILED, PartState.UNKNOWN}
-        if dead and part.more.preview:  # the finished text tells of its own fate
+        if dead and part.more.preview:  # the part that completes it has a state of its own
             dead, state = False, PartState.DROPPED
 
         def write(unit: Unit) -> bool:
@@ -307,8 +309,8 @@ class Sender(Struct):
             from skerry.runtime.media_out import discard  # noqa: PLC0415 - it imports the runtime, which has the deliveries
 
             discard(part.more.media)
-        is_told = state in {PartState.SENT, PartState.FAILED} and not part.more.preview
-        if self.hooks.message_sent.handlers and is_told:
+        is_reported = state in {PartState.SENT, PartState.FAILED} and not part.more.preview
+        if self.hooks.message_sent.handlers and is_reported:
             self._notify_hooks(part, state, receipt)
         return marked
 
@@ -327,7 +329,7 @@ class Sender(Struct):
                 to=part.to.peer.id,
                 content=part.text,
                 success=sent,
-                error=None if sent else "The platform did not take it; it is given up.",
+                error=None if sent else "The platform did not accept the message.",
                 message_ids=receipt.platform_ids if receipt else (),
             )
         )
@@ -339,19 +341,19 @@ class Senders(Struct, frozen=True):
     senders: dict[tuple[ChannelId, AccountId], Sender]
 
     def parts(self, to: ReplyTo, text: str) -> list[str]:
-        """Cuts a text into parts that the platform takes; without an adapter it stays whole."""
+        """Cuts a text into parts within the platform's limit; without an adapter it stays whole."""
         sender = self.senders.get((to.channel, to.account))
         if sender is None:
             return [text]
         return split(text, sender.adapter.text_limit, sender.adapter.text_unit)
 
     def room(self, to: ReplyTo) -> tuple[int, TextUnit]:
-        """Returns how much the platform takes at once; without its adapter what most take."""
+        """Returns the platform's message limit; without its adapter the usual one."""
         sender = self.senders.get((to.channel, to.account))
         return (sender.adapter.text_limit, sender.adapter.text_unit) if sender else USUAL_ROOM
 
     def takes_files(self, to: ReplyTo) -> bool:
-        """Returns whether the platform takes files; false without its adapter."""
+        """Returns whether the platform accepts files; false without its adapter."""
         sender = self.senders.get((to.channel, to.account))
         return sender is not None and capabilities(sender.adapter).media_out
 
@@ -367,31 +369,31 @@ class Senders(Struct, frozen=True):
             await sender.adapter.typing(to)
 
     def wake(self, to: ReplyTo) -> None:
-        """Tells the account's sender that its outbox has something."""
+        """Wakes the account's sender after a write to its outbox."""
         sender = self.senders.get((to.channel, to.account))
         if sender is not None:
             sender.wake()
 
     def hurry(self, to: ReplyTo) -> None:
-        """Tells the account's sender to try what the conversation holds back now."""
+        """Lets the account's sender send the parts that the conversation holds back now."""
         sender = self.senders.get((to.channel, to.account))
         if sender is not None:
             sender.hurry(to.peer)
 
     async def flush(self) -> None:
-        """Sends what waits, one account after another."""
+        """Sends the waiting parts, one account after another."""
         for sender in self.senders.values():
             await sender.flush()
 
 
 async def receive(adapter: ChannelAdapter, inbox: Inbox) -> None:
-    """Runs the adapter until the gateway stops; one that fails or ends starts again."""
+    """Runs the adapter until the gateway stops; restarts it when it fails or ends."""
 
     async def listen() -> bool:
         try:
             await adapter.run(inbox)
         except BusyError:
-            return False  # the gateway stops; what was not acknowledged comes at the next start
+            return False  # the gateway stops; the platform sends unacknowledged messages again
         return True
 
     await keep_running(listen, f"{adapter.channel}/{adapter.account}")

@@ -1,4 +1,4 @@
-"""End of a run: its result, the text for the person, and the one unit that stores both."""
+"""The end of a run: its result, the text for the person, and the unit that stores both."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -32,8 +32,7 @@ logger = logging.getLogger(__name__)
 
 STOPPED: Final = "⏹ Stopped."
 ANSWERED: Final = frozenset({"stop", "interrupt"})
-"""Names of the ways to stop a run (`/stop`, or an interrupting message) that have an answer of
-their own."""
+"""Values of `aborted_by` for stops with a separate answer: `/stop` and an interrupting message."""
 CUT_OFF: Final = "✂️ The answer reached the model's output limit. Ask it to continue."
 INTERRUPTED: Final = (
     "⚠️ I was interrupted before I could finish, and some of it may have happened already."
@@ -43,21 +42,21 @@ COMMAND_INTERRUPTED: Final = (
     "⚠️ I was interrupted while I did this, and it may have happened already. If it has not, give"
     " the command again."
 )
-"""A command does not run again by `/retry`."""
+"""The notice for a command, which `/retry` does not repeat."""
 
 
 def payloads(messages: Sequence[Message], show: Show = named) -> tuple[str, ...]:
-    """Returns the texts of the reply as a person reads them: what each response said, in order."""
+    """Returns the texts of the reply for the person: one for each response, in order."""
     return tuple(shaped_text.text for shaped_text in response_texts(messages, show))
 
 
 def response_texts(messages: Sequence[Message], show: Show = named) -> list[ShapedText]:
-    """Returns the text of each response, without those that are empty or silent on purpose."""
+    """Returns the text of each response, without empty and silent ones."""
     texts = []
     for message in messages:
         if not isinstance(message, AssistantMessage):
             continue
-        # What broke off was kept as it was read; a command's answer is no model's.
+        # A broken-off text is shaped already; the answer of a command is not from a model.
         if message.stop_reason in {"error", "aborted"} or is_command_answer(message):
             texts.append(ShapedText(message.text))
         else:
@@ -66,13 +65,13 @@ def response_texts(messages: Sequence[Message], show: Show = named) -> list[Shap
 
 
 def cut_off(messages: Sequence[Message]) -> bool:
-    """Returns whether the last response reached the most tokens that the model may say."""
+    """Returns whether the last response reached the output limit of the model."""
     last = messages[-1] if messages else None
     return isinstance(last, AssistantMessage) and last.stop_reason == "length"
 
 
 def for_guest(result: RunResult, guest: RunId) -> RunResult:
-    """Returns how a run ended whose message entered another run."""
+    """Returns the result of a run whose message joined another run, from the latter's result."""
     return msgspec.structs.replace(
         result,
         run_id=guest,
@@ -85,37 +84,37 @@ def for_guest(result: RunResult, guest: RunId) -> RunResult:
 
 
 def unexpected(error: Exception) -> RunFailure:
-    """Returns the failure that people see when the cause is not the model."""
+    """Returns the failure to report for an exception that is not a model's."""
     if isinstance(error, StateError):
         return RunFailure(error.code, f"The run could not be stored: {error}", retryable=True)
     return RunFailure("internal", "The run failed unexpectedly; see the log.")
 
 
 class Block(Struct, frozen=True):
-    """One message for a person, before it is cut into parts."""
+    """A message for a person, before it is cut into parts."""
 
     text: str
     quote: str | None = None
-    """The message that it quotes, as the platform names it."""
+    """The platform's id of the quoted message."""
     voice: bool = False
-    """True when the sounds that it names are sent as voice messages."""
+    """True if the audio files that it names are sent as voice messages."""
     completes: int = 0
-    """Serial of the preview that its first words replace; 0 for none."""
+    """Serial of the preview that its first text replaces; 0 for none."""
 
     def addressed(self, to: ReplyTo) -> ReplyTo:
-        """Returns where it goes."""
+        """Returns the address of the block, with its quote."""
         return replace(to, quote=self.quote) if self.quote else to
 
 
 Part = str | Content
 Outgoing = list[tuple[ReplyTo, Sequence[Part]]]
-"""The parts of each block, and where they go."""
+"""The address and the parts of each block."""
 Attach = Callable[[str, bool], Awaitable[list[Part]]]
-"""Function from a text, and whether it asks for voice messages, to its words and files in order."""
+"""Function that splits a text into texts and files in order; True asks for voice messages."""
 
 
 def end_notices(result: RunResult) -> list[Block]:
-    """Returns the notice to the person about the end of the run, where that is not plain to see."""
+    """Returns the notice for the person about the end of the run, if the reply does not show it."""
     match result.stop_reason:
         case StopReason.ABORTED if result.aborted_by in ANSWERED:
             return []
@@ -137,7 +136,7 @@ def settle(
     unsaved: Sequence[Message],
     guests: Sequence[RunId] = (),
 ) -> int:
-    """Writes the end of a run: transcript, result and totals. Return the transcript's new tail."""
+    """Writes the end of a run: transcript, result, totals. Returns the transcript's new tail."""
     if unsaved:
         tail = sessions.append(
             unit, result.session_id, tail, result.run_id, unsaved, result.ended_at
@@ -157,12 +156,12 @@ def settle(
 
 
 def settle_failed(unit: Unit, result: RunResult, entry: int, guests: Sequence[RunId] = ()) -> None:
-    """Writes that a run failed whose own end cannot be written; `entry` is its user entry, or 0.
+    """Writes the failure of a run whose end could not be written; `entry` is its user entry or 0.
 
-    The transcript has every call paired and ends in a message of the assistant, without words.
+    The transcript then has a result for every call and ends in an empty assistant message.
     """
-    own = run_messages(unit, result.session_id, result.run_id, entry)
-    unsaved = closing(own, "error", result) if entry or own else []
+    messages = run_messages(unit, result.session_id, result.run_id, entry)
+    unsaved = closing(messages, "error", result) if entry or messages else []
     settle(unit, result, sessions.tail(unit, result.session_id), unsaved, guests)
 
 
@@ -173,13 +172,13 @@ def run_messages(reader: Reader, session_id: SessionId, run_id: RunId, entry: in
 
 
 def closing(
-    own: Sequence[Message], stop_reason: str, result: RunResult, text: str = ""
+    messages: Sequence[Message], stop_reason: str, result: RunResult, text: str = ""
 ) -> list[Message]:
-    """Returns the entries that a broken run's transcript lacks: open calls' results, an answer."""
+    """Returns the missing entries of a broken run: results of its open calls, and an answer."""
     at, content = result.ended_at, (TextBlock(text),) if text else ()
     reason = result.error.message if result.error else None
     last = AssistantMessage(content, "", "", "", Usage(), stop_reason, at, reason)
-    return [*(aborted_result(call, at) for call in open_calls(own)), last]
+    return [*(aborted_result(call, at) for call in open_calls(messages)), last]
 
 
 async def outgoing(
@@ -190,7 +189,7 @@ async def outgoing(
     parts: Callable[[ReplyTo, str], list[str]],
     attach: Attach | None = None,
 ) -> Outgoing:
-    """Returns the parts of each block that the person is to read; none where hooks cancel it."""
+    """Returns the parts of each block for the person; a block that hooks cancel has none."""
     return [await block_parts(hooks, context, block, to, parts, attach) for block in blocks]
 
 
@@ -202,24 +201,24 @@ async def block_parts(
     parts: Callable[[ReplyTo, str], list[str]],
     attach: Attach | None,
 ) -> tuple[ReplyTo, Sequence[Part]]:
-    """Returns where a block goes, and its parts: its words cut, its files whole."""
+    """Returns the address of a block and its parts: its text, cut, and its files."""
     addressed = block.addressed(to)
     text = await filtered_text(hooks, context, addressed, block.text)
     if not text:
         return addressed, []
-    pieces = await attach(text, block.voice) if attach is not None else [text]
+    contents = await attach(text, block.voice) if attach is not None else [text]
     cut: list[Part] = []
-    for piece in pieces:
-        cut += parts(addressed, piece) if isinstance(piece, str) else [piece]
+    for content in contents:
+        cut += parts(addressed, content) if isinstance(content, str) else [content]
     if block.completes:
-        words = next((index for index, part in enumerate(cut) if isinstance(part, str)), None)
-        if words is not None:
-            cut[words] = Content(str(cut[words]), Additions(completes=block.completes))
+        index = next((index for index, part in enumerate(cut) if isinstance(part, str)), None)
+        if index is not None:
+            cut[index] = Content(str(cut[index]), Additions(completes=block.completes))
     return addressed, cut
 
 
 async def filtered_text(hooks: Hooks, context: RunContext, to: ReplyTo, text: str) -> str | None:
-    """Returns the text as hooks let it out, or None."""
+    """Returns the text after the `message_sending` hook; None if the hook cancels it."""
     if not hooks.message_sending.handlers:
         return text
     draft = await hooks.message_sending.run(
@@ -238,7 +237,7 @@ async def filtered_text(hooks: Hooks, context: RunContext, to: ReplyTo, text: st
     return None
 
 
-def add_to_outbox(unit: Unit, result: RunResult, going: Outgoing, first: int = 0) -> None:
-    """Writes the parts for the sender in the unit that ends the run; `first` numbers the blocks."""
-    for block, (to, texts) in enumerate(going, first):
+def add_to_outbox(unit: Unit, result: RunResult, blocks: Outgoing, first: int = 0) -> None:
+    """Writes the outbox rows in the unit that ends the run; `first` is the first block's number."""
+    for block, (to, texts) in enumerate(blocks, first):
         outbox.add(unit, result.run_id, block, to, texts, result.ended_at)

@@ -1,4 +1,4 @@
-"""Modules that a start of the gateway does without."""
+"""Modules that are imported at their first use, not at the start of the gateway."""
 
 from typing import TYPE_CHECKING
 

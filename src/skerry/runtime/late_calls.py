@@ -1,7 +1,8 @@
-"""Makes the calls that were approved after their runs had gone on, and tells every late outcome.
+"""Makes calls that were approved after their runs had continued, and reports their outcomes.
 
-An outcome is a message that starts a turn, accepted in the unit that notes the end of the call. The
-calls of an earlier process are taken up: an allowed one begins, one that had begun is unknown.
+An outcome is a message that starts a turn; it is accepted in the unit that records the end of the
+call. Calls of an earlier process are handled too: an allowed call begins; the outcome of a call
+that had begun is unknown.
 """
 
 import logging
@@ -28,7 +29,7 @@ from skerry.policy.injection import Scan, scan
 from skerry.ports.approval import Approval, PendingCall
 from skerry.ports.tool import ToolContext
 from skerry.runtime.approvals import ABORTED, ApprovalDesk
-from skerry.runtime.call_approvals import kept
+from skerry.runtime.call_approvals import storable_outcome
 from skerry.runtime.dispatcher import Dispatch
 from skerry.runtime.run_context import run_context
 from skerry.runtime.run_hooks import RunHooks, TranscriptHooks
@@ -43,46 +44,46 @@ KEPT_DAYS: Final = 7
 """Days for which an approval is kept after its end."""
 _DAY_MS: Final = 86_400_000
 RETRY_SECONDS: Final = 1.0
-"""Seconds between two tries of a store that fails."""
+"""Seconds between two attempts when the store fails."""
 
 
 class LateCalls(Struct):
-    """Works off the approvals that no run waits for, until `run` is cancelled."""
+    """Handles the approvals that no run waits for, until `run` is cancelled."""
 
     dispatch: Dispatch
     desk: ApprovalDesk
     _busy: set[str] = field(default_factory=set)
-    """Approvals that are worked on."""
+    """Ids of the approvals in progress."""
     _watched: set[str] = field(default_factory=set)
-    """Runs whose end is waited for."""
+    """Ids of the runs whose end a task waits for."""
     _pruned: int = 0
-    """Time of the last look for old approvals, in milliseconds since 1970."""
+    """Time of the last pruning, in milliseconds since 1970."""
 
     async def run(self) -> None:
-        """Takes up what an earlier process left, then follows every answer and every expiry."""
-        await self._patiently(self._take_up)
+        """Detaches the calls of an earlier process, then handles every answer and every expiry."""
+        await self._retried(self._take_up)
         async with anyio.create_task_group() as tasks:
             while True:
                 self.desk.changed = anyio.Event()
-                await self._patiently(lambda: self._look(tasks))
+                await self._retried(lambda: self._look(tasks))
                 await self._next()
 
-    async def _patiently(self, step: Callable[[], object]) -> None:
-        """Does a step again until the store accepts it."""
+    async def _retried(self, step: Callable[[], object]) -> None:
+        """Repeats a step until the store accepts it."""
         while True:
             try:
                 await step()  # type: ignore[misc]  # each is a coroutine function
             except StateError as error:
-                logger.warning("approvals wait for the store: %s", error)
+                logger.warning("approvals: retrying after a store error: %s", error)
                 await anyio.sleep(RETRY_SECONDS)
             else:
                 return
 
     async def _take_up(self) -> None:
-        """Lets go of the calls whose runs did not survive the last process."""
+        """Detaches the calls whose runs ended with the last process."""
         store, running = self.desk.store, self.dispatch.runtime.running
-        left = await store.read(approvals.attached)
-        orphans = [approval for approval, run_id in left if running.get(RunId(run_id)) is None]
+        attached = await store.read(approvals.attached)
+        orphans = [approval for approval, run_id in attached if running.get(RunId(run_id)) is None]
         if not orphans:
             return
         now = self.desk.clock.now_ms()
@@ -94,7 +95,7 @@ class LateCalls(Struct):
         await store.write(write)
 
     async def _prune(self) -> None:
-        """Deletes approvals that ended long ago, once a day; the audit log keeps the decisions."""
+        """Deletes old approvals, once a day; the audit log keeps the decisions."""
         now, store = self.desk.clock.now_ms(), self.desk.store
         if now - self._pruned < _DAY_MS:
             return
@@ -114,11 +115,11 @@ class LateCalls(Struct):
                 tasks.start_soon(self._work, stored, stored.stored)
             elif active is not None:
                 self._watch(tasks, active)
-            else:  # its run has ended without making the call: it was aborted
+            else:  # its run was aborted before it made the call
                 await self.desk.withdraw(stored.id, ABORTED)
 
     def _watch(self, tasks: TaskGroup, active: ActiveRun) -> None:
-        """Looks again when the run has ended, which makes the call itself."""
+        """Wakes `run` when the active run, which makes the call, has ended."""
         run_id = active.request.run_id
         if run_id in self._watched:
             return
@@ -132,7 +133,7 @@ class LateCalls(Struct):
         tasks.start_soon(watch)
 
     async def _next(self) -> None:
-        """Waits until something changed, or the next approval expires."""
+        """Waits for a change or for the next expiry."""
         expiry: int | None = None
         try:
             expiry = await self.desk.store.read(approvals.next_expiry)
@@ -144,24 +145,24 @@ class LateCalls(Struct):
         with anyio.move_on_after(seconds):
             await self.desk.changed.wait()
 
-    async def _work(self, stored: StoredApproval, made: ApprovedCall) -> None:
-        """Makes an allowed call; tells how the call ended."""
+    async def _work(self, stored: StoredApproval, approved: ApprovedCall) -> None:
+        """Makes the call if it was allowed; reports the outcome."""
         try:
             result = None
             if stored.state is ApprovalState.ALLOWED:
-                result = await self._make(stored, made)
+                result = await self._execute(stored, approved)
                 if result is None:
                     return  # a run that makes the same call has begun it
-            await self._patiently(lambda: self._tell(stored, made, result))
+            await self._retried(lambda: self._report(stored, approved, result))
         except Exception:
-            # One approval must not end the others; its row is as it was for the next start.
-            logger.exception("the outcome of the approval %s was not told", stored.id)
+            # One approval must not stop the others; its row is unchanged for the next start.
+            logger.exception("the outcome of approval %s could not be reported", stored.id)
             return
         self._busy.discard(stored.id)
 
-    async def _make(self, stored: StoredApproval, made: ApprovedCall) -> ToolResult | None:
-        """Returns the result of the call; None if something else has begun it."""
-        runtime, call = self.dispatch.runtime, made.call
+    async def _execute(self, stored: StoredApproval, approved: ApprovedCall) -> ToolResult | None:
+        """Returns the result of the call; None if a run has begun it."""
+        runtime, call = self.dispatch.runtime, approved.call
         tool = runtime.tools.get(call.tool)
         if tool is None:
             await self.desk.withdraw(stored.id, "no such tool")
@@ -171,26 +172,26 @@ class LateCalls(Struct):
         late, began = _LateApproval(self.desk), runtime.clock.now_ms()
         result = await runtime.supervisor.call(
             lambda: run_approved(
-                tool, self._context(made), call_gate, late, Approval(stored.id, call)
+                tool, self._context(approved), call_gate, late, Approval(stored.id, call)
             ),
             f"tool {call.tool}",
         )
-        return None if late.lost else await self._hooked(made, result, began)
+        return None if late.already_begun else await self._hooked(approved, result, began)
 
-    async def _hooked(self, made: ApprovedCall, result: ToolResult, began: int) -> ToolResult:
-        """Returns the result as the hooks of a tool's result leave it."""
-        runtime, made_call, request = self.dispatch.runtime, made.call, made.request
+    async def _hooked(self, approved: ApprovedCall, result: ToolResult, began: int) -> ToolResult:
+        """Returns the result after the hooks for tool results."""
+        runtime, pending, request = self.dispatch.runtime, approved.call, approved.request
         workspace = runtime.config().workspace(request.key.agent)
-        context = run_context(request, made_call.session_id, workspace, made_call.caller)
+        context = run_context(request, pending.session_id, workspace, pending.caller)
         hooks = RunHooks(runtime.hooks, context, TranscriptHooks(runtime.hooks), runtime.clock)
-        call = ToolCall(made_call.call_id, made_call.tool, made_call.arguments)
+        call = ToolCall(pending.call_id, pending.tool, pending.arguments)
         at = runtime.clock.now_ms()
         final = await hooks.late(call, result_message(call, result, at), at - began)
         return ToolResult(final.text, final.is_error, final.origin)
 
-    def _context(self, made: ApprovedCall) -> ToolContext:
-        """Returns the context of a call whose run is over, with the rights that the run had."""
-        runtime, call, request = self.dispatch.runtime, made.call, made.request
+    def _context(self, approved: ApprovedCall) -> ToolContext:
+        """Returns the context of a call after its run, with the rights of that run."""
+        runtime, call, request = self.dispatch.runtime, approved.call, approved.request
         config = runtime.config()
         caller = call.caller
         actor = Actor.of(caller, call.taint)
@@ -199,17 +200,17 @@ class LateCalls(Struct):
         workspace = RootedFolder(config.workspace(caller.key.agent), rules)
         return ToolContext(workspace, recall, caller, call.taint, request=request)
 
-    async def _tell(
-        self, stored: StoredApproval, made: ApprovedCall, result: ToolResult | None
+    async def _report(
+        self, stored: StoredApproval, approved: ApprovedCall, result: ToolResult | None
     ) -> None:
         """Writes the end of the call and the message about it in one unit."""
         desk, now = self.desk, self.desk.clock.now_ms()
 
         def end(unit: Unit) -> None:
             if result is not None:
-                approvals.end(unit, stored.id, kept(result), now)
+                approvals.end(unit, stored.id, storable_outcome(result), now)
 
-        def beside(unit: Unit) -> None:
+        def settle(unit: Unit) -> None:
             end(unit)
             approvals.settled(unit, stored.id, now)
 
@@ -217,54 +218,54 @@ class LateCalls(Struct):
         text = outcome.text if outcome else ""
         scanned = await anyio.to_thread.run_sync(scan, text) if text else None
         try:
-            await self.dispatch.submit(message(stored, made, outcome, scanned), beside)
-        except BusyError:  # the gateway stops: the next start tells it
+            await self.dispatch.submit(message(stored, approved, outcome, scanned), settle)
+        except BusyError:  # the gateway stops: the next start reports the outcome
             await desk.store.write(end)
         except StateError:
             raise
         except SkerryError:
-            logger.exception("nobody can be told of the approval %s", stored.id)
-            await desk.store.write(beside)
+            logger.exception("the message about approval %s was refused", stored.id)
+            await desk.store.write(settle)
         desk.reach("approval.told")
 
 
 class _LateApproval(Struct):
-    """Approval of a call whose run is over. Implements `ports.approval.Approvals`."""
+    """Approval of a call after its run. Implements `ports.approval.Approvals`."""
 
     desk: ApprovalDesk
-    lost: bool = False
-    """True when a run that makes the same call began it first."""
+    already_begun: bool = False
+    """True if a run that makes the same call began it first."""
 
     async def ask(self, call: PendingCall) -> Approval | ToolResult:
-        """Returns a refusal: the call was answered already."""
+        """Returns a refusal: the approval was answered already."""
         return ToolResult(f"Tool {call.tool} was not run.", is_error=True)
 
     async def begin(self, approval: Approval) -> bool:
-        """Notes that the call begins."""
+        """Records that the call begins; returns False if it has begun already."""
         began = await self.desk.begin(approval.id)
-        self.lost = not began
+        self.already_begun = not began
         return began
 
-    async def refuse(self, approval: Approval, why: str) -> None:
-        """Notes that the call never begins."""
-        await self.desk.withdraw(approval.id, why)
+    async def refuse(self, approval: Approval, reason: str) -> None:
+        """Records that the call never begins."""
+        await self.desk.withdraw(approval.id, reason)
 
     async def ended(self, approval: Approval, result: ToolResult) -> None:  # noqa: ARG002 - the port's
-        """Leaves the outcome to the unit of the message about it."""
+        """Does nothing: the outcome is written in the unit that accepts the message about it."""
         self.desk.reach("approval.ran")
 
 
 def message(
     stored: StoredApproval,
-    made: ApprovedCall,
+    approved: ApprovedCall,
     outcome: ToolResult | None,
     scanned: Scan | None = None,
 ) -> RunRequest:
-    """Returns the message about the end of a call, with the rights of the run that made it.
+    """Returns the message about the end of a call, with the rights of the call's run.
 
-    Its id is the approval's, so that it is accepted once.
+    Its run id is derived from the approval, so that it is accepted once.
     """
-    request = made.request
+    request = approved.request
     return RunRequest(
         RunId(f"approval-{stored.id}"),
         request.key,
@@ -295,7 +296,7 @@ def _text(stored: StoredApproval, outcome: ToolResult | None, scanned: Scan | No
                 " unknown; it is not repeated. Look at what it has done before anything else."
             )
         case _:
-            how = "failed" if outcome and outcome.is_error else "ended"
+            end = "failed" if outcome and outcome.is_error else "ended"
             text = outcome.text if outcome else ""
             result = fences.fence(text, "result", about=fences.about(scanned))
-            return f"{begin} was approved and has {how}. Its result:\n{result}"
+            return f"{begin} was approved and has {end}. Its result:\n{result}"

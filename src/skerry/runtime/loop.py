@@ -1,8 +1,8 @@
 """The double loop: inside, tool calls and steering; outside, follow-ups.
 
 The order of events is that of openclaw-behaviour 6.1. A failed model call is a message with stop
-reason `error`, not an exception, so the loop has one way out. Cancelling it is how a run is
-aborted; `close` then ends what was open.
+reason `error`, not an exception, so the loop has one exit. A run is aborted by cancelling the loop;
+`close` then ends the open calls and messages.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -34,54 +34,54 @@ from skerry.model.message import (
 )
 
 SKIPPED: Final = "Skipped due to queued user message."
-"""Wording of pi-agent-core, which models have learned to read (openclaw-behaviour 6.1)."""
+"""Text of pi-agent-core, which models have learned (openclaw-behaviour 6.1)."""
 
 
 class LoopPorts(Struct, frozen=True):
     """Functions that the loop calls."""
 
     respond: Callable[[], Awaitable[AssistantMessage]]
-    """Streams one response to the history. Emits the message's updates. Never raises a model's
-    failure."""
+    """Requests one response to the history and emits its updates. A model's failure is a message
+    with stop reason `error`."""
     execute: Callable[[ToolCall], Awaitable[ToolResultMessage]]
-    """Runs one tool call. Never raises a tool's failure."""
+    """Runs one tool call. A tool's failure is a result with `is_error`."""
     save: Callable[[Sequence[Message]], Awaitable[None]]
     """Makes messages durable; awaited before a tool starts and after it ended."""
     steered: Callable[[], bool]
-    """True if a message waits to enter, so that the remaining tool calls are skipped."""
+    """Returns whether a message waits to enter, so that the remaining tool calls are skipped."""
     steering: Callable[[Sequence[Message]], Awaitable[Sequence[UserMessage]]]
-    """Returns the messages that enter the run now, made durable behind the unsaved ones given;
-    those stay unsaved where nothing enters."""
+    """Returns the messages that enter the run now. If there are any, they are made durable, after
+    the given unsaved messages."""
     follow_ups: Callable[[Sequence[Message]], Awaitable[Sequence[UserMessage]]]
-    """Returns the messages that are to continue the run that would stop, made durable likewise."""
+    """Returns the messages that continue a run which would stop, made durable in the same way."""
     add: Callable[[Message], None]
-    """Adds a message to the history that the next response sees."""
+    """Adds a message to the history for the next response."""
     emit: Callable[[LoopEvent], None]
     now_ms: Callable[[], int]
 
 
 class AgentLoop(Struct):
-    """One run of the loop. `messages` are the new ones, in order; `unsaved` are not durable yet."""
+    """The loop of one run. `messages` has the new messages in order; `unsaved` the not durable."""
 
     ports: LoopPorts
     messages: list[Message] = field(default_factory=list)
     unsaved: list[Message] = field(default_factory=list)
     _at: LoopEvent = field(default_factory=LoopStarted)
-    """The last event that the loop told: where it is, for `close`."""
+    """The last emitted event, from which `close` continues."""
 
-    async def run(self, prompt: UserMessage, done: Sequence[Message] = ()) -> AssistantMessage:
+    async def run(self, prompt: UserMessage, earlier: Sequence[Message] = ()) -> AssistantMessage:
         """Answers `prompt`, which is durable and in the history; returns the last response.
 
-        `done` is what an earlier process has said and done to it, likewise: its open calls, which
-        have no effect, are made again, and the run goes on.
+        `earlier` has the run's messages from an earlier process, also durable and in the history.
+        Their open tool calls, which have no effect, are made again, and the run continues.
         """
         self._emit(LoopStarted())
         self._emit(TurnStart())
         self.messages.append(prompt)
         self._emit_message(prompt)
-        self.messages.extend(done)
+        self.messages.extend(earlier)
         await anyio.lowlevel.checkpoint_if_cancelled()  # aborted while it waited for its turn
-        await self._make_calls(open_calls(done))
+        await self._make_calls(open_calls(earlier))
         pending = await self._enter_from(self.ports.steering)
         first = True
         while True:
@@ -101,9 +101,9 @@ class AgentLoop(Struct):
         return message
 
     def close(self, last: AssistantMessage) -> None:
-        """Ends a loop that was cancelled or broke: pair open calls, add `last`, tell the end.
+        """Ends a cancelled or failed loop: adds results for open calls, and `last`.
 
-        What it had begun to tell is ended, so that every start has its end.
+        Every start event that the loop has emitted gets its end event.
         """
         if isinstance(self._at, TurnEnd):
             self._emit(TurnStart())
@@ -121,7 +121,7 @@ class AgentLoop(Struct):
         self._emit(LoopEnded(tuple(self.messages)))
 
     async def _turn(self) -> tuple[AssistantMessage, Sequence[UserMessage]]:
-        """Takes one response and runs its tool calls; returns it and what is to enter next."""
+        """Requests a response and runs its tool calls; returns it and the messages that enter."""
         self._emit(MessageStart(None))
         message = await self.ports.respond()
         self._add(message)
@@ -138,14 +138,14 @@ class AgentLoop(Struct):
     async def _enter_from(
         self, poll: Callable[[Sequence[Message]], Awaitable[Sequence[UserMessage]]]
     ) -> Sequence[UserMessage]:
-        """Returns the messages that are to enter; what was unsaved before it is durable then."""
+        """Returns the messages that enter; the unsaved messages before them are then durable."""
         entered = await poll(self.unsaved)
         if entered:
             self.unsaved.clear()
         return entered
 
     async def _make_calls(self, calls: Sequence[ToolCall]) -> list[ToolResultMessage]:
-        """Makes calls of tools one by one, up to a message that steers; returns all results."""
+        """Runs tool calls in order, skips those after a steering message; returns the results."""
         results: list[ToolResultMessage] = []
         skip = False
         for call in calls:

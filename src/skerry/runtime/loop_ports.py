@@ -1,4 +1,4 @@
-"""Fills the ports of the loop for one run: events, transcript, mailbox, tools, responses."""
+"""Implements the ports of the loop for one run: events, transcript, mailbox, tools, responses."""
 
 import asyncio
 from collections.abc import Sequence
@@ -64,11 +64,11 @@ from skerry.store import Unit, runs, sessions
 CHECKPOINT_SECONDS: Final = 1.0
 CHECKPOINT_CHARS: Final = 2048
 CHECKPOINT_SHARE: Final = 8
-"""A checkpoint waits until the text grew by an eighth, since each writes all of it."""
+"""Divisor: a long text is stored again after growing by an eighth, as a checkpoint writes all."""
 
 
 class RunEvents:
-    """Publishes what the loop does, and stores the partial text of a response."""
+    """Publishes the events of the loop, and stores the partial text of a response."""
 
     def __init__(self, plan: RunPlan, draft: ResponseDraft, replying: BlockStreamer | None) -> None:
         self._runtime = plan.runtime
@@ -80,7 +80,7 @@ class RunEvents:
         self._checkpoint_timer: asyncio.TimerHandle | None = None
 
     def emit(self, event: LoopEvent) -> None:
-        """Passes an event of the loop on to clients, and to the platform of the message."""
+        """Publishes an event of the loop to clients and to the platform of the message."""
         if self._replying is not None:
             self._replying.on_event(event, self._draft.marks)
         match event:
@@ -112,15 +112,15 @@ class RunEvents:
             self._checkpoint_timer = None
 
     def _keep_partial(self, added: int) -> None:
-        """Stores the partial text, every second or 2 KB, so that a crash leaves it.
+        """Stores the partial text every second or 2 KB, so that it survives a crash.
 
-        Once 16 KB are stored, an eighth more takes the place of 2 KB: else a long answer would
-        cost the square of its length.
+        Above 16 KB it is stored after an eighth more instead of 2 KB: otherwise the cost of a long
+        answer would grow with the square of its length.
         """
         self._since_checkpoint += added
         if self._since_checkpoint >= max(CHECKPOINT_CHARS, self._checkpointed // CHECKPOINT_SHARE):
             self._checkpoint()
-        elif self._checkpoint_timer is None:  # by a timer: a model may fall silent in mid-sentence
+        elif self._checkpoint_timer is None:  # a timer, because a model may pause for long
             loop = asyncio.get_running_loop()
             self._checkpoint_timer = loop.call_later(CHECKPOINT_SECONDS, self._checkpoint)
 
@@ -132,7 +132,7 @@ class RunEvents:
 
 
 class RunTranscript:
-    """Writes the messages of a run behind the conversation's last entry."""
+    """Writes the messages of a run after the conversation's last entry."""
 
     def __init__(
         self,
@@ -147,11 +147,11 @@ class RunTranscript:
         self._replying = replying
 
     async def save(self, messages: Sequence[Message], guest: ActiveRun | None = None) -> None:
-        """Makes messages durable; the last is that of `guest`, where there is one."""
+        """Makes messages durable; with a `guest`, the last message is the guest's."""
         plan, runtime, active = self._plan, self._plan.runtime, self._plan.active
         run_id, session_id = active.request.run_id, active.session_id
         tail = self._conversation.tail
-        own: Sequence[Message] = messages if guest is None else messages[:-1]
+        run_messages: Sequence[Message] = messages if guest is None else messages[:-1]
         last: Sequence[Message] = ()
         guest_id, spoken_at = None, 0
         if guest is not None:
@@ -159,17 +159,21 @@ class RunTranscript:
             limited = runtime.limits(guest.request, plan.config) is not None
             spoken_at = guest.accepted_at if limited else 0
 
-        with anyio.CancelScope(shield=True):  # an abort must not lose count of what is stored
+        with anyio.CancelScope(shield=True):  # an abort must not lose the number of the last entry
             if self._replying is not None:
                 await self._replying.settle()
-            own = await self._writing.entries(own, plan.hooks)
+            entries = await self._writing.entries(run_messages, plan.hooks)
             if guest is not None:
                 context = run_context(guest.request, guest.session_id, plan.workspace)
                 last = await self._writing.entries(messages[-1:], context)
             now = runtime.clock.now_ms()
 
             def write(unit: Unit) -> int:
-                end = sessions.append(unit, session_id, tail, run_id, own, now) if own else tail
+                end = (
+                    sessions.append(unit, session_id, tail, run_id, entries, now)
+                    if entries
+                    else tail
+                )
                 runs.leave_trace(unit, run_id)
                 if guest_id is not None:
                     if last:
@@ -185,7 +189,7 @@ class RunTranscript:
 
 
 class RunMailbox:
-    """Lets messages that wait for the run enter its loop."""
+    """Passes messages that wait for the run to its loop."""
 
     def __init__(self, plan: RunPlan, transcript: RunTranscript, limits: RunMeter) -> None:
         self._runtime = plan.runtime
@@ -194,16 +198,16 @@ class RunMailbox:
         self._limits = limits
 
     async def steering(self, unsaved: Sequence[Message]) -> Sequence[UserMessage]:
-        """Lets the next waiting message enter, one at a time (the default of pi-agent-core).
+        """Returns the next waiting message, one at a time (the default of pi-agent-core).
 
-        It stays in the mailbox until it has entered, whatever ends this run before. One that was
-        aborted stays for good, and gets a turn of its own that ends it.
+        It stays in the mailbox until it is durable, in case this run ends before. The message of an
+        aborted run stays there and is ended in a separate turn.
         """
         for guest in tuple(self._active.steering):
             if guest.aborted_by is not None or self._limits.reached():
                 continue
             entered = guest.request.message(guest.accepted_at)
-            if guest.turn is not None:  # its own turn comes all the same
+            if guest.turn is not None:  # it still gets a separate turn
                 await self._transcript.save([*unsaved, entered])
                 guest.entered = True
             else:
@@ -215,10 +219,10 @@ class RunMailbox:
         return []
 
     async def follow_ups(self, unsaved: Sequence[Message]) -> Sequence[UserMessage]:
-        """Looks a last time; what comes later has a turn of its own."""
+        """Returns the last waiting message; a later one gets a separate turn."""
         entered = await self.steering(unsaved)
         if not entered:
-            self._active.working = False  # nothing may enter a loop that has decided to stop
+            self._active.working = False  # no message may enter a loop that has decided to stop
         return entered
 
 
@@ -242,7 +246,7 @@ class RunTools:
         self._media: media_out.AnswerMedia | None = None
 
     async def attach(self, text: str, voice: bool) -> list[str | Content]:  # noqa: FBT001 - as `finalize.Attach`
-        """Returns the pieces of an answer in order: words, and the files that it names."""
+        """Returns the contents of an answer in order: texts, and the files that it names."""
         if not self._plan.files.references:
             return [text]
         if self._media is None:
@@ -250,19 +254,19 @@ class RunTools:
         return await self._media.contents(text, voice=voice)
 
     async def execute(self, call: ToolCall) -> ToolResultMessage:
-        """Returns the result of a call, a refusal or a failure included."""
+        """Returns the result of a call, which may be a refusal or a failure."""
         self._limits.tool()
         return await self._pipeline.tool(call, self._execute)
 
     async def _execute(self, call: ToolCall) -> ToolResultMessage:
-        """Returns the result of a call with its final arguments, unless it is made in a loop."""
+        """Executes a call with its final arguments; a repetition that must stop is refused."""
         history, at = self._calls(), self._plan.runtime.clock.now_ms()
         repetition = history.judge(call.name, call.arguments)
         if repetition is not None and repetition.is_blocked:
             assessment = Assessment(ToolEffect.DENY, repetition.rule, repetition.text)
             refused = replace(refusal(call.name, assessment), origin=Origin.LOCAL)
             return result_message(call, refused, at)
-        result = await self._made(call, at)
+        result = await self._call(call, at)
         history.record(call.name, call.arguments, result.text.encode())
         if repetition is None:
             return result
@@ -272,16 +276,16 @@ class RunTools:
         """Returns the calls of this run; most runs make none."""
         if self._history is None:
             config, agent = self._plan.config, self._plan.caller.key.agent
-            own = config.agents.by_id.get(agent)
-            self._history = CallHistory(config.tools.loops(own.tools if own else None))
+            entry = config.agents.by_id.get(agent)
+            self._history = CallHistory(config.tools.loops(entry.tools if entry else None))
         return self._history
 
-    async def _made(self, call: ToolCall, at: int) -> ToolResultMessage:
+    async def _call(self, call: ToolCall, at: int) -> ToolResultMessage:
         plan, runtime = self._plan, self._plan.runtime
         progress = CallProgress(call, lambda body: runtime.publish(plan.active.event(body)))
         context = replace(self.context(), progress=progress)
         active = plan.active
-        model = (self._speaker.provider, self._speaker.model)  # a fall-back has tools of its own
+        model = (self._speaker.provider, self._speaker.model)  # tools depend on the fall-back too
         asks = RunApprovals(runtime.approvals, active) if runtime.approvals else None
         layers = self._layers()
         call_gate = CallGate(active.request.run_id, active.session_id, layers, asks, model)
@@ -295,19 +299,19 @@ class RunTools:
         return await examined(result)
 
     def _layers(self) -> ToolPolicy:
-        """Returns the layers of the configuration on the tools of the run at this moment."""
+        """Returns the configuration's present layers on the tools of the run."""
         plan = self._plan
         model = (self._speaker.provider, self._speaker.model)
         joined = [guest.request.sender for guest in plan.active.joined]
         return plan.runtime.tools.layers(plan.caller, plan.config, model, joined)
 
     def context(self) -> ToolContext:
-        """Returns the context of a tool; most runs call none, and it takes half a millisecond."""
+        """Makes the context of a tool call; costs half a millisecond."""
         plan, conversation = self._plan, self._conversation
         read = conversation.taint
         range_ = KnownMessages.of(plan.caller.key, conversation.sent)
-        actor, who = Actor.of(plan.caller, read), str(plan.caller.key)
-        rules = gate(plan.config, actor, plan.runtime.records, who)
+        actor, key = Actor.of(plan.caller, read), str(plan.caller.key)
+        rules = gate(plan.config, actor, plan.runtime.records, key)
         recall = SessionRecall(plan.runtime.store, plan.active)
         request = plan.active.request
         return ToolContext(
@@ -322,7 +326,7 @@ class RunTools:
 
 
 class Responder:
-    """Produces each response: of a command, of the gateway where a limit is reached, of a model."""
+    """Produces each response: by a command, by the gateway at a limit, or by a model."""
 
     def __init__(
         self,
@@ -340,7 +344,7 @@ class Responder:
         self._pipeline = pipeline
         self._events = events
         self.status: tuple[str, ...] = ()
-        """The gateway's state, where the message asks for it beside what it says."""
+        """The answer to a `/status` within the message, if there is one."""
 
     async def respond(self) -> AssistantMessage:
         """Returns the next response to the history; one that failed has stop reason `error`."""
@@ -355,7 +359,7 @@ class Responder:
                 speaker.reference = await self._pipeline.resolve(
                     requests.prompt.text, speaker.reference, self._plan.runtime.models
                 )
-            if speaker.resumed:  # clients that come now read it too
+            if speaker.resumed:  # clients that connect now have not received it
                 self._events.publish(TextDelta(speaker.resumed))
             response = await speaker.respond(self._request)
             while await requests.too_long(speaker.failure, response):
@@ -372,7 +376,7 @@ class Responder:
         return going_on(request, sent) if sent else request
 
     async def _answer(self, command: Command, arguments: str) -> AssistantMessage:
-        """Returns the answer to the command that the prompt is."""
+        """Returns the answer to the command in the prompt."""
         runtime, active = self._plan.runtime, self._plan.active
         call = command_call(active, command, arguments, self._requests.compact)
         tell_command(runtime.hooks, call, active.session_id)

@@ -1,7 +1,7 @@
-"""Fetches the files of an admitted message: images for the model, the others into a folder.
+"""Fetches the files of an admitted message: images for the model, other files into a folder.
 
-Names and types are the sender's words: the first bytes decide what is an image, and a name is
-cleaned before it is shown or written.
+Names and types are chosen by the sender and not trusted: the first bytes decide if a file is an
+image, and a name is cleaned before it is shown or used.
 """
 
 import base64
@@ -32,14 +32,14 @@ from skerry.runtime.run_context import MEDIA, Runtime
 
 logger = logging.getLogger(__name__)
 
-MOST_FILES: Final = 10
-"""Files of a message that are fetched."""
-MOST_BYTES: Final = 20_000_000
-"""Bytes of one file."""
-MOST_IMAGE: Final = 6_291_456
-"""Bytes of an image for a model; a larger one is stored as a file."""
-MOST_TOGETHER: Final = 40_000_000
-"""Bytes of all files of a message."""
+MAX_FILES: Final = 10
+"""Limit on the files of a message that are fetched."""
+MAX_BYTES: Final = 20_000_000
+"""Limit on one file, in bytes."""
+MAX_IMAGE_BYTES: Final = 6_291_456
+"""Limit on an image for a model, in bytes; a larger one is stored as a file."""
+MAX_TOTAL_BYTES: Final = 40_000_000
+"""Limit on all files of a message, in bytes."""
 FETCH_SECONDS: Final = 45.0
 LASTS_MS: Final = 7 * 86_400_000
 """Milliseconds for which a file is kept."""
@@ -50,25 +50,25 @@ _SIGNATURES: Final = {
     b"GIF87a": "image/gif",
     b"GIF89a": "image/gif",
 }
-_MOST_NAME: Final = 64
+_MAX_NAME: Final = 64
 _ODD: Final = re.compile(r"[^\w.-]+")
 
 
-Hear = Callable[[bytes, str, str], Awaitable[str]]
-"""Function from the bytes, the name and the type of a recording to its words."""
-UNHEARD: Final = "It is not transcribed: no transcription provider is configured"
+Transcribe = Callable[[bytes, str, str], Awaitable[str]]
+"""Function that returns the text of a recording, given its bytes, name and type."""
+NOT_TRANSCRIBED: Final = "It is not transcribed: no transcription provider is configured"
 
 
 class Files(Struct, frozen=True):
-    """Files of a message, as the model gets them."""
+    """Files of a message, for the model."""
 
     images: tuple[ImageBlock, ...] = ()
     notes: tuple[str, ...] = ()
-    """A line about each file."""
+    """One line about each file."""
 
 
 class MediaFolder(Struct, frozen=True):
-    """Folder of the files that people sent, and what is done with those of a message."""
+    """Fetches the files of messages and stores them in a folder."""
 
     folder: Path
     clock: Clock
@@ -79,45 +79,48 @@ class MediaFolder(Struct, frozen=True):
         attachments: Sequence[Attachment],
         *,
         reads_images: bool,
-        hear: Hear | None = None,
+        transcribe: Transcribe | None = None,
     ) -> Files:
-        """Fetches the files; one that cannot be had is a note, and never loses the message.
+        """Fetches the files; one that cannot be fetched becomes a note.
 
-        `hear` makes text of recordings; without it each is said to be untranscribed.
+        `transcribe` turns recordings into text; without it a note says that they are not
+        transcribed.
         """
-        images, notes, together = list[ImageBlock](), list[str](), 0
-        for attachment in attachments[:MOST_FILES]:
+        images, notes, total = list[ImageBlock](), list[str](), 0
+        for attachment in attachments[:MAX_FILES]:
             try:
-                data = await _fetched(adapter, attachment, MOST_TOGETHER - together)
+                data = await _fetched(adapter, attachment, MAX_TOTAL_BYTES - total)
             except MediaError as error:
                 notes.append(f"[{_named(attachment)}: not available. {_line(str(error))}]")
                 continue
-            together += len(data)
+            total += len(data)
             kind = image_type(data)
-            if kind and reads_images and len(data) <= MOST_IMAGE:
+            if kind and reads_images and len(data) <= MAX_IMAGE_BYTES:
                 images.append(ImageBlock(base64.b64encode(data).decode(), kind))
                 notes.append(f"[{_named(attachment)}: see the image]")
             else:
-                notes.append(await self._transcribed(attachment, data, hear))
-        if len(attachments) > MOST_FILES:
-            notes.append(f"[{len(attachments) - MOST_FILES} further files were not fetched]")
+                notes.append(await self._transcribed(attachment, data, transcribe))
+        if len(attachments) > MAX_FILES:
+            notes.append(f"[{len(attachments) - MAX_FILES} further files were not fetched]")
         return Files(tuple(images), tuple(notes))
 
-    async def _transcribed(self, attachment: Attachment, data: bytes, hear: Hear | None) -> str:
-        """Returns the words of a recording, as words of its sender, or the note about a file."""
+    async def _transcribed(
+        self, attachment: Attachment, data: bytes, transcribe: Transcribe | None
+    ) -> str:
+        """Returns the text of a recording, as text of its sender, or the note about a file."""
         if attachment.kind is not AttachmentKind.AUDIO:
             return await self._store(attachment, data)
-        if hear is None:
-            return await self._store(attachment, data, UNHEARD)
+        if transcribe is None:
+            return await self._store(attachment, data, NOT_TRANSCRIBED)
         try:
-            text = await hear(data, clean_name(attachment.name), attachment.mime)
+            text = await transcribe(data, clean_name(attachment.name), attachment.mime)
         except MediaError as error:
             return await self._store(
                 attachment, data, f"It is not transcribed: {_line(str(error))}"
             )
         return f"[{_named(attachment)}: transcribed, it says]\n{well_formed(text)}"
 
-    async def _store(self, attachment: Attachment, data: bytes, more: str = "") -> str:
+    async def _store(self, attachment: Attachment, data: bytes, note: str = "") -> str:
         name = f"{secrets.token_hex(8)}-{clean_name(attachment.name) or 'file'}"
         path = self.folder / INBOUND / name
         try:
@@ -125,8 +128,8 @@ class MediaFolder(Struct, frozen=True):
         except OSError as error:
             logger.warning("a file of a message cannot be stored: %s", error)
             return f"[{_named(attachment)}: it could not be stored]"
-        more = f". {more}" if more else ""
-        return f"[{_named(attachment)}, {len(data)} bytes: stored as {path}{more}]"
+        note = f". {note}" if note else ""
+        return f"[{_named(attachment)}, {len(data)} bytes: stored as {path}{note}]"
 
     def _write(self, path: Path, data: bytes) -> None:
         make_private(self.folder)
@@ -136,9 +139,9 @@ class MediaFolder(Struct, frozen=True):
 
 
 def expire(folder: Path, now: int) -> None:
-    """Deletes the copies of files, sent and received, that are older than a week. Blocks."""
-    for beneath in folder.iterdir() if folder.is_dir() else ():
-        drop_expired(beneath, now)
+    """Deletes the copies of sent and received files that are older than a week. Blocks."""
+    for subfolder in folder.iterdir() if folder.is_dir() else ():
+        drop_expired(subfolder, now)
 
 
 def drop_expired(folder: Path, now: int) -> None:
@@ -151,7 +154,7 @@ def drop_expired(folder: Path, now: int) -> None:
 async def with_files(
     runtime: Runtime, request: RunRequest, arrived: InboundMessage, config: Config
 ) -> RunRequest:
-    """Returns the request with the images of a message and a line about each of its files."""
+    """Returns the request with the images of a message and a line about each file."""
     sender = runtime.delivery.senders.get((arrived.channel, arrived.account))
     agent = request.key.agent
     try:
@@ -159,33 +162,33 @@ async def with_files(
         reads_images = "image" in model.input
     except ModelUnavailableError:
         reads_images = False
-    hear, transcriber = None, runtime.transcriber()
+    transcribe, transcriber = None, runtime.transcriber()
     if transcriber is not None:
         target = CallTarget(agent=agent, run_id=request.run_id, channel=arrived.channel)
-        hear = partial(transcriber.transcribe, target=target)
+        transcribe = partial(transcriber.transcribe, target=target)
     folder = MediaFolder(config.state_dir / MEDIA, runtime.clock)
     files = await folder.receive(
         sender.adapter if sender else None,
         arrived.attachments,
         reads_images=reads_images,
-        hear=hear,
+        transcribe=transcribe,
     )
     text = "\n\n".join(part for part in (request.text, "\n".join(files.notes)) if part.strip())
     return replace(request, text=text, images=files.images)
 
 
-async def _fetched(adapter: ChannelAdapter | None, attachment: Attachment, left: int) -> bytes:
+async def _fetched(adapter: ChannelAdapter | None, attachment: Attachment, limit: int) -> bytes:
     if not isinstance(adapter, Fetches):
         raise MediaError("The platform's adapter fetches no files.")
     try:
         with anyio.fail_after(FETCH_SECONDS):
-            return await adapter.fetch(attachment, max(min(MOST_BYTES, left), 0))
+            return await adapter.fetch(attachment, max(min(MAX_BYTES, limit), 0))
     except TimeoutError:
         raise MediaError(f"It took more than {FETCH_SECONDS:g} s.") from None
     except MediaError:
         raise
     except Exception as error:
-        # The code of one platform must not hold back the message.
+        # An error of an adapter must not lose the message.
         logger.exception("a file of a message cannot be fetched")
         raise MediaError(f"{type(error).__name__}.") from error
 
@@ -212,7 +215,7 @@ def _named(attachment: Attachment) -> str:
 def clean_name(name: str) -> str:
     """Returns a name without folders, blanks, brackets and hidden characters."""
     last = name.replace("\\", "/").rpartition("/")[2]
-    return _ODD.sub("_", last).strip("._")[:_MOST_NAME]
+    return _ODD.sub("_", last).strip("._")[:_MAX_NAME]
 
 
 def _line(text: str) -> str:

@@ -1,8 +1,8 @@
-"""Files for people on platforms: opened by descriptor, judged, and copied until they are sent.
+"""Files for people on platforms: opened by descriptor, checked, and copied until they are sent.
 
-A copy in the state directory is what goes out: what happens to the file of the workspace between
-the answer and its delivery changes nothing, and a kill loses nothing. A copy whose outbox row was
-never written has no use, and is deleted with all others that are older than a week.
+The copy in the state directory is sent, so that a later change of the file, or a crash, has no
+effect on the delivery. Copies older than a week are deleted; this also removes a copy whose outbox
+row was never written.
 """
 
 import mimetypes
@@ -29,14 +29,14 @@ from skerry.runtime.media_in import clean_name, drop_expired
 from skerry.runtime.run_context import MEDIA, RunPlan, named_file, relative_path
 
 OUTBOUND: Final = "outbound"
-MOST_FILES: Final = 10
-"""Files that one answer may send."""
+MAX_FILES: Final = 10
+"""Limit on the files that one answer may send."""
 _SECRET_NAMES: Final = re.compile(
     r"(?:id_(?:rsa|dsa|ecdsa|ed25519)|.*\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk)"
     r"|auth-profiles\.json|credentials(?:\.\w+)?|skerry\.json5?|openclaw\.json5?)",
     re.IGNORECASE,
 )
-"""Names of files that are made for secrets."""
+"""File names that are typical of secrets."""
 _PRIVATE_KEY: Final = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY")
 _PROGRAMS: Final = (
     b"\x7fELF",
@@ -64,11 +64,11 @@ _KINDS: Final = {
     "video": AttachmentKind.VIDEO,
 }
 _UNSEEN: Final = frozenset({"image/svg+xml"})
-"""Types of pictures that platforms take as files only."""
+"""Types of pictures that platforms accept only as files."""
 
 
 class OutboundFile(Struct, frozen=True):
-    """A file as it was read for a person."""
+    """Name, type and content of a file for a person."""
 
     name: str
     mime: str
@@ -76,19 +76,19 @@ class OutboundFile(Struct, frozen=True):
 
     @property
     def kind(self) -> AttachmentKind:
-        """Returns as which kind platforms show it."""
+        """Returns the kind of attachment that it is sent as."""
         if self.mime in _UNSEEN:
             return AttachmentKind.FILE
         return _KINDS.get(self.mime.partition("/")[0], AttachmentKind.FILE)
 
 
 def read_file(
-    workspace: RootedFolder, reference: str, most: int, redact: Callable[[str], str] = str
+    workspace: RootedFolder, reference: str, max_bytes: int, redact: Callable[[str], str] = str
 ) -> OutboundFile:
-    """Returns a file of the workspace that may be sent, by its rules and by what it holds.
+    """Reads a file of the workspace, if its rules and its content allow to send it.
 
     Raises:
-        MediaError: it is none, is closed, is too large, or looks like a secret or a program.
+        MediaError: the file is missing, closed, too large, or looks like a secret or a program.
     """
     path = relative_path(reference, workspace.root)
     names = PurePath(path).parts
@@ -98,24 +98,24 @@ def read_file(
         raise MediaError("files of this name may hold secrets")
     try:
         with workspace.look(path) as (file, opened):
-            if (opened.size or 0) > most:
-                raise MediaError(f"it has {opened.size} bytes; at most {most} are sent")
-            data = file.read(most + 1)
+            if (opened.size or 0) > max_bytes:
+                raise MediaError(f"it has {opened.size} bytes; at most {max_bytes} are sent")
+            data = file.read(max_bytes + 1)
     except EscapeError as error:
         raise MediaError(error.reason) from error
     except FileNotFoundError:
         raise MediaError("there is no such file") from None
     except OSError as error:
         raise MediaError(f"it cannot be read: {error.strerror}") from error
-    _judge(data, most, redact)
+    _judge(data, max_bytes, redact)
     return OutboundFile(names[-1], media_type(names[-1], data), data)
 
 
-def _judge(data: bytes, most: int, redact: Callable[[str], str]) -> None:
+def _judge(data: bytes, max_bytes: int, redact: Callable[[str], str]) -> None:
     if not data:
         raise MediaError("it is empty")
-    if len(data) > most:
-        raise MediaError(f"it has more than {most} bytes")
+    if len(data) > max_bytes:
+        raise MediaError(f"it has more than {max_bytes} bytes")
     if data.startswith(_PROGRAMS):
         raise MediaError("programs are not sent")
     if _PRIVATE_KEY.search(data):
@@ -128,7 +128,7 @@ def _judge(data: bytes, most: int, redact: Callable[[str], str]) -> None:
 
 
 def media_type(name: str, data: bytes) -> str:
-    """Returns the type by the first bytes, else by the name; a picture is one by its bytes only."""
+    """Returns the type by the first bytes, else by the name; a picture only by its bytes."""
     if data[:4] == b"RIFF" and data[8:12] in _CONTAINERS:
         return _CONTAINERS[data[8:12]]
     if data[4:8] == b"ftyp":
@@ -142,19 +142,19 @@ def media_type(name: str, data: bytes) -> str:
 
 
 class Outbox(Struct, frozen=True):
-    """The folder of files that wait until they are sent."""
+    """The folder with the copies of files to send."""
 
     state_dir: Path
     clock: Clock
-    most: int
-    """Bytes of one file."""
+    max_bytes: int
+    """Limit on one file, in bytes."""
     redact: Callable[[str], str] = str
-    """Takes secrets out of text: a file that has some is not sent."""
+    """Removes secrets from text; a file that it changes is not sent."""
 
     async def copied(
         self, workspace: RootedFolder, reference: str, *, voice: bool = False
     ) -> OutboundMedia:
-        """Copies a file of the workspace; returns what its outbox row has.
+        """Copies a file of the workspace; returns the value for its outbox row.
 
         Raises:
             MediaError: as `read_file`, or the copy cannot be written.
@@ -162,10 +162,11 @@ class Outbox(Struct, frozen=True):
         return await anyio.to_thread.run_sync(partial(self._copy, workspace, reference, voice))
 
     def _copy(self, workspace: RootedFolder, reference: str, voice: bool) -> OutboundMedia:  # noqa: FBT001 - one caller
-        return self.keep(read_file(workspace, reference, self.most, self.redact), voice=voice)
+        file = read_file(workspace, reference, self.max_bytes, self.redact)
+        return self.keep(file, voice=voice)
 
     def keep(self, file: OutboundFile, *, voice: bool = False) -> OutboundMedia:
-        """Writes the copy of a file, and deletes those that are older than a week."""
+        """Writes the copy of a file, and deletes copies that are older than a week."""
         folder = self.state_dir / MEDIA / OUTBOUND
         path = folder / f"{secrets.token_hex(8)}-{clean_name(file.name) or 'file'}"
         try:
@@ -187,22 +188,22 @@ def discard(media: OutboundMedia) -> None:
 
 
 class AnswerMedia(Struct):
-    """Sends the files that the answers of one run name, as far as its run may read them.
+    """Sends the files that the answers of one run name, if the run may read them.
 
-    The answer goes to the conversation that asked, which may read by it what the tool `read` may
-    open for the same run, and nothing else. Where others read along, a run with words of others
-    sends none: as with the tool `message`, a person would have to be asked. Each file is sent once.
+    A file may be sent if the tool `read` may open it in the same run. In a conversation with other
+    people, a tainted run sends no files: as with the tool `message`, a person would have to approve
+    it. Each file is sent once.
     """
 
     plan: RunPlan
     context: Callable[[], ToolContext]
-    """Returns the resources of a tool call of the run, with what it has read so far."""
+    """Returns the context of a tool call of the run, with its present taint."""
     layers: Callable[[], ToolPolicy]
     _sent: set[str] = field(default_factory=set)
 
     async def contents(self, text: str, *, voice: bool) -> list[str | Content]:
-        """Returns the pieces of a text in order: words, and files where it names them."""
-        pieces: list[str | Content] = []
+        """Splits a text into texts and the files that it names, in order."""
+        contents: list[str | Content] = []
         words: list[str] = []
         for line in text.splitlines(keepends=True):
             reference = self.plan.files.references.get(line.strip())
@@ -213,12 +214,12 @@ class AnswerMedia(Struct):
             if isinstance(content, str):
                 words.append(content + line[len(line.rstrip()) :])
                 continue
-            pieces += [*_joined(words), content]
+            contents += [*_joined(words), content]
             words = []
-        return [*pieces, *_joined(words)]
+        return [*contents, *_joined(words)]
 
     async def _content(self, reference: str, *, voice: bool) -> Content | str:
-        """Returns the file, or the line that says why it is not sent."""
+        """Returns the file, or a line with the reason why it is not sent."""
         runtime, to = self.plan.runtime, self.plan.active.request.reply_to
         if to is None or (to.channel, to.account) not in runtime.delivery.senders:
             return named_file(reference)
@@ -235,8 +236,8 @@ class AnswerMedia(Struct):
         runtime, config = self.plan.runtime, self.plan.config
         if not runtime.delivery.takes_files(to):
             raise MediaError("this platform takes no files")
-        if len(self._sent) >= MOST_FILES:
-            raise MediaError(f"an answer sends at most {MOST_FILES} files")
+        if len(self._sent) >= MAX_FILES:
+            raise MediaError(f"an answer sends at most {MAX_FILES} files")
         context, tool = self.context(), runtime.tools.get("read")
         if tool is None:
             raise MediaError("this agent has no tool `read`")
@@ -245,11 +246,11 @@ class AnswerMedia(Struct):
         if not decision.allowed:
             raise MediaError(decision.reason or decision.rule)
         if context.actor.is_tainted and not context.actor.is_private:
-            # The owner may read what words of others made the model send; others may not.
+            # Text of others may have caused the sending; only the owner may then get the file.
             raise MediaError(reason(guarded_act("message"), context.taint))
         redact = runtime.approvals.redact if runtime.approvals else str
-        most = config.agents.defaults.media_max_mb * 1_000_000
-        folder = Outbox(config.state_dir, runtime.clock, most, redact)
+        max_bytes = config.agents.defaults.media_max_mb * 1_000_000
+        folder = Outbox(config.state_dir, runtime.clock, max_bytes, redact)
         return await folder.copied(context.workspace, reference, voice=voice)
 
 

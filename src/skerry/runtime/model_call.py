@@ -1,7 +1,7 @@
-"""The model of one run: calls one candidate after another until one answers, and shows its text.
+"""The model calls of one run: tries one candidate after another, and publishes the text.
 
-A failure of the conversation itself (too long, a request that was refused as such) is nobody's
-fault whom another candidate could stand in for: it ends the call at once and cools nothing.
+An error of the request (too long, or refused as invalid) would fail with every candidate: it ends
+the call at once, and no candidate cools down.
 """
 
 import asyncio
@@ -51,45 +51,45 @@ Ask = Callable[[ModelCandidate], Awaitable[ModelReply]]
 
 
 class Failover:
-    """Finds who answers the calls of one run; who answered last is asked first again."""
+    """Finds a model for each call of one run; the model that answered last is tried first."""
 
     def __init__(self, models: Models, target: CallTarget, accounts: Accounts) -> None:
         self._models = models
         self._accounts = accounts
         self.target = target
-        """Request for the first call."""
+        """Target of the first call."""
         self._tries: Candidates | None = None
         self.current: ModelCandidate | None = None
-        """Candidate that was called last."""
+        """The candidate that was called last."""
         self.missing: FailedAttempt | None = None
-        """Requested model that is not available, if another answered in its place."""
+        """Attempt at the requested model, if it is not available and another answered."""
         self._spent = Usage()
 
     @property
     def provider(self) -> str:
-        """Returns the provider that was asked, or nothing when none could be."""
+        """Returns the provider that was called last; empty if none was."""
         return self.current.model.provider if self.current else ""
 
     @property
     def model(self) -> str:
-        """Returns the model that was asked, or nothing when none could be."""
+        """Returns the id of the model that was called last; empty if none was."""
         return self.current.model.id if self.current else ""
 
     def spend(self, usage: Usage) -> None:
-        """Counts tokens of the present call that no reply reports."""
+        """Adds tokens of the present call that its reply does not report."""
         self._spent += usage
 
     async def call(self, ask: Ask, withdraw: Callable[[], None]) -> ModelReply:
-        """Returns the first whole answer to `ask`, with its price.
+        """Returns the first complete reply to `ask`, with its price.
 
         Args:
-            ask: Asks one candidate.
-            withdraw: Takes back what a candidate said before it failed, when another is asked.
+            ask: Calls one candidate.
+            withdraw: Withdraws the text of a failed candidate, before another one is called.
 
         Raises:
-            ModelError: of the only candidate, or of a conversation that nobody can take.
-            ModelsFailedError: several were tried, and all failed.
-            BudgetError: what may be used today is used up; only the first call is refused.
+            ModelError: of the only candidate, or of a request that every candidate would refuse.
+            ModelsFailedError: several candidates were tried, and all failed.
+            BudgetError: today's budget is used up; only the first call is refused.
         """
         if self._tries is None:
             self._accounts.allow(self.target)
@@ -114,7 +114,7 @@ class Failover:
                 return reply
 
     async def _call_one(self, tries: Candidates, candidate: ModelCandidate, ask: Ask) -> ModelReply:
-        """Returns the answer of one candidate. Its end is noted and booked, however it comes."""
+        """Returns the reply of one candidate. The end of the call is always recorded and booked."""
         clock, model = asyncio.get_running_loop().time, candidate.model
         call_id = self._accounts.begin(candidate, self.target)
         begin = clock()
@@ -152,7 +152,7 @@ class Failover:
 
 
 def _failed(tries: Candidates) -> ModelError:
-    """Returns the error of a call that nobody answered."""
+    """Returns the error of a call that no candidate answered."""
     attempts = tries.attempts
     if len(attempts) == 1:
         return attempts[0].error
@@ -160,8 +160,10 @@ def _failed(tries: Candidates) -> ModelError:
         return ModelUnavailableError("No model can be called.")
     failed = ModelsFailedError([str(attempt) for attempt in attempts])
     errors = [attempt.error for attempt in attempts]
-    own = [error.remedy for error in errors if isinstance(error, ModelAuthError) and error.remedy]
-    failed.remedy = " ".join(dict.fromkeys(own)) or failed.remedy
+    remedies = [
+        error.remedy for error in errors if isinstance(error, ModelAuthError) and error.remedy
+    ]
+    failed.remedy = " ".join(dict.fromkeys(remedies)) or failed.remedy
     failed.retry_after = min(
         (error.retry_after for error in errors if error.retry_after is not None), default=None
     )
@@ -169,7 +171,7 @@ def _failed(tries: Candidates) -> ModelError:
 
 
 def _missing_model(tries: Candidates, reference: str | None) -> FailedAttempt | None:
-    """Returns the attempt at the wanted model, where nobody has that model (any more)."""
+    """Returns the attempt at the requested model, if no provider has that model (any more)."""
     for attempt in tries.attempts:
         missing = isinstance(attempt.error, (ModelUnavailableError, ModelNotFoundError))
         if missing and reference in {attempt.model, f"{attempt.model}@{attempt.profile}"}:
@@ -183,42 +185,42 @@ def _named(candidate: ModelCandidate) -> str:
 
 
 def _empty_reply(model: ModelInfo, usage: Usage) -> ModelError:
-    """Returns why a response is empty: z.ai tells a full window by its count of tokens alone."""
+    """Returns the error of an empty reply: z.ai reports a full window only by the token count."""
     if usage.input + usage.cache_read + usage.cache_write > model.context_window:
         return ModelOverflowError(f"The conversation is too long for {model.ref}.")
     return ModelEmptyReplyError(f"{model.ref} answered nothing.")
 
 
 class ResponseDraft:
-    """The present, or interrupted, response as a person reads it."""
+    """Text of the present, or interrupted, response for a person."""
 
     def __init__(self, show: Show = named) -> None:
-        """Begins with an empty text; `show` says what stands for a file that the model names."""
+        """Begins with an empty text; `show` returns the line for a file that the model names."""
         self._show = show
-        self.pieces: list[str] = []
+        self.parts: list[str] = []
         self.shaper = Shaper(show=show)
 
     @property
     def text(self) -> str:
         """Returns the text that was sent to people."""
-        return "".join(self.pieces)
+        return "".join(self.parts)
 
     @property
     def marks(self) -> ReplyMarks:
-        """Returns how the model wants it sent."""
+        """Returns the model's marks on how to send the text."""
         return self.shaper.marks
 
     def begin(self, think: Callable[[str], None], resumed: str = "") -> None:
-        """Begins another response, behind what a person has of it already."""
-        self.pieces = [resumed] if resumed else []
+        """Begins another response, after the part of it that was sent already."""
+        self.parts = [resumed] if resumed else []
         self.shaper = Shaper(think, self._show)
 
 
 class ModelCall:
-    """The model of one run. Keeps what it says, so that a cancelled call leaves its text behind.
+    """Calls the model of one run. Keeps the received text, so that a cancelled call has it.
 
-    The model is chosen at the first call, so that a machine without one fails like a model does.
-    When one fails, `Failover` finds who answers in its place.
+    The model is chosen at the first call, so that a missing model is a failed call. If a model
+    fails, `Failover` finds another one.
     """
 
     def __init__(
@@ -228,13 +230,13 @@ class ModelCall:
         now_ms: Callable[[], int],
         draft: "ResponseDraft | None" = None,
     ) -> None:
-        """Makes the model of a run.
+        """Makes the model call of a run.
 
         Args:
-            failover: Finds who answers.
-            emit: Hears what is said, as a person reads it.
-            now_ms: The time.
-            draft: Takes what is said of the present response; others may read it.
+            failover: Finds the model.
+            emit: Receives the events of the response, with text for a person.
+            now_ms: Returns the time in milliseconds since 1970.
+            draft: Gets the text of the present response; the caller may read it.
 
         """
         self._failover = failover
@@ -246,10 +248,10 @@ class ModelCall:
         self.resumed = ""
         """Text of the response that was sent before a restart."""
         self._seam: Seam | None = None
-        """Only behind what was said before a restart."""
+        """Removes repetitions after `resumed`; None without it."""
         self._listener = ReplyListener(self._on_text, self._on_thinking, self._note, failover.spend)
         self.notes: dict[str, None] = {}
-        """Notes for the person about how models were called, in order."""
+        """Notes for the person about the model calls, in order."""
         self.missing_note = ""
         """Note on a requested model that is not available; empty if it is."""
         self.usage = Usage()
@@ -259,23 +261,23 @@ class ModelCall:
 
     @property
     def reference(self) -> str | None:
-        """Returns the model that is asked for, if one is."""
+        """Returns the requested model, or None."""
         return self._failover.target.reference
 
     @reference.setter
     def reference(self, reference: str | None) -> None:
-        """Asks for another model; counts until the first call."""
+        """Requests another model; has an effect only before the first call."""
         if reference != self._failover.target.reference:
             self._failover.target = self._failover.target.of(reference)
 
     @property
     def provider(self) -> str:
-        """Returns the provider that was asked, or nothing when none could be."""
+        """Returns the provider that was called last; empty if none was."""
         return self._failover.provider
 
     @property
     def model(self) -> str:
-        """Returns the model that was asked, or nothing when none could be."""
+        """Returns the id of the model that was called last; empty if none was."""
         return self._failover.model
 
     async def respond(
@@ -307,24 +309,24 @@ class ModelCall:
         self.usage += reply.usage
         return self._message(content, reply.stop_reason, reply.usage)
 
-    def take_up(self, done: Iterable[Message], sent: str = "") -> None:
-        """Counts what earlier responses of the run used; continues behind the last one's text.
+    def take_up(self, earlier: Iterable[Message], sent: str = "") -> None:
+        """Counts the usage of the run's earlier responses; continues after the text `sent`.
 
-        The model is shown `said` as the beginning of its answer: see `resuming`.
+        The request has `sent` as the beginning of the model's answer: see `runtime.continuation`.
         """
-        for message in done:
+        for message in earlier:
             if isinstance(message, AssistantMessage):
                 self.usage += message.usage
         self.resumed = sent
         self._begin_response()
 
     def gateway_message(self, text: str) -> AssistantMessage:
-        """Returns a message of the gateway in the model's place."""
+        """Returns a message of the gateway in place of the model's."""
         before = f"{self.resumed.rstrip()}\n\n" if self.resumed else ""
         return self._message((TextBlock(before + text),), "stop", Usage())
 
     def broken_off(self, stop_reason: str, error: str | None) -> AssistantMessage:
-        """Returns a message of what was said when the response ended early."""
+        """Returns a message with the text received before the response ended early."""
         self._flush_text(cut=True)
         content: list[Block] = []
         if self._thoughts:
@@ -334,7 +336,7 @@ class ModelCall:
         return self._message(tuple(content), stop_reason, Usage(), error)
 
     def _withdraw(self) -> None:
-        """Withdraws the text of a model that failed, also with those who received it."""
+        """Withdraws the text of a failed model, also from clients that received it."""
         if self._thoughts or self.draft.text != self.resumed:
             self.resumed = ""
             self._emit(MessageWithdrawn())
@@ -368,7 +370,7 @@ class ModelCall:
 
     def _publish(self, text: str) -> None:
         if text:
-            self.draft.pieces.append(text)
+            self.draft.parts.append(text)
             self._emit(MessageUpdate(text))
 
     def _on_thinking(self, delta: str) -> None:

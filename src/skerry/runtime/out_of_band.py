@@ -1,7 +1,7 @@
-"""Ends runs outside the lane of their session, whose transcript they leave alone.
+"""Ends runs outside the lane of their session, without an entry in the transcript.
 
-Commands that must not wait for the run that is on, and messages that the queue drops or that were
-taken back.
+These are commands that must not wait for the active run, messages that the queue drops, and
+withdrawn messages.
 """
 
 import logging
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 async def answer_apart(
     runtime: Runtime, active: ActiveRun, command: Command, arguments: str
 ) -> None:
-    """Answers the command now; no more than the person reads it."""
+    """Answers the command at once; neither the command nor the answer is stored."""
     active.started_at = runtime.clock.now_ms()
     runtime.publish(active.event(RunStarted(active.started_at)))
     call = command_call(active, command, arguments)
@@ -37,22 +37,22 @@ async def answer_apart(
 async def drop(
     runtime: Runtime, active: ActiveRun, cap: int, *, notify: bool, patient: bool = False
 ) -> bool:
-    """Ends a message that the queue had no room for; with `notify` the person is told.
+    """Ends a message for which the queue has no room; with `notify` the person gets a notice.
 
-    Returns false if that cannot be written now: then nobody was told. With `patient` it is tried
-    until it can.
+    Returns False if the end cannot be written now; then no notice is sent. With `patient` the write
+    is repeated until it succeeds.
     """
     text = f"more than {cap} messages waited, and this one was dropped"
-    told_once = " Until I am done, more may be dropped without a word." if notify else ""
-    failure = RunFailure("queue.full", f"{text}; send it again.{told_once}", retryable=True)
-    log = logger.warning if notify else logger.debug  # of a flood one line is enough
+    warning = " Until I am done, more may be dropped without a word." if notify else ""
+    failure = RunFailure("queue.full", f"{text}; send it again.{warning}", retryable=True)
+    log = logger.warning if notify else logger.debug  # one line is enough for a flood
     log("run %s: %s", active.request.run_id, text)
     result = _result(runtime, active, StopReason.ERROR, (), failure)
     return await _end(runtime, active, result, notify=notify, patient=patient)
 
 
 async def end_unsaid(runtime: Runtime, active: ActiveRun) -> None:
-    """Ends a message that was taken back while it waited; no model reads it."""
+    """Ends a message that was withdrawn while it waited; no model gets it."""
     stopped = replace(
         _result(runtime, active, StopReason.ABORTED, ()), aborted_by=active.aborted_by
     )
@@ -62,18 +62,18 @@ async def end_unsaid(runtime: Runtime, active: ActiveRun) -> None:
 async def _end(
     runtime: Runtime, active: ActiveRun, result: RunResult, *, notify: bool, patient: bool = True
 ) -> bool:
-    """Writes the end, and tells of it; if not `patient`, return false where the disk is full."""
+    """Writes the end and publishes it; if not `patient`, returns False when the store fails."""
     request = active.request
     policy = runtime.config().session.send_policy
     to = sends_to(policy, active.settings, request.key, request.reply_to) if notify else None
     context = run_context(request, active.session_id)
-    going: Outgoing = []
+    outgoing_blocks: Outgoing = []
     if to is not None:
         blocks = [*(Block(text) for text in result.payloads), *end_notices(result)]
-        going = await outgoing(runtime.hooks, context, blocks, to, runtime.delivery.parts)
+        outgoing_blocks = await outgoing(runtime.hooks, context, blocks, to, runtime.delivery.parts)
 
     def end(unit: Unit) -> None:
-        add_to_outbox(unit, result, going)
+        add_to_outbox(unit, result, outgoing_blocks)
         runs.finish(unit, result)
 
     try:
@@ -84,7 +84,7 @@ async def _end(
     except StoreFailedError:
         return False
     except Exception:
-        # It stays open in the store, and the next start takes it up; nobody waits for that here.
+        # The run stays open in the store, and the next start resumes it.
         logger.exception("the end of run %s could not be stored", result.run_id)
     runtime.running.finish(active, result)
     runtime.publish(active.event(RunEnded(result)))

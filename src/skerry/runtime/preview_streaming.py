@@ -1,9 +1,9 @@
-"""Answers that grow in one message: a preview that is edited while the model speaks.
+"""Answers that grow in one message: a preview that is edited while the model answers.
 
-The preview is a row of the outbox like any part, so it is sent once. While the run goes on its
-message is edited, which nothing records: each edit replaces the one before. The first part of the
-finished text names the row and replaces its text for good. After a kill the row is still there,
-and the text that the run says then completes it. One that was never sent is not sent any more.
+The preview is a row of the outbox like any part, so it is sent once. During the run its message is
+edited; the edits are not recorded, as each replaces the one before. The first part of the finished
+text names the row and replaces its text. After a crash the row still exists, and the text of the
+resumed run completes it. A preview that was not sent before the finished text is not sent at all.
 """
 
 import logging
@@ -28,23 +28,23 @@ if TYPE_CHECKING:  # it completes previews with this module
 logger = logging.getLogger(__name__)
 
 LEAST_CHARS: Final = 30
-"""Characters of an answer before which no preview is sent."""
+"""Least number of characters of a preview."""
 DIRECT_SECONDS: Final = 1.5
-"""Seconds between two edits: platforms let an account write about once a second to a person."""
+"""Seconds between two edits: platforms allow about one message a second to a person."""
 GROUP_SECONDS: Final = 4.0
-"""The same in a group, where platforms allow some twenty a minute."""
+"""Seconds between two edits in a group, where platforms allow about twenty a minute."""
 EDIT_SECONDS: Final = 10.0
 ADDITIONS: Final = Additions(preview=True, silent=True)
 
 
 Growth = Callable[[], tuple[str, int]]
-"""Function that returns the text so far, and the serial of the row of the preview or 0."""
+"""Function that returns the present text, and the serial of the preview's row or 0."""
 Begin = Callable[[Content], Awaitable[None]]
-"""Function that writes the row of a preview."""
+"""Function that writes the row of a new preview."""
 
 
 class Preview:
-    """The growing message of one run. Start `run()` beside it."""
+    """The preview message of one run. Start `run()` in a task."""
 
     def __init__(
         self,
@@ -63,16 +63,16 @@ class Preview:
         self._pause = self._seconds
         self._serial = 0
         self._platform_id = ""
-        self._shown = ""
+        self._shown_text = ""
         self.is_given_up = False
 
     async def run(self, lock: anyio.Lock, growth: Growth, begin: Begin) -> None:
-        """Shows the text as it grows, until cancelled; `lock` orders it among the blocks."""
+        """Updates the preview until cancelled; `lock` keeps the order with the blocks."""
         while not self.is_given_up:
             await anyio.sleep(self._pause)
             self._pause = self._seconds
             async with lock:
-                # An edit that the end of the run cut off could arrive behind the finished text.
+                # An edit cancelled at the end of the run could arrive after the finished text.
                 with anyio.CancelScope(shield=True):
                     await self._show(*growth(), begin)
 
@@ -80,19 +80,19 @@ class Preview:
         if self._mode == "block":
             text = text[: text.rfind("\n") + 1]
         text = (self._delivery.parts(self._to, text) or [""])[0] if text.strip() else ""
-        if len(text) < LEAST_CHARS or text == self._shown:
+        if len(text) < LEAST_CHARS or text == self._shown_text:
             return
         try:
             if not serial:
                 await begin(Content(text, ADDITIONS))
-                self._shown = text
+                self._shown_text = text
             elif await self._edit(serial, text):
-                self._shown = text
+                self._shown_text = text
         except StateError as error:
-            logger.warning("the preview of run %s waits for the store: %s", self._run_id, error)
+            logger.warning("preview of run %s: store error: %s", self._run_id, error)
 
     async def _edit(self, serial: int, text: str) -> bool:
-        """Edits the message; returns false where it cannot be edited now."""
+        """Edits the message; returns False if it cannot be edited now."""
         if serial != self._serial:
             self._serial, self._platform_id = serial, ""
         if not self._platform_id:
@@ -108,15 +108,15 @@ class Preview:
             self._pause = max(error.seconds or 0.0, self._seconds)
             return False
         except Exception:
-            # The finished text is sent whatever became of its preview.
-            logger.info("the preview of run %s is not edited", self._run_id, exc_info=True)
+            # The finished text is sent even if its preview cannot be edited.
+            logger.info("editing the preview of run %s failed", self._run_id, exc_info=True)
             self.is_given_up = True
             return False
         return True
 
 
 async def completed(store: Store, adapter: ChannelAdapter, part: OutboundPart) -> Receipt | None:
-    """Replaces the preview that a part completes; None where the part is to be sent as it is."""
+    """Replaces the preview that a part completes; returns None if the part must be sent."""
     message_id = await _message_of(store, adapter, part.more.completes)
     if message_id and isinstance(adapter, Edits):
         try:
@@ -125,16 +125,16 @@ async def completed(store: Store, adapter: ChannelAdapter, part: OutboundPart) -
             logger.info("the preview of %s cannot be completed: %s", part.nonce, error)
         else:
             return Receipt((message_id,))
-    # From now on it is a part like any other: whether it arrived must be asked of the platform.
-    more = replace(part.more, completes=0)
-    await store.write(lambda unit: outbox.change(unit, part.serial, more))
+    # From now on it is an ordinary part: the adapter must be asked if it arrived.
+    additions = replace(part.more, completes=0)
+    await store.write(lambda unit: outbox.change(unit, part.serial, additions))
     return None
 
 
 async def _message_of(store: Store, adapter: ChannelAdapter, serial: int) -> str:
-    """Returns the id of the message of a preview; empty where there is none.
+    """Returns the platform's id of a preview message; empty if there is none.
 
-    One whose sending a kill interrupted is looked up, where the platform can.
+    If a crash interrupted the sending, the adapter looks the message up, if it can.
     """
 
     def read(reader: Reader) -> tuple[tuple[str, ...], KeptPart | None]:

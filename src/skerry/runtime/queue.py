@@ -1,8 +1,8 @@
-"""Queue of runs: each has a place in its session's lane, and a mode.
+"""Queue of runs: each has a position in its session's lane, and a queue mode.
 
-A place is taken before the run is stored, so that messages keep their order. What the mode means is
-settled once the run is stored: it may leave its place for the mailbox of the run that is on, stop
-that run, or make others leave. A turn takes up all that belongs to it at that moment.
+The position is assigned before the run is stored, so that messages keep their order. The mode is
+applied after the run is stored: the message may move to the mailbox of the active run, stop that
+run, or displace others. A turn processes all queued messages that are collected into it.
 """
 
 import asyncio
@@ -28,20 +28,20 @@ from skerry.runtime.run import Run
 from skerry.runtime.run_context import Runtime
 
 STRETCH: Final = 10
-"""Whoever never stops writing is answered after so many times the debounce."""
+"""Limit on the wait for a sender who keeps writing, as a multiple of the debounce."""
 INTERRUPT: Final = "interrupt"
 
 
 class Turn(Struct, eq=False):
-    """The place of a run in its lane; the job that the lane does."""
+    """The position of a run in its lane; the job that the lane executes."""
 
     queue: "Queue"
     run: ActiveRun
     begun: float = -math.inf
-    """The event loop's time when it could have begun for the first time."""
+    """Event loop time at which it could first have begun."""
 
     def delay(self) -> float:
-        """Returns the seconds in which others may still come that belong to it."""
+        """Returns the seconds to wait for further messages of the same turn."""
         quiet = self.run.quiet_seconds
         if not quiet:
             return 0.0
@@ -53,24 +53,24 @@ class Turn(Struct, eq=False):
         return min(last + quiet, self.begun + STRETCH * quiet) - now
 
     async def __call__(self) -> None:
-        """Does the run, with all that belongs to it."""
+        """Executes the run with all messages that are collected into it."""
         await self.queue.take_up(self.run)
 
 
 class Queue(Struct):
-    """Decides what each run does that finds its session at work."""
+    """Applies the queue mode to runs that arrive while their session is active."""
 
     runtime: Runtime
     lanes: Lanes
     _notified: set[SessionKey] = field(default_factory=set)
-    """Sessions whose people were told that messages are dropped."""
+    """Sessions that got the notice about dropped messages."""
 
     def put(self, run: ActiveRun) -> None:
-        """Gives a run that was just accepted a place at the end of its lane."""
+        """Adds a new run at the end of its lane."""
         self._submit(run)
 
     def put_back(self, run: ActiveRun) -> None:
-        """Gives a run that left its lane a place before all that were accepted after it."""
+        """Returns a run to its lane, before all runs that were accepted after it."""
         if run.turn is None:
             earlier = takewhile(lambda waiting: waiting.serial < run.serial, self.behind(run))
             self._submit(run, sum(1 for _ in earlier))
@@ -80,17 +80,17 @@ class Queue(Struct):
         self.lanes.submit(str(run.request.key), turn, index=index, delay=turn.delay)
 
     def forget(self, run: ActiveRun) -> None:
-        """Takes the place of a run back that does not exist after all."""
-        self._leave(run)
+        """Removes a run that was not accepted from its lane."""
+        self._remove(run)
 
     async def arrange(self, run: ActiveRun) -> None:
-        """Does what the mode says of a stored run that found its session at work."""
+        """Applies the queue mode to a stored run whose session is active."""
         rules = run.rules
         if rules is None:
             return
         command = self.runtime.commands.command_in(run.request)
         if command is not None and command[0].at_once:
-            self._aside(run, *command)
+            self._answer_now(run, *command)
         elif rules.mode in {QueueMode.STEER, QueueMode.STEER_BACKLOG}:
             self._steer(run.request.key)
         elif rules.mode is QueueMode.INTERRUPT:
@@ -98,29 +98,29 @@ class Queue(Struct):
         if run.turn is not None and rules.mode is not QueueMode.OWN:
             await self._make_room(run.request.key, rules)
 
-    def _aside(self, run: ActiveRun, command: Command, arguments: str) -> None:
-        """Answers the command beside the run that is on, unless its turn has come already."""
+    def _answer_now(self, run: ActiveRun, command: Command, arguments: str) -> None:
+        """Answers the command during the active run, unless its turn has begun already."""
         key = str(run.request.key)
-        if not self._leave(run):
+        if not self._remove(run):
             return
         work = partial(out_of_band.answer_apart, self.runtime, run, command, arguments)
         self.lanes.submit(f"{key}:aside:{run.request.run_id}", work, counted=False)
 
     def take_back(self, run: ActiveRun) -> bool:
-        """Ends a stopped run now that still waits, as if it had never arrived.
+        """Ends a stopped run that still waits, without an entry in the transcript.
 
-        Returns false if its message is in the transcript, or is about to be.
+        Returns False if its message is in the transcript, or is about to be written.
         """
         key = run.request.key
         steers = any(run in host.steering for host in self.runtime.running.of(key))
-        if run.entry or steers or not run.admitted.is_set() or not self._leave(run):
+        if run.entry or steers or not run.admitted.is_set() or not self._remove(run):
             return False
         work = partial(out_of_band.end_unsaid, self.runtime, run)
         self.lanes.submit(f"{key}:aside:{run.request.run_id}", work, counted=False)
         return True
 
     def stop(self, key: SessionKey, by: str, *, before: RunId | None = None) -> list[RunId]:
-        """Stops what runs and waits, of that which came `before`; returns what will stop."""
+        """Stops the session's runs, only those accepted before run `before`; returns their ids."""
         stopped = []
         for run in self.runtime.running.of(key):
             if run.request.run_id == before:
@@ -131,7 +131,7 @@ class Queue(Struct):
         return stopped
 
     def _interrupt(self, by: ActiveRun) -> None:
-        """Stops what came before, but nothing of somebody who may do more: it waits for that."""
+        """Stops the earlier runs; it waits for those whose caller has more rights."""
         for run in self.runtime.running.of(by.request.key):
             if run is by:
                 break
@@ -140,7 +140,7 @@ class Queue(Struct):
         self.lanes.look_again(str(by.request.key))
 
     async def take_up(self, front: ActiveRun) -> None:
-        """Does the turn of a run: its own, or one that it shares with those behind it."""
+        """Executes the turn of a run, with the queued runs that are collected into it."""
         front.turn = None
         await front.admitted.wait()
         if front.withdrawn:
@@ -148,7 +148,7 @@ class Queue(Struct):
         turn = batch(front, self.behind(front))
         *guests, host = turn.runs
         for run in turn.runs:
-            self._leave(run)
+            self._remove(run)
         for guest in guests:
             host.join(guest)
         if guests or turn.dropped:
@@ -157,7 +157,7 @@ class Queue(Struct):
         await Run(self.runtime, host, self.put_back).execute()
 
     def behind(self, front: ActiveRun) -> list[ActiveRun]:
-        """Returns the runs that wait behind this one, up to what is no run."""
+        """Returns the runs that wait after this one, up to the first job that is not a run."""
         waiting: list[ActiveRun] = []
         for job in self.lanes.waiting(str(front.request.key)):
             if not isinstance(job, Turn):
@@ -192,9 +192,9 @@ class Queue(Struct):
         )
 
     def _steer(self, key: SessionKey) -> None:
-        """Moves messages from the lane into the run that is on, up to the first that has to wait.
+        """Moves messages from the lane to the active run, up to the first that must wait.
 
-        They enter in the order in which they were accepted: none enters while one waits before it.
+        They enter in the order of acceptance: none enters while an earlier one waits.
         """
         host = self.runtime.running.working(key)
         if host is None:
@@ -206,15 +206,15 @@ class Queue(Struct):
             if not run.entered and run not in host.steering:
                 host.take_in(run)
             if run.rules is not None and run.rules.mode is QueueMode.STEER:
-                self._leave(run)
+                self._remove(run)
 
-    def _leave(self, run: ActiveRun) -> bool:
-        """Gives up the run's place; returns false where it has none."""
+    def _remove(self, run: ActiveRun) -> bool:
+        """Removes the run from its lane; returns False if it is not in it."""
         turn, run.turn = run.turn, None
         return turn is not None and self.lanes.withdraw(str(run.request.key), turn)
 
     async def _make_room(self, key: SessionKey, rules: QueueRules) -> None:
-        """Drops what waits beyond the cap, as the policy says."""
+        """Drops the messages beyond the cap, according to the drop policy."""
         jobs = self.lanes.waiting(str(key))
         waiting = [job.run for job in jobs if isinstance(job, Turn)]
         queued = [run for run in waiting if run.is_queued]
@@ -224,16 +224,16 @@ class Queue(Struct):
         if rules.drop is DropPolicy.SUMMARIZE:
             queued[len(dropped)].unseen += sum(1 + run.unseen for run in dropped)
         for run in dropped:
-            self._leave(run)
+            self._remove(run)
             for host in self.runtime.running.of(key):
                 if run in host.steering:
                     host.steering.remove(run)
-        with anyio.CancelScope(shield=True):  # they have no place any more: somebody must end them
+        with anyio.CancelScope(shield=True):  # they are in no lane any more, so end them here
             for run in dropped:
-                notify = key not in self._notified  # once, not once a message
+                notify = key not in self._notified  # one notice, not one for each message
                 self._notified.add(key)
                 if not await out_of_band.drop(self.runtime, run, rules.cap, notify=notify):
-                    # Whoever accepts a message does not wait for room on the disk; this may.
+                    # Accepting a message must not wait for space on the disk; this job may.
                     work = partial(
                         out_of_band.drop, self.runtime, run, rules.cap, notify=notify, patient=True
                     )
@@ -242,5 +242,5 @@ class Queue(Struct):
 
 
 def channel(request: RunRequest) -> str:
-    """Returns the channel over which the request came."""
+    """Returns the channel of the request."""
     return request.reply_to.channel if request.reply_to else WEBCHAT

@@ -1,7 +1,7 @@
-"""Reactions that acknowledge messages: set when a message is taken, removed after its answer.
+"""Reactions that acknowledge messages: set when a message is accepted, removed after the answer.
 
-They are a courtesy: nothing waits for one, none is kept over a restart, and a platform that refuses
-one is not asked again.
+They are optional: nothing waits for a reaction, none survives a restart, and a refused one is not
+tried again.
 """
 
 import logging
@@ -24,11 +24,11 @@ logger = logging.getLogger(__name__)
 
 REACT_SECONDS: Final = 10.0
 LOOK_SECONDS: Final = 1.0
-"""Seconds between two looks whether an answer was sent."""
-MOST: Final = 100
-"""Reactions of an account that wait; older ones are dropped."""
+"""Seconds between two checks if an answer was sent."""
+MAX_WAITING: Final = 100
+"""Limit on the waiting reactions of an account; older ones are dropped."""
 LONGEST_SECONDS: Final = 3600.0
-"""Seconds after which the end of an answer is not waited for any more."""
+"""Seconds after which a reaction is removed even without an answer."""
 _OPEN: Final = frozenset({PartState.PENDING, PartState.SENDING})
 
 
@@ -40,8 +40,8 @@ def acknowledges(
     Args:
         config: The reaction and its scope.
         to: Address of the message.
-        is_addressed: Whether it mentions the agent or answers it.
-        must_address: Whether its group answers only such messages.
+        is_addressed: The message mentions the agent or answers it.
+        must_address: Only such messages are answered in its group.
 
     """
     if not config.ack_reaction or not to.message_id:
@@ -73,39 +73,41 @@ class Reactions(Struct):
 
     adapter: ChannelAdapter
     store: Store
-    _queue: deque[Callable[[], Awaitable[None]]] = field(default_factory=lambda: deque(maxlen=MOST))
+    _queue: deque[Callable[[], Awaitable[None]]] = field(
+        default_factory=lambda: deque(maxlen=MAX_WAITING)
+    )
     _waiting: list[_Waiting] = field(default_factory=list)
     _wake: anyio.Event = field(default_factory=anyio.Event)
 
     def acknowledge(self, to: ReplyTo, emoji: str, run_id: RunId, *, remove: bool) -> None:
-        """Sets a reaction soon; with `remove` it is taken away when the run has answered."""
+        """Queues a reaction; with `remove` it is removed when the run's answer was sent."""
         if not isinstance(self.adapter, Reacts):
             return
         self._queue.append(partial(self.adapter.react, to, emoji))
         if remove:
             until = anyio.current_time() + LONGEST_SECONDS
-            self._waiting = [*self._waiting[-MOST:], _Waiting(run_id, to, until)]
+            self._waiting = [*self._waiting[-MAX_WAITING:], _Waiting(run_id, to, until)]
         self._wake.set()
 
     async def run(self) -> None:
         """Sets and removes reactions until cancelled."""
         while True:
-            await self._work_off()
+            await self._process_queue()
             self._wake = anyio.Event()
             if self._queue:
                 continue
             with anyio.move_on_after(LOOK_SECONDS if self._waiting else None):
                 await self._wake.wait()
 
-    async def _work_off(self) -> None:
+    async def _process_queue(self) -> None:
         while self._queue:
-            await self._tried(self._queue.popleft())
+            await self._attempt(self._queue.popleft())
         for waiting in list(self._waiting):
             is_late = anyio.current_time() > waiting.until
             if is_late or await self._is_answered(waiting.run_id):
                 self._waiting.remove(waiting)
                 if isinstance(self.adapter, Reacts):
-                    await self._tried(partial(self.adapter.react, waiting.to, ""))
+                    await self._attempt(partial(self.adapter.react, waiting.to, ""))
 
     async def _is_answered(self, run_id: RunId) -> bool:
         def read(reader: Reader) -> bool:
@@ -114,10 +116,10 @@ class Reactions(Struct):
 
         return await self.store.read(read)
 
-    async def _tried(self, react: Callable[[], Awaitable[None]]) -> None:
+    async def _attempt(self, react: Callable[[], Awaitable[None]]) -> None:
         try:
             with anyio.fail_after(REACT_SECONDS):
                 await react()
         except Exception:
-            # A platform may refuse a reaction for many reasons; nobody waits for it.
-            logger.info("a reaction of %s is not set", self.adapter.channel, exc_info=True)
+            # A platform may refuse a reaction for many reasons; the message is not affected.
+            logger.info("setting a reaction on %s failed", self.adapter.channel, exc_info=True)

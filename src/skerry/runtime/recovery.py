@@ -1,11 +1,10 @@
-"""Recovery at the start of the runs that the last process left open (decisions 3).
+"""Recovers, at a start, the runs that were open when the last process ended (decisions 3).
 
-A run that had left no trace runs again under its id, if its message is the last of its session and
-few starts have tried. One with a trace goes on behind its last durable step, if nothing of it is
-open but calls of tools that have no effect, and behind the last block of its answer that was sent.
-Any other is closed: its open tool calls get aborted results, its partial text is kept, and the
-person is told, with a way to retry. Messages that had entered it end with it, as they would have
-without the crash: who wrote them is told once.
+A run without durable steps runs again under its id, if its message is the last of its session and
+few starts have tried it. A run with durable steps continues after the last step and after the last
+sent block of its answer, if its open tool calls have no effect. Any other run is closed: its open
+tool calls get aborted results, its partial text is kept, and the person gets a notice with a way
+to retry. Messages that had joined it end with it, as without the crash, with a single notice.
 """
 
 import logging
@@ -52,25 +51,25 @@ from skerry.store import Reader, Store, Unit, approvals, inbound, outbox, runs, 
 logger = logging.getLogger(__name__)
 
 MAX_RESTARTS: Final = 5
-"""A run that was running at this many ends of the process may be what ends it."""
+"""Number of process ends during a run after which the run is assumed to cause them."""
 
 UNREADABLE: Final = (
     "⚠️ I could not read your message any more after the restart: its record is damaged. Please"
     " send it again."
 )
-"""Notice to the person about a run whose row cannot be read."""
+"""Notice for the person about a run whose row cannot be read."""
 
 Parts = Callable[[ReplyTo, str], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """Facts about open runs that other modules provide."""
+    """Facts about open runs from other modules."""
 
     harmless: frozenset[str] = frozenset()
-    """Tools that have no effect: a call that broke off may be made again."""
+    """Names of the tools without an effect: their interrupted calls may be made again."""
     is_command: Callable[[RunRequest], bool] = lambda _: False
-    """True when the person has to give the command again, for `/retry` leaves commands alone."""
+    """Returns whether the message is a command, which `/retry` does not repeat."""
 
 
 async def recover(
@@ -81,7 +80,7 @@ async def recover(
     policy: SendPolicy | None = None,
     facts: RunFacts | None = None,
 ) -> list[runs.OpenRun]:
-    """Closes what cannot run again; returns what is to run, in the order of acceptance."""
+    """Closes the runs that cannot run again; returns the others, in the order of acceptance."""
     if not await store.read(runs.any_open):
         return []  # an ordinary start writes nothing
     policy, facts = policy or SendPolicy(), facts or RunFacts()
@@ -97,37 +96,37 @@ async def recover(
     ]
 
     def write(unit: Unit) -> list[runs.OpenRun]:
-        for run in open_runs.again:
+        for run in open_runs.resumable:
             if run.entry and run.host is None:
                 runs.restart(unit, run)
         for closing_ in closings:
             _close(unit, closing_)
-        for broken, going in zip(open_runs.broken, notices, strict=True):
-            _close_broken(unit, broken, going, now)
-        return open_runs.again
+        for broken, blocks in zip(open_runs.broken, notices, strict=True):
+            _close_broken(unit, broken, blocks, now)
+        return open_runs.resumable
 
     return await store.write(write)
 
 
 @dataclass(frozen=True, slots=True)
 class _Interrupted:
-    """A run that cannot run again: the runs that end with it, and what it has said."""
+    """A run that cannot run again, with the runs that joined it, and its messages."""
 
     run: runs.OpenRun
     guests: list[RunId]
     messages: list[Message]
     to: ReplyTo | None
-    """Address for the notice; None if nobody gets one, or the session is mute."""
+    """Address for the notice; None if there is none, or the session is muted."""
     preview: int
-    """Serial of the preview that its last words complete; 0 without one."""
+    """Serial of the preview that its last text completes; 0 for none."""
 
 
 @dataclass(frozen=True, slots=True)
 class _OpenRuns:
-    """Open runs that a start finds."""
+    """The open runs at a start."""
 
     interrupted: list[_Interrupted]
-    again: list[runs.OpenRun]
+    resumable: list[runs.OpenRun]
     broken: list["_Broken"]
 
 
@@ -137,9 +136,9 @@ class _Broken:
 
     run: runs.BrokenRun
     guests: list[RunId]
-    """The runs whose messages had entered it."""
+    """The runs whose messages had joined it."""
     to: ReplyTo | None
-    """Address for the notice; None if nobody gets one."""
+    """Address for the notice; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +148,7 @@ class _Closing:
     result: RunResult
     guests: list[RunId]
     entries: Sequence[Message]
-    going: Outgoing
+    blocks: Outgoing
 
 
 def _sorted(reader: Reader, policy: SendPolicy, facts: RunFacts) -> _OpenRuns:
@@ -165,19 +164,19 @@ def _sorted(reader: Reader, policy: SendPolicy, facts: RunFacts) -> _OpenRuns:
             continue  # it ends with its host
         overtaken = run.entry and run.entry != sessions.last_message(reader, run.session_id)
         if run.left_trace:
-            ended = not _goes_on(reader, run, guests[run_id], facts)
+            ended = not _can_continue(reader, run, guests[run_id], facts)
         else:
             ended = bool(overtaken)
         if ended or run.restarts >= MAX_RESTARTS:
             logger.warning("run %s was interrupted; it is closed", run_id)
             messages = run_messages(reader, run.session_id, run_id, run.entry)
-            own, request = sessions.settings(reader, run.session_id), run.request
-            to = sends_to(policy, own, request.key, request.reply_to)
+            settings, request = sessions.settings(reader, run.session_id), run.request
+            to = sends_to(policy, settings, request.key, request.reply_to)
             entered = [guest.request.run_id for guest in guests[run_id]]
             preview = outbox.open_preview(reader, run_id) if run.delivered is not None else 0
             open_runs.interrupted.append(_Interrupted(run, entered, messages, to, preview))
         else:
-            open_runs.again.extend((run, *guests[run_id]))  # those that were collected with it
+            open_runs.resumable.extend((run, *guests[run_id]))
     open_runs.broken.extend(_unreadable(reader, guests))
     return open_runs
 
@@ -191,27 +190,28 @@ def _unreadable(
         yield _Broken(run, [guest.request.run_id for guest in guests.get(run.run_id, ())], to)
 
 
-def _goes_on(
+def _can_continue(
     reader: Reader, run: runs.OpenRun, guests: Sequence[runs.OpenRun], facts: RunFacts
 ) -> bool:
-    """Returns whether a run can go on behind its last durable step: nothing with an effect is open.
+    """Returns whether a run can continue after its last durable step: no open call has an effect.
 
-    One that left a trace and no entry may have done anything: hooks keep its entries back. Only of
-    blocks it is known that they are all.
+    A run with durable steps but without entries may have had effects, since hooks may keep entries
+    out of the transcript; it continues only if it has done nothing but send blocks.
     """
     run_id = run.request.run_id
     if not run.entry or facts.is_command(run.request):
         return False
     if sessions.last_message(reader, run.session_id) is None:
         return False  # its conversation was reset
-    own = {run_id, *(guest.request.run_id for guest in guests)}
-    entries = sessions.entries(reader, run.session_id, limit=-1, after=run.entry)
-    spoken = [entry for entry in entries if is_note(entry.message) != "compaction"]
-    if any(entry.run_id not in own for entry in spoken) or not (spoken or run.only_text_sent):
+    run_ids = {run_id, *(guest.request.run_id for guest in guests)}
+    stored = sessions.entries(reader, run.session_id, limit=-1, after=run.entry)
+    entries = [entry for entry in stored if is_note(entry.message) != "compaction"]
+    has_other = any(entry.run_id not in run_ids for entry in entries)
+    if has_other or not (entries or run.only_text_sent):
         return False
-    for call in open_calls(entry.message for entry in spoken):
+    for call in open_calls(entry.message for entry in entries):
         if approvals.waits(reader, run_id, call.id):
-            return True  # it has not begun, and neither has any behind it
+            return True  # neither it nor a later call has begun
         if call.name not in facts.harmless:
             return False
     return True
@@ -224,30 +224,30 @@ async def _closing(
     hooks: Hooks,
     facts: RunFacts,
 ) -> _Closing:
-    """Returns how the run ends, after the hooks that an end passes."""
+    """Returns the result and the entries of the run, after the hooks for them."""
     run, to = interrupted.run, interrupted.to
-    why = COMMAND_INTERRUPTED if facts.is_command(run.request) else INTERRUPTED
+    notice = COMMAND_INTERRUPTED if facts.is_command(run.request) else INTERRUPTED
     ids = run.request.run_id, str(run.request.key), run.session_id
-    failure = RunFailure("run.interrupted", why, retryable=True)
+    failure = RunFailure("run.interrupted", notice, retryable=True)
     result = RunResult.without_model(ids, StopReason.INTERRUPTED, (run.accepted_at, now), failure)
     ending = closing(interrupted.messages, "aborted", result, run.partial)
     result = replace(result, payloads=payloads([*interrupted.messages, *ending]))
     context = run_context(run.request, run.session_id)
-    going = Outgoing()
+    outgoing_blocks = Outgoing()
     if to is not None:
-        unsaid = _unsaid(run, result)
-        if unsaid:
-            unsaid[0] = replace(unsaid[0], completes=interrupted.preview)
-        blocks = [*unsaid, *end_notices(result)]
-        going = await outgoing(hooks, context, blocks, to, parts)
+        unsent = _unsent(run, result)
+        if unsent:
+            unsent[0] = replace(unsent[0], completes=interrupted.preview)
+        blocks = [*unsent, *end_notices(result)]
+        outgoing_blocks = await outgoing(hooks, context, blocks, to, parts)
     entries = await TranscriptHooks(hooks).entries(ending, context)
-    return _Closing(result, interrupted.guests, entries, going)
+    return _Closing(result, interrupted.guests, entries, outgoing_blocks)
 
 
-def _close_broken(unit: Unit, broken: _Broken, going: Outgoing, now: int) -> None:
-    """Ends a run that cannot be read: its conversation has it, and the person is told.
+def _close_broken(unit: Unit, broken: _Broken, blocks: Outgoing, now: int) -> None:
+    """Ends a run that cannot be read, in the transcript and with a notice to the person.
 
-    The row of its session may be damaged too, so nothing is asked of it but its last number.
+    The row of its session may be damaged too, so only its last entry number is read.
     """
     run = broken.run
     ids = run.run_id, run.session_key, run.session_id
@@ -258,24 +258,24 @@ def _close_broken(unit: Unit, broken: _Broken, going: Outgoing, now: int) -> Non
         runs.finish(unit, for_guest(result, guest))
     tail = sessions.tail(unit, run.session_id)
     if tail and run.entry:
-        own = run_messages(unit, run.session_id, run.run_id, run.entry)
+        messages = run_messages(unit, run.session_id, run.run_id, run.entry)
         sessions.append(
-            unit, run.session_id, tail, run.run_id, closing(own, "aborted", result), now
+            unit, run.session_id, tail, run.run_id, closing(messages, "aborted", result), now
         )
-    if going:
-        add_to_outbox(unit, result, going, outbox.next_block(unit, run.run_id))
+    if blocks:
+        add_to_outbox(unit, result, blocks, outbox.next_block(unit, run.run_id))
 
 
 def _peer_kind(key: str) -> PeerKind:
-    """Returns which kind of chat a key names; a direct one where it cannot be read."""
+    """Returns the kind of chat of a session key; direct if it cannot be parsed."""
     try:
         return PeerKind(SessionKey.parse(key).kind)
     except (InvalidSessionKeyError, ValueError):
         return PeerKind.DIRECT
 
 
-def _unsaid(run: runs.OpenRun, result: RunResult) -> list[Block]:
-    """Returns the part that the person has not received: all, or the text of no block."""
+def _unsent(run: runs.OpenRun, result: RunResult) -> list[Block]:
+    """Returns the text that the person has not received: all, or the text after the last block."""
     if run.delivered is None:
         return [Block(text) for text in result.payloads]
     unsent = remainder(run.partial, run.delivered).text.strip("\n")
@@ -285,20 +285,20 @@ def _unsaid(run: runs.OpenRun, result: RunResult) -> list[Block]:
 def _close(unit: Unit, closing_: _Closing) -> None:
     result = closing_.result
     settle(unit, result, sessions.tail(unit, result.session_id), closing_.entries, closing_.guests)
-    if closing_.going:
-        add_to_outbox(unit, result, closing_.going, outbox.next_block(unit, result.run_id))
+    if closing_.blocks:
+        add_to_outbox(unit, result, closing_.blocks, outbox.next_block(unit, result.run_id))
 
 
 LEAST: Final = (WRITE,)
-"""The scopes that every client held whose message was accepted."""
+"""The scopes that every client needed for its message to be accepted."""
 
 
 def with_scopes(request: RunRequest) -> RunRequest:
-    """Returns the request with the least scopes, where a client sent it and none are stored.
+    """Returns the request with the least scopes, if it is a client's and has no stored scopes.
 
-    Commands, beginning a conversation anew and settings need more: the command is refused when its
-    turn comes, and what else is said runs without the settings. The run of a person on a platform
-    and that of a checklist stay as they are.
+    Commands, a new conversation and settings need more scopes: the command is refused in its turn,
+    and the rest of the message runs without the settings. Requests of a platform, and runs that the
+    gateway starts, are not changed.
     """
     is_clients = request.reply_to is None and request.origin is Origin.OWNER
     if request.scopes is not None or not is_clients or request.purpose is not Purpose.MESSAGE:
@@ -307,7 +307,7 @@ def with_scopes(request: RunRequest) -> RunRequest:
 
 
 def _without_opening(request: RunRequest) -> RunRequest:
-    """Returns the request as the command that it is, so that it is refused as one."""
+    """Returns the request with its opening as a command text, so that the command is refused."""
     opening = request.opening
     if opening is None or opening.done:
         return request
@@ -319,11 +319,11 @@ def _without_settings(request: RunRequest) -> RunRequest:
     inline = request.inline
     if inline is None or inline.settings == SessionSettings():
         return request
-    logger.warning("run %s is done without the settings that its message names", request.run_id)
-    own = inline.settings
+    logger.warning("run %s runs without the settings in its message", request.run_id)
+    settings = inline.settings
     return replace(
         request,
         inline=Inline(inline.sent, SessionSettings(), inline.status),
-        thinking=None if own.thinking_level else request.thinking,
-        queue_mode=QueueMode.OWN if own.queue_mode else request.queue_mode,
+        thinking=None if settings.thinking_level else request.thinking,
+        queue_mode=QueueMode.OWN if settings.queue_mode else request.queue_mode,
     )

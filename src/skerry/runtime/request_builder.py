@@ -1,8 +1,8 @@
-"""Builds what the model of a run is sent: system prompt, the conversation that fits, tools.
+"""Builds the model requests of a run: system prompt, the conversation that fits, tools.
 
-Before each call: at the soft threshold notes are flushed, at the threshold the conversation is
-compacted. When the model refuses a conversation as too long it is compacted harder and asked again,
-three times at most (openclaw-behaviour 6.2); what is left then is a message that no window takes.
+Before each call, notes are flushed at the soft threshold, and the conversation is compacted at the
+threshold. If the model refuses a conversation as too long, it is compacted further and sent again,
+at most three times (openclaw-behaviour 6.2); after that a single message exceeds the window.
 """
 
 from collections.abc import Callable
@@ -42,29 +42,29 @@ from skerry.workspace.prompt_builder import Prompt, PromptTarget
 
 ATTEMPTS: Final = 3
 SOFT_SHARE: Final = 4
-"""Divisor of a small window's room: the soft threshold is at most this part below the other."""
-NOTHING: Final = "There is nothing to summarise yet."
+"""Divisor: the soft threshold is at most this part of the room below the threshold."""
+NOTHING_TO_SUMMARISE: Final = "There is nothing to summarise yet."
 
 
 class WindowKeeper(Struct):
-    """Watches one run. `moved` is told where each message now comes from, after a compaction."""
+    """Keeps the conversation of one run within the window of its model."""
 
     compactor: Compactor
     conversation: CachedConversation
     moved: Callable[[list[int]], None]
-    """Takes the number of each message's entry, when the conversation was read anew."""
+    """Called with the number of each message's entry after the conversation was reloaded."""
     refused: int = 0
     """Number of times that the model refused the conversation as too long."""
     least: int = 0
-    """Tokens, about, of the smallest request that it refused."""
+    """Estimated tokens of the smallest refused request."""
     ended: SessionEntry | None = None
-    """The session that this run's message took the place of by itself; its notes come first."""
+    """The session that expired at this run's message; its notes are flushed first."""
     _futile: int = 0
-    """Messages at which nothing could be cut; it is tried again when there are more."""
+    """Number of messages for which no compaction was possible; more are tried again."""
     _last: CompactionTask | None = None
 
     async def before_call(self, model: ModelInfo, limits: TokenBudget, system: str) -> None:
-        """Flushes or compacts, if it is time. Costs next to nothing while it is not."""
+        """Flushes notes or compacts, if a threshold is reached; cheap otherwise."""
         if self.ended is not None:
             ended, self.ended = self.ended, None
             await self._note(ended, system, limits)
@@ -79,12 +79,12 @@ class WindowKeeper(Struct):
         if tokens > threshold:
             await self._compact(task)
         elif not self.conversation.flushed:
-            self.conversation.flushed = True  # once a cycle, whatever comes of it
+            self.conversation.flushed = True  # one attempt between two compactions
             messages = self.conversation.history.messages
             await self.compactor.flush(messages, system, limits)
 
     async def _note(self, ended: SessionEntry, system: str, limits: TokenBudget) -> None:
-        """Flushes the notes of a session that ended by itself (decisions 6, row 18)."""
+        """Flushes notes about an expired session (decisions 6, row 18)."""
         histories = self.compactor.runtime.histories
         before = await histories.get(ended.session_id, ended.tail + 1)
         if not before.flushed:
@@ -93,10 +93,10 @@ class WindowKeeper(Struct):
         histories.forget(ended.session_id)
 
     async def after_refusal(self, sent: int) -> bool:
-        """Compacts what the model refused; returns whether it may be asked again.
+        """Compacts a conversation that the model refused; returns whether it may be sent again.
 
         Args:
-            sent: Tokens of the request, about. Its window takes less, whatever is configured.
+            sent: Estimated tokens of the refused request; the real window is smaller.
         """
         if self._last is None or self.refused >= ATTEMPTS:
             return False
@@ -108,34 +108,34 @@ class WindowKeeper(Struct):
         return True
 
     def fitting(self, limits: TokenBudget) -> TokenBudget:
-        """Returns the limits, less what the model refused."""
+        """Returns the limits, reduced after refusals of the model."""
         return limits.below(self.least).tighter(self.refused)
 
     async def on_demand(self, task: CompactionTask) -> CompactionResult:
-        """Compacts because somebody asks.
+        """Compacts at a person's request.
 
         Raises:
             CommandError: there is nothing to summarise.
         """
-        done = await self._compact(task)
-        if done is None:
-            raise CommandError(NOTHING)
-        return done
+        result = await self._compact(task)
+        if result is None:
+            raise CommandError(NOTHING_TO_SUMMARISE)
+        return result
 
     async def _compact(self, task: CompactionTask) -> CompactionResult | None:
         conversation, compactor = self.conversation, self.compactor
         count = len(conversation.history.messages)
         if task.trigger == "threshold" and count <= self._futile:
             return None
-        done = await compactor.run(task, conversation.tail)
-        if done is None:
+        result = await compactor.run(task, conversation.tail)
+        if result is None:
             self._futile = count
             return None
-        conversation.tail = done.tail
+        conversation.tail = result.tail
         session_id, histories = compactor.target.session_id, compactor.runtime.histories
-        with anyio.CancelScope(shield=True):  # what is stored is what the rest of the run sees
-            self.moved(await histories.load(conversation, session_id, done.tail + 1))
-        return done
+        with anyio.CancelScope(shield=True):  # the rest of the run must use the stored state
+            self.moved(await histories.load(conversation, session_id, result.tail + 1))
+        return result
 
 
 _NO_PROMPT: Final = message.user("", 0)
@@ -147,7 +147,7 @@ NOTHING_LOST: Final = "Every message is kept; /recall finds it."
 
 
 class RequestBuilder:
-    """Builds each request of one run. The system prompt is built once for each model it asks."""
+    """Builds each request of one run. The system prompt is built once for each called model."""
 
     def __init__(
         self, plan: RunPlan, compactor: Compactor, conversation: CachedConversation
@@ -162,23 +162,24 @@ class RequestBuilder:
         self._history = conversation.history
         self.keeper = WindowKeeper(compactor, conversation, self._moved, ended=active.ended_before)
         self.prompt = _NO_PROMPT
-        """Text of the person."""
-        self._shown = self.prompt
-        """The same as the model reads it: text of others in a fence, behind facts about it."""
-        self._noted = self.prompt
-        """The same behind what the gateway tells the model; it stays so in the conversation."""
+        """The person's message."""
+        self._fenced_prompt = self.prompt
+        """The same for the model: facts about it, then the text; text of others in a fence."""
+        self._noted_prompt = self.prompt
+        """The same after the gateway's notices; it stays so in the conversation."""
         self._sent_prompt: Message = _NO_PROMPT
-        self._place: int | None = 0
+        self._prompt_index: int | None = 0
         self._model: ModelInfo | None = None
-        """Model that the system prompt and the tools were made for."""
+        """Model that the system prompt and the tools were built for."""
         self._system = ""
         self._specs: tuple[ToolSpec, ...] = ()
         self._compactions = 0
         self.notes: dict[str, None] = {}
-        """Notes for the person about how the model was called, in order."""
+        """Notes for the person about the model calls, in order."""
         self._tools = 0
+        """Estimated tokens of the tools."""
         self._sent = 0
-        """Tokens of the last request, about."""
+        """Estimated tokens of the last request."""
 
     @property
     def begun(self) -> bool:
@@ -186,28 +187,28 @@ class RequestBuilder:
         return self._model is not None
 
     def begin_with(self, prompt: UserMessage, continued: ContinuedRun | None = None) -> None:
-        """Notes what the person said: the last message of the history, but where a run goes on."""
+        """Sets the person's message: the last of the history, or at the index in `continued`."""
         self.prompt = prompt
-        self._shown = self._noted = self._sent_prompt = as_read(prompt)
+        self._fenced_prompt = self._noted_prompt = self._sent_prompt = as_read(prompt)
         last = len(self._history.messages) - 1
-        self._place = continued.prompt_index if continued is not None else last
+        self._prompt_index = continued.prompt_index if continued is not None else last
 
     def end(self) -> None:
-        """Takes back what plugins put before the prompt: it was for this run."""
-        self._put(self._noted)
+        """Removes the context that plugins put before the prompt: it is only for this run."""
+        self._put(self._noted_prompt)
         workspace = self._pipeline.context.workspace
         if workspace is not None:
             self._runtime.prompts.ritual.finish(workspace, self._active.request.key)
 
     async def request(self, model: ModelInfo) -> ModelRequest:
-        """Returns the next request to `model`, compacted before where that is due."""
+        """Returns the next request to `model`; compacts the conversation first if needed."""
         if model != self._model:
             await self._begin(model)
         conversation, defaults = self._conversation, self._config.agents.defaults
         limits = self._limits(model)
         await self.keeper.before_call(model, limits, self._system)
         if conversation.compactions != self._compactions:
-            await self._begin(model)  # what the question needs may have been summarised just now
+            await self._begin(model)  # plugins may add context that was just summarised
         now = self._runtime.clock.now_ms()
         prune(self._history, conversation.view, defaults.context_pruning, model, now)
         sent, first, self._sent = self._fitting(model, limits)
@@ -218,7 +219,7 @@ class RequestBuilder:
         return ModelRequest(model, system, sent, self._specs, first, thinking, session_id)
 
     async def too_long(self, failure: RunFailure | None, response: AssistantMessage) -> bool:
-        """Returns whether the model refused the conversation as too long and may be asked again."""
+        """Returns whether the model refused the request as too long and may be called again."""
         if failure is None or failure.code != ModelOverflowError.code or response.content:
             return False
         model, refused = self._model, self._sent
@@ -247,13 +248,13 @@ class RequestBuilder:
         return sent, first, fixed + chars // CHARS_PER_TOKEN
 
     def given_up(self, failure: RunFailure | None) -> RunFailure | None:
-        """Returns the failure for the person if the conversation fits in no form."""
+        """Returns the failure; if the request is too long, with an explanation and a remedy."""
         if failure is None or failure.code != ModelOverflowError.code:
             return failure
         return RunFailure(failure.code, f"{failure.message} {TOO_LONG}", remedy=failure.remedy)
 
     async def compact(self, instructions: str) -> str:
-        """Compacts because the person asks; returns what to tell them.
+        """Compacts at the person's request; returns the answer.
 
         Raises:
             CommandError: there is nothing to summarise.
@@ -264,21 +265,21 @@ class RequestBuilder:
         limits = budget(model.context_window, 0, self._config.agents.defaults.compaction)
         tokens = token_count(self._history, self._conversation.since, limits)
         task = CompactionTask(model, limits, "", "manual", tokens, instructions)
-        done = await self.keeper.on_demand(task)
-        return f"⚙️ Compacted ({done.before:,} → {done.after:,} tokens). {NOTHING_LOST}"
+        result = await self.keeper.on_demand(task)
+        return f"⚙️ Compacted ({result.before:,} → {result.after:,} tokens). {NOTHING_LOST}"
 
     def _moved(self, numbers: list[int]) -> None:
-        """Finds the prompt again, in a conversation that was read from the store."""
+        """Finds the prompt again in a reloaded conversation."""
         entry = self._active.entry
-        self._place = numbers.index(entry) if entry in numbers and entry else None
-        if not entry:  # hooks keep it from the transcript
+        self._prompt_index = numbers.index(entry) if entry in numbers and entry else None
+        if not entry:  # hooks keep it out of the transcript
             self._history.append(self.prompt)
-            self._place = len(self._history.messages) - 1
-        if self._place is not None:
-            self._history.put(self._place, self._sent_prompt)
+            self._prompt_index = len(self._history.messages) - 1
+        if self._prompt_index is not None:
+            self._history.put(self._prompt_index, self._sent_prompt)
 
     def _thinking(self, model: ModelInfo) -> ThinkingLevel:
-        """Returns how much the model thinks; less than somebody asked for is noted."""
+        """Returns the thinking level for the model; adds a note if it is not the requested one."""
         requested, level = self._plan.thinking, ThinkingLevel.OFF
         if model.reasoning:
             level = nearest(requested, model.levels)
@@ -287,30 +288,33 @@ class RequestBuilder:
         return level
 
     async def _begin(self, model: ModelInfo) -> None:
-        """Builds what a model is told of itself; puts before the prompt what plugins add to it.
+        """Builds the system prompt for a model, and puts the context of plugins before the prompt.
 
-        A fall-back has tools, a window and a name of its own, so plugins are asked for it too.
+        A fall-back model differs in tools, window and name, so the hooks are called for it too.
         """
-        self._put(self._shown)
+        self._put(self._fenced_prompt)
         history, limit = self._history, model.prompt_limit
         plan = self._plan
         tools = self._runtime.tools.offered(plan.caller, plan.config, model)
         self._specs = specs = tuple([tool.spec for tool in tools])
         built = await self._built(model, specs)
-        self._noted = with_context(self._shown, built.note) if built.note else self._shown
+        self._noted_prompt = self._fenced_prompt
+        if built.note:
+            self._noted_prompt = with_context(self._fenced_prompt, built.note)
         self._tools = built.tool_chars // CHARS_PER_TOKEN
         self._compactions = self._conversation.compactions
         system, context = await self._pipeline.prompt(
             self.prompt, built.text, model, history.messages, self._compactions
         )
-        self._put(with_context(self._noted, context) if context else self._noted)
+        noted = self._noted_prompt
+        self._put(with_context(noted, context) if context else noted)
         self._system = system if limit is None else system[: limit * CHARS_PER_TOKEN]
         self._model = model
 
     def _put(self, prompt: Message) -> None:
-        """Sends `prompt` in the place of what the person said."""
+        """Replaces the person's message in the history by `prompt`."""
         self._sent_prompt = prompt
-        index = self._place
+        index = self._prompt_index
         if index is not None and self._history.messages[index] is not prompt:
             self._history.put(index, prompt)
 

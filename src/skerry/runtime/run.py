@@ -45,20 +45,19 @@ T = TypeVar("T")
 
 
 class Run(Struct, frozen=True):
-    """One run that the store has. Its turn in the lane does `execute`."""
+    """A stored run. Its turn in the lane calls `execute`."""
 
     runtime: Runtime
     active: ActiveRun
     requeue: Callable[[ActiveRun], None]
-    """Gives a run the session's next turn, whose message did not get into this one."""
+    """Gives the session's next turn to a run whose message did not enter this one in time."""
 
     async def execute(self) -> None:
-        """Does the run. It ends with exactly one `RunEnded`.
+        """Executes the run. It ends with exactly one `RunEnded`.
 
-        Only when the gateway itself stops does it not end: then the store has the run open, and the
-        next start takes it up.
+        If the gateway stops before, the run stays open in the store, and the next start resumes it.
         """
-        active, config = self.active, self.runtime.config()  # one for the whole run
+        active, config = self.active, self.runtime.config()  # the same for the whole run
         started_at = active.started_at = self.runtime.clock.now_ms()
         self.runtime.publish(active.event(RunStarted(started_at)))
         for guest in active.joined:
@@ -69,7 +68,7 @@ class Run(Struct, frozen=True):
         try:
             conversation, prompt = await self._enter(config, prompt, writing)
         except Exception as error:
-            # Those who wait must be told of any failure, once: the run is not tried again.
+            # The run is not tried again, so any failure must be reported to its callers.
             logger.exception("run %s could not start", active.request.run_id)
             request = active.request
             ids = request.run_id, str(request.key), active.session_id
@@ -85,10 +84,10 @@ class Run(Struct, frozen=True):
     async def _enter(
         self, config: Config, prompt: UserMessage, writing: TranscriptHooks
     ) -> tuple[CachedConversation, UserMessage]:
-        """Makes the person's message durable if it is not yet, and loads what was said before.
+        """Makes the person's message durable if it is not yet; returns the conversation and prompt.
 
-        Returns the prompt too: of a run that was taken up it is what the transcript has, for it may
-        have been made of several messages.
+        The prompt of a resumed run is read from the transcript, because it may have been joined
+        from several messages.
         """
         active, request = self.active, self.active.request
         entries: tuple[Message, ...] = ()
@@ -104,7 +103,7 @@ class Run(Struct, frozen=True):
         return await self._persisted(lambda: self._load(config, prompt, entries)), prompt
 
     async def _entered(self, prompt: UserMessage) -> UserMessage:
-        """Returns the prompt as the transcript has it."""
+        """Returns the prompt in the transcript."""
         active = self.active
         entries = await self.runtime.store.read(
             lambda reader: sessions.entries(
@@ -117,7 +116,7 @@ class Run(Struct, frozen=True):
     async def _load(
         self, config: Config, prompt: UserMessage, entries: Sequence[Message]
     ) -> CachedConversation:
-        """Writes what is left of the prompt, if that is to do; returns the conversation with it."""
+        """Writes the prompt if it is not stored; returns the conversation with the prompt."""
         active, request = self.active, self.active.request
         before, tail = active.entry, active.entry
         if active.entry == 0:
@@ -125,7 +124,7 @@ class Run(Struct, frozen=True):
             guests = [guest.request.run_id for guest in active.joined]
 
             def enter(unit: Unit) -> EnteredMessage:
-                # While it waited, its conversation may have been reset or deleted.
+                # The conversation may have been reset or deleted while the run waited.
                 entered = arrival.enter(unit)
                 opened = entered.opened
                 runs.enter(unit, request.run_id, opened.session_id, entered.entry)
@@ -153,10 +152,10 @@ class Run(Struct, frozen=True):
         return conversation
 
     async def _load_continued(self) -> CachedConversation:
-        """Returns the conversation up to the last durable step of a run that goes on."""
+        """Returns the conversation up to the last durable step of a resumed run."""
         active, store, histories = self.active, self.runtime.store, self.runtime.histories
         session_id, entry = active.session_id, active.entry
-        own = {active.request.run_id, *(guest.request.run_id for guest in active.joined)}
+        run_ids = {active.request.run_id, *(guest.request.run_id for guest in active.joined)}
         state = await store.read(
             lambda reader: (
                 sessions.entries(reader, session_id, limit=-1, after=entry),
@@ -173,7 +172,7 @@ class Run(Struct, frozen=True):
         messages = [
             stored.message
             for stored in entries
-            if stored.run_id in own and not is_note(stored.message)
+            if stored.run_id in run_ids and not is_note(stored.message)
         ]
         prompt_index = numbers.index(entry) if entry in numbers else None
         active.continued = ContinuedRun(tuple(messages), prompt_index, blocks, active.sent, preview)
@@ -212,7 +211,7 @@ class Run(Struct, frozen=True):
         try:
             conversation.tail = await self._settle(executor, writing, result)
         except Exception as error:
-            # What is not stored is not said.
+            # A reply that is not stored must not be sent.
             logger.exception("the end of run %s could not be stored", result.run_id)
             self.runtime.histories.forget(active.session_id)
             failed = msgspec.structs.replace(
@@ -220,17 +219,17 @@ class Run(Struct, frozen=True):
             )
             result = await self._settle_failed(executor.plan.config, failed)
         conversation.forget_command()
-        if writing.changed:  # the next run sees what the transcript has
+        if writing.changed:  # the next run must load the transcript
             self.runtime.histories.forget(active.session_id)
         self._end(result)
 
     async def _settle(
         self, executor: RunExecutor, writing: TranscriptHooks, result: RunResult
     ) -> int:
-        """Stores the end, after the hooks that it passes; returns the transcript's new tail."""
+        """Stores the end, after its hooks; returns the transcript's new tail."""
         hooks, context = self.runtime.hooks, executor.plan.hooks
         replying = executor.replying
-        going, first = Outgoing(), 0
+        outgoing_blocks, first = Outgoing(), 0
         warned = self.runtime.ledger.warn(self.active.request)
         tail = executor.conversation.tail
         guests = [guest.request.run_id for guest in self.active.joined]
@@ -240,43 +239,47 @@ class Run(Struct, frozen=True):
                 blocks.append(Block(warned.text))
             first = replying.blocks
             parts = self.runtime.delivery.parts
-            going = await outgoing(hooks, context, blocks, replying.to, parts, replying.attach)
+            outgoing_blocks = await outgoing(
+                hooks, context, blocks, replying.to, parts, replying.attach
+            )
         unsaved = await writing.entries(executor.loop.unsaved, context)
         if warned is not None:
             unsaved = [*unsaved, notice(warned.text, result.ended_at)]
-            self.runtime.histories.forget(self.active.session_id)  # it is no word to the model
+            self.runtime.histories.forget(self.active.session_id)  # the notice is not for the model
 
         def end(unit: Unit) -> int:
             if warned is not None:
                 note_warned(unit, warned)
-            add_to_outbox(unit, result, going, first)
+            add_to_outbox(unit, result, outgoing_blocks, first)
             return settle(unit, result, tail, unsaved, guests)
 
         return await self._persisted(lambda: self.runtime.store.write(end))
 
     async def _settle_failed(self, config: Config, result: RunResult) -> RunResult:
-        """Stores that the run failed, and what the person is told of it; returns `result`.
+        """Stores the failure of the run and the notice about it; returns `result`.
 
-        If even that fails, the run stays open and the next start takes it up.
+        If even that fails, the run stays open, and the next start resumes it.
         """
         active, request, entry = self.active, self.active.request, self.active.entry
         guests = [guest.request.run_id for guest in active.joined]
         policy = config.session.send_policy
         to = sends_to(policy, active.settings, request.key, request.reply_to)
         try:
-            going = Outgoing()
+            outgoing_blocks = Outgoing()
             if to is not None:
-                context, blocks = (
-                    run_context(active.request, active.session_id),
+                context = run_context(active.request, active.session_id)
+                outgoing_blocks = await outgoing(
+                    self.runtime.hooks,
+                    context,
                     end_notices(result),
-                )
-                going = await outgoing(
-                    self.runtime.hooks, context, blocks, to, self.runtime.delivery.parts
+                    to,
+                    self.runtime.delivery.parts,
                 )
 
             def end(unit: Unit) -> None:
-                if going:
-                    add_to_outbox(unit, result, going, outbox.next_block(unit, result.run_id))
+                if outgoing_blocks:
+                    first = outbox.next_block(unit, result.run_id)
+                    add_to_outbox(unit, result, outgoing_blocks, first)
                 settle_failed(unit, result, entry, guests)
 
             await self._persisted(lambda: self.runtime.store.write(end))
@@ -285,7 +288,7 @@ class Run(Struct, frozen=True):
         return result
 
     def _notify_agent_end(self, executor: RunExecutor, result: RunResult) -> None:
-        """Lets plugins look at the whole; nothing waits for them."""
+        """Calls the `agent_end` hook without waiting for it."""
         point = self.runtime.hooks.agent_end
         if not point.handlers:
             return
@@ -301,7 +304,7 @@ class Run(Struct, frozen=True):
         )
 
     def _end(self, result: RunResult) -> None:
-        """Tells everybody who waits, and gives messages that did not get in a run of their own."""
+        """Publishes the end, and queues the messages that did not enter as separate runs."""
         active = self.active
         for guest in reversed(active.empty_mailbox()):
             self.requeue(guest)

@@ -1,4 +1,4 @@
-"""The services of the gateway that runs use, and the frozen plan of each run."""
+"""The services of the gateway for runs, and the frozen plan of each run."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -44,28 +44,27 @@ if TYPE_CHECKING:
     from skerry.runtime.approvals import ApprovalDesk
 
 
-def nobody() -> None:
-    """Returns that no recording is transcribed."""
+def no_transcriber() -> None:
+    """Returns None: recordings are not transcribed."""
 
 
 class Runtime(Struct, frozen=True):
-    """The parts of the application that runs use."""
+    """The services of the gateway that runs use."""
 
     store: Store
     models: Models
     tools: Toolbox
     config: Callable[[], Config]
-    """Returns the present configuration. A message is accepted, and a run executed, with the one
-    that it found at its beginning."""
+    """Returns the present configuration. A run uses the one at its start."""
     clock: Clock
     histories: ConversationCache
     running: ActiveRuns
     publish: Callable[[RunEvent], None]
-    """Tells clients; must not block."""
+    """Sends an event to clients; must not block."""
     delivery: Senders
-    """Senders of the platforms; one is woken after the COMMIT."""
+    """Senders of the platforms; they are woken after a COMMIT."""
     ledger: Ledger
-    """Permits, books and counts what runs use."""
+    """Permits, books and counts the usage of runs."""
     hooks: Hooks
     supervisor: Supervisor
     """Supervisor of work that may hang."""
@@ -75,16 +74,16 @@ class Runtime(Struct, frozen=True):
     commands: CommandTable = field(default_factory=CommandTable)
     """Commands that are answered without a model."""
     approvals: "ApprovalDesk | None" = None
-    """None where no person can be asked about a tool call."""
-    transcriber: "Callable[[], Transcriber | None]" = nobody
-    """Returns who makes text of recordings; None where no provider is configured."""
+    """None if no person can be asked about a tool call."""
+    transcriber: "Callable[[], Transcriber | None]" = no_transcriber
+    """Returns the provider that transcribes recordings; None if none is configured."""
 
     def failover(self, target: CallTarget) -> Failover:
-        """Returns who finds a model that answers, within the budgets, with every call booked."""
+        """Returns a `Failover` for the calls of one run, with budgets and booking."""
         return Failover(self.models, target, self.ledger)
 
     def limits(self, request: RunRequest, config: Config) -> SessionLimits | None:
-        """Returns how long the request's session lives; None where no person speaks to a model."""
+        """Returns the lifetime of the request's session; None unless a person writes to a model."""
         if request.purpose is not Purpose.MESSAGE or self.commands.command_in(request):
             return None
         channel = request.reply_to.channel if request.reply_to else WEBCHAT
@@ -92,36 +91,36 @@ class Runtime(Struct, frozen=True):
 
 
 class RunPlan(Struct, frozen=True):
-    """The context of one run: its own word decides, else that of its session, else of its agent."""
+    """The context of one run: its own settings, else those of its session, else of its agent."""
 
     runtime: Runtime
     config: Config
-    """The configuration as it was when the run started; a later change is for later runs."""
+    """The configuration at the start of the run; a later change applies to later runs."""
     active: ActiveRun
     settings: SessionSettings
     command: tuple[Command, str] | None
-    """The command that the message is, and its arguments; it is answered without a model."""
+    """The command in the message and its arguments, answered without a model; None for none."""
     workspace: Path
     target: CallTarget
-    """The model that is asked for, and what decides with which credential."""
+    """The requested model, and the facts that select its credential."""
     thinking: ThinkingLevel
-    """Effort of thinking that the model is asked for, if it can think."""
+    """Requested thinking level, if the model can think."""
     thinking_asked: bool
-    """True if somebody asked for just that level, so that a lower one is reported."""
+    """True if a person asked for this level, so that a lower one is reported."""
     caller: Caller
-    """The person or program that asks, and where."""
+    """The person or program that asks, and the chat."""
     hooks: RunContext
-    """The run as hooks see it."""
+    """The context of the run for hooks."""
     files: "AnswerFiles"
     """Files that the model names."""
 
     @property
     def show(self) -> Show:
-        """Returns the function that says what an answer shows of a file."""
+        """Returns the function that returns the line for a file in an answer."""
         return self.files.show
 
     def variables(self, failover: Failover) -> Mapping[str, str]:
-        """Returns the variables that the prefix of an answer may name."""
+        """Returns the variables for the prefix of an answer."""
         agent_id = self.caller.key.agent
         agent = self.config.agents.by_id.get(agent_id)
         identity = agent.identity if agent else None
@@ -167,9 +166,9 @@ _CHATS: Final = {SessionKind.GROUP: PeerKind.GROUP, SessionKind.CHANNEL: PeerKin
 
 
 def caller_of(request: RunRequest) -> Caller:
-    """Returns who asks with a request."""
+    """Returns the caller of a request."""
     key, to = request.key, request.reply_to
-    # What the key says counts, then the chat that the message came from.
+    # The kind of chat in the key counts first, then that of the message.
     chat = _CHATS.get(key.kind) or (to.peer.kind if to else PeerKind.DIRECT)
     channel = to.channel if to else ""
     return Caller(
@@ -183,7 +182,7 @@ def run_context(
     workspace: Path | None = None,
     caller: Caller | None = None,
 ) -> RunContext:
-    """Returns the context of a run for hooks; a known caller is passed in."""
+    """Returns the context of a run for hooks; `caller` is computed if it is None."""
     return RunContext(
         run_id=request.run_id,
         agent_id=request.key.agent,
@@ -201,15 +200,15 @@ def command_call(
     arguments: str = "",
     compact: Callable[[str], Awaitable[str]] | None = None,
 ) -> CommandCall:
-    """Returns it for the command that the run's message gives, or asks for beside what it says."""
-    request, own = active.request, active.settings
+    """Returns the call of a command in the run's message."""
+    request, settings = active.request, active.settings
     return CommandCall(
         command.name,
         arguments,
         request.key,
         request.reply_to.channel if request.reply_to else WEBCHAT,
         is_owner=request.origin is Origin.OWNER,
-        model=own.model if own else None,
+        model=settings.model if settings else None,
         opening=request.opening,
         compact=compact,
         run_id=request.run_id,
@@ -221,14 +220,14 @@ def command_call(
 logger = logging.getLogger(__name__)
 
 STORE_SECONDS: Final = 1.0
-"""Seconds between two tries."""
+"""Seconds between two attempts to write."""
 T = TypeVar("T")
 
 
 async def persisted(run_id: RunId, step: Callable[[], Awaitable[T]]) -> T:
-    """Returns the result of `step`, as soon as the store accepts it.
+    """Repeats `step` until the store accepts it; returns its result.
 
-    Only the gateway's stop ends the waiting, and never in the middle of a unit.
+    Only the stop of the gateway ends the repetition, and never in the middle of a unit.
     """
     warned = False
     while True:
@@ -237,18 +236,18 @@ async def persisted(run_id: RunId, step: Callable[[], Awaitable[T]]) -> T:
                 return await step()
         except StoreFailedError as error:
             if not warned:
-                logger.warning("run %s waits for the store: %s", run_id, error)
+                logger.warning("run %s: retrying after a store error: %s", run_id, error)
                 warned = True
         await anyio.sleep(STORE_SECONDS)
 
 
 MEDIA: Final = "media"
-"""The directory of the state directory where files for people may be."""
+"""Subdirectory of the state directory for files from and to people."""
 _WEB: Final = ("http://", "https://")
 
 
 class AnswerFiles:
-    """Files that the answers of one run name, by the lines that stand for them."""
+    """Files that the answers of one run name, by the lines that represent them."""
 
     __slots__ = ("_agent", "_config", "references")
 
@@ -256,10 +255,10 @@ class AnswerFiles:
         self._config = config
         self._agent = agent
         self.references: dict[str, str] = {}
-        """File by its line, of those that there are."""
+        """Reference of each existing file, by its line."""
 
     def show(self, reference: str) -> str:
-        """Returns the line that stands for a file, with the reason where there is none."""
+        """Returns the line for a file; if it cannot be sent, with the reason."""
         if reference.lower().startswith(_WEB):
             return f"📎 {reference}"
         root = self._config.workspace(self._agent)
@@ -280,12 +279,12 @@ class AnswerFiles:
 
 
 def named_file(reference: str) -> str:
-    """Returns the line that stands for a file which is not sent."""
+    """Returns the line for a file that is not sent."""
     return f"📎 {PurePath(reference).name}"
 
 
 def relative_path(reference: str, root: Path) -> str:
-    """Returns the path relative to the root, where it lies beneath it by its name."""
+    """Returns the path relative to the root, if it begins with the root."""
     path = PurePath(reference.removeprefix("file://"))
     if path.is_absolute() and path.is_relative_to(root):
         return str(path.relative_to(root))

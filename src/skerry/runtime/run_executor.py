@@ -1,4 +1,4 @@
-"""Executes one run: builds its parts, runs the loop within the time limit, says how it ended."""
+"""Executes one run: builds its parts, runs the loop within the time limit, returns the reason."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -41,12 +41,12 @@ class RunExecutor:
     def __init__(
         self, plan: RunPlan, conversation: CachedConversation, writing: TranscriptHooks
     ) -> None:
-        """Builds the parts of the run, each from those before it."""
+        """Builds the parts of the run, each from the earlier ones."""
         runtime, active = plan.runtime, plan.active
-        now_ms, done = runtime.clock.now_ms, active.continued
+        now_ms, continued = runtime.clock.now_ms, active.continued
         self.plan = plan
         self.conversation = conversation
-        self._done = done.messages if done else ()
+        self._earlier = continued.messages if continued else ()
         pipeline = RunHooks(runtime.hooks, plan.hooks, writing, runtime.clock)
         failover, draft = runtime.failover(plan.target), ResponseDraft(plan.show)
         request = active.request
@@ -55,8 +55,8 @@ class RunExecutor:
         )
         self._events = events = RunEvents(plan, draft, self.replying)
         self.speaker = ModelCall(failover, events.emit, now_ms, draft)
-        self.speaker.take_up(self._done, active.sent or "" if done else "")
-        self._limits = RunMeter(runtime.ledger.meter, active.request, events.emit, self._done)
+        self.speaker.take_up(self._earlier, active.sent or "" if continued else "")
+        self._limits = RunMeter(runtime.ledger.meter, active.request, events.emit, self._earlier)
         transcript = RunTranscript(plan, conversation, writing, self.replying)
         mailbox = RunMailbox(plan, transcript, self._limits)
         tools = RunTools(plan, conversation, pipeline, self._limits, self.speaker)
@@ -86,10 +86,10 @@ class RunExecutor:
         self.failure: RunFailure | None = None
 
     async def run(self, prompt: UserMessage) -> StopReason:
-        """Answers `prompt` within the time limit; returns why the run stopped.
+        """Answers `prompt` within the time limit; returns the reason why the run stopped.
 
-        Whatever happens, the transcript ends in a message of the assistant: else the next request
-        would have two messages of the person in a row.
+        The transcript always ends in a message of the assistant: otherwise the next request would
+        have two messages of the person in a row.
         """
         active = self.plan.active
         self._requests.begin_with(prompt, active.continued)
@@ -103,9 +103,9 @@ class RunExecutor:
             async with self.replying or nullcontext():
                 with scope:
                     active.open(scope, exclusive=self.plan.command is not None)
-                    await self.loop.run(prompt, self._done)
+                    await self.loop.run(prompt, self._earlier)
         except Exception as error:
-            # The person must be told, whatever failed; the log has the details.
+            # Any failure must be reported to the person; the log has the details.
             logger.exception("run %s failed", active.request.run_id)
             self.failure = unexpected(error)
         finally:
@@ -118,7 +118,7 @@ class RunExecutor:
         self._limits.end()
 
     def _stop_reason(self, scope: anyio.CancelScope, seconds: float) -> StopReason:
-        """Returns why the run stopped; a loop that was cancelled or broke is closed."""
+        """Returns the reason why the run stopped; closes a cancelled or failed loop."""
         if self.failure is not None:
             self.loop.close(self.speaker.broken_off("error", self.failure.message))
         elif not scope.cancelled_caught:
@@ -134,14 +134,14 @@ class RunExecutor:
         return StopReason.ERROR if self.failure else StopReason.DONE
 
     async def notices(self) -> tuple[str, ...]:
-        """Returns the notes for the person that were not shown in this conversation before."""
+        """Returns the notes for the person that this conversation has not shown before."""
         shown_notices = self.conversation.shown_notices
         notes = [*self._requests.notes, *self.speaker.notes]
-        if self.speaker.missing_note and self.plan.settings.model:  # else its owner has the log
+        if self.speaker.missing_note and self.plan.settings.model:  # else only the log has it
             notes.append(f"{self.speaker.missing_note} `/model default` ends it.")
         if any(note not in shown_notices for note in notes):
             session_id = self.plan.active.session_id
-            with suppress(StateError):  # then it is told once more
+            with suppress(StateError):  # then the note is shown once more
                 shown_notices |= await self.plan.runtime.store.read(
                     lambda r: runs.notices(r, session_id)
                 )
@@ -151,7 +151,7 @@ class RunExecutor:
 
 
 def answers(plan: RunPlan, variables: Callable[[], Mapping[str, str]]) -> BlockStreamer | None:
-    """Returns the sender of the run's answers to a platform; None where nothing goes to one."""
+    """Returns the sender of the run's answers to a platform; None if nothing is sent to one."""
     active, request, config = plan.active, plan.active.request, plan.config
     to = sends_to(config.session.send_policy, plan.settings, request.key, request.reply_to)
     if to is None:
@@ -184,10 +184,10 @@ def _style(plan: RunPlan, to: ReplyTo) -> Style:
     sent = style(config.agents.defaults, plan.settings, limit, unit, direct=direct)
     section = config.channel(to.channel)
     if section is not None:
-        # A plugin may change a message when it is whole; what it takes out must not be shown.
+        # A plugin may change the complete message; removed text must not have been shown.
         may_grow = not (hooks.llm_output.handlers or hooks.message_sending.handlers)
         edits = may_grow and delivery.edits(to)
         sent = on_channel(sent, section.streaming_of(to.account), edits=edits)
     if plan.active.request.purpose is not Purpose.MESSAGE:
-        sent = replace(sent, typing=TypingMode.NEVER, preview="off")  # nobody waits for it
+        sent = replace(sent, typing=TypingMode.NEVER, preview="off")  # no person waits for it
     return sent

@@ -1,9 +1,9 @@
 """The hooks of one run, from the choice of its model to the entries of its transcript.
 
-Each step costs a look at an empty tuple while nobody has registered for it. What is done and must
-not be lost, a response or a tool's result, passes its hooks shielded from an abort, which then
-waits for their time limit at most. Every call keeps its result in the transcript: a blocked result
-leaves a stand-in, and a blocked message with tool calls takes their results with it.
+Without handlers each step costs the test of an empty tuple. The hooks for a response or a tool's
+result, which must not be lost, are shielded from an abort, which then waits for at most their time
+limit. Every call keeps its result in the transcript: a blocked result is replaced by a placeholder,
+and the results of a blocked message with tool calls are left out too.
 """
 
 import copy
@@ -49,33 +49,33 @@ WITHHELD: Final = "The result was withheld from the transcript."
 
 
 class TranscriptHooks(Struct):
-    """Asks the hooks about each entry of one run."""
+    """Calls the hooks for each transcript entry of one run."""
 
     hooks: Hooks
     changed: bool = False
-    """True when the transcript differs from the messages."""
+    """True if the transcript differs from the messages."""
     _results: dict[str, tuple[ToolResultMessage, ToolResultMessage]] = field(default_factory=dict)
-    """Results by call: one that `tool_result_persist` has seen, and its entry in the transcript."""
+    """By call id: a result passed to `tool_result_persist`, and its entry in the transcript."""
     _dropped: frozenset[str] = frozenset()
-    """Calls of the last response, if that was blocked."""
+    """Ids of the calls in the last response, if it was blocked."""
 
     async def entries(self, messages: Sequence[Message], context: RunContext) -> Sequence[Message]:
-        """Returns the messages to write in place of `messages`."""
+        """Returns the entries to write for `messages`."""
         persist, write = self.hooks.tool_result_persist, self.hooks.before_message_write
         if not (write.handlers or persist.handlers or self._results or self._dropped):
             return messages
-        written: list[Message] = []
+        entries: list[Message] = []
         for message in messages:
             entry = await self._entry(message, context)
             if entry is not None:
-                written.append(entry)
+                entries.append(entry)
             self.changed |= entry is not message
-        return written
+        return entries
 
     async def persist(
         self, result: ToolResultMessage, context: RunContext, *, synthetic: bool = False
     ) -> ToolResultMessage:
-        """Returns the result as the transcript is to have it."""
+        """Returns the result for the transcript."""
         point = self.hooks.tool_result_persist
         if not point.handlers:
             return result
@@ -89,7 +89,7 @@ class TranscriptHooks(Struct):
         return marked((await point.run(draft)).message, result)
 
     def keep(self, result: ToolResultMessage, stored: ToolResultMessage) -> None:
-        """Notes what the transcript is to have of a result that is not written yet."""
+        """Remembers the transcript's version of a result until it is written."""
         if self.hooks.tool_result_persist.handlers:
             self._results[result.tool_call_id] = result, stored
 
@@ -119,7 +119,7 @@ class TranscriptHooks(Struct):
 
 
 def marked(entry: M, original: M) -> M:
-    """Returns the entry; where it is not what was said, it is the plugin's, whatever it says."""
+    """Returns the entry; one that differs from the original gets the origin of a plugin."""
     if entry is original or entry == original:
         return original
     return msgspec.structs.replace(entry, origin=Origin.PLUGIN)
@@ -127,15 +127,15 @@ def marked(entry: M, original: M) -> M:
 
 logger = logging.getLogger(__name__)
 
-MOST_CONTEXT: Final = 16_384
-"""Bytes that may be put before the person's words, however large the window."""
+MAX_CONTEXT: Final = 16_384
+"""Limit on the context before the person's text, in bytes, for any window."""
 CONTEXT_SHARE: Final = 16
-"""Divisor of a window: so small a part of it may be context."""
+"""Divisor: at most this part of the window may be context."""
 Execute = Callable[[ToolCall], Awaitable[ToolResultMessage]]
 
 
 class RunHooks(Struct, frozen=True):
-    """Asks the hooks at each step of one run."""
+    """Calls the hooks at each step of one run."""
 
     hooks: Hooks
     context: RunContext
@@ -143,7 +143,7 @@ class RunHooks(Struct, frozen=True):
     clock: Clock
 
     async def resolve(self, prompt: str, reference: str | None, models: Models) -> str | None:
-        """Returns which model answers; one that cannot be used leaves the configured one."""
+        """Returns the model to use; `reference` if a plugin names one that cannot be used."""
         point = self.hooks.before_model_resolve
         if not point.handlers:
             return reference
@@ -156,7 +156,7 @@ class RunHooks(Struct, frozen=True):
         try:
             await models.choose(resolved_reference)
         except ModelError:
-            logger.exception("%s, which a plugin named, cannot be used", resolved_reference)
+            logger.exception("model %s, named by a plugin, cannot be used", resolved_reference)
             return reference
         return resolved_reference
 
@@ -168,7 +168,7 @@ class RunHooks(Struct, frozen=True):
         messages: Sequence[Message],
         compactions: int = 0,
     ) -> tuple[str, str]:
-        """Returns the system prompt, and what the model reads before the person's words."""
+        """Returns the system prompt, and the context before the person's text."""
         build, start = self.hooks.before_prompt_build, self.hooks.before_agent_start
         handlers = [
             handler for handler in build.handlers if compactions or not handler.after_compaction
@@ -214,7 +214,7 @@ class RunHooks(Struct, frozen=True):
         return (await point.run(draft)).system_prompt
 
     async def llm_output(self, response: AssistantMessage) -> AssistantMessage:
-        """Returns the effective response; a call that failed has none."""
+        """Returns the response after the hook, which is not called for a failed model call."""
         point = self.hooks.llm_output
         if not point.handlers or response.stop_reason == "error":
             return response
@@ -231,7 +231,7 @@ class RunHooks(Struct, frozen=True):
         return marked(draft.last_assistant, response)
 
     async def tool(self, call: ToolCall, execute: Execute) -> ToolResultMessage:
-        """Returns the result of the call as the model reads it, a refusal included."""
+        """Returns the result of the call for the model, or the refusal of a plugin."""
         began = self.clock.now_ms()
         refusal: str | None = None
         if self.hooks.before_tool_call.handlers:
@@ -256,14 +256,14 @@ class RunHooks(Struct, frozen=True):
         with anyio.CancelScope(shield=True):
             stored = await self.writing.persist(result, self.context)
             final = await self._after(call, result, self.clock.now_ms() - began)
-        # Who replaces a result means it for everybody: else what was taken out would be stored.
+        # A replaced result counts for the transcript too: else removed text would be stored.
         self.writing.keep(final, stored if final is result else final)
         return final
 
     async def late(
         self, call: ToolCall, result: ToolResultMessage, duration: int
     ) -> ToolResultMessage:
-        """Returns the result of a call that ended behind its run, as the model is to read it."""
+        """Returns the result, for the model, of a call that ended after its run."""
         with anyio.CancelScope(shield=True):
             stored = await self.writing.persist(result, self.context)
             final = await self._after(call, result, duration)
@@ -287,23 +287,23 @@ class RunHooks(Struct, frozen=True):
 
 
 def overridden(reference: str | None, provider: str | None, model: str | None) -> str | None:
-    """Returns `reference` (`provider/model`) with the parts in place that a plugin named."""
-    own_provider, _, own_model = (reference or "").partition("/")
-    provider, model = provider or own_provider, model or own_model
+    """Returns `reference` (`provider/model`) with the parts replaced that a plugin named."""
+    default_provider, _, default_model = (reference or "").partition("/")
+    provider, model = provider or default_provider, model or default_model
     if not model:
         return reference
     return f"{provider}/{model}" if provider else model
 
 
 def context_bytes(model: ModelInfo) -> int:
-    """Returns the limit on context before the person's words: a small part of the window."""
+    """Returns the limit, in bytes, on the context before the person's text."""
     if model.prompt_limit is not None:
         return 0
-    return min(MOST_CONTEXT, model.context_window * CHARS_PER_TOKEN // CONTEXT_SHARE)
+    return min(MAX_CONTEXT, model.context_window * CHARS_PER_TOKEN // CONTEXT_SHARE)
 
 
 def with_context(prompt: UserMessage, context: str) -> UserMessage:
-    """Returns the prompt with `context` before the person's words."""
+    """Returns the prompt with `context` before the person's text."""
     match prompt.content:
         case (TextBlock(text), *rest):
             content = (TextBlock(joined(context, text)), *rest)
@@ -313,7 +313,7 @@ def with_context(prompt: UserMessage, context: str) -> UserMessage:
 
 
 def _assembled(draft: PromptDraft, built: str) -> PromptDraft:
-    """Returns the draft with its whole system prompt, and nothing left to add to it."""
+    """Returns the draft with the complete system prompt; its additions are then empty."""
     system = draft.system_prompt if draft.system_prompt is not None else built
     before = joined(draft.prepend_system_context, system)
     return replace(

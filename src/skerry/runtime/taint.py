@@ -1,4 +1,4 @@
-"""Shows why a conversation is tainted, and clears it by the owner's word."""
+"""Shows why a conversation is tainted, and clears the taint for the owner."""
 
 from typing import Any, Final
 
@@ -15,21 +15,21 @@ from skerry.sessions.compaction_cut import mended, model_entries
 from skerry.sessions.summary import summary_message
 from skerry.store import Reader, Unit, archive, audit, compactions, sessions
 
-MOST_SOURCES: Final = 50
-"""Sources that are shown, the last ones."""
+MAX_SOURCES: Final = 50
+"""Limit on the shown sources; the last ones are shown."""
 _CALL_CHARS: Final = 200
 
 
 class TaintSource(Struct, frozen=True):
-    """One text in the conversation that is not its owner's."""
+    """A text in the conversation that is not its owner's."""
 
     seq: int
-    """Number of its entry; 0 of a summary."""
+    """Number of its entry; 0 for a summary."""
     at: int
     """Milliseconds since 1970."""
     origin: Origin
     tool: str
-    """Tool whose result it is; empty for a message."""
+    """Name of the tool for a tool result; empty for a message."""
     call: str
     """Arguments of the call as JSON, cut after 200 characters; empty for a message."""
 
@@ -45,14 +45,14 @@ class TaintSource(Struct, frozen=True):
 
 
 class Taint(Struct, frozen=True):
-    """The taint of a conversation as it is stored."""
+    """The stored taint of a conversation."""
 
     session_id: SessionId
     origins: frozenset[Origin]
     sources: tuple[TaintSource, ...]
-    """At most `MOST_SOURCES`, the oldest first."""
+    """At most `MAX_SOURCES`, the oldest first."""
     through: int
-    """Number of the last entry that was looked at."""
+    """Number of the last entry that was examined."""
     cleared: int
     """Number of the last entry that the owner cleared; 0 for none."""
 
@@ -69,7 +69,7 @@ class Taint(Struct, frozen=True):
 
 
 def look(reader: Reader, key: str) -> Taint | None:
-    """Returns the taint of the present session of a key; None where there is none."""
+    """Returns the taint of the present session of a key; None if there is no session."""
     session = sessions.find(reader, key)
     if session is None:
         return None
@@ -82,10 +82,10 @@ def look(reader: Reader, key: str) -> Taint | None:
         numbered.append((0, summary_message(state.last)))
     numbered += model_entries(mended([(entry.seq, entry.message) for entry in entries]))
     sources = _sources(numbered)
-    if state.seq <= cleared:  # a later summary may repeat what was cleared, and what was not
+    if state.seq <= cleared:  # a later summary may repeat both cleared and uncleared text
         sources = [source for source in sources if source.seq > cleared]
     origins = frozenset(source.origin for source in sources)
-    last = tuple(sources[-MOST_SOURCES:])
+    last = tuple(sources[-MAX_SOURCES:])
     return Taint(session.session_id, origins, last, session.tail, cleared)
 
 
@@ -107,16 +107,16 @@ def _sources(numbered: list[tuple[int, Message]]) -> list[TaintSource]:
 
 
 def clear(unit: Unit, key: str, now: int, by: str, through: int | None = None) -> Taint | None:
-    """Clears the words of others in the present session of a key; returns what was cleared.
+    """Clears the taint of the present session of a key; returns the taint before.
 
-    The texts stay in their fences. What is said later taints the conversation again.
+    The texts stay in their fences. Later text of others taints the conversation again.
 
     Args:
-        unit: Also gets the entry `taint.cleared` of the audit log.
+        unit: The unit, which also writes the entry `taint.cleared` of the audit log.
         key: Key of the conversation.
         now: Milliseconds since 1970.
-        by: Who cleared it.
-        through: Number of the last entry that the owner has seen; None is the last one.
+        by: The person or client that cleared it.
+        through: Number of the last entry that the owner has seen; None means the last one.
     """
     before = look(unit, key)
     session = sessions.find(unit, key)

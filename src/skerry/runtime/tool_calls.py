@@ -1,4 +1,4 @@
-"""Runs one tool call behind its gates, and the search of its run in earlier messages."""
+"""Runs one tool call after its gates, and searches earlier messages for a run."""
 
 import logging
 import time
@@ -42,21 +42,21 @@ logger = logging.getLogger(__name__)
 
 
 CHANGED: Final = "approval-changed"
-"""Rule by which an approved call does not begin: what it was bound to is not the same."""
+"""Rule that refuses an approved call whose bound content has changed."""
 _CHANGED_REASON: Final = "the command, its directory, environment or a script is not as approved"
 GATE_SECONDS: Final = 10.0
-"""Seconds that the gate of a tool has for one call."""
+"""Time limit of a tool's gate for one call, in seconds."""
 
 
 class CallGate(Struct, frozen=True):
-    """The gate of the calls of one run, beside those of the tools themselves."""
+    """The run's gate for tool calls, in addition to the gates of the tools."""
 
     run_id: RunId
     session_id: SessionId
     layers: ToolPolicy = NO_LAYERS
     """Layers of the configuration on the tools of the run."""
     approvals: Approvals | None = None
-    """None where no person can be asked: a call that needs an approval is denied."""
+    """None if no person can be asked: a call that needs an approval is denied."""
     model: tuple[str, str] = ("", "")
     """Provider and id of the model that made the call."""
 
@@ -68,9 +68,9 @@ async def execute(
     at: int,
     gate: CallGate | None = None,
 ) -> ToolResultMessage:
-    """Returns the paired result of `call`, an error included; `call` has its final arguments.
+    """Executes `call`, which has its final arguments; returns its result, also for an error.
 
-    With a `gate` the policy is asked again, then the tool's own gate; the strictest answer holds.
+    With a `gate` the policy decides first, then the gate of the tool; the strictest answer counts.
     """
     result = await _run(call, tools, context, gate)
     tool = tools.get(call.name)
@@ -89,27 +89,27 @@ async def _run(
 
 
 async def outcome(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-    """Returns the result of a call that may begin, a failure included."""
-    return await _explained(tool.spec.name, lambda: _made(tool, arguments, context))
+    """Returns the result of a call that is allowed; a failure is a result too."""
+    return await _explained(tool.spec.name, lambda: _run_tool(tool, arguments, context))
 
 
-async def _made(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-    """Makes a call that may begin; of a command also the files that it changed are recorded.
+async def _run_tool(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+    """Runs a tool whose call is allowed; for a command, records the files that it changed.
 
-    The result of a command is of whom the tool names before it runs.
+    The origin of a command's result is the one that the tool names before it runs.
     """
     if tool.spec.name not in HOST_TOOLS:
         return await tool.run(arguments, context)
-    words, began, rules = await source(tool, arguments, context), time.time_ns(), _gate(context)
+    origin, began, rules = await source(tool, arguments, context), time.time_ns(), _gate(context)
     try:
         result = await tool.run(arguments, context)
     finally:
-        if rules is not None and rules.may_bring(words):  # also of a command that was aborted
+        if rules is not None and rules.may_bring(origin):  # also for an aborted command
             root = context.workspace.root
-            changed = partial(rules.note_changes, root, began - CLOCK_NS, words)
+            record_changes = partial(rules.note_changes, root, began - CLOCK_NS, origin)
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(changed)
-    return replace(result, origin=words)
+                await anyio.to_thread.run_sync(record_changes)
+    return replace(result, origin=origin)
 
 
 def _gate(context: ToolContext) -> FileGate | None:
@@ -118,7 +118,7 @@ def _gate(context: ToolContext) -> FileGate | None:
 
 
 async def _explained(name: str, work: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
-    """Returns the result of `work`, or its failure in words for the model."""
+    """Returns the result of `work`, or its failure as a text for the model."""
     try:
         return await work()
     except ValidationError as error:
@@ -130,7 +130,7 @@ async def _explained(name: str, work: Callable[[], Awaitable[ToolResult]]) -> To
     except ToolError as error:
         return ToolResult(str(error), is_error=True)
     except Exception:
-        # A broken tool must not end the run; the model is told, the details are for the log.
+        # A broken tool must not end the run: the model gets a result, the log has the details.
         logger.exception("tool %s failed", name)
         return ToolResult(f"Tool {name} failed unexpectedly.", is_error=True)
 
@@ -143,17 +143,17 @@ async def _decided(
         return refusal(call.name, assessment)
     if assessment.effect is ToolEffect.ASK:
         return await _approved(call, tool, context, assessment, gate)
-    return await _made(tool, call.arguments, context.approved(assessment))
+    return await _run_tool(tool, call.arguments, context.approved(assessment))
 
 
 async def assessed(
     tool: Tool, arguments: dict[str, Any], context: ToolContext, gate: CallGate | None
 ) -> Assessment:
-    """Returns the strictest answer of the policy and of the tool's gate; a broken gate denies.
+    """Returns the strictest answer of the policy and the tool's gate; a failed gate denies.
 
     Raises:
         ToolError: the arguments are wrong.
-        ValidationError: the same.
+        ValidationError: the arguments do not match the tool's schema.
     """
     policy: Assessment | None = None
     try:
@@ -162,24 +162,24 @@ async def assessed(
                 policy = await _by_policy(tool, arguments, context, gate)
                 if policy is not None and policy.effect is ToolEffect.DENY:
                     return policy
-            own = await assess(tool, arguments, context)
+            assessment = await assess(tool, arguments, context)
     except (ToolError, ValidationError):
         raise
     except Exception:
-        # A gate that fails must not open: the call is denied, the details are for the log.
+        # A failed gate denies the call; the log has the details.
         logger.exception("the gate of the tool %s failed", tool.spec.name)
         return Assessment(ToolEffect.DENY, "gate-failed", "its gate failed or took too long")
-    if policy is None or own.effect is ToolEffect.DENY:
-        return own
-    # The tool describes the call; what is always allowed is not learned from a guarded call.
-    return replace(policy, subject=own.subject)
+    if policy is None or assessment.effect is ToolEffect.DENY:
+        return assessment
+    # Only the tool's description is added: a guarded call offers no patterns to allow always.
+    return replace(policy, subject=assessment.subject)
 
 
 async def _by_policy(
     tool: Tool, arguments: dict[str, Any], context: ToolContext, gate: CallGate
 ) -> Assessment | None:
-    """Returns the answer of the policy to the call; None where it allows it."""
-    if context.actor.is_tainted:  # which file it is must be looked up
+    """Returns the answer of the policy to the call; None if it allows the call."""
+    if context.actor.is_tainted:  # the file must be looked up, which blocks
         question = partial(call_of, tool, arguments, context, gate.layers)
         request = await anyio.to_thread.run_sync(question)
     else:
@@ -191,7 +191,7 @@ async def _by_policy(
 
 
 def refusal(name: str, assessment: Assessment) -> ToolResult:
-    """Returns the result of a call that is denied; it names the rule."""
+    """Returns the result of a denied call; it names the rule."""
     reason = f": {assessment.reason}" if assessment.reason else ""
     return ToolResult(
         f"Tool {name} was denied by the rule {assessment.rule}{reason}", is_error=True
@@ -207,8 +207,8 @@ async def _approved(
 ) -> ToolResult:
     """Returns the result of a call that needs a person's approval."""
     if gate is None or gate.approvals is None or context.caller is None:
-        why = f"{assessment.reason}, and no person can be asked here".removeprefix(", and ")
-        return refusal(call.name, replace(assessment, reason=why))
+        reason = f"{assessment.reason}, and no person can be asked here".removeprefix(", and ")
+        return refusal(call.name, replace(assessment, reason=reason))
     approvals = gate.approvals
     pending = PendingCall(
         call.name,
@@ -230,9 +230,10 @@ async def _approved(
 async def run_approved(
     tool: Tool, context: ToolContext, gate: CallGate, approvals: Approvals, approval: Approval
 ) -> ToolResult:
-    """Makes the call that a person approved, once, if it is still what it was; returns its result.
+    """Makes a call that a person approved, once; returns its result.
 
-    The gates are asked again: what is denied by now, or bound to other content, does not begin.
+    The gates decide again: a call that is denied by now, or whose bound content has changed, is
+    refused.
     """
     call = approval.call
     present = await assessed(tool, call.arguments, context, gate)
@@ -251,12 +252,12 @@ async def run_approved(
 
 
 def binding(assessment: Assessment) -> bytes:
-    """Returns the digest to which an approval of the assessed call is bound."""
+    """Returns the digest that an approval of the assessed call is bound to."""
     return assessment.subject.binding if assessment.subject else b""
 
 
 class SessionRecall(Struct, frozen=True):
-    """Searches for one run. Implements `ports.tool.Recall`."""
+    """Searches transcripts for one run. Implements `ports.tool.Recall`."""
 
     store: Store
     active: ActiveRun
@@ -264,9 +265,9 @@ class SessionRecall(Struct, frozen=True):
     async def search(self, query: str, *, limit: int, others: bool) -> SearchResults:
         """Returns the entries with words of the query, without those of this run.
 
-        The owner's other conversations are opened to the owner alone.
+        Other conversations are searched only in runs of the owner.
         """
-        # Imported here: it brings the parts of the memory's search with it.
+        # Imported here: it imports the modules of the memory's search.
         from skerry.store.transcript_search import TranscriptQuery, search  # noqa: PLC0415 - at first use
 
         active = self.active

@@ -1,4 +1,4 @@
-"""Makes messages of the results of tools, and publishes the output of a call in progress."""
+"""Converts tool results to messages, and publishes the output of an active call."""
 
 import logging
 from collections.abc import Callable
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 def result_message(call: ToolCall, result: ToolResult, at: int) -> ToolResultMessage:
-    """Returns the message that is paired with `call`."""
+    """Returns the result message of `call`."""
     origin = result.origin if result.origin in TOOL_ORIGINS else Origin.TOOL
     content = (TextBlock(well_formed(result.text)), *map(_storable, result.blocks))
     details = _details(call, result.details)
@@ -28,23 +28,23 @@ def _storable(block: Content) -> Content:
 
 
 def _details(call: ToolCall, details: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Returns the details as the transcript and clients get them; None for what is not stored."""
+    """Returns the details for the transcript and clients; None if they cannot be stored."""
     if details is None:
         return None
     try:
         encoded = msgspec.json.encode(details)
         decoded: dict[str, Any] = msgspec.json.decode(encoded)
     except (TypeError, ValueError, RecursionError):
-        logger.exception("tool %s: its details are not JSON and are left out", call.name)
+        logger.exception("tool %s: details left out because they are not JSON", call.name)
         return None
     if len(encoded) > MAX_DETAILS:
-        logger.warning("tool %s: %d bytes of details are left out", call.name, len(encoded))
+        logger.warning("tool %s: %d bytes of details left out: too long", call.name, len(encoded))
         return None
     return decoded
 
 
 class CallProgress:
-    """Publishes the reports of one call. Implements `ToolContext.progress`."""
+    """Publishes the progress of one call. Implements `ToolContext.progress`."""
 
     def __init__(self, call: ToolCall, publish: Callable[[ToolUpdated], None]) -> None:
         self._call = call
@@ -58,5 +58,5 @@ class CallProgress:
             self._publish(ToolUpdated(call.id, call.name, text, _details(call, report.details)))
 
     def end(self) -> None:
-        """Publishes nothing more: the result of the call is known."""
+        """Stops publishing: the call has its result."""
         self._has_ended = True

@@ -1,4 +1,4 @@
-"""The tools of a gateway by name, and those that a run is offered."""
+"""The tools of a gateway by name, and the tools offered to a run."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -11,50 +11,49 @@ from skerry.policy.tool_policy import Situation, ToolPolicy, policy, together
 from skerry.ports.model import ModelInfo
 from skerry.ports.tool import Tool, permitted, plugin_of, serving
 
-REMEMBERED: Final = 256
-"""Answers that are remembered at most."""
+MAX_CACHED: Final = 256
+"""Limit on the cached answers."""
 _Question = tuple[Caller, str, str, tuple[Tool, ...]]
 """Caller, provider and id of the model, and the tools of plugins."""
 _Answer = tuple[list[Tool], list[Tool]]
-"""Our own tools that are offered, and those of plugins that the policy permits."""
+"""The built-in tools offered, and the tools of plugins that the policy permits."""
 
 
 class Toolbox(Mapping[str, Tool]):
-    """Our own tools, made when somebody first looks, and those of plugins, which come and go."""
+    """The built-in tools, made at the first use, and the tools of the loaded plugins."""
 
     def __init__(self, make: Callable[[], Iterable[Tool]] = tuple) -> None:
         self._make = make
         self.plugins: Mapping[str, Tool] = {}
         """The tools of plugins."""
         self._config: Config | None = None
-        """Configuration for which `_answers` hold."""
+        """Configuration that the `_answers` are valid for."""
         self._answers: dict[_Question, _Answer] = {}
 
     @cached_property
-    def own(self) -> Mapping[str, Tool]:
-        """Returns our own tools."""
+    def builtin(self) -> Mapping[str, Tool]:
+        """Returns the built-in tools by name."""
         return {tool.spec.name: tool for tool in self._make()}
 
     def forget(self) -> None:
-        """Drops the answers that are remembered."""
+        """Drops the cached answers."""
         self._answers.clear()
 
     def __getitem__(self, name: str) -> Tool:
-        return self.own[name] if name in self.own else self.plugins[name]
+        return self.builtin[name] if name in self.builtin else self.plugins[name]
 
     def __iter__(self) -> Iterator[str]:
-        return chain(self.own, self.plugins)
+        return chain(self.builtin, self.plugins)
 
     def __len__(self) -> int:
-        return len(self.own) + len(self.plugins)
+        return len(self.builtin) + len(self.plugins)
 
     def offered(self, caller: Caller, config: Config, model: ModelInfo) -> Sequence[Tool]:
         """Returns the tools that a run of the caller may use while `model` answers.
 
-        For our own it follows from the caller, the configuration and the model, so it is remembered
-        until the configuration changes. The tools of plugins may look at anything: those that the
-        policy permits are asked each time. Whatever is offered, each call is decided again when it
-        is made.
+        For built-in tools the answer depends on the caller, the configuration and the model, and is
+        cached until the configuration changes. A plugin's tool that the policy permits is asked
+        each time. Each call of an offered tool is decided again when it is made.
         """
         if not model.supports_tools:
             return ()
@@ -63,16 +62,16 @@ class Toolbox(Mapping[str, Tool]):
         question = caller, model.provider, model.id, tuple(self.plugins.values())
         answer = self._answers.get(question)
         if answer is None:
-            if len(self._answers) >= REMEMBERED:
+            if len(self._answers) >= MAX_CACHED:
                 self._answers.clear()
             answer = self._answers[question] = self._answer(caller, config, model)
-        own, of_plugins = answer
-        return [*own, *serving(of_plugins, caller)] if of_plugins else own
+        builtin, of_plugins = answer
+        return [*builtin, *serving(of_plugins, caller)] if of_plugins else builtin
 
     def _answer(self, caller: Caller, config: Config, model: ModelInfo) -> _Answer:
         layers = self.layers(caller, config, (model.provider, model.id))
-        own = permitted(self.own.values(), caller, layers)
-        return serving(own, caller), permitted(self.plugins.values(), caller, layers)
+        builtin = permitted(self.builtin.values(), caller, layers)
+        return serving(builtin, caller), permitted(self.plugins.values(), caller, layers)
 
     def layers(
         self,
@@ -84,13 +83,13 @@ class Toolbox(Mapping[str, Tool]):
         """Returns the layers of the configuration on the tools of a run of the caller.
 
         Args:
-            caller: Who asks, and where.
+            caller: The caller and the chat.
             config: The configuration of the run.
             model: Provider and id of the model that answers now.
             joined: Keys of further senders whose messages entered the run.
 
         """
-        tools = (*self.own.values(), *self.plugins.values())
+        tools = (*self.builtin.values(), *self.plugins.values())
         of_plugins = frozenset(tool.spec.name for tool in tools if plugin_of(tool))
         return tool_layers(config, caller, model, of_plugins, joined)
 
@@ -105,9 +104,9 @@ def tool_layers(
     """Returns the layers of the configuration on the tools of a run; see `Toolbox.layers`."""
     key, rules = caller.key, config.tool_rules(caller.key.agent, plugin_tools)
     is_sandboxed = config.is_sandboxed(key)
-    # The caller's own are the first; further senders, and who asked elsewhere, only take away.
-    here = dict.fromkeys((caller.sender, *joined))
-    askers = (*(Asker(key, caller.channel, sender) for sender in here), *caller.behalf)
+    # The caller is first; further senders, and callers of a parent run, can only remove tools.
+    senders = dict.fromkeys((caller.sender, *joined))
+    askers = (*(Asker(key, caller.channel, sender) for sender in senders), *caller.behalf)
     return together(
         policy(
             rules,

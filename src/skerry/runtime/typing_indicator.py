@@ -1,4 +1,4 @@
-"""Shows on a chat platform that an answer is being written, as long as it is."""
+"""Shows on a chat platform that an answer is being written."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -12,11 +12,11 @@ from skerry.replies.style import TypingMode
 logger = logging.getLogger(__name__)
 
 LONGEST: Final = 120.0
-"""Seconds after which nothing is shown any more: openclaw-behaviour 6.8."""
+"""Seconds after which the indicator ends: openclaw-behaviour 6.8."""
 
 
 class TypingIndicator:
-    """Typing indicator of one run. Start `run()` beside it, then report what the model does."""
+    """Typing indicator of one run. Start `run()` in a task, then report the model's activity."""
 
     def __init__(
         self,
@@ -34,17 +34,17 @@ class TypingIndicator:
             self._begun.set()
 
     def thinks(self) -> None:
-        """Notes that the model thinks."""
+        """Reports that the model thinks."""
         if self._mode is TypingMode.THINKING:
             self._begun.set()
 
     def speaks(self) -> None:
-        """Notes that there are words for the person; those of a silent reply are none."""
+        """Reports text for the person; not called for a silent reply."""
         if self._mode is not TypingMode.NEVER:
             self._begun.set()
 
     async def run(self) -> None:
-        """Shows it, again and again, until cancelled or for `LONGEST` seconds."""
+        """Shows the indicator repeatedly until cancelled, at most for `LONGEST` seconds."""
         await self._begun.wait()
         with anyio.move_on_after(LONGEST):
             while True:
@@ -52,5 +52,5 @@ class TypingIndicator:
                     with anyio.move_on_after(self._interval):
                         await self._show(self._to)
                 except Exception:
-                    logger.debug("the signal on %s failed", self._to.channel, exc_info=True)
+                    logger.debug("typing on %s failed", self._to.channel, exc_info=True)
                 await anyio.sleep(self._interval)

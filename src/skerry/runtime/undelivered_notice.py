@@ -1,4 +1,4 @@
-"""Notice to the owner, in another chat, of a part that was given up."""
+"""Notice to the owner, in another chat, about a part that could not be delivered."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from skerry.model.outbound import OutboundPart
 from skerry.store import Unit, outbox
 
 WARNING: Final = "undelivered-"
-"""Begin of the ids of notices."""
+"""Prefix of the run ids of notices."""
 NOT_DELIVERED: Final = (
     "⚠️ A reply to {peer} on {channel}/{account} could not be delivered. To read why: skerry outbox"
     " show {serial}. To send it again: skerry outbox retry {serial}, or the page."
@@ -16,9 +16,9 @@ NOT_DELIVERED: Final = (
 
 
 def warn_owner(unit: Unit, part: OutboundPart, to: ReplyTo | None, now: int) -> None:
-    """Adds a notice for the owner, in the unit that gives the part up.
+    """Adds a notice for the owner, in the unit that marks the part as failed.
 
-    None about a notice, nor where the chat of the owner is the one that is not reached.
+    No notice is added about a notice, or if the part was for the owner's chat itself.
     """
     chat = part.to
     same = to and (to.channel, to.account, to.peer) == (chat.channel, chat.account, chat.peer)

@@ -1,4 +1,4 @@
-"""Withdraws a message that was deleted on its platform, as far as no model has read it."""
+"""Withdraws a message that was deleted on its platform, unless a model has read it."""
 
 import logging
 from collections.abc import Callable
@@ -17,9 +17,9 @@ async def withdraw(
     deleted: InboundMessage,
     abort: Callable[[SessionKey, RunId | None, str], object],
 ) -> None:
-    """Stops the runs that the message began, and drops it where it waits to be read.
+    """Stops the runs of the message, and removes it from held messages and the group history.
 
-    What a model has read of it stays in the transcript.
+    Text that a model has read stays in the transcript.
     """
 
     def write(unit: Unit) -> list[RunId]:

@@ -82,7 +82,7 @@ async def test_a_platform_that_may_refuse_it_later_leaves_it(tmp_path: Path) -> 
 
 async def test_a_file_that_may_be_there_is_repeated_once_with_the_mark(tmp_path: Path) -> None:
     async with post(tmp_path, Filing(settles=Settlement.UNKNOWN)) as one:
-        one.sender.unknown = lambda: UnknownDelivery.REPEAT
+        one.sender.on_unknown = lambda: UnknownDelivery.REPEAT
         path = await file(one, tmp_path)
         await one.mark(1, PartState.SENDING)
         await one.sender.flush()

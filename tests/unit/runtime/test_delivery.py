@@ -224,7 +224,7 @@ async def test_an_unknown_part_goes_out_once_more_with_a_mark_where_that_is_want
     tmp_path: Path,
 ) -> None:
     async with post(tmp_path, Adapter(settles=Settlement.UNKNOWN)) as one:
-        one.sender.unknown = lambda: UnknownDelivery.REPEAT
+        one.sender.on_unknown = lambda: UnknownDelivery.REPEAT
         await one.write("alice", "a1", "a2")
         await one.mark(1, PartState.SENDING)
         await one.sender.flush()
@@ -234,7 +234,7 @@ async def test_an_unknown_part_goes_out_once_more_with_a_mark_where_that_is_want
 
 async def test_a_part_is_repeated_once_and_its_notice_until_it_is_sent(tmp_path: Path) -> None:
     async with post(tmp_path, Adapter(settles=Settlement.UNKNOWN)) as one:
-        one.sender.unknown = lambda: UnknownDelivery.REPEAT
+        one.sender.on_unknown = lambda: UnknownDelivery.REPEAT
         await one.write("alice", "a1")
         await one.store.write(lambda unit: outbox.repeat(unit, 1))
         await one.mark(1, PartState.SENDING)

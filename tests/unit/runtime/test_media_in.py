@@ -92,8 +92,8 @@ async def test_a_platform_without_files_says_so(tmp_path: Path) -> None:
 async def test_the_bytes_of_a_message_are_limited_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(media_in, "MOST_TOGETHER", 10)
-    monkeypatch.setattr(media_in, "MOST_FILES", 2)
+    monkeypatch.setattr(media_in, "MAX_TOTAL_BYTES", 10)
+    monkeypatch.setattr(media_in, "MAX_FILES", 2)
     channel = adapter(tmp_path, a=b"12345678", b=b"123", c=b"1")
     names = (file("a"), file("b"), file("c"))
     files = await folder(tmp_path).receive(channel, names, reads_images=True)
@@ -136,7 +136,9 @@ async def test_the_words_of_a_voice_message_stand_in_the_text(tmp_path: Path) ->
 
     channel = adapter(tmp_path, a=b"OggS", b=b"x")
     said = Attachment(voice.kind, voice.handle, "audio/ogg", voice.name)
-    files = await folder(tmp_path).receive(channel, (said, other), reads_images=True, hear=hear)
+    files = await folder(tmp_path).receive(
+        channel, (said, other), reads_images=True, transcribe=hear
+    )
     assert files.notes[0] == "[Audio v.ogg: transcribed, it says]\nhigh at nine?"
     assert "stored as" in files.notes[1]
 
@@ -149,7 +151,7 @@ async def test_a_transcript_that_fails_leaves_the_recording(tmp_path: Path) -> N
         adapter(tmp_path, a=b"OggS"),
         (file("a", "v.ogg", AttachmentKind.AUDIO),),
         reads_images=True,
-        hear=hear,
+        transcribe=hear,
     )
     assert files.notes[0].endswith("It is not transcribed: No words in 4 bytes of v.ogg.]")
     assert len(list((tmp_path / "media" / INBOUND).iterdir())) == 1

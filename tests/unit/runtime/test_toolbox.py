@@ -16,7 +16,7 @@ from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.ports.model import ModelInfo
 from skerry.ports.tool import Tool, ToolContext
-from skerry.runtime.toolbox import REMEMBERED, Toolbox
+from skerry.runtime.toolbox import MAX_CACHED, Toolbox
 
 MODEL = ModelInfo("openai", "m", "m", 8_000, 1_000)
 OWNER = Caller(SessionKey.main(), PeerKind.DIRECT, Origin.OWNER, is_private=True)
@@ -125,7 +125,7 @@ def test_no_more_than_a_number_of_answers_is_kept(tmp_path: Path) -> None:
     tool, present = Counting("count"), config(tmp_path)
     tools = box(tool)
     tools.offered(OWNER, present, MODEL)
-    for number in range(REMEMBERED):
+    for number in range(MAX_CACHED):
         key = SessionKey.parse(f"agent:main:matrix:direct:{number}")
         caller = Caller(key, PeerKind.DIRECT, Origin.OWNER, is_private=True)
         tools.offered(caller, present, MODEL)

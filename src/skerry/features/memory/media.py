@@ -12,7 +12,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from skerry.model.redaction import Redaction
-from skerry.runtime.media_in import INBOUND, MOST_BYTES
+from skerry.runtime.media_in import INBOUND, MAX_BYTES
 from skerry.runtime.media_out import OUTBOUND
 from skerry.runtime.run_context import MEDIA
 
@@ -55,7 +55,7 @@ def _holds(path: Path, redaction: Redaction) -> bool:
         return True
     try:
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)
     except OSError:  # it went meanwhile, or is no file
         return False
     text = data.decode(_MARKS.get(data[:2], "utf-8"), "replace")

@@ -1,1 +1,1 @@
-"""Keeps a conversation inside the window of its model: pruning, notes, summaries."""
+"""Keeps a conversation within the context window of its model: pruning, notes, summaries."""

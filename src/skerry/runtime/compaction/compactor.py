@@ -1,9 +1,9 @@
-"""Compacts a conversation: notes first, then a summary in place of its earlier part.
+"""Compacts a conversation: flushes notes, then replaces its earlier messages by a summary.
 
-Nothing is lost by it. The entry of the compaction says from which entry on messages stand for
-themselves; those before stay in the store, where the search finds them. Whoever calls holds the
-session's lane, so that nothing is written meanwhile; what is written is one unit, so that a crash
-leaves the conversation as it was, or compacted.
+No message is lost. The entry of the compaction has the number of the first entry that is still
+sent; the earlier ones stay in the store, where the search finds them. The caller holds the
+session's lane, so that no message is written meanwhile. The compaction is written in one unit, so
+that after a crash the conversation is either unchanged or compacted.
 """
 
 import logging
@@ -39,29 +39,29 @@ from skerry.store import Reader, Unit, compactions, sessions
 logger = logging.getLogger(__name__)
 
 SUMMARY_SECONDS: Final = 300.0
-"""Seconds for the summary of a model; after them it is extracted."""
+"""Seconds for a model's summary; after them the summary is extracted."""
 SPLIT: Final = "## Turn Context (split turn)"
-"""Above what the person asked, whose turn goes on behind the summary."""
+"""Heading above the person's request, if its turn continues after the summary."""
 
 
 class CompactionTarget(Struct, frozen=True):
-    """The conversation to compact, and who asks."""
+    """The conversation to compact, and the purpose and origin of the run."""
 
     key: SessionKey
     session_id: SessionId
     target: CallTarget
-    """Model to call, and the account that is charged."""
+    """Model to call, and the account to charge."""
     purpose: Purpose = Purpose.MESSAGE
     origin: Origin = Origin.STRANGER
 
 
 class CompactionTask(Struct, frozen=True):
-    """One compaction."""
+    """Parameters of one compaction."""
 
     model: ModelInfo
     limits: TokenBudget
     system: str
-    """The system prompt of the run, for the flush."""
+    """System prompt of the run, for the flush."""
     trigger: str
     """`threshold`, `overflow` or `manual`."""
     tokens: int
@@ -74,35 +74,35 @@ class Compactor(Struct, frozen=True):
 
     runtime: Runtime
     config: Config
-    """The configuration as it was when the run started."""
+    """The configuration at the start of the run."""
     target: CompactionTarget
     pipeline: RunHooks
-    means: Callable[[], ToolContext]
-    """Returns the context of the tool of a flush."""
-    tell: Callable[[RunEventBody], None]
-    """Tells clients that it begins and ends."""
+    tool_context: Callable[[], ToolContext]
+    """Returns the context of the flush's tool."""
+    publish: Callable[[RunEventBody], None]
+    """Sends the start and the end of the compaction to clients."""
 
     async def run(self, task: CompactionTask, tail: int) -> CompactionResult | None:
-        """Compacts; returns None where there is nothing that could be summarised.
+        """Compacts the conversation; returns None if there is nothing to summarise.
 
         Args:
-            task: Why, and how much may stay.
+            task: The trigger and the limits.
             tail: Number of the transcript's last entry.
 
         Raises:
-            StateError: it could not be stored; everything is as it was.
+            StateError: the summary could not be stored; the conversation is unchanged.
         """
         state, entries = await self.runtime.store.read(self._read)
         split = cut(entries, self._keep(task, entries))
         if split is None:
             return None
         self._notify_begin(task, len(entries))
-        done: CompactionResult | None = None
+        result: CompactionResult | None = None
         try:
-            done = await self._replace(task, tail, state, entries, split)
+            result = await self._replace(task, tail, state, entries, split)
         finally:
-            self.tell(CompactionEnded(done is not None, task.trigger == "overflow"))
-        return done
+            self.publish(CompactionEnded(result is not None, task.trigger == "overflow"))
+        return result
 
     async def _replace(
         self,
@@ -112,7 +112,7 @@ class Compactor(Struct, frozen=True):
         entries: Sequence[Numbered],
         split: CompactionCut,
     ) -> CompactionResult | None:
-        """Flushes, summarise, store, and tells; None where somebody asked and nothing is won."""
+        """Flushes notes and stores the summary; returns None if a manual one would not shorten."""
         if state.flushed != state.count:
             await self.flush(split.messages, task.system, task.limits)
         summary, by_model = await self._summary(split, state.last, task)
@@ -144,20 +144,20 @@ class Compactor(Struct, frozen=True):
         messages = [message for number, message in entries if number >= split.first_kept]
         after = weight(summary_message(entry)) + sum(map(weight, messages))
         if task.trigger == "manual" and after >= weight_of(state, entries):
-            return None  # a few short messages: nobody is helped by a summary that is longer
+            return None  # the summary would be longer than the few short messages
 
         def write(unit: Unit) -> int:
             session_id = self.target.session_id
             return compactions.add(unit, session_id, tail, entry, now, after)
 
-        with anyio.CancelScope(shield=True):  # an abort must not lose count of what is stored
-            written = await self.runtime.store.write(write)
+        with anyio.CancelScope(shield=True):  # an abort must not lose the number of the last entry
+            new_tail = await self.runtime.store.write(write)
             self.runtime.prompts.forget(self.target.session_id)
         self._notify_end(task, entry, (len(messages) + 1, after, len(split.messages)))
-        return CompactionResult(written, task.tokens, after, len(messages))
+        return CompactionResult(new_tail, task.tokens, after, len(messages))
 
     def _worst_origin(self, split: CompactionCut, last: CompactionMessage | None) -> Origin:
-        """Returns whose words the summary may repeat: the owner's, or the worst that was read."""
+        """Returns the origin of the summary: the least trusted of the summarised messages."""
         origins = taint(split.messages)
         if last is not None and last.origin is not Origin.OWNER:
             origins |= {last.origin or Origin.MEMORY}
@@ -170,18 +170,18 @@ class Compactor(Struct, frozen=True):
         limits: TokenBudget,
         session_id: SessionId | None = None,
     ) -> None:
-        """Lets the model note what is to last, if notes are kept; of another session if given."""
+        """Lets the model write notes, if it may; `session_id` names another session."""
         defaults, target = self.config.agents.defaults, self.target
         enabled = defaults.compaction.memory_flush.enabled
         if not enabled or not memory_flush.may_flush(target.key, target.purpose, target.origin):
             return
         flush = memory_flush.MemoryFlushTurn(
-            self.runtime, self.pipeline, defaults, self.means(), target.target
+            self.runtime, self.pipeline, defaults, self.tool_context(), target.target
         )
         if await flush.run(system, messages, limits):
             now = self.runtime.clock.now_ms()
-            noted = session_id or target.session_id
-            self.runtime.store.post(lambda unit: compactions.flushed(unit, noted, now))
+            flushed_id = session_id or target.session_id
+            self.runtime.store.post(lambda unit: compactions.flushed(unit, flushed_id, now))
 
     def _read(self, reader: Reader) -> tuple[compactions.CompactionState, list[Numbered]]:
         session_id = self.target.session_id
@@ -191,20 +191,19 @@ class Compactor(Struct, frozen=True):
         return state, model_entries([(entry.seq, entry.message) for entry in entries])
 
     def _keep(self, task: CompactionTask, entries: Sequence[Numbered]) -> int:
-        """Returns how many tokens stay; less where the model counts more than we do."""
+        """Returns the tokens to keep; fewer if the model counts more tokens than the estimate."""
         total = sum(weight(message) for _, message in entries) + 1
         keep = min(task.limits.keep, task.limits.keep * total // max(task.tokens, 1) + 1)
-        # Somebody who asks wants it shorter than it is.
+        # A manual compaction must shorten the conversation.
         return min(keep, total // 3) if task.trigger == "manual" else keep
 
     async def _summary(
         self, split: CompactionCut, last: CompactionMessage | None, task: CompactionTask
     ) -> tuple[str, bool]:
-        """Returns the summary, and whether a model made it."""
+        """Returns the summary, and whether a model wrote it."""
         previous = last.text if last else ""
         replaced = sum(map(weight, split.messages)) + len(previous) // 4
-        most = task.limits.summary
-        # A demonstration model cannot: it would make up what was said.
+        # A demonstration model cannot summarise: it would invent the content.
         if task.model.prompt_limit is None:
             summariser = Summarizer(self.runtime, self.target.target)
             with anyio.move_on_after(SUMMARY_SECONDS):
@@ -213,12 +212,12 @@ class Compactor(Struct, frozen=True):
                 )
                 if text is not None:
                     return text, True
-            logger.warning("no model made a summary of %s; it is extracted", self.target.key)
-        room = max(min(most, replaced * 3 // 4), 16)
+            logger.warning("no model wrote a summary of %s; it is extracted", self.target.key)
+        room = max(min(task.limits.summary, replaced * 3 // 4), 16)
         return extracted(split.messages, previous, room), False
 
     def _notify_begin(self, task: CompactionTask, messages: int) -> None:
-        self.tell(CompactionStarted())
+        self.publish(CompactionStarted())
         point, target = self.runtime.hooks.before_compaction, self.target
         if point.handlers:
             point.start(
@@ -254,24 +253,24 @@ class Compactor(Struct, frozen=True):
 
 
 def weight_of(state: compactions.CompactionState, entries: Sequence[Numbered]) -> int:
-    """Returns about how many tokens the conversation is shown with."""
+    """Returns the estimated tokens of the conversation as it is sent."""
     summary = weight(summary_message(state.last)) if state.last else 0
     return summary + sum(weight(message) for _, message in entries)
 
 
 def tighter(task: CompactionTask, refused: int, times: int) -> CompactionTask:
-    """Returns the task after a model refused `refused` tokens, which should have fitted."""
+    """Returns the task with tighter limits, after a model refused a request of `refused` tokens."""
     return replace(task, limits=task.limits.below(refused).tighter(times))
 
 
 async def compact_session(
     runtime: Runtime, key: SessionKey, instructions: str
 ) -> CompactionResult | None:
-    """Compacts; returns None where there is nothing to summarise. The caller holds the lane.
+    """Compacts a session; returns None if there is nothing to summarise. The caller holds the lane.
 
     Raises:
         ModelError: no model could be chosen.
-        StateError: nothing was stored.
+        StateError: the summary could not be stored.
     """
     session = await runtime.store.read(lambda reader: sessions.find(reader, str(key)))
     if session is None:
@@ -298,16 +297,16 @@ async def compact_session(
         CompactionTarget(key, session_id, target, origin=Origin.OWNER),
         RunHooks(runtime.hooks, context, TranscriptHooks(runtime.hooks), runtime.clock),
         lambda: ToolContext(RootedFolder(workspace, gate(config))),
-        _unheard,
+        _ignore_event,
     )
     limits = budget(model.context_window, 0, compaction)
     tokens = token_count(conversation.history, conversation.since, limits)
-    done = await compactor.run(
+    result = await compactor.run(
         CompactionTask(model, limits, "", "manual", tokens, instructions), session.tail
     )
     runtime.histories.forget(session_id)
-    return done
+    return result
 
 
-def _unheard(_: RunEventBody) -> None:
-    """Does nothing: there is no run with clients."""
+def _ignore_event(_: RunEventBody) -> None:
+    """Ignores the event: no run with clients is active."""

@@ -1,7 +1,7 @@
-"""The silent turn before a compaction: the model notes what is to last, and nobody sees it.
+"""The silent turn before a compaction: the model writes lasting notes, without output for people.
 
-Source: openclaw-behaviour 7.5. The only tool of this turn appends to the day's notes, so no
-earlier note can be lost by it.
+Source: openclaw-behaviour 7.5. The only tool of this turn appends to the day's notes, so it cannot
+lose an earlier note.
 """
 
 import logging
@@ -42,28 +42,28 @@ from skerry.workspace.prompt_files import unfenced
 
 logger = logging.getLogger(__name__)
 
-MOST_CALLS: Final = 4
-"""Limit on the model calls for one part of the conversation."""
-MOST_BATCHES: Final = 4
-"""Parts in which a conversation that does not fit is gone through, the newest."""
-MOST_TOKENS: Final = 2048
-"""Token limit of one answer."""
-MOST_BYTES: Final = 4 * 1024 * 1024
-"""Size limit of the notes of one day, in bytes."""
+MAX_CALLS: Final = 4
+"""Limit on the model calls for one batch of the conversation."""
+MAX_BATCHES: Final = 4
+"""Limit on the batches of a conversation that does not fit at once; the newest are used."""
+MAX_TOKENS: Final = 2048
+"""Limit on one answer, in tokens."""
+MAX_BYTES: Final = 4 * 1024 * 1024
+"""Limit on the notes of one day, in bytes."""
 HINT: Final = "Reply with NO_REPLY if there is nothing to store."
-UNKNOWN: Final = "unknown"
-"""The conversation of a note that was made without one."""
-_OWN_WORDS: Final = "[What the owner said, message by message, without the answers:]"
+UNKNOWN_KEY: Final = "unknown"
+"""Written as the conversation of a note without a caller."""
+_OWNER_TEXT: Final = "[What the owner said, message by message, without the answers:]"
 _GOES_ON: Final = "[The conversation goes on here.]"
 _TRUSTED: Final = frozenset({Origin.OWNER, Origin.KNOWN})
 _QUIET: Final = frozenset({Purpose.HEARTBEAT, Purpose.SUBAGENT, Purpose.CRON, Purpose.BOOT})
 
 
 def may_flush(key: SessionKey, purpose: Purpose, origin: Origin) -> bool:
-    """Returns whether the conversation keeps notes: with the owner, or with whom the owner listed.
+    """Returns whether the conversation may write notes: with the owner, or with a listed sender.
 
-    What a group or a stranger says must not come into what the owner's own conversations read.
-    What runs by itself keeps none.
+    The text of a group or a stranger must not get into notes that the owner's conversations read.
+    Runs that the gateway starts write no notes.
     """
     has_notes = key.is_owners or key.kind is SessionKind.DIRECT
     return has_notes and purpose not in _QUIET and origin in _TRUSTED
@@ -80,15 +80,15 @@ class MemoryAppendParams(BaseModel):
 class MemoryAppend:
     """Adds to the notes of one day; it cannot change earlier notes.
 
-    Each note says where it is from. `taint` is whose words the model has before it that are not its
-    owner's: with any, the notes go into a file of their own, which no prompt has and whose passages
-    are never taken for the owner's.
+    Each note has its provenance. `taint` has the origins of text by others in the model's context:
+    if there is any, the notes are written to a separate file, which is in no prompt and whose
+    passages never count as the owner's.
     """
 
     verb = Verb.WRITE
 
     def __init__(self, day: str, at: int, taint: frozenset[Origin] = frozenset()) -> None:
-        """Takes the day, the time in ms since 1970, and the taint."""
+        """Makes the tool for a day; `at` is the time of the notes in milliseconds since 1970."""
         self._at = at
         self._taint = taint
         self._origin = worst(taint)
@@ -100,7 +100,7 @@ class MemoryAppend:
         )
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Adds the text, on lines of its own."""
+        """Adds the text on new lines."""
         params = MemoryAppendParams.model_validate(arguments)
         return ToolResult(await anyio.to_thread.run_sync(self._add, params.text, context))
 
@@ -110,16 +110,16 @@ class MemoryAppend:
             gap = b"" if not before or before.endswith(b"\n") else b"\n"
             return before + gap + added
 
-        where = str(context.caller.key) if context.caller else UNKNOWN
-        lines = items(text, Provenance.now(self._origin, where, self._at))
+        key = str(context.caller.key) if context.caller else UNKNOWN_KEY
+        lines = items(text, Provenance.now(self._origin, key, self._at))
         if not lines:
             raise ToolError("No note was written: there is no text.")
         added = "\n".join([*lines, ""]).encode()
         workspace = context.workspace
-        if isinstance(workspace.rules, FileGate):  # the gateway chose the file, and marks each note
+        if isinstance(workspace.rules, FileGate):  # the gateway chose the file and marks each note
             workspace = replace(workspace, rules=workspace.rules.itself(self._taint))
         try:
-            workspace.replace(self._path, change, max_bytes=MOST_BYTES)
+            workspace.replace(self._path, change, max_bytes=MAX_BYTES)
         except (EscapeError, OSError) as error:
             raise ToolError(f"No note was written: {error}. Go on without.") from error
         if self._origin is Origin.OWNER:
@@ -131,7 +131,7 @@ class MemoryAppend:
 
 
 class MemoryFlushTurn(Struct):
-    """One flush."""
+    """Performs one flush."""
 
     runtime: Runtime
     pipeline: RunHooks
@@ -140,10 +140,11 @@ class MemoryFlushTurn(Struct):
     target: CallTarget
 
     async def run(self, system: str, messages: Sequence[Message], limits: TokenBudget) -> bool:
-        """Goes through what was said; returns whether the model could be asked about all of it.
+        """Flushes notes about the messages; returns whether all model calls succeeded.
 
-        Where others were heard too, the owner's words are gone through alone first: nobody else can
-        put anything into what is noted of those. All of it follows, for notes that are unverified.
+        If the conversation has text by others, the owner's messages are first processed without
+        it, so that others cannot influence those notes. Then all messages are processed, for
+        unverified notes.
         """
         zone = self.defaults.user_timezone
         today = f"{day(self.runtime.clock.now_ms(), zone)}"
@@ -151,12 +152,13 @@ class MemoryFlushTurn(Struct):
         fitting = [fit(message_, limits.max_chars) for message_ in messages]
         outcomes: list[RunFailure | None] = []
         if origins:
-            own = [fit(owner, limits.max_chars) for owner in owners(messages)]
-            alone = [_together(batch) for batch in batches(own, limits.room)] if own else []
+            fitted = [fit(message_, limits.max_chars) for message_ in owners(messages)]
+            prompts = [_joined(batch) for batch in batches(fitted, limits.room)] if fitted else []
             self.context = replace(self.context, taint=frozenset())
             prompt = unfenced(system)
             outcomes = [
-                await self._part(prompt, [batch_], today) for batch_ in alone[-MOST_BATCHES:]
+                await self._part(prompt, [owner_prompt], today)
+                for owner_prompt in prompts[-MAX_BATCHES:]
             ]
             self.context = replace(self.context, taint=origins)
         outcomes.append(await self._all(system, fitting, today, limits.room))
@@ -165,20 +167,20 @@ class MemoryFlushTurn(Struct):
     async def _all(
         self, system: str, messages: Sequence[Message], today: str, room: int
     ) -> RunFailure | None:
-        """Goes through messages in parts of `room` tokens, smaller ones where they are refused."""
+        """Processes messages in batches of `room` tokens, or smaller ones if they are refused."""
         failed = None
-        for part in batches(messages, room)[-MOST_BATCHES:]:
+        for part in batches(messages, room)[-MAX_BATCHES:]:
             failure = await self._part(system, list(part), today)
-            less = room // 2
-            if failure and failure.code == ModelOverflowError.code and less >= LEAST_ROOM:
-                most = int(less * CHARS_PER_TOKEN * RESULT_SHARE)
-                shorter = [fit(message_, most) for message_ in part]
-                failure = await self._all(system, shorter, today, less)
+            half = room // 2
+            if failure and failure.code == ModelOverflowError.code and half >= LEAST_ROOM:
+                limit = int(half * CHARS_PER_TOKEN * RESULT_SHARE)
+                shorter = [fit(message_, limit) for message_ in part]
+                failure = await self._all(system, shorter, today, half)
             failed = failure or failed
         return failed
 
     async def _part(self, system: str, messages: list[Message], today: str) -> RunFailure | None:
-        """Goes through messages at once; returns why the model could not be asked."""
+        """Processes one batch of messages; returns the failure of the model call, if any."""
         at = self.runtime.clock.now_ms()
         tool = MemoryAppend(today, at, self.context.taint)
         if messages and not isinstance(messages[0], message.UserMessage):
@@ -186,10 +188,10 @@ class MemoryFlushTurn(Struct):
         history = History([*messages, message.user(self._prompt(today), at)])
         target = replace(self.target, purpose=Purpose.FLUSH)
         failover = self.runtime.failover(target)
-        speaker = ModelCall(failover, _unheard, self.runtime.clock.now_ms)
+        speaker = ModelCall(failover, _ignore_event, self.runtime.clock.now_ms)
 
         async def ask(model: ModelInfo) -> ModelRequest:
-            limited = replace(model, max_tokens=min(model.max_tokens, MOST_TOKENS))
+            limited = replace(model, max_tokens=min(model.max_tokens, MAX_TOKENS))
             settings = self.defaults.compaction.memory_flush
             prompt = f"{system}\n\n{settings.system_prompt}"
             return ModelRequest(limited, prompt, history, (tool.spec,))
@@ -197,7 +199,7 @@ class MemoryFlushTurn(Struct):
         async def execute(call: ToolCall) -> ToolResultMessage:
             return await tool_calls.execute(call, {tool.spec.name: tool}, self.context, at)
 
-        for _ in range(MOST_CALLS):
+        for _ in range(MAX_CALLS):
             reply = await speaker.respond(ask)
             if speaker.failure is not None:
                 logger.warning("notes were not flushed: %s", speaker.failure.message)
@@ -216,7 +218,7 @@ class MemoryFlushTurn(Struct):
 
 
 def owners(messages: Sequence[Message]) -> list[Message]:
-    """Returns the owner's own messages (pure)."""
+    """Returns the messages that the owner wrote (pure)."""
     return [
         entry
         for entry in messages
@@ -226,11 +228,11 @@ def owners(messages: Sequence[Message]) -> list[Message]:
     ]
 
 
-def _together(messages: Sequence[Message]) -> Message:
-    """Returns messages of the owner as one, so that no answer is missing between them."""
+def _joined(messages: Sequence[Message]) -> Message:
+    """Returns messages of the owner as one message, so that no answer is missing between them."""
     parts = (entry.text for entry in messages if isinstance(entry, message.UserMessage))
-    return message.user("\n\n".join((_OWN_WORDS, *parts)), messages[-1].timestamp)
+    return message.user("\n\n".join((_OWNER_TEXT, *parts)), messages[-1].timestamp)
 
 
-def _unheard(_: LoopEvent) -> None:
-    """Does nothing: nobody reads a flush."""
+def _ignore_event(_: LoopEvent) -> None:
+    """Ignores the event: a flush is not streamed to clients."""

@@ -1,4 +1,4 @@
-"""Asks a model for the summary of a conversation, in parts that fit its window."""
+"""Asks a model for the summary of a conversation, in chunks that fit its context window."""
 
 import logging
 from typing import Final
@@ -23,27 +23,27 @@ logger = logging.getLogger(__name__)
 
 ATTEMPTS: Final = 3
 RETRIES: Final = Backoff(base=0.5, cap=8.0)
-"""Seconds before a failed call is made again; twice as long each time."""
-MOST_CHUNKS: Final = 16
-"""Requests for one summary. Of what is more, the oldest is only extracted."""
+"""Seconds before a failed call is repeated; doubled each time."""
+MAX_CHUNKS: Final = 16
+"""Limit on the requests for one summary. Earlier chunks are only extracted."""
 LEAST_ROOM: Final = 200
-"""Tokens; with less of the conversation in one request a summary makes no sense."""
+"""Tokens of conversation in a request below which a summary is not useful."""
 MARGIN: Final = 1.2
-"""Tokens are counted by characters; so much more there may be (openclaw-behaviour 7.4)."""
+"""Factor by which the real number of tokens may exceed the estimate (openclaw-behaviour 7.4)."""
 
 
 class Summarizer:
-    """One summary, made for a run or for nobody who waits."""
+    """Makes one summary, with the models of `target`."""
 
     def __init__(self, runtime: Runtime, target: CallTarget) -> None:
         target = replace(target, purpose=Purpose.COMPACTION)
         failover = runtime.failover(target)
-        self._speaker = ModelCall(failover, _unheard, runtime.clock.now_ms)
+        self._speaker = ModelCall(failover, _ignore_event, runtime.clock.now_ms)
 
     async def text(
         self, messages: tuple[Message, ...], previous: str, instructions: str, limits: TokenBudget
     ) -> str | None:
-        """Returns the summary of `previous` and what was said since; None if no model makes one."""
+        """Returns the summary of `previous` and the messages; None if no model writes one."""
         room = _room(limits.window, limits.summary, instructions)
         for _ in range(ATTEMPTS):
             if room < LEAST_ROOM:
@@ -55,47 +55,47 @@ class Summarizer:
         return None
 
     async def _folded(
-        self, messages: tuple[Message, ...], previous: str, instructions: str, most: int, room: int
+        self, messages: tuple[Message, ...], previous: str, instructions: str, limit: int, room: int
     ) -> str | None:
         parts = chunks(lines(messages), room)
-        if len(parts) > MOST_CHUNKS:
-            older = "\n".join(parts[:-MOST_CHUNKS])
-            previous = extracted([message.user(older, 0)], previous, most)
+        if len(parts) > MAX_CHUNKS:
+            older = "\n".join(parts[:-MAX_CHUNKS])
+            previous = extracted([message.user(older, 0)], previous, limit)
         summary: str | None = previous
-        for part in parts[-MOST_CHUNKS:]:
-            summary = await self._summarize(part, summary or "", instructions, most)
+        for part in parts[-MAX_CHUNKS:]:
+            summary = await self._summarize(part, summary or "", instructions, limit)
             if summary is None:
                 return None
         return summary
 
     async def _summarize(
-        self, part: str, previous: str, instructions: str, most: int
+        self, part: str, previous: str, instructions: str, limit: int
     ) -> str | None:
-        """Returns the summary of one part, added to the previous one; None if there is none.
+        """Returns the summary of the previous summary and a chunk; None if no model writes one.
 
         Raises:
-            _TooLongError: the model did not take so much at once.
+            _TooLongError: the chunk is too long for the model.
         """
         replaced = tokens(part) + tokens(previous)
 
         async def ask(model: ModelInfo) -> ModelRequest:
-            # A fall-back may have a smaller window than the model that it was cut for.
-            fits = _room(model.context_window, most, instructions)
-            conversation = fitted(part, max(fits, LEAST_ROOM // 2))
+            # A fall-back model may have a smaller window than the first one.
+            room = _room(model.context_window, limit, instructions)
+            conversation = fitted(part, max(room, LEAST_ROOM // 2))
             text = request_text(
-                conversation, fitted(previous, most * 2), instructions, max_tokens=most
+                conversation, fitted(previous, limit * 2), instructions, max_tokens=limit
             )
-            limited = replace(model, max_tokens=min(model.max_tokens, most * 2))
+            limited = replace(model, max_tokens=min(model.max_tokens, limit * 2))
             return ModelRequest(limited, SYSTEM, History([message.user(text, 0)]))
 
         for attempt in range(ATTEMPTS):
             reply = await self._speaker.respond(ask)
             failure = self._speaker.failure
             if failure is None:
-                wrong = fault(reply.text, replaced, most)
-                if wrong is None and reply.stop_reason == "stop":
+                problem = fault(reply.text, replaced, limit)
+                if problem is None and reply.stop_reason == "stop":
                     return reply.text.strip()
-                logger.warning("a summary cannot be used: %s", wrong or reply.stop_reason)
+                logger.warning("a summary cannot be used: %s", problem or reply.stop_reason)
             elif failure.code == ModelOverflowError.code:
                 raise _TooLongError
             elif not failure.retryable:
@@ -106,15 +106,15 @@ class Summarizer:
 
 
 class _TooLongError(Exception):
-    """A part did not fit the model."""
+    """A chunk is too long for the model."""
 
 
-def _room(window: int, most: int, instructions: str) -> int:
-    """Returns how many tokens of a conversation fit a request for a summary."""
-    fixed = tokens(SYSTEM) + tokens(request_text("", "", instructions, max_tokens=most))
-    # The answer, and the previous summary, may each have twice what they should.
-    return int((window - fixed - 4 * most) / MARGIN) - 32
+def _room(window: int, limit: int, instructions: str) -> int:
+    """Returns the tokens of a conversation that fit a request for a summary of `limit` tokens."""
+    fixed = tokens(SYSTEM) + tokens(request_text("", "", instructions, max_tokens=limit))
+    # The answer and the previous summary may each be twice as long as the limit.
+    return int((window - fixed - 4 * limit) / MARGIN) - 32
 
 
-def _unheard(_: LoopEvent) -> None:
-    """Does nothing: nobody reads a summary while it is written."""
+def _ignore_event(_: LoopEvent) -> None:
+    """Ignores the event: a summary is not streamed to clients."""

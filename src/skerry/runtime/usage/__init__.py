@@ -1,1 +1,1 @@
-"""Counts what runs use, and ends what reaches a limit."""
+"""Counts the usage of runs, and ends a run that reaches a limit."""

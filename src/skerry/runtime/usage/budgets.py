@@ -12,7 +12,7 @@ from skerry.model.run import Purpose
 from skerry.store.usage import Sums, total
 
 BACKGROUND: Final = frozenset({Purpose.FLUSH, Purpose.BOOT, Purpose.HEARTBEAT})
-"""Runs that nobody waits for: they stop at the warning, so that the rest is left for people."""
+"""Purposes of runs without a waiting person: they stop at the warning, to save the rest."""
 DAY: Final = "day"
 """Name of the budget of all agents together."""
 
@@ -43,7 +43,7 @@ class BudgetState(Struct, frozen=True):
 
     @property
     def share(self) -> float:
-        """Returns the part of the tighter limit that is used; 1 is all of it."""
+        """Returns the used part of the tighter limit; 1 means all of it."""
         cost, tokens = self.budget.cost, self.budget.tokens
         return max(
             self.used.cost / cost if cost else 0.0, self.used.tokens / tokens if tokens else 0.0
@@ -58,28 +58,28 @@ class BudgetState(Struct, frozen=True):
 
     @property
     def blind(self) -> int:
-        """Returns how many of the day's calls it does not see: no price, or no count, is known."""
+        """Returns the number of today's calls without a known price or count."""
         return self.used.uncounted + (self.used.unpriced if self.budget.cost is not None else 0)
 
     @property
     def notice(self) -> str:
-        """Returns under which name it is noted that the owner was told today.
+        """Returns the name under which today's notice to the owner is recorded.
 
-        That calls are not counted is said on its own: the warning still comes after it.
+        The notice about uncounted calls has a separate name, so that the warning can still follow.
         """
         return self.name if self.level is not BudgetLevel.OK else f"{self.name} not counted"
 
     @property
     def path(self) -> str:
-        """Returns its path in the configuration."""
+        """Returns the path of the budget in the configuration."""
         return f"usage.budgets.{self.name}"
 
     def refuses(self, purpose: Purpose) -> bool:
-        """Returns whether a run for this may not begin."""
+        """Returns whether a run with this purpose may not begin."""
         return self.level >= (BudgetLevel.WARNED if purpose in BACKGROUND else BudgetLevel.STOPPED)
 
     def summary(self) -> str:
-        """Returns how much is used, for people: `$1.70 of $2.00 (85 %)`."""
+        """Returns the usage as text for people: `$1.70 of $2.00 (85 %)`."""
         parts = []
         if self.budget.cost is not None:
             digits = 2 if self.budget.cost >= 1 else 4  # a small one would read as $0.00
@@ -96,7 +96,7 @@ class BudgetState(Struct, frozen=True):
 def budget_states(
     budgets: Budgets, used: Mapping[str, Sums], agent: str | None = None
 ) -> list[BudgetState]:
-    """Returns the budgets that limit an agent's runs, or all; `used` is the day's, by agent."""
+    """Returns the budgets for an agent's runs, or all; `used` has the day's usage by agent."""
     states = [BudgetState(DAY, budgets.day, total(used.values()))] if budgets.day.limits else []
     for name, budget in budgets.agents.items():
         if budget.limits and agent in {None, name}:
@@ -104,27 +104,27 @@ def budget_states(
     return states
 
 
-def refusal(standing: BudgetState, purpose: Purpose, day: date, zone: str) -> str:
-    """Returns why a run may not begin, until when, and what to do."""
-    if standing.level is not BudgetLevel.STOPPED:
-        return f"{standing.path} is nearly used up, and this ({purpose}) can wait until tomorrow."
-    limit = "tokens" if standing.budget.tokens is not None else "cost"
+def refusal(state: BudgetState, purpose: Purpose, day: date, zone: str) -> str:
+    """Returns the text with the reason, the end and the remedy of a refusal."""
+    if state.level is not BudgetLevel.STOPPED:
+        return f"{state.path} is nearly used up, and this ({purpose}) can wait until tomorrow."
+    limit = "tokens" if state.budget.tokens is not None else "cost"
     return (
-        f"The budget of today is used up ({standing.path}). Runs continue from 00:00 on"
+        f"The budget of today is used up ({state.path}). Runs continue from 00:00 on"
         f" {day + timedelta(days=1)} ({zone}). Your message is kept: send /retry then. To go on"
-        f" now, let the owner raise it: skerry config set {standing.path}.{limit} NUMBER."
+        f" now, let the owner raise it: skerry config set {state.path}.{limit} NUMBER."
     )
 
 
 def warning(
     budget_states: Sequence[BudgetState], warned: Mapping[str, str], day: date
 ) -> BudgetWarning | None:
-    """Returns the warning about these budgets, if it was not given today (`told`)."""
+    """Returns the warning about these budgets; None if it was given today (`warned`)."""
     due = [
-        standing
-        for standing in budget_states
-        if (standing.level is not BudgetLevel.OK or standing.blind)
-        and warned.get(standing.notice) != str(day)
+        state
+        for state in budget_states
+        if (state.level is not BudgetLevel.OK or state.blind)
+        and warned.get(state.notice) != str(day)
     ]
     if not due:
         return None

@@ -1,7 +1,7 @@
-"""Books every call of a model, and stops runs whose budget is used up.
+"""Books every model call, and refuses runs whose budget is used up.
 
-The sums of today and yesterday are kept in memory: what a run asks costs no query. They come from
-the store at the start, and every call is added to both.
+The sums of today and yesterday are kept in memory, so that a check needs no query. They are read
+from the store at the start, and every call is added to both.
 """
 
 import logging
@@ -27,12 +27,12 @@ from skerry.store.usage import BookedCall, CallOutcome, Sums
 logger = logging.getLogger(__name__)
 
 NOWHERE: Final = "none"
-"""The channel of a call that was not made for one."""
+"""Recorded as the channel of a call without one."""
 _KEPT_DAYS: Final = 2
 
 
 class Ledger:
-    """The book of one gateway. `open` it before the first run."""
+    """The ledger of model calls of one gateway. Call `open` before the first run."""
 
     def __init__(
         self, store: Store, config: Callable[[], Config], clock: Clock, calls: CallLog
@@ -46,10 +46,10 @@ class Ledger:
         self._warned: dict[str, str] = {}
         self._closed = "it was not read yet"
         self.meter = Meter(store, config, self._present)
-        """Counts against the limits of runs and days."""
+        """Counts usage for the limits of runs and days."""
 
     async def open(self) -> None:
-        """Reads what the last days used. Where that fails, budgets let nothing through."""
+        """Reads the usage of the last days. If that fails, `allow` refuses runs with a budget."""
         first = str(self._today() - timedelta(days=_KEPT_DAYS))
         try:
             await self._book_unbooked()
@@ -67,7 +67,7 @@ class Ledger:
         self._closed = ""
 
     def book(self, call: ModelCallEnded) -> None:
-        """Books a call with the next unit that is written: that of its response, mostly."""
+        """Books a call in the next unit that is written, usually that of its response."""
         error, used = call.error, call.usage
         tokens = used.input + used.output + used.cache_read + used.cache_write
         booked = self._row(
@@ -86,15 +86,15 @@ class Ledger:
         sums = usage.sums_of(booked)
         self._add(booked.day, booked.agent, sums)
         self.meter.called(booked.run_id, sums)
-        # A whole answer is written next, and its row with it; what failed has no unit of its own.
+        # A complete answer is written next, with this row; a failed call needs a unit for its row.
         write = self._store.ride if error is None else self._store.post
         write(lambda unit: usage.book(unit, booked))
 
     def begin(self, candidate: ModelCandidate, target: CallTarget) -> str:
-        """Notes beside the database that a call begins; returns its id.
+        """Writes the begin of a call to the call log, outside the database; returns its id.
 
-        If the process ends in the call, the next start books it as lost: the provider may have
-        billed it, and nobody here can tell what.
+        If the process ends during the call, the next start books it as lost: the provider may have
+        billed it, and its usage is unknown.
         """
         call_id = self._calls.new_id()
         self._calls.begin(
@@ -128,11 +128,11 @@ class Ledger:
         )
 
     async def _book_unbooked(self) -> None:
-        """Books the calls that the last process noted beside the database and did not book."""
-        noted = await anyio.to_thread.run_sync(self._calls.read)
-        if not noted:
+        """Books the calls that are in the call log of the last process but not in the database."""
+        logged = await anyio.to_thread.run_sync(self._calls.read)
+        if not logged:
             return
-        missing = await self._store.read(lambda reader: usage.unbooked(reader, noted))
+        missing = await self._store.read(lambda reader: usage.unbooked(reader, logged))
         if missing:
             logger.warning("%d model calls of the last process are booked now", len(missing))
 
@@ -144,10 +144,10 @@ class Ledger:
         await anyio.to_thread.run_sync(self._calls.clear)
 
     def allow(self, target: CallTarget) -> None:
-        """Returns if a run may ask its model.
+        """Returns if a run may call its model.
 
         Raises:
-            BudgetError: what may be used today is used up, or cannot be told.
+            BudgetError: today's budget is used up, or today's usage is unknown.
         """
         config = self._config()
         if not config.usage.budgets.set:
@@ -160,13 +160,13 @@ class Ledger:
             error.remedy = "Run skerry doctor, which checks the database; then restart the gateway."
             raise error
         today = self._today()
-        for standing in budget_states(config.usage.budgets, self._on(today), target.agent):
-            if standing.refuses(target.purpose):
+        for state in budget_states(config.usage.budgets, self._on(today), target.agent):
+            if state.refuses(target.purpose):
                 zone = config.agents.defaults.user_timezone or host_zone()
-                raise BudgetError(refusal(standing, target.purpose, today, zone))
+                raise BudgetError(refusal(state, target.purpose, today, zone))
 
     def report(self) -> list[dict[str, Any]]:
-        """Returns each budget's state today for `status` and `skerry usage`."""
+        """Returns today's state of each budget, for `status` and `skerry usage`."""
         states = budget_states(self._config().usage.budgets, self._on(self._today()))
         if states and self._closed:
             text = f"No model is called: the usage cannot be read ({self._closed})."
@@ -225,7 +225,7 @@ class Ledger:
 
 
 def note_warned(unit: Unit, warned: BudgetWarning) -> None:
-    """Notes in the unit that stores the warning that it was said."""
+    """Records the warning, in the unit that stores it in the transcript."""
     for name in warned.names:
         usage.note_warned(unit, name, warned.day)
 
@@ -237,5 +237,5 @@ def _outcome(error: RunFailure | None) -> CallOutcome:
 
 
 def _bills_nothing(error: RunFailure | None) -> bool:
-    """Returns whether no tokens means that there were none: the provider refused the request."""
+    """Returns whether a failed call used no tokens: the provider refused the request."""
     return error is not None and error is not ABORTED and error.code != ModelStreamCutError.code

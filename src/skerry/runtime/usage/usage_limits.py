@@ -1,7 +1,7 @@
-"""Counts what runs and days use, and ends a run that reaches a limit before its next call.
+"""Counts the usage of runs and days, and ends a run at a limit before its next call.
 
-A limit is a normal end: the run keeps what it said and did, and says what to set. The sums of the
-day are the ledger's, which are in memory; tool calls are counted here.
+A limit is a normal end: the run keeps its messages, and a notice names the setting. The sums of the
+day are those of the ledger, in memory; tool calls are counted here.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ _WARN_AT: Final = 0.8
 
 
 class UsageCounts(Struct):
-    """Usage for each limit; the names are those of the configuration."""
+    """Usage for each limit; the fields are named as in the configuration."""
 
     model_calls: int = 0
     tool_calls: int = 0
@@ -30,7 +30,7 @@ class UsageCounts(Struct):
     cost: float = 0.0
 
     def add(self, sums: Sums) -> None:
-        """Adds calls of models."""
+        """Adds the usage of model calls."""
         self.model_calls += sums.calls
         self.tokens += sums.tokens
         self.cost += sums.cost
@@ -57,8 +57,8 @@ class Meter:
 
         Args:
             store: Keeps the tool calls of each day.
-            config: The present configuration: a limit that is lowered ends runs at once.
-            today: The present day and what each agent's calls of models have used on it.
+            config: Returns the present configuration: a lowered limit ends runs at once.
+            today: Returns the present day, and the usage of each agent's model calls on it.
 
         """
         self._store = store
@@ -68,15 +68,15 @@ class Meter:
         self._tools: dict[tuple[str, str], int] = {}
 
     async def open(self) -> None:
-        """Reads how many tools were called today."""
+        """Reads the numbers of today's tool calls."""
         day, _ = self._today()
         calls_by_agent = await self._store.read(lambda reader: usage.tools_of_day(reader, day))
         self._tools = {(day, agent): calls for agent, calls in calls_by_agent.items()}
 
-    def begin(self, run_id: str, done: Iterable[Message] = ()) -> None:
-        """Counts what a run uses; `done` is what it did before a restart."""
+    def begin(self, run_id: str, earlier: Iterable[Message] = ()) -> None:
+        """Begins to count a run; `earlier` has its messages from before a restart."""
         self._runs[run_id] = used = UsageCounts()
-        for message in done:
+        for message in earlier:
             if isinstance(message, AssistantMessage):
                 used.model_calls += 1
                 used.tokens += message.usage.total_tokens
@@ -88,12 +88,12 @@ class Meter:
         self._runs.pop(run_id, None)
 
     def called(self, run_id: str, sums: Sums) -> None:
-        """Counts a call of a model."""
+        """Counts a model call."""
         if (used := self._runs.get(run_id)) is not None:
             used.add(sums)
 
     def tool(self, request: RunRequest) -> None:
-        """Counts a call of a tool."""
+        """Counts a tool call."""
         agent, key, (day, _) = request.key.agent, str(request.key), self._today()
         if (used := self._runs.get(request.run_id)) is not None:
             used.tool_calls += 1
@@ -114,7 +114,7 @@ class Meter:
     def admitted(
         self, request: RunRequest, response: AssistantMessage
     ) -> tuple[AssistantMessage, str]:
-        """Returns the response with as many tool calls as may be made, and why no more."""
+        """Returns the response with the permitted tool calls, and a notice if some are removed."""
         requested = len(response.tool_calls)
         for scope, used, limits in self._standings(request) if requested else ():
             remaining = max(0, limits.tool_calls - used.tool_calls)
@@ -124,7 +124,7 @@ class Meter:
         return response, ""
 
     def report(self) -> list[dict[str, Any]]:
-        """Returns how much of its day each agent that used anything has used."""
+        """Returns today's usage of each agent with any, beside its limits."""
         day, sums = self._today()
         agents = {*sums, *(agent for of, agent in self._tools if of == day)}
         return [self._reported(agent) for agent in sorted(agents)]
@@ -178,16 +178,16 @@ class Meter:
         key, reached = _KEYS[name][0], _amount(name, limit, unit=True)
         agent = request.key.agent
         path = self._config().agents.limits_path(agent, scope, name)
-        whose = "this run" if scope == "run" else f"the agent {agent} today"
+        subject = "this run" if scope == "run" else f"the agent {agent} today"
         then = "Send a message to go on." if scope == "run" else "It goes on at midnight."
         return (
-            f"⏸ I stopped here: {whose} reached the limit of {reached}. {then}"
+            f"⏸ I stopped here: {subject} reached the limit of {reached}. {then}"
             f" To allow more: skerry config set {path}.{scope}.{key} {limit * 2}."
         )
 
 
 def _amount(name: str, value: float, *, unit: bool = False) -> str:
-    """Returns a count as people read it: dollars with their cents, all else as a whole."""
+    """Returns a count for people: dollars with cents, other values as whole numbers."""
     amount = f"{value:,.{2 if name == 'cost' else 0}f}"
     return f"{amount} {_KEYS[name][1]}" if unit else amount
 
@@ -200,37 +200,37 @@ class RunMeter:
         meter: Meter,
         request: RunRequest,
         emit: Callable[[LoopEvent], None],
-        done: Iterable[Message] = (),
+        earlier: Iterable[Message] = (),
     ) -> None:
         self._meter = meter
         self._request = request
         self._emit = emit
         self.notice = ""
         """Notice for the person; empty while no limit was reached."""
-        meter.begin(request.run_id, done)
+        meter.begin(request.run_id, earlier)
 
     def end(self) -> None:
-        """Counts no more."""
+        """Ends the counting of the run."""
         self._meter.end(self._request.run_id)
 
     def tool(self) -> None:
-        """Counts a call of a tool."""
+        """Counts a tool call."""
         self._meter.tool(self._request)
 
     def stops(self) -> str:
-        """Tells the person why there is no other call, and returns it; mostly nothing."""
+        """Sends the notice if a limit is reached, and returns it; empty if none is."""
         if self.reached():
             self._emit(MessageUpdate(self.notice))
         return self.notice
 
     def reached(self) -> bool:
-        """Returns whether there may be no other call of a model."""
+        """Returns whether a limit forbids another model call."""
         if not self.notice:
             self.notice = self._meter.reached(self._request)
         return bool(self.notice)
 
     def admitted(self, response: AssistantMessage) -> AssistantMessage:
-        """Returns the response with as many tool calls as may be made."""
+        """Returns the response with the permitted tool calls; adds the notice if none remains."""
         response, self.notice = self._meter.admitted(self._request, response)
         if not self.notice or response.tool_calls:
             return response
@@ -241,7 +241,7 @@ class RunMeter:
 
 
 def _cut(response: AssistantMessage, remaining: int) -> AssistantMessage:
-    """Returns the response with its first tool calls only."""
+    """Returns the response with only its first `remaining` tool calls."""
     allowed = {call.id for call in response.tool_calls[:remaining]}
     content = [
         block
