@@ -95,7 +95,7 @@ WITHOUT: Final = {
     "app/extensions.py:LivePlugins.run": OWNER,
     "app/services.py:Services.run": OWNER,
     "runtime/conversation.py:examined": "computes over at most 65,536 characters",
-    "runtime/dispatcher.py:Dispatch.run_exclusive.hold": "holds the lane while one change is written",
+    "runtime/dispatcher.py:Dispatch.run_exclusive.hold": "holds the lane during one change",
     "runtime/dispatcher.py:Dispatch._receive_held": COMMIT,
     "runtime/dispatcher.py:Dispatch.receive": COMMIT,
     "runtime/dispatcher.py:Dispatch.submit": COMMIT,
