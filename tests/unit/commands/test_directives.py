@@ -16,7 +16,7 @@ def is_model(word: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("text", "found", "left"),
+    ("text", "expected", "rest"),
     [
         ("/think high what is 2+2?", ["think high"], "what is 2+2?"),
         ("hello /t low", ["think low"], "hello"),
@@ -37,10 +37,12 @@ def is_model(word: str) -> bool:
         ("so\n\n/think high\n\n    code", ["think high"], "so\n\n\n    code"),
     ],
 )
-def test_a_directive_is_taken_out_with_nothing_else(text: str, found: list[str], left: str) -> None:
-    seen = directives(text, is_model)
-    assert [f"{one.name} {one.level}" for one in seen] == found
-    assert remove_directives(text, seen) == left
+def test_a_directive_is_taken_out_with_nothing_else(
+    text: str, expected: list[str], rest: str
+) -> None:
+    parsed = directives(text, is_model)
+    assert [f"{call.name} {call.level}" for call in parsed] == expected
+    assert remove_directives(text, parsed) == rest
 
 
 @pytest.mark.parametrize(
@@ -72,12 +74,12 @@ def test_what_is_a_word_of_the_person_stays(text: str) -> None:
 
 
 def test_code_ends_where_its_fence_does() -> None:
-    seen = directives("```\n/think high\n```\n/verbose on go", is_model)
-    assert [one.name for one in seen] == ["verbose"]
+    parsed = directives("```\n/think high\n```\n/verbose on go", is_model)
+    assert [call.name for call in parsed] == ["verbose"]
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("/think high /verbose on", [("think", "high"), ("verbose", "on")]),
         (
@@ -92,14 +94,14 @@ def test_code_ends_where_its_fence_does() -> None:
     ],
 )
 def test_a_message_of_directives_alone_may_say_anything_behind_each(
-    text: str, found: list[tuple[str, str]]
+    text: str, expected: list[tuple[str, str]]
 ) -> None:
-    assert [(one.name, one.level) for one in sole_directives(text)] == found
+    assert [(directive.name, directive.level) for directive in sole_directives(text)] == expected
 
 
 def test_they_are_done_in_one_order_and_the_last_of_a_name_counts() -> None:
-    seen = directives("/queue steer /think low /verbose on /think high go", is_model)
-    assert [(one.name, one.level) for one in in_order(seen)] == [
+    parsed = directives("/queue steer /think low /verbose on /think high go", is_model)
+    assert [(call.name, call.level) for call in in_order(parsed)] == [
         ("think", "high"),
         ("verbose", "on"),
         ("queue", "steer"),

@@ -22,10 +22,10 @@ async def echo(call: CommandCall) -> str:
 
 
 def table(*names: str) -> CommandTable:
-    made = CommandTable()
+    commands = CommandTable()
     for name in names:
-        made.add(Command(name, "", echo, accepts_arguments=name != "bare"))
-    return made
+        commands.add(Command(name, "", echo, accepts_arguments=name != "bare"))
+    return commands
 
 
 def call(*, is_owner: bool = True, arguments: str = "") -> CommandCall:
@@ -33,7 +33,7 @@ def call(*, is_owner: bool = True, arguments: str = "") -> CommandCall:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("/note", ("note", "")),
         ("/NOTE  buy tea ", ("note", "buy tea")),
@@ -56,10 +56,10 @@ def call(*, is_owner: bool = True, arguments: str = "") -> CommandCall:
     ],
 )
 def test_a_command_stands_at_the_begin_and_a_path_is_none(
-    text: str, found: tuple[str, str] | None
+    text: str, expected: tuple[str, str] | None
 ) -> None:
     matched = table("note", "bare").match(text)
-    assert (matched and (matched[0].name, matched[1])) == found
+    assert (matched and (matched[0].name, matched[1])) == expected
 
 
 @given(st.text())
@@ -69,17 +69,17 @@ def test_no_text_breaks_the_match_and_ordinary_text_is_none(text: str) -> None:
 
 
 async def test_a_command_that_is_not_there_is_refused_with_the_near_ones() -> None:
-    made = table("spend", "note")
-    made.add(Command("hidden", "", echo, owner_only=True, aliases=("spant",)))
-    matched = made.match("/spent 3 on tea")
+    commands = table("spend", "note")
+    commands.add(Command("hidden", "", echo, owner_only=True, aliases=("spant",)))
+    matched = commands.match("/spent 3 on tea")
     assert matched is not None
     assert await answer(matched[0], call()) == (
         "Unknown command `/spent`. Similar: `/spend`, `/spant`. `/commands` lists all commands. "
         "`skerry plugins list` shows which plugins failed to load. "
         "To send it as text, write `//spent`."
     )
-    said = await answer(matched[0], call(is_owner=False))
-    assert said == (
+    text = await answer(matched[0], call(is_owner=False))
+    assert text == (
         "Unknown command `/spent`. `/commands` lists all commands."
         " To send it as text, write `//spent`."
     )
@@ -97,10 +97,10 @@ def test_a_name_is_taken_once() -> None:
 
 
 def test_the_commands_of_a_plugin_go_together() -> None:
-    made = table("note")
-    made.add(Command("tea", "", echo, plugin="kitchen"))
-    made.remove("kitchen")
-    assert [one.name for one in made] == ["note"]
+    commands = table("note")
+    commands.add(Command("tea", "", echo, plugin="kitchen"))
+    commands.remove("kitchen")
+    assert [command.name for command in commands] == ["note"]
 
 
 async def test_a_command_of_the_owner_is_refused_to_others() -> None:

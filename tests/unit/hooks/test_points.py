@@ -67,7 +67,7 @@ async def hangs(_: object) -> None:
 
 
 async def swallows(_: object) -> None:
-    for _again in range(100):
+    for _round in range(100):
         try:
             await asyncio.sleep(0.01)
         except asyncio.CancelledError:
@@ -83,8 +83,8 @@ async def returns_nonsense(_: object) -> Any:
 
 
 async def returns_a_wrong_field(_: object) -> Any:
-    wrong: Any = 5
-    return LlmInputChange(system_prompt=wrong)
+    bad_value: Any = 5
+    return LlmInputChange(system_prompt=bad_value)
 
 
 async def cancels_itself(_: object) -> None:
@@ -122,10 +122,10 @@ async def test_each_handler_gets_what_those_before_it_made(hooks: Hooks) -> None
         got.append(payload.system_prompt)
         return LlmInputChange(system_prompt=payload.system_prompt + "x")
 
-    async def nothing(payload: LlmInput) -> None:
+    async def ignore(payload: LlmInput) -> None:
         got.append(payload.system_prompt)
 
-    for call in (add, nothing, add):
+    for call in (add, ignore, add):
         hooks.llm_input.add(handler(call))
     assert (await hooks.llm_input.run(INPUT)).system_prompt == "xx"
     assert got == ["", "x", "x"]
@@ -136,12 +136,12 @@ async def test_each_handler_gets_what_those_before_it_made(hooks: Hooks) -> None
 async def test_observers_run_at_the_same_time_and_one_that_fails_harms_no_other(
     hooks: Hooks,
 ) -> None:
-    met, told = [anyio.Event(), anyio.Event()], []
+    met, messages = [anyio.Event(), anyio.Event()], []
 
-    async def meet(own: int) -> str:
-        met[own].set()
-        await met[1 - own].wait()
-        told.append(own)
+    async def meet(number: int) -> str:
+        met[number].set()
+        await met[1 - number].wait()
+        messages.append(number)
         return "what it returns is not looked at"
 
     hooks.gateway_start.add(handler(fails))
@@ -149,8 +149,8 @@ async def test_observers_run_at_the_same_time_and_one_that_fails_harms_no_other(
     hooks.gateway_start.add(handler(lambda _: meet(1)))
     with anyio.fail_after(60):
         await hooks.gateway_start.run(START)
-    assert sorted(told) == [0, 1]
-    assert [one.failures for one in hooks.report()] == [1, 0, 0]
+    assert sorted(messages) == [0, 1]
+    assert [report.failures for report in hooks.report()] == [1, 0, 0]
 
 
 async def test_nobody_waits_for_an_observer_that_was_only_started(hooks: Hooks) -> None:
@@ -176,7 +176,7 @@ async def test_a_broken_handler_of_a_transform_is_skipped(hooks: Hooks, broken: 
     hooks.llm_input.add(handler(lambda payload: says(payload, "b"), -1))
     with anyio.fail_after(60):
         assert (await hooks.llm_input.run(INPUT)).system_prompt == "ab"
-    assert [one.failures for one in hooks.report()] == [0, 1, 0]
+    assert [report.failures for report in hooks.report()] == [0, 1, 0]
 
 
 @pytest.mark.parametrize("broken", BROKEN)
@@ -193,12 +193,12 @@ async def test_a_broken_guard_refuses(hooks: Hooks, broken: Any) -> None:
 @pytest.mark.parametrize("broken", BROKEN)
 async def test_a_broken_observer_harms_nobody(hooks: Hooks, broken: Any) -> None:
     hooks.gateway_start.timeout = 0.5
-    seen: list[GatewayStart] = []
+    payloads: list[GatewayStart] = []
     hooks.gateway_start.add(handler(broken))
-    hooks.gateway_start.add(handler(seen.append))
+    hooks.gateway_start.add(handler(payloads.append))
     with anyio.fail_after(60):
         await hooks.gateway_start.run(START)
-    assert seen == [START]
+    assert payloads == [START]
 
 
 @pytest.mark.requirement("hooks-07-tool-result-persist")
@@ -224,33 +224,33 @@ async def test_plain_functions_of_a_sync_hook_are_chained_and_a_block_is_final(
     def block(_: BeforeMessageWrite) -> BeforeMessageWriteChange:
         return BeforeMessageWriteChange(block=True)
 
-    asked: list[BeforeMessageWrite] = []
+    payloads: list[BeforeMessageWrite] = []
     hooks.before_message_write.add(handler(change))
     hooks.before_message_write.add(handler(block))
-    hooks.before_message_write.add(handler(asked.append))
+    hooks.before_message_write.add(handler(payloads.append))
     entry = await hooks.before_message_write.run(ENTRY)
     assert entry.blocked
     assert entry.message == user(f"{ENTRY.message}!", 0)
-    assert asked == []
+    assert payloads == []
 
 
 async def test_a_message_may_not_change_its_role(hooks: Hooks) -> None:
-    wrong: Any = PromptChange()
-    hooks.before_message_write.add(handler(lambda _: BeforeMessageWriteChange(message=wrong)))
+    change: Any = PromptChange()
+    hooks.before_message_write.add(handler(lambda _: BeforeMessageWriteChange(message=change)))
     assert await hooks.before_message_write.run(ENTRY) == ENTRY
     assert "wrong BeforeMessageWriteChange" in hooks.report()[0].last_error
 
 
 async def test_parameters_are_put_over_the_old_ones_and_a_block_is_final(hooks: Hooks) -> None:
-    asked: list[BeforeToolCall] = []
+    payloads: list[BeforeToolCall] = []
     hooks.before_tool_call.add(handler(lambda _: BeforeToolCallChange(params={"b": 3, "c": 4}), 1))
     hooks.before_tool_call.add(
         handler(lambda _: BeforeToolCallChange(block=True, block_reason="no"))
     )
-    hooks.before_tool_call.add(handler(asked.append, -1))
+    hooks.before_tool_call.add(handler(payloads.append, -1))
     call = await hooks.before_tool_call.run(CALL)
     assert call.params == {"a": 1, "b": 3, "c": 4}
-    assert (call.block_reason, asked) == ("no", [])
+    assert (call.block_reason, payloads) == ("no", [])
 
 
 async def test_a_handler_rests_for_a_minute_after_three_failures_in_a_row(

@@ -23,22 +23,22 @@ from skerry.runtime.approvals import chat_text
 from skerry.store.approvals import ApprovalView, StoredApproval
 
 
-def shown(page: str) -> str:
+def visible_text(page: str) -> str:
     """Returns what a person sees of HTML."""
     return str(html.document_fromstring(page.replace("<br>", "\n")).text_content())
 
 
 PLATFORMS: Final[dict[str, Callable[[str], str]]] = {
     "discord": DISCORD.render,
-    "email": lambda text: shown(html_of(text)),
+    "email": lambda text: visible_text(html_of(text)),
     "googlechat": CHAT.render,
     "imessage": PLAIN_TEXT.render,
-    "matrix": lambda text: shown(matrix(text)),
-    "msteams": lambda text: shown(teams(text)),
+    "matrix": lambda text: visible_text(matrix(text)),
+    "msteams": lambda text: visible_text(teams(text)),
     "signal": lambda text: styled(text).text,
     "signal by REST": lambda text: re.sub(r"\\([^\w\s])", r"\1", BRIDGE_MARKUP.render(text)),
     "slack": lambda text: unescape(MRKDWN.render(text)),
-    "telegram": lambda text: shown(HTML.render(text)),
+    "telegram": lambda text: visible_text(HTML.render(text)),
     "whatsapp": MARKUP.render,
 }
 COMMANDS: Final = (
@@ -62,13 +62,13 @@ def request(command: str, cwd: str = "/w", reason: str = "no pattern matches") -
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_platform_hides_a_part_of_the_command(command: str, platform: str) -> None:
-    seen = PLATFORMS[platform](request(command)).replace("\u200b", "")
-    assert command.replace("`", r"\u{60}") in seen
+    text = PLATFORMS[platform](request(command)).replace("\u200b", "")
+    assert command.replace("`", r"\u{60}") in text
 
 
 @pytest.mark.abuse(66)
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_a_command_does_not_end_the_code_that_it_is_shown_in(platform: str) -> None:
     text = PLATFORMS[platform](request("``` [ok](http://evil.example/$(id)) ```", "/w/`[a](b)`"))
-    for piece in (r"u{60} [ok](http://evil.example/$(id)) \u{60}", r"/w/\u{60}[a](b)\u{60}"):
-        assert piece.replace("\\", "") in text.replace("\\", "")
+    for fragment in (r"u{60} [ok](http://evil.example/$(id)) \u{60}", r"/w/\u{60}[a](b)\u{60}"):
+        assert fragment.replace("\\", "") in text.replace("\\", "")

@@ -53,19 +53,19 @@ class Person:
         self.answer = answer
         """None is an approval."""
         self.begins = begins
-        self.asked: list[PendingCall] = []
+        self.pending: list[PendingCall] = []
         self.outcomes: list[tuple[str, str]] = []
 
     async def ask(self, call: PendingCall) -> Approval | ToolResult:
-        self.asked.append(call)
+        self.pending.append(call)
         return self.answer or Approval("a1", call)
 
     async def begin(self, approval: Approval) -> bool:
         assert approval.id == "a1"
         return self.begins
 
-    async def refuse(self, approval: Approval, why: str) -> None:
-        self.outcomes.append((approval.id, why))
+    async def refuse(self, approval: Approval, reason: str) -> None:
+        self.outcomes.append((approval.id, reason))
 
     async def ended(self, approval: Approval, result: ToolResult) -> None:
         self.outcomes.append((approval.id, result.text))
@@ -101,15 +101,15 @@ async def test_a_denied_call_does_not_run_and_its_result_names_the_rule(tmp_path
 
 
 async def test_what_the_policy_denies_the_tool_is_not_asked_about(tmp_path: Path) -> None:
-    asked = []
+    calls = []
 
     async def gate() -> Assessment:
-        asked.append(1)
+        calls.append(1)
         return Assessment(ToolEffect.ALLOW, "all")
 
     tool = Gated(gate)
     result = await make(tool, tmp_path, STRANGER)
-    assert (asked, tool.runs, result.is_error) == ([], [], True)
+    assert (calls, tool.runs, result.is_error) == ([], [], True)
     assert "denied by the rule no-tools" in result.text
 
 
@@ -161,7 +161,7 @@ async def test_a_call_to_ask_about_is_denied_where_nobody_can_be_asked(tmp_path:
 async def test_an_approved_call_runs_once_and_its_outcome_is_noted(tmp_path: Path) -> None:
     tool, person = returning(ASK), Person()
     assert (await make(tool, tmp_path, person=person)).text == "done"
-    assert [(call.tool, call.arguments, call.assessment) for call in person.asked] == [
+    assert [(call.tool, call.arguments, call.assessment) for call in person.pending] == [
         ("gated", {"x": 1}, ASK)
     ]
     assert (tool.runs, person.outcomes) == ([ASK], [("a1", "done")])
@@ -180,7 +180,7 @@ async def test_an_approval_that_was_used_runs_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("later", "rule"),
+    ("second", "rule"),
     [
         (Assessment(ToolEffect.DENY, "gone", "the pattern was removed"), "gone"),
         (
@@ -190,9 +190,9 @@ async def test_an_approval_that_was_used_runs_nothing(tmp_path: Path) -> None:
     ],
 )
 async def test_the_gate_is_asked_again_when_an_approved_call_begins(
-    tmp_path: Path, later: Assessment, rule: str
+    tmp_path: Path, second: Assessment, rule: str
 ) -> None:
-    answers = [ASK, later]
+    answers = [ASK, second]
 
     async def gate() -> Assessment:
         return answers.pop(0)

@@ -31,8 +31,8 @@ async def test_the_model_is_told_and_then_the_call_is_denied_with_its_rule(tmp_p
 def test_the_section_of_an_agent_is_the_only_one() -> None:
     common = ToolsConfig(loop_detection=SOON)
     assert common.loops(None).warning == 2
-    own = AgentTools(loop_detection=LoopDetectionConfig(enabled=False))
-    assert not common.loops(own).enabled
+    agent_tools = AgentTools(loop_detection=LoopDetectionConfig(enabled=False))
+    assert not common.loops(agent_tools).enabled
     assert ToolsConfig().loops(None).enabled
 
 

@@ -25,15 +25,15 @@ from tests.support.core import open_core, request
 SPEC = ToolSpec("fetch", "Fetch a page.", {"type": "object", "properties": {}})
 
 
-def said(origin: Origin) -> UserMessage:
+def user_message(origin: Origin) -> UserMessage:
     return replace_origin(message.user("x", 0), origin)
 
 
-def replace_origin(one: UserMessage, origin: Origin) -> UserMessage:
-    return UserMessage(one.content, one.timestamp, origin)
+def replace_origin(message: UserMessage, origin: Origin) -> UserMessage:
+    return UserMessage(message.content, message.timestamp, origin)
 
 
-def told(name: str, origin: Origin) -> ToolResultMessage:
+def tool_result(name: str, origin: Origin) -> ToolResultMessage:
     return ToolResultMessage("c", name, (TextBlock("x"),), False, 0, origin)  # noqa: FBT003 - no error
 
 
@@ -42,44 +42,44 @@ def failed(name: str, origin: Origin = Origin.TOOL) -> ToolResultMessage:
 
 
 @pytest.mark.parametrize(
-    ("one", "heard"),
+    ("message", "expected"),
     [
-        (said(Origin.OWNER), None),
-        (said(Origin.STRANGER), Origin.STRANGER),
-        (said(Origin.KNOWN), Origin.KNOWN),
-        (said(Origin.MEMORY), Origin.MEMORY),
-        (told("read", Origin.TOOL), Origin.TOOL),
-        (told("fetch", Origin.WEB), Origin.WEB),
-        (told("memory_search", Origin.MEMORY), None),
-        (told("session_search", Origin.MEMORY), Origin.MEMORY),
-        (told("memory_search", Origin.TOOL), Origin.TOOL),
-        (told("write", Origin.TOOL), None),
-        (told("write", Origin.PLUGIN), Origin.PLUGIN),
+        (user_message(Origin.OWNER), None),
+        (user_message(Origin.STRANGER), Origin.STRANGER),
+        (user_message(Origin.KNOWN), Origin.KNOWN),
+        (user_message(Origin.MEMORY), Origin.MEMORY),
+        (tool_result("read", Origin.TOOL), Origin.TOOL),
+        (tool_result("fetch", Origin.WEB), Origin.WEB),
+        (tool_result("memory_search", Origin.MEMORY), None),
+        (tool_result("session_search", Origin.MEMORY), Origin.MEMORY),
+        (tool_result("memory_search", Origin.TOOL), Origin.TOOL),
+        (tool_result("write", Origin.TOOL), None),
+        (tool_result("write", Origin.PLUGIN), Origin.PLUGIN),
         (failed("read", Origin.LOCAL), None),
         (failed("read", Origin.PLUGIN), Origin.PLUGIN),
         (failed("fetch"), Origin.TOOL),
     ],
 )
 def test_everything_but_the_owners_words_and_notes_taints(
-    one: Message, heard: Origin | None
+    message: Message, expected: Origin | None
 ) -> None:
-    assert taint([said(Origin.OWNER), one]) == ({heard} if heard else frozenset())
+    assert taint([user_message(Origin.OWNER), message]) == ({expected} if expected else frozenset())
 
 
 def test_a_caller_says_where_it_speaks() -> None:
     group = ReplyTo(ChannelId("telegram"), AccountId("a"), Peer(PeerKind.GROUP, "9"), "m")
-    asked = replace(
+    question = replace(
         request("x", key=SessionKey.parse("telegram:group:9")),
         reply_to=group,
         origin=Origin.STRANGER,
     )
-    assert caller_of(asked) == Caller(
-        asked.key, PeerKind.GROUP, Origin.STRANGER, is_private=False, channel="telegram"
+    assert caller_of(question) == Caller(
+        question.key, PeerKind.GROUP, Origin.STRANGER, is_private=False, channel="telegram"
     )
     assert caller_of(request("x")).is_private
-    shared = replace(asked, key=SessionKey.main())
+    shared = replace(question, key=SessionKey.main())
     assert caller_of(shared).chat is PeerKind.GROUP
-    assert caller_of(request("x", key=asked.key)).chat is PeerKind.GROUP
+    assert caller_of(request("x", key=question.key)).chat is PeerKind.GROUP
 
 
 class Fetch:
@@ -112,8 +112,10 @@ async def test_what_the_web_says_does_not_get_into_the_memory_by_a_file_tool(
     tools = (Read(), Write(), Edit(), Fetch())
     async with open_core(tmp_path, ScriptedModel(steps), tools=tools) as core:
         await core.ask("go")
-        results = [one for one in await core.said() if isinstance(one, ToolResultMessage)]
-        assert [one.is_error for one in results] == [False] * 4 + [True, True, False]
+        results = [
+            message for message in await core.said() if isinstance(message, ToolResultMessage)
+        ]
+        assert [result.is_error for result in results] == [False] * 4 + [True, True, False]
         assert "tainted-file" in results[4].text
         assert (core.workspace / "MEMORY.md").read_text() == "I like milk."
         assert not (core.workspace / "memory").exists()
@@ -140,6 +142,6 @@ async def test_what_no_longer_fits_the_window_is_not_what_the_model_has_before_i
         for number in range(6):
             await core.ask(f"{number} " + "word " * 1600)
         transcript = await core.said()
-    asked = [one.timestamp for one in transcript if isinstance(one, UserMessage)]
-    (told,) = [one.text for one in transcript if isinstance(one, ToolResultMessage)]
-    assert int(told) in asked[1:-1], "the first went to make room"
+    times = [message.timestamp for message in transcript if isinstance(message, UserMessage)]
+    (text,) = [message.text for message in transcript if isinstance(message, ToolResultMessage)]
+    assert int(text) in times[1:-1], "the first went to make room"

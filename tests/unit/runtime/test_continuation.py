@@ -15,9 +15,9 @@ texts = st.text("ab\n", max_size=40)
 
 def through(before: str, after: str, cuts: list[int]) -> str:
     """Returns what a seam lets through of a text that comes in pieces."""
-    seam, places = Seam(before), sorted({min(cut, len(after)) for cut in cuts} | {0, len(after)})
-    pieces = [after[a:b] for a, b in pairwise(places)]
-    return "".join(map(seam.feed, pieces)) + seam.end()
+    seam, positions = Seam(before), sorted({min(cut, len(after)) for cut in cuts} | {0, len(after)})
+    chunks = [after[a:b] for a, b in pairwise(positions)]
+    return "".join(map(seam.feed, chunks)) + seam.end()
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,8 @@ def test_the_stream_says_what_the_whole_says(before: str, after: str, cuts: list
     new = through(before, after, cuts)
     assert new == (unrepeated(before, after) if before else after)
     assert after.endswith(new)
-    gone = after[: len(after) - len(new)]
-    assert not gone.strip("\n") or (len(gone) >= SEAM and before.endswith(gone))
+    removed = after[: len(after) - len(new)]
+    assert not removed.strip("\n") or (len(removed) >= SEAM and before.endswith(removed))
 
 
 def test_the_break_between_two_paragraphs_comes_once() -> None:

@@ -67,8 +67,8 @@ class Adapter:
     async def settle(self, part: OutboundPart) -> Settlement:
         if isinstance(self.settles, Exception):
             raise self.settles
-        there = Settlement.DELIVERED if part.text in self.sent else Settlement.ABSENT
-        return self.settles or there
+        settlement = Settlement.DELIVERED if part.text in self.sent else Settlement.ABSENT
+        return self.settles or settlement
 
 
 @dataclass
@@ -102,22 +102,22 @@ def broken_for(name: str) -> Callable[[OutboundPart], Exception | None]:
 
 
 async def test_parts_are_sent_in_order_and_once(tmp_path: Path) -> None:
-    async with post(tmp_path, Adapter()) as one:
-        await one.write("alice", "a1", "a2")
-        await one.write("bob", "b1")
-        await one.sender.flush()
-        await one.sender.flush()
-        assert one.adapter.sent == ["a1", "a2", "b1"]
-        assert await one.counts() == {}
+    async with post(tmp_path, Adapter()) as rig:
+        await rig.write("alice", "a1", "a2")
+        await rig.write("bob", "b1")
+        await rig.sender.flush()
+        await rig.sender.flush()
+        assert rig.adapter.sent == ["a1", "a2", "b1"]
+        assert await rig.counts() == {}
 
 
 async def test_a_part_that_fails_holds_its_conversation_and_no_other(tmp_path: Path) -> None:
-    async with post(tmp_path, Adapter(fails=broken_for("alice"))) as one:
-        await one.write("alice", "a1", "a2")
-        await one.write("bob", "b1")
-        await one.sender.flush()
-        assert one.adapter.tried == ["a1", "b1"]
-        assert await one.counts() == {"sending": 1, "pending": 1}
+    async with post(tmp_path, Adapter(fails=broken_for("alice"))) as rig:
+        await rig.write("alice", "a1", "a2")
+        await rig.write("bob", "b1")
+        await rig.sender.flush()
+        assert rig.adapter.tried == ["a1", "b1"]
+        assert await rig.counts() == {"sending": 1, "pending": 1}
 
 
 async def test_hooks_hear_of_each_part_that_was_taken_or_refused_and_of_no_other(
@@ -127,40 +127,40 @@ async def test_hooks_hear_of_each_part_that_was_taken_or_refused_and_of_no_other
         "bob": DeliveryRefusedError("blocked"),
         "carol": OSError("no route"),
     }
-    heard: list[tuple[str, bool, bool]] = []
-    done = anyio.Event()
+    sent: list[tuple[str, bool, bool]] = []
+    all_sent = anyio.Event()
 
     async def hear(event: MessageSent) -> None:
-        heard.append((event.content, event.success, event.error is None))
-        if len(heard) == 3:
-            done.set()
+        sent.append((event.content, event.success, event.error is None))
+        if len(sent) == 3:
+            all_sent.set()
 
-    async with post(tmp_path, Adapter(fails=lambda part: refusals.get(part.to.peer.id))) as one:
-        one.sender.hooks.message_sent.add(Handler("test", hear))
-        await one.write("alice", "a1", "a2")
-        await one.write("bob", "b1")
-        await one.write("carol", "c1")
+    async with post(tmp_path, Adapter(fails=lambda part: refusals.get(part.to.peer.id))) as rig:
+        rig.sender.hooks.message_sent.add(Handler("test", hear))
+        await rig.write("alice", "a1", "a2")
+        await rig.write("bob", "b1")
+        await rig.write("carol", "c1")
         with anyio.fail_after(60):
-            await one.sender.flush()
-            await done.wait()
-    assert heard == [("a1", True, True), ("a2", True, True), ("b1", False, False)]
+            await rig.sender.flush()
+            await all_sent.wait()
+    assert sent == [("a1", True, True), ("a2", True, True), ("b1", False, False)]
 
 
 async def test_a_hundred_held_parts_hide_nobody(tmp_path: Path) -> None:
-    async with post(tmp_path, Adapter(fails=broken_for("alice"))) as one:
-        await one.write("alice", *(f"a{number}" for number in range(250)))
-        await one.write("bob", "b1")
-        await one.sender.flush()
-        assert one.adapter.tried == ["a0", "b1"]
+    async with post(tmp_path, Adapter(fails=broken_for("alice"))) as rig:
+        await rig.write("alice", *(f"a{number}" for number in range(250)))
+        await rig.write("bob", "b1")
+        await rig.sender.flush()
+        assert rig.adapter.tried == ["a0", "b1"]
 
 
 async def test_a_held_part_is_not_tried_at_every_message_of_others(tmp_path: Path) -> None:
-    async with post(tmp_path, Adapter(fails=broken_for("alice"))) as one:
-        await one.write("alice", "a1")
+    async with post(tmp_path, Adapter(fails=broken_for("alice"))) as rig:
+        await rig.write("alice", "a1")
         for number in range(3):
-            await one.write("bob", f"b{number}")
-            await one.sender.flush()
-        assert one.adapter.tried == ["a1", "b0", "b1", "b2"]
+            await rig.write("bob", f"b{number}")
+            await rig.sender.flush()
+        assert rig.adapter.tried == ["a1", "b0", "b1", "b2"]
 
 
 async def test_it_is_tried_again_after_a_pause(
@@ -169,11 +169,11 @@ async def test_it_is_tried_again_after_a_pause(
     monkeypatch.setattr(delivery, "RETRIES", Backoff(base=0.01, cap=300.0))
     failures = [OSError("once"), OSError("twice")]
     adapter = Adapter(fails=lambda part: failures.pop() if part.text == "a1" and failures else None)
-    async with post(tmp_path, adapter) as one, anyio.create_task_group() as tasks:
-        await one.write("alice", "a1", "a2")
-        tasks.start_soon(one.sender.run)
+    async with post(tmp_path, adapter) as rig, anyio.create_task_group() as tasks:
+        await rig.write("alice", "a1", "a2")
+        tasks.start_soon(rig.sender.run)
         with anyio.fail_after(60):
-            while await one.counts():  # noqa: ASYNC110 - the store tells nobody
+            while await rig.counts():  # noqa: ASYNC110 - the store tells nobody
                 await anyio.sleep(0.005)
         tasks.cancel_scope.cancel()
         assert adapter.sent == ["a1", "a2"]
@@ -183,24 +183,24 @@ async def test_a_refused_part_fails_at_once_and_the_next_goes_out(tmp_path: Path
     def refuse(part: OutboundPart) -> Exception | None:
         return DeliveryRefusedError("blocked") if part.text == "a1" else None
 
-    async with post(tmp_path, Adapter(fails=refuse)) as one:
-        await one.write("alice", "a1", "a2")
-        await one.sender.flush()
-        assert one.adapter.sent == ["a2"]
-        assert await one.counts() == {"failed": 1}
+    async with post(tmp_path, Adapter(fails=refuse)) as rig:
+        await rig.write("alice", "a1", "a2")
+        await rig.sender.flush()
+        assert rig.adapter.sent == ["a2"]
+        assert await rig.counts() == {"failed": 1}
 
 
 async def test_a_part_that_was_tried_for_a_day_is_given_up(tmp_path: Path) -> None:
-    async with post(tmp_path, Adapter()) as one:
-        await one.write("alice", "a1", "a2")
-        await one.mark(1, PartState.SENDING, times=delivery.MAX_ATTEMPTS)
-        await one.sender.flush()
-        assert one.adapter.sent == ["a2"]
-        assert await one.counts() == {"failed": 1}
+    async with post(tmp_path, Adapter()) as rig:
+        await rig.write("alice", "a1", "a2")
+        await rig.mark(1, PartState.SENDING, times=delivery.MAX_ATTEMPTS)
+        await rig.sender.flush()
+        assert rig.adapter.sent == ["a2"]
+        assert await rig.counts() == {"failed": 1}
 
 
 @pytest.mark.parametrize(
-    ("settles", "sent", "left"),
+    ("settles", "sent", "states"),
     [
         (Settlement.DELIVERED, ["a2"], {}),
         (Settlement.ABSENT, ["a1", "a2"], {}),
@@ -210,63 +210,63 @@ async def test_a_part_that_was_tried_for_a_day_is_given_up(tmp_path: Path) -> No
     ids=["delivered", "absent", "unknown", "cannot be asked"],
 )
 async def test_an_interrupted_part_is_settled_first(
-    tmp_path: Path, settles: Settlement | Exception, sent: list[str], left: dict[str, int]
+    tmp_path: Path, settles: Settlement | Exception, sent: list[str], states: dict[str, int]
 ) -> None:
-    async with post(tmp_path, Adapter(settles=settles)) as one:
-        await one.write("alice", "a1", "a2")
-        await one.mark(1, PartState.SENDING)
-        await one.sender.flush()
-        assert one.adapter.sent == sent
-        assert await one.counts() == left
+    async with post(tmp_path, Adapter(settles=settles)) as rig:
+        await rig.write("alice", "a1", "a2")
+        await rig.mark(1, PartState.SENDING)
+        await rig.sender.flush()
+        assert rig.adapter.sent == sent
+        assert await rig.counts() == states
 
 
 async def test_an_unknown_part_goes_out_once_more_with_a_mark_where_that_is_wanted(
     tmp_path: Path,
 ) -> None:
-    async with post(tmp_path, Adapter(settles=Settlement.UNKNOWN)) as one:
-        one.sender.on_unknown = lambda: UnknownDelivery.REPEAT
-        await one.write("alice", "a1", "a2")
-        await one.mark(1, PartState.SENDING)
-        await one.sender.flush()
-        assert "".join(one.adapter.sent) == f"{delivery.REPEATED}a1a2"
-        assert await one.counts() == {}
+    async with post(tmp_path, Adapter(settles=Settlement.UNKNOWN)) as rig:
+        rig.sender.on_unknown = lambda: UnknownDelivery.REPEAT
+        await rig.write("alice", "a1", "a2")
+        await rig.mark(1, PartState.SENDING)
+        await rig.sender.flush()
+        assert "".join(rig.adapter.sent) == f"{delivery.REPEATED}a1a2"
+        assert await rig.counts() == {}
 
 
 async def test_a_part_is_repeated_once_and_its_notice_until_it_is_sent(tmp_path: Path) -> None:
-    async with post(tmp_path, Adapter(settles=Settlement.UNKNOWN)) as one:
-        one.sender.on_unknown = lambda: UnknownDelivery.REPEAT
-        await one.write("alice", "a1")
-        await one.store.write(lambda unit: outbox.repeat(unit, 1))
-        await one.mark(1, PartState.SENDING)
-        await one.sender.flush()
-        assert one.adapter.sent == [delivery.MISSING]
-        await one.mark(2, PartState.SENDING)
-        await one.store.write(lambda unit: outbox.repeat(unit, 2))
-        await one.sender.flush()
-        assert one.adapter.sent == [delivery.MISSING, delivery.MISSING]
-        assert await one.counts() == {"unknown": 1}
+    async with post(tmp_path, Adapter(settles=Settlement.UNKNOWN)) as rig:
+        rig.sender.on_unknown = lambda: UnknownDelivery.REPEAT
+        await rig.write("alice", "a1")
+        await rig.store.write(lambda unit: outbox.repeat(unit, 1))
+        await rig.mark(1, PartState.SENDING)
+        await rig.sender.flush()
+        assert rig.adapter.sent == [delivery.MISSING]
+        await rig.mark(2, PartState.SENDING)
+        await rig.store.write(lambda unit: outbox.repeat(unit, 2))
+        await rig.sender.flush()
+        assert rig.adapter.sent == [delivery.MISSING, delivery.MISSING]
+        assert await rig.counts() == {"unknown": 1}
 
 
 async def test_a_platform_that_says_when_is_asked_then_and_not_before(tmp_path: Path) -> None:
     delays: list[Exception] = [DeliveryDelayedError("slow down", 3600.0)]
     adapter = Adapter(fails=lambda _: delays.pop() if delays else None, settles=Settlement.UNKNOWN)
     clock = FakeClock()
-    async with post(tmp_path, adapter) as one:
-        one.sender.clock = clock
-        await one.write("alice", "a1", "a2")
-        await one.sender.flush()
-        await one.sender.flush()
-        assert (adapter.sent, await one.counts()) == ([], {"pending": 2})
-        (kept, _) = await one.store.read(outbox.undelivered)
-        assert kept.waiting.retry_at == clock.now_ms() + 3_600_000
-        assert "slow down" in kept.error
+    async with post(tmp_path, adapter) as rig:
+        rig.sender.clock = clock
+        await rig.write("alice", "a1", "a2")
+        await rig.sender.flush()
+        await rig.sender.flush()
+        assert (adapter.sent, await rig.counts()) == ([], {"pending": 2})
+        (part, _) = await rig.store.read(outbox.undelivered)
+        assert part.waiting.retry_at == clock.now_ms() + 3_600_000
+        assert "slow down" in part.error
         # A start before that waits on; one after it does not, nor does one whose clock was set.
-        again = Sender(adapter, one.store, clock, no_fault, one.sender.hooks)
-        await again.flush()
+        restarted = Sender(adapter, rig.store, clock, no_fault, rig.sender.hooks)
+        await restarted.flush()
         assert adapter.sent == []
         clock.advance(3_600_000)
-        again = Sender(adapter, one.store, clock, no_fault, one.sender.hooks)
-        await again.flush()
+        restarted = Sender(adapter, rig.store, clock, no_fault, rig.sender.hooks)
+        await restarted.flush()
         assert adapter.sent == ["a1", "a2"]
 
 
@@ -275,54 +275,54 @@ async def test_a_clock_that_is_set_holds_nothing_longer_than_a_day(
     tmp_path: Path, years: int
 ) -> None:
     clock = FakeClock()
-    async with post(tmp_path, Adapter()) as one:
-        one.sender.clock = clock
-        await one.write("alice", "a1")
+    async with post(tmp_path, Adapter()) as rig:
+        rig.sender.clock = clock
+        await rig.write("alice", "a1")
         late = clock.now_ms() + 3_600_000
-        await one.store.write(lambda unit: outbox.put_off(unit, 1, "x", late, maybe_sent=False))
+        await rig.store.write(lambda unit: outbox.put_off(unit, 1, "x", late, maybe_sent=False))
         clock.advance(years * 31_557_600_000)
-        (waiting,) = await one.store.read(
+        (waiting,) = await rig.store.read(
             lambda reader: outbox.waiting(reader, ChannelId("memory"), AccountId("default"))
         )
-        assert 0 <= one.sender._wait_seconds(waiting) <= delivery.LONGEST_HINT
-        one.sender.hurry(to("alice").peer)
-        await one.sender.flush()
-        assert one.adapter.sent == (["a1"] if years > 0 else [])
+        assert 0 <= rig.sender._wait_seconds(waiting) <= delivery.LONGEST_HINT
+        rig.sender.hurry(to("alice").peer)
+        await rig.sender.flush()
+        assert rig.adapter.sent == (["a1"] if years > 0 else [])
 
 
 async def test_what_a_person_drops_is_not_sent_and_what_he_retries_is_sent_at_once(
     tmp_path: Path,
 ) -> None:
     adapter = Adapter(fails=broken_for("alice"))
-    async with post(tmp_path, adapter) as one:
-        await one.write("alice", "a1", "a2")
-        await one.mark(1, PartState.FAILED)
-        await one.store.write(lambda unit: outbox.drop(unit, 2, 5))
-        await one.store.write(lambda unit: outbox.mark(unit, 2, PartState.SENDING, 5))
-        await one.sender.flush()
-        assert (adapter.tried, await one.counts()) == ([], {"failed": 1})
+    async with post(tmp_path, adapter) as rig:
+        await rig.write("alice", "a1", "a2")
+        await rig.mark(1, PartState.FAILED)
+        await rig.store.write(lambda unit: outbox.drop(unit, 2, 5))
+        await rig.store.write(lambda unit: outbox.mark(unit, 2, PartState.SENDING, 5))
+        await rig.sender.flush()
+        assert (adapter.tried, await rig.counts()) == ([], {"failed": 1})
         adapter.fails = lambda _: None
-        await one.store.write(lambda unit: outbox.retry(unit, 1, 6))
-        one.sender.hurry(to("alice").peer)
-        await one.sender.flush()
+        await rig.store.write(lambda unit: outbox.retry(unit, 1, 6))
+        rig.sender.hurry(to("alice").peer)
+        await rig.sender.flush()
         assert adapter.sent == ["a1"]
         for act in (outbox.retry, outbox.drop):
             for serial in (1, 2, 9):
                 with pytest.raises(PartError):
-                    await one.store.write(partial(act, serial=serial, now=7))
+                    await rig.store.write(partial(act, serial=serial, now=7))
 
 
 async def test_what_could_not_be_marked_as_sent_is_not_sent_again(tmp_path: Path) -> None:
     adapter = Adapter(receipt=Receipt(("a receipt that finds no room" * 10_000,)))
-    async with post(tmp_path, adapter) as one:
-        await one.write("alice", "a1", "a2")
-        await one.store.write(lambda unit: unit.one("PRAGMA max_page_count = 1"))
-        await one.sender.flush()
-        assert await one.counts() == {"sending": 1, "pending": 1}
-        await one.store.write(lambda unit: unit.one("PRAGMA max_page_count = 1073741823"))
-        await one.sender.flush()
+    async with post(tmp_path, adapter) as rig:
+        await rig.write("alice", "a1", "a2")
+        await rig.store.write(lambda unit: unit.one("PRAGMA max_page_count = 1"))
+        await rig.sender.flush()
+        assert await rig.counts() == {"sending": 1, "pending": 1}
+        await rig.store.write(lambda unit: unit.one("PRAGMA max_page_count = 1073741823"))
+        await rig.sender.flush()
         assert adapter.sent == ["a1", "a2"]
-        assert await one.counts() == {}
+        assert await rig.counts() == {}
 
 
 async def test_a_stop_waits_for_the_part_that_is_being_sent(tmp_path: Path) -> None:
@@ -334,44 +334,44 @@ async def test_a_stop_waits_for_the_part_that_is_being_sent(tmp_path: Path) -> N
             return await super().send(part)
 
     slow = Slow(settles=Settlement.UNKNOWN)
-    async with post(tmp_path, slow) as one:
-        await one.write("ann", "hello", "again")
+    async with post(tmp_path, slow) as rig:
+        await rig.write("ann", "hello", "again")
         with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(one.sender.run)
+                tasks.start_soon(rig.sender.run)
                 await gate.reached.wait()
                 tasks.cancel_scope.cancel()
                 gate.open()
         assert slow.sent == ["hello"]
-        assert await one.counts() == {"pending": 1}
+        assert await rig.counts() == {"pending": 1}
 
 
 def test_a_text_is_cut_to_what_the_platform_takes() -> None:
     store: Store = object()  # type: ignore[assignment]  # cutting does not ask it
     sender = Sender(Adapter(), store, SystemClock(), no_fault, Hooks())
-    both = Senders({(ChannelId("memory"), AccountId("default")): sender})
-    assert len(both.parts(to("alice"), "eleven char")) > 1
-    gone = ReplyTo(ChannelId("gone"), AccountId("x"), Peer(PeerKind.DIRECT, "a"), "m")
-    assert both.parts(gone, "eleven char") == ["eleven char"]
-    both.wake(gone)
+    senders = Senders({(ChannelId("memory"), AccountId("default")): sender})
+    assert len(senders.parts(to("alice"), "eleven char")) > 1
+    unknown_chat = ReplyTo(ChannelId("gone"), AccountId("x"), Peer(PeerKind.DIRECT, "a"), "m")
+    assert senders.parts(unknown_chat, "eleven char") == ["eleven char"]
+    senders.wake(unknown_chat)
 
 
 async def test_the_owner_reads_in_another_chat_what_could_not_be_delivered(tmp_path: Path) -> None:
     def blocked(part: OutboundPart) -> Exception | None:
         return DeliveryRefusedError("blocked") if part.to.peer.id == "bob" else None
 
-    async with post(tmp_path, Adapter(blocked)) as one:
-        one.sender.owner = lambda: to("owner")
-        one.sender.wake_other = lambda _: one.sender.wake()
-        await one.write("bob", "b1")
-        await one.write("alice", "a1")
-        await one.sender.flush()
-        await one.sender.flush()
-        (notice,) = [text for text in one.adapter.sent if text != "a1"]
+    async with post(tmp_path, Adapter(blocked)) as rig:
+        rig.sender.owner = lambda: to("owner")
+        rig.sender.wake_other = lambda _: rig.sender.wake()
+        await rig.write("bob", "b1")
+        await rig.write("alice", "a1")
+        await rig.sender.flush()
+        await rig.sender.flush()
+        (notice,) = [text for text in rig.adapter.sent if text != "a1"]
         assert "A reply to bob on memory/default could not be delivered" in notice
         assert "skerry outbox retry 1" in notice
-        one.adapter.fails = lambda _: DeliveryRefusedError("blocked")
-        await one.write("carol", "c1")
-        await one.sender.flush()
-        await one.sender.flush()
-        assert await one.counts() == {"failed": 3}  # no notice about the notice
+        rig.adapter.fails = lambda _: DeliveryRefusedError("blocked")
+        await rig.write("carol", "c1")
+        await rig.sender.flush()
+        await rig.sender.flush()
+        assert await rig.counts() == {"failed": 3}  # no notice about the notice

@@ -24,7 +24,7 @@ from tests.support.core import MAIN, Core, open_core, request
 
 
 def shape(messages: Sequence[object]) -> list[str]:
-    return [type(one).__name__.removesuffix("Message") for one in messages]
+    return [type(message).__name__.removesuffix("Message") for message in messages]
 
 
 async def test_a_message_is_answered_and_the_transcript_has_both(tmp_path: Path) -> None:
@@ -32,9 +32,9 @@ async def test_a_message_is_answered_and_the_transcript_has_both(tmp_path: Path)
         result = await core.ask("hi")
         assert result.stop_reason is StopReason.DONE
         assert result.payloads == ("Hello",)
-        said = await core.said()
-        assert shape(said) == ["User", "Assistant"]
-        assert [type(one.body) for one in core.events[:3]] == [RunStarted, TextDelta, TextDelta]
+        messages = await core.said()
+        assert shape(messages) == ["User", "Assistant"]
+        assert [type(event.body) for event in core.events[:3]] == [RunStarted, TextDelta, TextDelta]
         assert len(core.ends()) == 1
 
 
@@ -68,7 +68,7 @@ async def test_twins_run_once(tmp_path: Path) -> None:
             for _ in range(5):
                 tasks.start_soon(submit)
         await core.dispatch.wait(RunId("twin"), 60)
-        statuses = sorted(one.status for one in admissions)
+        statuses = sorted(admission.status for admission in admissions)
         assert statuses == [AdmissionStatus.ACCEPTED] + [AdmissionStatus.IN_FLIGHT] * 4
         assert len(model.requests) == 1
 
@@ -78,9 +78,9 @@ async def test_a_known_key_gives_the_stored_result_even_after_a_restart(tmp_path
         first = await core.ask("hi", "key")
     model = ScriptedModel(echo)
     async with open_core(tmp_path, model) as core:
-        again = await core.dispatch.submit(request("hi", "key"))
-        assert again.status is AdmissionStatus.FINISHED
-        assert again.result == first
+        repeated = await core.dispatch.submit(request("hi", "key"))
+        assert repeated.status is AdmissionStatus.FINISHED
+        assert repeated.result == first
         assert await core.dispatch.wait(RunId("key"), 0) == first
         assert model.requests == []
         assert core.dispatch.active() == []
@@ -93,9 +93,12 @@ async def test_a_key_with_other_content_is_refused_in_flight_and_after_a_restart
     gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "late"]])) as core:
         await core.dispatch.submit(request("hi", "key"))
-        for other in (request("other words", "key"), request("hi", "key", SessionKey.parse("b"))):
+        for different in (
+            request("other words", "key"),
+            request("hi", "key", SessionKey.parse("b")),
+        ):
             with pytest.raises(KeyReusedError):
-                await core.dispatch.submit(other)
+                await core.dispatch.submit(different)
         gate.open()
         with anyio.fail_after(60):
             await core.dispatch.wait(RunId("key"), None)
@@ -128,8 +131,8 @@ async def test_a_waiting_message_enters_the_transcript_when_its_turn_comes(tmp_p
         assert shape(await core.said()) == ["User"]
         gate.open()
         await core.dispatch.wait(RunId("b"), 60)
-        said = await core.said()
-        assert shape(said) == ["User", "Assistant", "User", "Assistant"]
+        messages = await core.said()
+        assert shape(messages) == ["User", "Assistant", "User", "Assistant"]
 
 
 @pytest.mark.requirement("queue-mode-steer")
@@ -147,12 +150,12 @@ async def test_steering_skips_the_remaining_calls_and_the_model_sees_it(tmp_path
         result = await core.dispatch.wait(RunId("work"), 60)
         assert result is not None
         assert result.payloads == ("as you wish",)
-        said = await core.said()
-        assert shape(said) == [
+        messages = await core.said()
+        assert shape(messages) == [
             *("User", "Assistant", "ToolResult", "ToolResult", "ToolResult", "User", "Assistant")
         ]
-        results = [one for one in said if isinstance(one, ToolResultMessage)]
-        assert [one.is_error for one in results] == [False, True, True]
+        results = [message for message in messages if isinstance(message, ToolResultMessage)]
+        assert [result.is_error for result in results] == [False, True, True]
         assert results[1].text == "Skipped due to queued user message."
         assert model.requests[1].last == "stop that"
         joined = await core.dispatch.wait(RunId("stop that"), 60)
@@ -162,7 +165,7 @@ async def test_steering_skips_the_remaining_calls_and_the_model_sees_it(tmp_path
         entries = await core.store.read(
             lambda reader: sessions.entries(reader, joined.session_id, limit=-1)
         )
-        assert [one.run_id for one in entries][-2:] == ["stop that", "work"]
+        assert [entry.run_id for entry in entries][-2:] == ["stop that", "work"]
 
 
 @pytest.mark.requirement("queue-mode-followup")
@@ -184,7 +187,7 @@ async def test_a_follow_up_waits_for_the_end_and_has_a_turn_of_its_own(tmp_path:
             assert (result.payloads, result.joined) == ((answer,), None)
         first = ["User", "Assistant", "ToolResult", "Assistant"]
         assert shape(await core.said()) == first + ["User", "Assistant"] * 3
-        assert [seen.last for seen in model.requests[2:]] == ["b", "c", "d"]
+        assert [call.last for call in model.requests[2:]] == ["b", "c", "d"]
 
 
 async def test_what_did_not_get_in_becomes_a_run_of_its_own(tmp_path: Path) -> None:
@@ -337,5 +340,5 @@ async def test_a_draining_gateway_takes_nothing_and_ends_what_runs(tmp_path: Pat
                 await core.dispatch.submit(request("c"))
             gate.open()
         assert drained == [True]
-        left = await core.store.read(runs.unfinished)
-        assert [one.request.text for one in left] == ["b"]
+        unfinished = await core.store.read(runs.unfinished)
+        assert [run.request.text for run in unfinished] == ["b"]

@@ -12,15 +12,15 @@ from tests.support.core import Core, open_core
 
 async def call(core: Core, tool: str, **arguments: str) -> ToolResultMessage:
     await core.ask(f"call {tool} {json.dumps(arguments)}")
-    return [one for one in await core.said() if isinstance(one, ToolResultMessage)][-1]
+    return [message for message in await core.said() if isinstance(message, ToolResultMessage)][-1]
 
 
 async def test_a_model_makes_edits_and_reads_a_file(tmp_path: Path) -> None:
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
         await call(core, "write", path="notes/a.md", content="one\ntwo\n")
-        done = await call(core, "edit", path="notes/a.md", oldText="two", newText="2")
+        edited = await call(core, "edit", path="notes/a.md", oldText="two", newText="2")
         read = await call(core, "read", path="notes/a.md")
-        assert (done.text, done.is_error) == ("Edited notes/a.md at line 2.", False)
+        assert (edited.text, edited.is_error) == ("Edited notes/a.md at line 2.", False)
         assert read.text == "1: one\n2: 2"
         assert (core.workspace / "notes/a.md").read_bytes() == b"one\n2\n"
 

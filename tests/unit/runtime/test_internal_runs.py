@@ -59,34 +59,34 @@ async def collecting(gateway: Application) -> AsyncGenerator[list[EndedInternalR
         tasks.cancel_scope.cancel()
 
 
-async def received(here: Life | Path, number: int = 1) -> list[str]:
+async def received(running: Life | Path, number: int = 1) -> list[str]:
     """Waits for so many messages on the platform; returns their texts."""
-    platform = here.platform if isinstance(here, Life) else FakePlatform(here / "platform")
+    platform = running.platform if isinstance(running, Life) else FakePlatform(running / "platform")
 
     def texts() -> list[str]:
-        return [one.text for one in platform.received()]
+        return [part.text for part in platform.received()]
 
     await until(lambda: len(texts()) >= number, texts)
     return texts()
 
 
 async def test_the_end_of_a_run_is_given_once_to_the_part_that_started_it(tmp_path: Path) -> None:
-    async with life(tmp_path, models=echoing()) as here, collecting(here.gateway) as ends:
+    async with life(tmp_path, models=echoing()) as running, collecting(running.gateway) as ends:
         for _ in range(2):  # the second is known already
-            await internal(here.gateway).start(request("pond-1"), OWNER, b"morning")
-        assert await received(here) == ["morning: echo: count the frogs"]
+            await internal(running.gateway).start(request("pond-1"), OWNER, b"morning")
+        assert await received(running) == ["morning: echo: count the frogs"]
         assert [end.run_id for end in ends] == ["pond-1"]
         assert ends[0].result is not None
         assert ends[0].result.stop_reason is StopReason.DONE
 
 
 async def test_another_owner_is_given_nothing(tmp_path: Path) -> None:
-    async with life(tmp_path, models=echoing()) as here, collecting(here.gateway) as ends:
-        runs = internal(here.gateway)
+    async with life(tmp_path, models=echoing()) as running, collecting(running.gateway) as ends:
+        runs = internal(running.gateway)
         await runs.start(request("sea-1"), "sea")
         assert await runs.finish(RunId("sea-1"), 60) is not None
         await runs.start(request("pond-1"), OWNER, b"mine")
-        await received(here)
+        await received(running)
         assert [end.subject for end in ends] == [b"mine"]
 
 
@@ -96,27 +96,27 @@ async def test_a_gateway_killed_at_any_point_gives_the_end_once(
 ) -> None:
     moments = Moments(tmp_path / "now", tmp_path / "moments", frozenset({moment}))
     async with (
-        life(moments.folder, moments.reach, echoing()) as here,
-        collecting(here.gateway),
+        life(moments.folder, moments.reach, echoing()) as running,
+        collecting(running.gateway),
     ):
-        moments.turn = here.gateway.context.store._writer.turn
-        await internal(here.gateway).start(request("pond-1"), OWNER, b"killed")
+        moments.turn = running.gateway.context.store._writer.turn
+        await internal(running.gateway).start(request("pond-1"), OWNER, b"killed")
         await until(lambda: moments.reached == moments.wanted, lambda: moments.reached)
-    async with life(moments[moment], models=echoing()) as again, collecting(again.gateway):
-        assert await received(again) == ["killed: echo: count the frogs"]
-        await internal(again.gateway).start(request("pond-2"), OWNER, b"later")
-        assert await received(again, 2) == [
+    async with life(moments[moment], models=echoing()) as restarted, collecting(restarted.gateway):
+        assert await received(restarted) == ["killed: echo: count the frogs"]
+        await internal(restarted.gateway).start(request("pond-2"), OWNER, b"later")
+        assert await received(restarted, 2) == [
             "killed: echo: count the frogs",
             "later: echo: count the frogs",
         ]
 
 
 async def test_a_fresh_run_begins_a_session_of_its_own_without_a_notice(tmp_path: Path) -> None:
-    async with life(tmp_path, models=echoing()) as here, collecting(here.gateway) as ends:
-        runs, store = internal(here.gateway), here.gateway.context.store
+    async with life(tmp_path, models=echoing()) as running, collecting(running.gateway) as ends:
+        runs, store = internal(running.gateway), running.gateway.context.store
         for number in (1, 2):
             await runs.start(request(f"pond-{number}"), OWNER, b"")
-            await received(here, number)
+            await received(running, number)
         ids = [end.result.session_id for end in ends if end.result]
         assert len(set(ids)) == 2
         for session_id in ids:
@@ -126,8 +126,8 @@ async def test_a_fresh_run_begins_a_session_of_its_own_without_a_notice(tmp_path
 
 
 async def test_the_text_of_an_internal_run_is_no_command(tmp_path: Path) -> None:
-    async with life(tmp_path, models=echoing()) as here:
-        runs = internal(here.gateway)
+    async with life(tmp_path, models=echoing()) as running:
+        runs = internal(running.gateway)
         await runs.start(request("pond-1", "/new and count"), OWNER)
         result = await runs.finish(RunId("pond-1"), 60)
         assert result is not None
@@ -136,11 +136,13 @@ async def test_the_text_of_an_internal_run_is_no_command(tmp_path: Path) -> None
 
 async def test_the_last_chat_of_the_owner_is_known_after_a_restart(tmp_path: Path) -> None:
     config = {"commands": {"ownerAllowFrom": [f"{CHANNEL}:ann"]}}
-    async with life(tmp_path, models=echoing(), config=config) as here:
+    async with life(tmp_path, models=echoing(), config=config) as running:
         for peer in ("ann", "bob"):
-            here.platform.say(f"hello of {peer}", peer=peer, message_id=peer)
-        await received(here, 2)
-    async with life(tmp_path, models=echoing()) as again:
+            running.platform.say(f"hello of {peer}", peer=peer, message_id=peer)
+        await received(running, 2)
+    async with life(tmp_path, models=echoing()) as restarted:
         agent = SessionKey.main().agent
-        to = await again.gateway.context.store.read(lambda reader: last_routes.last(reader, agent))
+        to = await restarted.gateway.context.store.read(
+            lambda reader: last_routes.last(reader, agent)
+        )
         assert to == TO

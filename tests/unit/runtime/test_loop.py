@@ -37,7 +37,7 @@ PROMPT = user("prompt", 0)
 
 
 def say(*content: str | ToolCall, stop: str = "stop") -> AssistantMessage:
-    blocks = tuple(TextBlock(one) if isinstance(one, str) else one for one in content)
+    blocks = tuple(TextBlock(block) if isinstance(block, str) else block for block in content)
     return AssistantMessage(blocks, "", "", "", Usage(), stop, 0)
 
 
@@ -56,7 +56,7 @@ class Stage:
         self.steer_after: dict[str, str] = {}
         """Tool call -> what the person writes while it runs."""
         self.hang_in: str = ""
-        self.told: list[LoopEvent] = []
+        self.emitted: list[LoopEvent] = []
         self.history: list[Message] = [PROMPT]
         self.durable: list[Message] = [PROMPT]
         self.durable_at_tool: list[list[Message]] = []
@@ -70,7 +70,7 @@ class Stage:
                 steering=lambda unsaved: self.enter(self.steering, unsaved),
                 follow_ups=lambda unsaved: self.enter(self.follow_ups, unsaved),
                 add=self.history.append,
-                emit=self.told.append,
+                emit=self.emitted.append,
                 now_ms=FakeClock(7).now_ms,
             )
         )
@@ -78,19 +78,21 @@ class Stage:
     async def respond(self) -> AssistantMessage:
         self.asked_with.append([*self.history])
         message = self.script.pop(0)
-        self.told.append(MessageUpdate("…"))
+        self.emitted.append(MessageUpdate("…"))
         if message is None:
             await anyio.sleep_forever()
             raise AssertionError
         return message
 
-    async def execute(self, one: ToolCall) -> ToolResultMessage:
+    async def execute(self, tool_call: ToolCall) -> ToolResultMessage:
         self.durable_at_tool.append([*self.durable])
-        if one.id == self.hang_in:
+        if tool_call.id == self.hang_in:
             await anyio.sleep_forever()
-        if one.id in self.steer_after:
-            self.steering.append(user(self.steer_after[one.id], 0))
-        return ToolResultMessage(one.id, one.name, (TextBlock("ok"),), is_error=False, timestamp=0)
+        if tool_call.id in self.steer_after:
+            self.steering.append(user(self.steer_after[tool_call.id], 0))
+        return ToolResultMessage(
+            tool_call.id, tool_call.name, (TextBlock("ok"),), is_error=False, timestamp=0
+        )
 
     async def save(self, messages: Sequence[Message]) -> None:
         self.durable += messages
@@ -113,7 +115,7 @@ class Stage:
         self.loop.close(say("so far", stop="aborted"))
 
     def events(self) -> list[str]:
-        return [name(event) for event in self.told]
+        return [name(event) for event in self.emitted]
 
 
 def name(event: LoopEvent) -> str:
@@ -151,8 +153,8 @@ PERSON = "user( )user"
 ANSWER = "assistant( … )assistant"
 
 
-def tool(one: str) -> str:
-    return f"tool {one}( )tool {one} toolresult( )toolresult"
+def tool(text: str) -> str:
+    return f"tool {text}( )tool {text} toolresult( )toolresult"
 
 
 async def test_a_plain_turn_tells_these_events_in_this_order() -> None:
@@ -173,11 +175,11 @@ async def test_a_tool_turn_tells_these_events_in_this_order() -> None:
 
 
 async def test_a_call_is_durable_before_its_tool_starts_and_its_result_before_the_next() -> None:
-    asked = say(call("a"), call("b"), stop="toolUse")
-    stage = Stage(asked, say("done"))
+    response = say(call("a"), call("b"), stop="toolUse")
+    stage = Stage(response, say("done"))
     await stage.loop.run(PROMPT)
-    assert stage.durable_at_tool[0] == [PROMPT, asked]
-    assert [message_role(one) for one in stage.durable_at_tool[1]] == [
+    assert stage.durable_at_tool[0] == [PROMPT, response]
+    assert [message_role(message) for message in stage.durable_at_tool[1]] == [
         *("user", "assistant", "toolresult")
     ]
 
@@ -191,8 +193,8 @@ async def test_steering_after_a_tool_skips_the_rest_and_the_model_sees_the_messa
         f"agent( turn( {PERSON} {ANSWER} {tool('a')} {tool('b')} {tool('c')} )turn",
         f"turn( {PERSON} {ANSWER} )turn )agent",
     )
-    results = [one for one in stage.history if isinstance(one, ToolResultMessage)]
-    assert [(one.text, one.is_error) for one in results] == [
+    results = [message for message in stage.history if isinstance(message, ToolResultMessage)]
+    assert [(result.text, result.is_error) for result in results] == [
         *(("ok", False), (SKIPPED, True), (SKIPPED, True))
     ]
     assert len(stage.durable_at_tool) == 1  # the skipped ones were not run
@@ -246,8 +248,8 @@ async def test_an_abort_in_a_tool_closes_every_open_call() -> None:
         f"agent( turn( {PERSON} {ANSWER} {tool('a')} {tool('b')} {tool('c')}",
         "assistant( )assistant )turn )agent",
     )
-    results = [one for one in stage.loop.unsaved if isinstance(one, ToolResultMessage)]
-    assert [(one.tool_call_id, one.text) for one in results] == [
+    results = [message for message in stage.loop.unsaved if isinstance(message, ToolResultMessage)]
+    assert [(result.tool_call_id, result.text) for result in results] == [
         *(("b", ABORTED_RESULT), ("c", ABORTED_RESULT))
     ]
     assert [*stage.durable, *stage.loop.unsaved] == stage.history
@@ -318,11 +320,11 @@ def test_every_start_has_its_end_and_every_call_its_result(
 
     stage = anyio.run(play)
     open_: list[str] = []
-    for one in stage.events():
-        if one.endswith("("):
-            open_.append(one[:-1])
-        elif one.startswith(")"):
-            assert open_.pop() == one[1:]
+    for event in stage.events():
+        if event.endswith("("):
+            open_.append(event[:-1])
+        elif event.startswith(")"):
+            assert open_.pop() == event[1:]
     assert open_ == []
     assert stage.events().count(")agent") == 1
     assert open_calls(stage.history) == []

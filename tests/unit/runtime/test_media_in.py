@@ -109,8 +109,8 @@ async def test_a_file_expires(tmp_path: Path) -> None:
     seconds = (NOW - LASTS_MS) / 1000 - 60
     os.utime(old, (seconds, seconds))
     await media.receive(adapter(tmp_path, a=b"x"), (file("a", "new"),), reads_images=True)
-    (left,) = (tmp_path / "media" / INBOUND).iterdir()
-    assert left.name.endswith("-new")
+    (remaining,) = (tmp_path / "media" / INBOUND).iterdir()
+    assert remaining.name.endswith("-new")
 
 
 async def test_a_voice_message_is_said_to_be_untranscribed(tmp_path: Path) -> None:
@@ -128,16 +128,16 @@ def test_each_kind_of_image_is_known() -> None:
 
 
 async def test_the_words_of_a_voice_message_stand_in_the_text(tmp_path: Path) -> None:
-    voice, other = file("a", "v.ogg", AttachmentKind.AUDIO), file("b", "b.txt")
+    voice, text_file = file("a", "v.ogg", AttachmentKind.AUDIO), file("b", "b.txt")
 
     async def hear(data: bytes, name: str, mime: str) -> str:
         assert (data, name, mime) == (b"OggS", "v.ogg", "audio/ogg")
         return "high at nine\ud800"
 
     channel = adapter(tmp_path, a=b"OggS", b=b"x")
-    said = Attachment(voice.kind, voice.handle, "audio/ogg", voice.name)
+    recording = Attachment(voice.kind, voice.handle, "audio/ogg", voice.name)
     files = await folder(tmp_path).receive(
-        channel, (said, other), reads_images=True, transcribe=hear
+        channel, (recording, text_file), reads_images=True, transcribe=hear
     )
     assert files.notes[0] == "[Audio v.ogg: transcribed, it says]\nhigh at nine?"
     assert "stored as" in files.notes[1]

@@ -29,12 +29,12 @@ def workspace(home: Path, actor: Actor | None = None) -> RootedFolder:
 
 
 def test_a_file_of_the_workspace_has_its_name_type_and_bytes(tmp_path: Path) -> None:
-    beneath = workspace(tmp_path)
-    (beneath.root / "out").mkdir()
-    (beneath.root / "out" / "chart.png").write_bytes(PNG)
-    whole = beneath.root / "out" / "chart.png"
+    root = workspace(tmp_path)
+    (root.root / "out").mkdir()
+    (root.root / "out" / "chart.png").write_bytes(PNG)
+    whole = root.root / "out" / "chart.png"
     for reference in ("out/chart.png", "./out/chart.png", str(whole), f"file://{whole}"):
-        file = read_file(beneath, reference, 1000)
+        file = read_file(root, reference, 1000)
         assert (file.name, file.mime, file.data) == ("chart.png", "image/png", PNG)
         assert file.kind is AttachmentKind.IMAGE
 
@@ -58,34 +58,34 @@ def test_a_file_of_the_workspace_has_its_name_type_and_bytes(tmp_path: Path) -> 
 def test_secrets_programs_and_large_files_are_never_sent(
     tmp_path: Path, name: str, content: bytes, reason: str
 ) -> None:
-    beneath = workspace(tmp_path)
-    path = beneath.root / name
+    root = workspace(tmp_path)
+    path = root.root / name
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(content)
     with pytest.raises(MediaError, match=reason):
-        read_file(beneath, name, 100, lambda text: text.replace("swordfish", "***"))
+        read_file(root, name, 100, lambda text: text.replace("swordfish", "***"))
 
 
 @pytest.mark.abuse(80)
 @pytest.mark.parametrize("reference", ["../skerry.json", "link.txt", "twice.txt", "pipe", "folder"])
 def test_what_is_no_plain_file_of_the_workspace_is_refused(tmp_path: Path, reference: str) -> None:
-    beneath = workspace(tmp_path)
+    root = workspace(tmp_path)
     (tmp_path / "skerry.json").write_text("{}")
     (tmp_path / "other.txt").write_text("x")
-    (beneath.root / "link.txt").symlink_to(tmp_path / "other.txt")
-    (beneath.root / "twice.txt").hardlink_to(tmp_path / "other.txt")
-    (beneath.root / "folder").mkdir()
-    os.mkfifo(beneath.root / "pipe")
+    (root.root / "link.txt").symlink_to(tmp_path / "other.txt")
+    (root.root / "twice.txt").hardlink_to(tmp_path / "other.txt")
+    (root.root / "folder").mkdir()
+    os.mkfifo(root.root / "pipe")
     with pytest.raises(MediaError):
-        read_file(beneath, reference, 100)
+        read_file(root, reference, 100)
 
 
 def test_the_memory_is_sent_to_its_owner_alone(tmp_path: Path) -> None:
     owner, guest = Actor(Origin.OWNER, is_private=True), Actor(Origin.KNOWN)
-    heard = Actor(Origin.OWNER, is_private=True, taint=frozenset({Origin.STRANGER}))
+    tainted = Actor(Origin.OWNER, is_private=True, taint=frozenset({Origin.STRANGER}))
     (workspace(tmp_path).root / "MEMORY.md").write_text("likes tea")
     assert read_file(workspace(tmp_path, owner), "MEMORY.md", 100).data == b"likes tea"
-    for actor in (guest, heard):
+    for actor in (guest, tainted):
         with pytest.raises(MediaError, match="memory"):
             read_file(workspace(tmp_path, actor), "MEMORY.md", 100)
 
@@ -122,15 +122,15 @@ def test_a_copy_lasts_until_it_is_sent_or_a_week_old(tmp_path: Path) -> None:
     assert (path.read_bytes(), path.stat().st_mode & 0o777) == (PNG, 0o600)
     assert not media.voice, "a picture is no voice message"
     os.utime(path, (NOW / 1000 - LASTS_MS / 1000 - 1,) * 2)
-    again = folder.keep(file)
+    second = folder.keep(file)
     assert not path.exists()
-    discard(again)
-    discard(again)
+    discard(second)
+    discard(second)
     assert list(path.parent.iterdir()) == []
 
 
 def test_only_copies_are_deleted(tmp_path: Path) -> None:
-    own = tmp_path / "own.png"
-    own.write_bytes(PNG)
-    discard(OutboundMedia(AttachmentKind.IMAGE, str(own)))
-    assert own.exists()
+    path = tmp_path / "own.png"
+    path.write_bytes(PNG)
+    discard(OutboundMedia(AttachmentKind.IMAGE, str(path)))
+    assert path.exists()

@@ -28,15 +28,15 @@ async def test_the_first_message_after_four_begins_anew_and_says_so(tmp_path: Pa
         after = await current(core)
         assert after.session_id != before.session_id
         assert opened.seen() == ["morning"]
-        said = await told(core)
-        assert said[0] == (
+        texts = await told(core)
+        assert texts[0] == (
             "🌱 A new conversation, as every day at 04:00. `/resume` brings the last one back."
         )
-        assert said[1] == "morning"
+        assert texts[1] == "morning"
         (old,) = await earlier(core)
         assert (old.session_id, old.archived) == (before.session_id, "reset")
-        kept = await core.store.read(lambda r: sessions.entries(r, old.session_id, limit=-1))
-        assert [text(one.message) for one in kept[::2]] == ["evening", "night"]
+        entries = await core.store.read(lambda r: sessions.entries(r, old.session_id, limit=-1))
+        assert [text(entry.message) for entry in entries[::2]] == ["evening", "night"]
 
 
 async def test_the_conversation_goes_on_the_same_day(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ async def test_an_alias_names_a_model_too(tmp_path: Path) -> None:
 
 async def open_listing(home: Path) -> list[str]:
     async with Opened(home) as core:
-        return [one.ref for one in await core.models.listing()]
+        return [model.ref for model in await core.models.listing()]
 
 
 async def test_levels_stay_with_a_command_and_go_with_the_night(tmp_path: Path) -> None:
@@ -186,8 +186,8 @@ async def test_levels_stay_with_a_command_and_go_with_the_night(tmp_path: Path) 
     async with opened as core:
         await core.ask("one")
         session = await current(core)
-        own = session.settings.with_model("a/b")
-        changed = type(own)(
+        settings = session.settings.with_model("a/b")
+        changed = type(settings)(
             model=None, verbose_level="full", send_policy="deny", pinned=True, unread=True
         )
         await core.store.write(
@@ -239,17 +239,17 @@ async def test_what_is_resumed_is_fresh(tmp_path: Path) -> None:
 
 async def test_resume_names_what_there_is(tmp_path: Path) -> None:
     async with Opened(tmp_path) as core:
-        nothing = ("There is no earlier session of this conversation.",)
-        assert (await core.ask("/resume")).payloads == nothing
+        no_session = ("There is no earlier session of this conversation.",)
+        assert (await core.ask("/resume")).payloads == no_session
         await core.ask("a talk")
         session = await current(core)
-        assert (await core.ask("/resume", "again")).payloads == nothing
+        assert (await core.ask("/resume", "again")).payloads == no_session
         await core.ask("/new other")
         listed = (await core.ask("/resume list")).payloads[0]
         assert "1. a talk" in listed
         assert session.session_id[:8] in listed
-        unknown = (await core.ask("/resume zzz")).payloads[0]
-        assert "No earlier session is called 'zzz'" in unknown
+        answer = (await core.ask("/resume zzz")).payloads[0]
+        assert "No earlier session is called 'zzz'" in answer
         assert (await told(core))[1] == "other"
 
 

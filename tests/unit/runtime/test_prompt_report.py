@@ -20,16 +20,16 @@ async def test_it_is_what_the_next_message_is_sent_with(tmp_path: Path) -> None:
     async with whole_gateway(tmp_path / "state", Hooks()) as (application, address):
         model, _ = await application.context.models.choose(None)
         async with GatewayClient(address, scopes=("operator.read", "operator.write")) as client:
-            shown = await client.request("prompt.show")
+            report = await client.request("prompt.show")
             await client.request(
                 "chat.send", {"sessionKey": "main", "message": "hi", "idempotencyKey": "1"}
             )
             await application.dispatch.wait("1", 60)  # type: ignore[arg-type]  # a run's id is a text
-            later = await client.request("prompt.show")
-    assert model.requests[0].request.system == shown["systemPrompt"] == later["systemPrompt"]  # type: ignore[attr-defined]
-    assert shown["sessionId"] is None
-    assert later["entries"] == 2
-    assert [one["name"] for one in shown["parts"]] == [
+            second = await client.request("prompt.show")
+    assert model.requests[0].request.system == report["systemPrompt"] == second["systemPrompt"]  # type: ignore[attr-defined]
+    assert report["sessionId"] is None
+    assert second["entries"] == 2
+    assert [part["name"] for part in report["parts"]] == [
         "base",
         "tools",
         "memory",
@@ -38,8 +38,8 @@ async def test_it_is_what_the_next_message_is_sent_with(tmp_path: Path) -> None:
         "runtime",
         "tool schemas",
     ]
-    assert sum(one["share"] for one in shown["parts"]) == pytest.approx(1, abs=0.01)
-    assert "BOOTSTRAP.md" in [one["name"] for one in shown["files"]]
+    assert sum(part["share"] for part in report["parts"]) == pytest.approx(1, abs=0.01)
+    assert "BOOTSTRAP.md" in [file["name"] for file in report["files"]]
 
 
 async def test_it_says_that_a_small_model_is_shown_no_files(tmp_path: Path) -> None:
@@ -48,9 +48,9 @@ async def test_it_says_that_a_small_model_is_shown_no_files(tmp_path: Path) -> N
         assert isinstance(models, ScriptedModels)
         models.info = replace(models.info, supports_tools=False, prompt_limit=600)
         assert show is not None
-        found = await show(SessionKey.main())
-    assert [one.name for one in found.parts] == ["base"]
-    assert found.notes == [
+        report = await show(SessionKey.main())
+    assert [part.name for part in report.parts] == ["base"]
+    assert report.notes == [
         "The context of this model is small: its prompt has no files of the workspace."
     ]
 
@@ -60,8 +60,8 @@ async def test_looking_begins_nothing(tmp_path: Path) -> None:
         assert application.context.show_prompt is not None
         first = await application.context.show_prompt(SessionKey.parse("agent:main:one"))
         second = await application.context.show_prompt(SessionKey.parse("agent:main:two"))
-    assert "BOOTSTRAP.md" in [one.name for one in first.files]
-    assert "BOOTSTRAP.md" in [one.name for one in second.files]
+    assert "BOOTSTRAP.md" in [file.name for file in first.files]
+    assert "BOOTSTRAP.md" in [file.name for file in second.files]
 
 
 async def test_it_says_what_it_leaves_out(tmp_path: Path) -> None:
@@ -75,9 +75,9 @@ async def test_it_says_what_it_leaves_out(tmp_path: Path) -> None:
         whole_gateway(tmp_path / "state", hooks) as (_, address),
         GatewayClient(address, scopes=("operator.read",)) as client,
     ):
-        shown = await client.request("prompt.show", {"sessionKey": GROUP})
-        assert "MEMORY.md" not in shown["systemPrompt"].split("## Workspace files")[0]
-        assert shown["notes"] == [
+        report = await client.request("prompt.show", {"sessionKey": GROUP})
+        assert "MEMORY.md" not in report["systemPrompt"].split("## Workspace files")[0]
+        assert report["notes"] == [
             "Plugins may add to the prompt of a message, by before_prompt_build or llm_input."
         ]
 
@@ -93,14 +93,14 @@ async def test_it_shows_the_sections_of_plugins(tmp_path: Path) -> None:
         "utf-8",
     )
     plugin.chmod(0o600)
-    given = {"plugins": {"load": {"paths": [str(plugin)]}}}
+    config = {"plugins": {"load": {"paths": [str(plugin)]}}}
     async with (
-        whole_gateway(tmp_path / "state", Hooks(), config=given) as (_, address),
+        whole_gateway(tmp_path / "state", Hooks(), config=config) as (_, address),
         GatewayClient(address, scopes=("operator.read",)) as client,
     ):
-        shown = await client.request("prompt.show", {"sessionKey": "main"})
+        report = await client.request("prompt.show", {"sessionKey": "main"})
     section = "## The pond\n\nFrogs of main."
-    assert shown["systemPrompt"].endswith(section)
-    sizes = [one["chars"] for one in shown["parts"] if one["name"] == "plugin pond"]
+    assert report["systemPrompt"].endswith(section)
+    sizes = [part["chars"] for part in report["parts"] if part["name"] == "plugin pond"]
     assert sizes == [len(section)]
-    assert shown["notes"] == []
+    assert report["notes"] == []

@@ -23,7 +23,7 @@ from skerry.store import archive, outbox, runs
 from skerry.testing.model import MODEL, ReplyGate, ScriptedModel, Step, echo
 from tests.support.core import MAIN, Core, open_core, request
 
-BOTH = "[Queued messages while agent was busy]\n\n---\nQueued #1\nb\n\n---\nQueued #2\nc"
+COLLECTED = "[Queued messages while agent was busy]\n\n---\nQueued #1\nb\n\n---\nQueued #2\nc"
 
 
 async def ended(core: Core, run_id: str) -> RunResult:
@@ -34,27 +34,27 @@ async def ended(core: Core, run_id: str) -> RunResult:
 
 
 async def words(core: Core) -> list[str]:
-    return [one.text for one in await core.said() if isinstance(one, UserMessage)]
+    return [message.text for message in await core.said() if isinstance(message, UserMessage)]
 
 
-def asked(text: str, mode: QueueMode | None = None) -> RunRequest:
+def from_client(text: str, mode: QueueMode | None = None) -> RunRequest:
     return request(text, queue_mode=mode)
 
 
-def written(text: str) -> RunRequest:
+def from_owner(text: str) -> RunRequest:
     """Returns a message of a platform."""
     peer = Peer(PeerKind.DIRECT, "alice")
     to = ReplyTo(ChannelId("memory"), AccountId("default"), peer, text)
-    return replace(asked(text), reply_to=to)
+    return replace(from_client(text), reply_to=to)
 
 
 async def begun(core: Core, gate: ReplyGate, *behind: RunRequest) -> None:
     """Runs `a` until it comes to its gate; then the others come."""
-    await core.dispatch.submit(asked("a"))
+    await core.dispatch.submit(from_client("a"))
     with anyio.fail_after(60):
         await gate.reached.wait()
-        for one in behind:
-            await core.dispatch.submit(one)
+        for queued in behind:
+            await core.dispatch.submit(queued)
 
 
 @pytest.mark.requirement("queue-mode-collect")
@@ -64,15 +64,17 @@ async def test_two_messages_during_a_run_become_one_prompt_which_the_last_answer
     gate = ReplyGate()
     model = ScriptedModel([[gate, "one"], ["both"]])
     async with open_core(tmp_path, model) as core:
-        await begun(core, gate, asked("b"), asked("c"))
+        await begun(core, gate, from_client("b"), from_client("c"))
         gate.open()
         guest, host = await ended(core, "b"), await ended(core, "c")
         assert (host.payloads, guest.payloads, guest.joined) == (("both",), (), "c")
-        assert await words(core) == ["a", BOTH]
+        assert await words(core) == ["a", COLLECTED]
         assert len(model.requests) == 2
-        assert [one.run_id for one in core.ends()] == ["a", "c", "b"]
+        assert [result.run_id for result in core.ends()] == ["a", "c", "b"]
         starts = [
-            (one.run_id, one.body.joined) for one in core.events if isinstance(one.body, RunStarted)
+            (event.run_id, event.body.joined)
+            for event in core.events
+            if isinstance(event.body, RunStarted)
         ]
         assert starts == [("a", None), ("c", None), ("b", "c")]
         assert await core.store.read(lambda reader: runs.sharing(reader, "c")) == ["b", "c"]
@@ -86,7 +88,7 @@ async def test_what_is_collected_is_asked_with_the_settings_of_the_last_and_all_
     model = ScriptedModel([[gate, "one"], ["all"]])
     images = [ImageBlock("eA==", "image/png"), ImageBlock("eQ==", "image/png")]
     first, last = (
-        replace(asked(name), images=(image,), extra_system_prompt=extra, thinking=thinking)
+        replace(from_client(name), images=(image,), extra_system_prompt=extra, thinking=thinking)
         for name, image, extra, thinking in (
             ("b", images[0], "Be brief.", ThinkingLevel.HIGH),
             ("c", images[1], "Be kind.", ThinkingLevel.LOW),
@@ -97,19 +99,19 @@ async def test_what_is_collected_is_asked_with_the_settings_of_the_last_and_all_
         await begun(core, gate, first, last)
         gate.open()
         await ended(core, "c")
-    seen = model.requests[-1]
-    assert seen.request.thinking is ThinkingLevel.LOW
-    assert seen.request.system.endswith("Be kind.")
-    assert "Be brief." not in seen.request.system
-    prompt = seen.messages[-1]
+    last_call = model.requests[-1]
+    assert last_call.request.thinking is ThinkingLevel.LOW
+    assert last_call.request.system.endswith("Be kind.")
+    assert "Be brief." not in last_call.request.system
+    prompt = last_call.messages[-1]
     assert isinstance(prompt, UserMessage)
-    assert (prompt.text, list(prompt.content[1:])) == (BOTH, images)
+    assert (prompt.text, list(prompt.content[1:])) == (COLLECTED, images)
 
 
 async def test_one_message_that_waited_alone_stays_as_it_is(tmp_path: Path) -> None:
     gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "one"], ["two"]])) as core:
-        await begun(core, gate, asked("b"))
+        await begun(core, gate, from_client("b"))
         gate.open()
         assert (await ended(core, "b")).payloads == ("two",)
         assert await words(core) == ["a", "b"]
@@ -118,25 +120,27 @@ async def test_one_message_that_waited_alone_stays_as_it_is(tmp_path: Path) -> N
 async def test_what_waits_is_taken_up_when_nothing_more_came_for_a_while(tmp_path: Path) -> None:
     gate, queue = ReplyGate(), QueueConfig(debounce_ms=300)
     async with open_core(tmp_path, ScriptedModel([[gate, "1"], ["2"]]), queue=queue) as core:
-        await begun(core, gate, asked("b"))
+        await begun(core, gate, from_client("b"))
         gate.open()
         await ended(core, "a")
-        await core.dispatch.submit(asked("c"))  # the run is over, and b still waits for company
+        await core.dispatch.submit(
+            from_client("c")
+        )  # the run is over, and b still waits for company
         assert (await ended(core, "b")).joined == "c"
-        assert await words(core) == ["a", BOTH]
+        assert await words(core) == ["a", COLLECTED]
 
 
 async def test_a_free_session_waits_for_nothing(tmp_path: Path) -> None:
     queue = QueueConfig(debounce_ms=60_000)
     async with open_core(tmp_path, ScriptedModel(echo), queue=queue) as core:
-        await core.dispatch.submit(asked("a"))
+        await core.dispatch.submit(from_client("a"))
         assert (await ended(core, "a")).payloads == ("echo: a",)
 
 
 async def test_stopping_ends_the_waiting_for_company(tmp_path: Path) -> None:
     gate, queue = ReplyGate(), QueueConfig(debounce_ms=60_000)
     async with open_core(tmp_path, ScriptedModel([[gate, "1"]]), queue=queue) as core:
-        await begun(core, gate, asked("b"), asked("c"))
+        await begun(core, gate, from_client("b"), from_client("c"))
         gate.open()
         await ended(core, "a")
         assert core.dispatch.abort(MAIN, None, "rpc") == ["b", "c"]
@@ -148,12 +152,12 @@ async def test_stopping_ends_the_waiting_for_company(tmp_path: Path) -> None:
 async def test_a_message_that_is_taken_back_ends_at_once_and_is_never_read(tmp_path: Path) -> None:
     gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "1"], ["2"]])) as core:
-        await begun(core, gate, asked("b"), asked("x"), asked("c"))
+        await begun(core, gate, from_client("b"), from_client("x"), from_client("c"))
         assert core.dispatch.abort(MAIN, RunId("x"), "rpc") == ["x"]
         assert (await ended(core, "x")).stop_reason is StopReason.ABORTED  # while a is at work
         gate.open()
         assert (await ended(core, "c")).payloads == ("2",)
-        assert await words(core) == ["a", BOTH]
+        assert await words(core) == ["a", COLLECTED]
 
 
 async def test_a_waiting_message_that_is_stopped_ends_at_once_and_was_never_said(
@@ -161,7 +165,7 @@ async def test_a_waiting_message_that_is_stopped_ends_at_once_and_was_never_said
 ) -> None:
     gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "one"]])) as core:
-        await begun(core, gate, asked("b"))
+        await begun(core, gate, from_client("b"))
         assert core.dispatch.abort(MAIN, RunId("b"), "rpc") == ["b"]
         result = await ended(core, "b")  # while the other is still on
         assert (result.stop_reason, result.aborted_by) == (StopReason.ABORTED, "rpc")
@@ -173,7 +177,7 @@ async def test_a_waiting_message_that_is_stopped_ends_at_once_and_was_never_said
 async def test_what_somebody_waits_for_by_its_key_is_not_collected(tmp_path: Path) -> None:
     gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "1"], ["2"], ["3"], ["4"]])) as core:
-        await begun(core, gate, asked("b"), request("own"), asked("c"))
+        await begun(core, gate, from_client("b"), request("own"), from_client("c"))
         gate.open()
         answers = [(await ended(core, name)).payloads for name in ("b", "own", "c")]
         assert answers == [("2",), ("3",), ("4",)]
@@ -197,12 +201,14 @@ async def test_only_steering_skips_calls_and_every_call_has_its_result(
     model = ScriptedModel([[gate, *calls], ["done"], ["again"]])
     async with open_core(tmp_path, model) as core:
         (core.workspace / "note.txt").write_text("text\n")
-        await begun(core, gate, asked("b", mode))
+        await begun(core, gate, from_client("b", mode))
         gate.open()
         await ended(core, "b")
-        results = [one for one in await core.said() if isinstance(one, ToolResultMessage)]
-        assert [one.tool_call_id for one in results] == ["c0", "c1", "c2"]
-        assert [one.is_error for one in results] == [False, skipped, skipped]
+        results = [
+            message for message in await core.said() if isinstance(message, ToolResultMessage)
+        ]
+        assert [result.tool_call_id for result in results] == ["c0", "c1", "c2"]
+        assert [result.is_error for result in results] == [False, skipped, skipped]
 
 
 @pytest.mark.parametrize(
@@ -213,9 +219,9 @@ async def test_a_strangers_message_enters_no_run_of_the_owners_in_a_group(
 ) -> None:
     gate = ReplyGate()
     model = ScriptedModel([[gate, "one"], ["two"], ["three"], ["four"]])
-    place = replace(written("x"), key=SessionKey.parse("agent:main:memory:group:family"))
+    group_request = replace(from_owner("x"), key=SessionKey.parse("agent:main:memory:group:family"))
     messages = [
-        replace(place, run_id=RunId(name), text=name, origin=origin, queue_mode=mode)
+        replace(group_request, run_id=RunId(name), text=name, origin=origin, queue_mode=mode)
         for name, origin in (
             ("a", Origin.OWNER),
             ("b", Origin.STRANGER),
@@ -227,14 +233,23 @@ async def test_a_strangers_message_enters_no_run_of_the_owners_in_a_group(
         await core.dispatch.submit(messages[0])
         with anyio.fail_after(60):
             await gate.reached.wait()
-            for one in messages[1:]:
-                await core.dispatch.submit(one)
+            for message in messages[1:]:
+                await core.dispatch.submit(message)
         gate.open()
         for name in "bcd":
             await ended(core, name)
-        said = [one for one in await core.said(place.key) if isinstance(one, UserMessage)]
-    assert {word for one in said for word in one.text.split()} >= {"a", "b", "c", "d"}
-    for each in said:
+        group_messages = [
+            message
+            for message in await core.said(group_request.key)
+            if isinstance(message, UserMessage)
+        ]
+    assert {word for message in group_messages for word in message.text.split()} >= {
+        "a",
+        "b",
+        "c",
+        "d",
+    }
+    for each in group_messages:
         assert (each.origin is Origin.OWNER) is not bool({"b", "c"} & set(each.text.split()))
 
 
@@ -244,18 +259,20 @@ async def test_with_a_backlog_a_message_enters_the_run_and_has_its_own_turn_too(
     gate = ReplyGate()
     model = ScriptedModel([[gate, "one"], ["two"], ["three"]])
     async with open_core(tmp_path, model) as core:
-        await begun(core, gate, asked("b", QueueMode.STEER_BACKLOG))
+        await begun(core, gate, from_client("b", QueueMode.STEER_BACKLOG))
         gate.open()
         assert (await ended(core, "a")).payloads == ("one", "two")
-        own = await ended(core, "b")
-        assert (own.payloads, own.joined) == (("three",), None)
+        result = await ended(core, "b")
+        assert (result.payloads, result.joined) == (("three",), None)
         assert await words(core) == ["a", "b", "b"]
 
 
 async def test_an_interruption_stops_what_runs_and_waits_and_is_answered(tmp_path: Path) -> None:
     model = ScriptedModel([["half", gate := ReplyGate()], ["now"]])
     async with open_core(tmp_path, model) as core:
-        await begun(core, gate, asked("b"), request("own"), asked("c", QueueMode.INTERRUPT))
+        await begun(
+            core, gate, from_client("b"), request("own"), from_client("c", QueueMode.INTERRUPT)
+        )
         assert (await ended(core, "c")).payloads == ("now",)
         for name in ("a", "b", "own"):
             result = await ended(core, name)
@@ -268,50 +285,56 @@ async def test_a_session_has_its_own_mode(tmp_path: Path) -> None:
     gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([["0"], [gate, "1"], ["2"], ["3"]])) as core:
         first = await core.ask("first")
-        own = SessionSettings(queue_mode=QueueMode.FOLLOWUP)
+        settings = SessionSettings(queue_mode=QueueMode.FOLLOWUP)
         await core.store.write(
-            lambda unit: archive.change(unit, first.session_id, label="", settings=own)
+            lambda unit: archive.change(unit, first.session_id, label="", settings=settings)
         )
-        await begun(core, gate, asked("b"), asked("c"))
+        await begun(core, gate, from_client("b"), from_client("c"))
         gate.open()
-        assert [(await ended(core, one)).payloads for one in "bc"] == [("2",), ("3",)]
+        assert [(await ended(core, run_id)).payloads for run_id in "bc"] == [("2",), ("3",)]
 
 
 async def test_a_channel_has_its_own_mode(tmp_path: Path) -> None:
     gate, queue = ReplyGate(), QueueConfig(debounce_ms=0, by_channel={"memory": QueueMode.FOLLOWUP})
     model = ScriptedModel([[gate, "1"], ["2"], ["3"], ["4"]])
     async with open_core(tmp_path, model, queue=queue) as core:
-        await begun(core, gate, written("b"), written("c"), asked("d"), asked("e"))
+        await begun(
+            core, gate, from_owner("b"), from_owner("c"), from_client("d"), from_client("e")
+        )
         gate.open()
-        answers = [(await ended(core, one)).payloads for one in "bcde"]
+        answers = [(await ended(core, run_id)).payloads for run_id in "bcde"]
         assert answers == [("2",), ("3",), (), ("4",)]
 
 
 @pytest.mark.parametrize(
-    ("drop", "kept"), [(DropPolicy.OLD, "cd"), (DropPolicy.NEW, "bc")], ids=str
+    ("drop", "expected"), [(DropPolicy.OLD, "cd"), (DropPolicy.NEW, "bc")], ids=str
 )
 async def test_a_message_without_a_place_ends_and_its_person_hears_of_it_once(
-    tmp_path: Path, drop: DropPolicy, kept: str
+    tmp_path: Path, drop: DropPolicy, expected: str
 ) -> None:
     gate, queue = ReplyGate(), QueueConfig(debounce_ms=0, cap=2, drop=drop)
     async with open_core(tmp_path, ScriptedModel([[gate, "1"], ["2"]]), queue=queue) as core:
-        await begun(core, gate, *(written(one) for one in "bcdef"[: 3 if kept == "cd" else 5]))
+        await begun(
+            core, gate, *(from_owner(text) for text in "bcdef"[: 3 if expected == "cd" else 5])
+        )
         gate.open()
-        gone = [one for one in "bcdef" if core.dispatch.runtime.running.get(RunId(one)) is None]
-        assert gone == (["b", "e", "f"] if kept == "cd" else ["d", "e", "f"])
-        result = await ended(core, "b" if kept == "cd" else "d")
+        ended_ids = [
+            run_id for run_id in "bcdef" if core.dispatch.runtime.running.get(RunId(run_id)) is None
+        ]
+        assert ended_ids == (["b", "e", "f"] if expected == "cd" else ["d", "e", "f"])
+        result = await ended(core, "b" if expected == "cd" else "d")
         assert result.error is not None
         assert (result.error.code, result.error.retryable) == ("queue.full", True)
-        assert (await ended(core, kept[0])).joined == kept[1]
-        told = await core.store.read(outbox.counts)
-        assert sum(told.values()) == 2  # the notice and the answer
+        assert (await ended(core, expected[0])).joined == expected[1]
+        counts = await core.store.read(outbox.counts)
+        assert sum(counts.values()) == 2  # the notice and the answer
 
 
 async def test_of_messages_over_the_cap_the_model_reads_a_line(tmp_path: Path) -> None:
     gate, queue = ReplyGate(), QueueConfig(debounce_ms=0, cap=1)
     model = ScriptedModel([[gate, "1"], ["2"]])
     async with open_core(tmp_path, model, queue=queue) as core:
-        await begun(core, gate, *(asked(one) for one in "bcd"))
+        await begun(core, gate, *(from_client(text) for text in "bcd"))
         gate.open()
         assert (await ended(core, "d")).payloads == ("2",)
         dropped = await ended(core, "b")  # beyond twice the cap: no line, but counted
@@ -336,11 +359,11 @@ async def test_what_waits_survives_the_end_of_the_process(
     tmp_path: Path, mode: QueueMode | None
 ) -> None:
     async with open_core(tmp_path, ScriptedModel([["half", gate := ReplyGate()]])) as core:
-        await begun(core, gate, asked("b", mode), asked("c", mode))
+        await begun(core, gate, from_client("b", mode), from_client("c", mode))
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
         await start_again(core)
         await ended(core, "c")
-        assert await words(core) == (["a", BOTH] if mode is None else ["a", "b", "c"])
+        assert await words(core) == (["a", COLLECTED] if mode is None else ["a", "b", "c"])
         assert await core.store.read(runs.unfinished) == []
 
 
@@ -351,7 +374,7 @@ async def test_what_was_collected_is_run_again_with_the_same_prompt(
     gate, second = ReplyGate(), ReplyGate()
     steps: list[Sequence[Step]] = [[gate, "one"], [*script, second]]
     async with open_core(tmp_path, ScriptedModel(steps)) as core:
-        await begun(core, gate, asked("b"), asked("c"))
+        await begun(core, gate, from_client("b"), from_client("c"))
         gate.open()
         with anyio.fail_after(60):
             await second.reached.wait()
@@ -359,9 +382,9 @@ async def test_what_was_collected_is_run_again_with_the_same_prompt(
     async with open_core(tmp_path, model) as core:
         await start_again(core)
         host, guest = await ended(core, "c"), await ended(core, "b")
-        assert (host.payloads, guest.joined) == ((f"echo: {BOTH}",), "c")
-        assert await words(core) == ["a", BOTH]
-        assert [one.last for one in model.requests] == [BOTH]
+        assert (host.payloads, guest.joined) == ((f"echo: {COLLECTED}",), "c")
+        assert await words(core) == ["a", COLLECTED]
+        assert [call.last for call in model.requests] == [COLLECTED]
         assert await core.store.read(runs.unfinished) == []
 
 
@@ -369,12 +392,17 @@ async def test_the_report_shows_what_runs_and_waits(tmp_path: Path) -> None:
     gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "one"], ["two"]])) as core:
         assert core.dispatch.queue().sessions == ()
-        await begun(core, gate, asked("b"), asked("c", QueueMode.STEER))
+        await begun(core, gate, from_client("b"), from_client("c", QueueMode.STEER))
         report = core.dispatch.queue()
-        (one,) = report.sessions
-        assert (one.key, one.run_id, one.waiting, one.mode) == (str(MAIN), "a", 2, "collect")
-        assert one.since is not None
-        assert one.oldest is not None
+        (session,) = report.sessions
+        assert (session.key, session.run_id, session.waiting, session.mode) == (
+            str(MAIN),
+            "a",
+            2,
+            "collect",
+        )
+        assert session.since is not None
+        assert session.oldest is not None
         assert [(lane.name, lane.running, lane.limit) for lane in report.lanes] == [
             ("main", 1, 4),
             ("subagent", 0, 8),

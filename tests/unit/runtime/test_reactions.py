@@ -9,7 +9,7 @@ from skerry.runtime.reactions import acknowledges
 
 
 @pytest.mark.parametrize(
-    ("scope", "wanted"),
+    ("scope", "expected"),
     [
         ("group-mentions", [False, True, False, False]),
         ("group-all", [False, True, True, True]),
@@ -18,14 +18,14 @@ from skerry.runtime.reactions import acknowledges
         ("off", [False, False, False, False]),
     ],
 )
-def test_a_scope_names_the_messages(scope: str, wanted: list[bool]) -> None:
+def test_a_scope_names_the_messages(scope: str, expected: list[bool]) -> None:
     config = MessagesConfig.model_validate({"ackReaction": "👀", "ackReactionScope": scope})
 
     def gets(kind: PeerKind, *, addressed: bool, must: bool) -> bool:
         to = ReplyTo(ChannelId("x"), AccountId("default"), Peer(kind, "1"), "m1")
         return acknowledges(config, to, is_addressed=addressed, must_address=must)
 
-    assert wanted == [
+    assert expected == [
         gets(PeerKind.DIRECT, addressed=False, must=False),
         gets(PeerKind.GROUP, addressed=True, must=True),
         gets(PeerKind.GROUP, addressed=False, must=True),

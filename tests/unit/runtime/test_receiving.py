@@ -48,7 +48,7 @@ class Failing:
         raise AssertionError(part)
 
 
-async def nobody(arrived: InboundMessage) -> None:
+async def ignore(arrived: InboundMessage) -> None:
     raise AssertionError(arrived)
 
 
@@ -57,7 +57,7 @@ async def test_an_adapter_that_fails_is_started_again(monkeypatch: pytest.Monkey
     adapter = Failing([OSError("gone"), ValueError("strange")])
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(receive, adapter, nobody)
+            tasks.start_soon(receive, adapter, ignore)
             await adapter.waiting.wait()
             tasks.cancel_scope.cancel()
     assert adapter.runs == 3
@@ -66,5 +66,5 @@ async def test_an_adapter_that_fails_is_started_again(monkeypatch: pytest.Monkey
 async def test_a_gateway_that_stops_ends_it_quietly() -> None:
     adapter = Failing([BusyError("stopping")])
     with anyio.fail_after(60):
-        await receive(adapter, nobody)
+        await receive(adapter, ignore)
     assert adapter.runs == 1

@@ -35,15 +35,15 @@ def said_by(name: str, message_id: str, mode: QueueMode = QueueMode.OWN) -> RunR
     return replace(request(message_id, queue_mode=mode), reply_to=to)
 
 
-def told(reader: Reader) -> list[tuple[str, str]]:
+def notices(reader: Reader) -> list[tuple[str, str]]:
     waiting = outbox.waiting(reader, ChannelId("memory"), AccountId("default"))
-    return [(one.part.to.message_id, one.part.text) for one in waiting]
+    return [(part.part.to.message_id, part.part.text) for part in waiting]
 
 
 async def begun(core: Core, gate: ReplyGate, *requests: RunRequest) -> None:
     """Submit; return when the model is at the gate."""
-    for one in requests:
-        await core.dispatch.submit(one)
+    for run_request in requests:
+        await core.dispatch.submit(run_request)
     with anyio.fail_after(60):
         await gate.reached.wait()
 
@@ -72,7 +72,7 @@ async def test_a_run_without_a_trace_runs_again_under_its_id(tmp_path: Path) -> 
     async with restarted(tmp_path) as core:
         assert (await ended(core, "m1")).payloads == ("echo: m1",)
         assert (await ended(core, "m2")).payloads == ("echo: m2",)
-        assert await core.store.read(told) == [("m1", "echo: m1"), ("m2", "echo: m2")]
+        assert await core.store.read(notices) == [("m1", "echo: m1"), ("m2", "echo: m2")]
         assert len(await core.said()) == 4
 
 
@@ -86,15 +86,15 @@ async def test_a_run_that_started_a_tool_is_closed_and_the_person_told(tmp_path:
         assert result.stop_reason is StopReason.INTERRUPTED
         assert result.error is not None
         assert result.error.retryable
-        assert await core.store.read(told) == [("m1", "looking"), ("m1", INTERRUPTED)]
-        said = await core.said()
-        assert transcript_faults("s", said) == []
-        last = said[-1]
+        assert await core.store.read(notices) == [("m1", "looking"), ("m1", INTERRUPTED)]
+        messages = await core.said()
+        assert transcript_faults("s", messages) == []
+        last = messages[-1]
         assert isinstance(last, AssistantMessage)
         assert (last.stop_reason, last.error_message) == ("aborted", INTERRUPTED)
     async with restarted(tmp_path) as core:  # a second start has nothing to add
-        assert len(await core.store.read(told)) == 2
-        assert len(await core.said()) == len(said)
+        assert len(await core.store.read(notices)) == 2
+        assert len(await core.said()) == len(messages)
 
 
 async def test_an_open_call_gets_a_result_and_the_partial_text_is_kept(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ async def test_messages_that_had_entered_a_run_end_with_it_and_are_told_once(
         assert (guest.joined, guest.payloads) == ("m1", ())
         assert (await ended(core, "m3")).stop_reason is StopReason.DONE
         assert (await ended(core, "m4")).stop_reason is StopReason.DONE
-        assert await core.store.read(told) == [
+        assert await core.store.read(notices) == [
             ("m1", "one"),
             ("m1", INTERRUPTED),
             ("m3", "echo: m3"),
@@ -145,9 +145,9 @@ async def test_who_gave_a_command_that_was_cut_off_is_told_to_give_it_again(
     async with open_core(tmp_path, model, tools=(Act(gate),)) as core:
         await begun(core, gate, said_by("alice", "m1"))
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
-        known = RunFacts(is_command=lambda _: True)
-        await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks, facts=known)
-        assert await core.store.read(told) == [("m1", "looking"), ("m1", COMMAND_INTERRUPTED)]
+        facts = RunFacts(is_command=lambda _: True)
+        await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks, facts=facts)
+        assert await core.store.read(notices) == [("m1", "looking"), ("m1", COMMAND_INTERRUPTED)]
         last = (await core.said())[-1]
         assert isinstance(last, AssistantMessage)
         assert last.error_message == COMMAND_INTERRUPTED
@@ -164,7 +164,7 @@ async def test_a_run_that_may_be_what_kills_us_is_closed_in_the_end(tmp_path: Pa
                 await gate.reached.wait()
     async with restarted(tmp_path) as core:
         assert (await ended(core, "m1")).stop_reason is StopReason.INTERRUPTED
-        assert await core.store.read(told) == [("m1", INTERRUPTED)]
+        assert await core.store.read(notices) == [("m1", INTERRUPTED)]
         assert transcript_faults("s", await core.said()) == []
 
 
@@ -184,7 +184,7 @@ async def test_a_run_whose_message_hooks_keep_back_is_closed_in_the_end_too(tmp_
                 await gate.reached.wait()
     async with restarted(tmp_path) as core:
         assert (await ended(core, "m1")).stop_reason is StopReason.INTERRUPTED
-        assert await core.store.read(told) == [("m1", INTERRUPTED)]
+        assert await core.store.read(notices) == [("m1", INTERRUPTED)]
 
 
 async def test_a_mute_session_stays_mute_when_its_run_was_interrupted(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ async def test_a_mute_session_stays_mute_when_its_run_was_interrupted(tmp_path: 
         )
     async with restarted(tmp_path) as core:
         assert (await ended(core, "m1")).stop_reason is StopReason.INTERRUPTED
-        assert await core.store.read(told) == []
+        assert await core.store.read(notices) == []
 
 
 async def test_a_run_that_never_started_may_wait_through_any_number_of_starts(
@@ -211,8 +211,8 @@ async def test_a_run_that_never_started_may_wait_through_any_number_of_starts(
         await begun(core, gate, said_by("alice", "m1"), said_by("alice", "m2"))
     for _ in range(MAX_RESTARTS + 1):
         async with open_core(tmp_path, None) as core:
-            again = await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks)
-            assert [(one.request.run_id, one.restarts) for one in again] == [("m2", 0)]
+            resumed = await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks)
+            assert [(run.request.run_id, run.restarts) for run in resumed] == [("m2", 0)]
 
 
 async def test_a_run_that_its_session_has_left_behind_is_closed(tmp_path: Path) -> None:
@@ -221,14 +221,14 @@ async def test_a_run_that_its_session_has_left_behind_is_closed(tmp_path: Path) 
         await begun(core, gate, request("first"))
         session = await core.store.read(lambda reader: sessions.find(reader, str(MAIN)))
         assert session is not None
-        later = [message.user("later", 1)]
+        messages = [message.user("later", 1)]
         await core.store.write(
-            lambda unit: sessions.append(unit, session.session_id, 1, "later", later, 1)
+            lambda unit: sessions.append(unit, session.session_id, 1, "later", messages, 1)
         )
     async with restarted(tmp_path) as core:
         result = await ended(core, "first")
         assert result.stop_reason is StopReason.INTERRUPTED
-        assert [type(one) for one in await core.said()][2:] == [AssistantMessage]
+        assert [type(message) for message in await core.said()][2:] == [AssistantMessage]
 
 
 async def test_a_run_whose_request_cannot_be_read_stops_no_start_and_is_closed_and_told(
@@ -258,10 +258,10 @@ async def test_a_run_whose_request_cannot_be_read_stops_no_start_and_is_closed_a
             )
         )
     async with restarted(tmp_path) as core:
-        found = await ended(core, run_id)
-        assert found.error is not None
-        assert (found.stop_reason, found.error.code) == (StopReason.INTERRUPTED, "run.corrupt")
-        assert ("m1", UNREADABLE) in await core.store.read(told)
+        result = await ended(core, run_id)
+        assert result.error is not None
+        assert (result.stop_reason, result.error.code) == (StopReason.INTERRUPTED, "run.corrupt")
+        assert ("m1", UNREADABLE) in await core.store.read(notices)
         assert not await core.store.read(runs.any_open)
         assert transcript_faults("s", await core.said(key)) == []
         assert (await core.ask("next", key=key)).payloads == ("echo: next",)
@@ -285,7 +285,7 @@ async def test_a_run_that_is_closed_completes_the_message_that_grew(tmp_path: Pa
                 await core.store.write(grow)
     async with restarted(tmp_path) as core:
         assert (await ended(core, "m1")).stop_reason is StopReason.INTERRUPTED
-        kept = await core.store.read(lambda reader: outbox.of_run(reader, RunId("m1")))
-        preview, whole, notice = (one.waiting.part for one in kept)
+        parts = await core.store.read(lambda reader: outbox.of_run(reader, RunId("m1")))
+        preview, whole, notice = (part.waiting.part for part in parts)
         assert (preview.more.preview, whole.text, notice.text) == (True, "One. Two.", INTERRUPTED)
         assert (whole.more.completes, notice.more.completes) == (preview.serial, 0)

@@ -10,7 +10,7 @@ from skerry.testing.model import ReplyGate, ScriptedModel
 from tests.support.core import Core, open_core, request
 
 
-async def kept(core: Core) -> str:
+async def partial_text(core: Core) -> str:
     """Returns the partial text that a crash would leave now."""
     await core.store.write(lambda _: None)  # behind what was posted
     (run,) = await core.store.read(runs.unfinished)
@@ -27,7 +27,7 @@ async def test_every_2_kb_of_an_answer_are_kept(tmp_path: Path) -> None:
     gate, half = ReplyGate(), "x" * (CHECKPOINT_CHARS // 2)
     async with open_core(tmp_path, ScriptedModel([[half, half, "y", gate]])) as core:
         await begun(core, gate)
-        assert await kept(core) == half + half
+        assert await partial_text(core) == half + half
         gate.open()
 
 
@@ -38,7 +38,7 @@ async def test_what_a_model_said_before_it_fell_silent_is_kept_after_a_second(
     async with open_core(tmp_path, ScriptedModel([["half an answer", gate]])) as core:
         await begun(core, gate)
         with anyio.fail_after(60):
-            while await kept(core) != "half an answer":  # noqa: ASYNC110 - nobody tells of it
+            while await partial_text(core) != "half an answer":  # noqa: ASYNC110 - nobody tells of it
                 await anyio.sleep(0.05)
         gate.open()
 
@@ -53,11 +53,11 @@ async def test_what_is_kept_of_a_long_answer_does_not_cost_the_square_of_its_len
             " INSERT INTO written VALUES (length(NEW.partial)); END"
         )
 
-    gate, pieces = ReplyGate(), ["x" * 1024] * 512
-    async with open_core(tmp_path, ScriptedModel([[*pieces, gate]])) as core:
+    gate, chunks = ReplyGate(), ["x" * 1024] * 512
+    async with open_core(tmp_path, ScriptedModel([[*chunks, gate]])) as core:
         await core.store.write(watch)
         await begun(core, gate)
-        assert len(await kept(core)) > len(pieces) * 1024 * 8 // 9
+        assert len(await partial_text(core)) > len(chunks) * 1024 * 8 // 9
         rows = await core.store.read(lambda reader: reader.all("SELECT length FROM written"))
-        assert sum(length for (length,) in rows) < 12 * len(pieces) * 1024
+        assert sum(length for (length,) in rows) < 12 * len(chunks) * 1024
         gate.open()

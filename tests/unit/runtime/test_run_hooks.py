@@ -47,33 +47,37 @@ from tests.support.untrusted import within
 
 @pytest.mark.requirement("hooks-01-message-received")
 async def test_a_message_is_told_once_however_often_it_is_sent(tmp_path: Path) -> None:
-    heard: list[MessageReceived] = []
+    payloads: list[MessageReceived] = []
 
     async def hear(payload: MessageReceived) -> None:
-        heard.append(payload)
+        payloads.append(payload)
 
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
         on(core.hooks.message_received, hear)
         for _ in range(3):
             await core.ask("hi", "key")
-    (one,) = heard
-    assert (one.content, one.context.run_id, one.context.channel) == ("hi", "key", "webchat")
-    assert one.context.session_key == "agent:main:main"
-    assert one.context.session_id
+    (received,) = payloads
+    assert (received.content, received.context.run_id, received.context.channel) == (
+        "hi",
+        "key",
+        "webchat",
+    )
+    assert received.context.session_key == "agent:main:main"
+    assert received.context.session_id
 
 
 @pytest.mark.requirement("channels-inbound-normalised")
 async def test_a_message_is_normalised_before_hooks_and_routing_see_it(tmp_path: Path) -> None:
-    heard: list[MessageReceived] = []
+    payloads: list[MessageReceived] = []
 
     async def hear(payload: MessageReceived) -> None:
-        heard.append(payload)
+        payloads.append(payload)
 
     model = ScriptedModel(echo)
     async with open_core(tmp_path, model) as core:
         on(core.hooks.message_received, hear)
         await receive(core, "one\r\ntwo \ud83d", "m1")
-    assert heard[0].content == "one\ntwo ?"
+    assert payloads[0].content == "one\ntwo ?"
     assert "one\ntwo ?" in model.requests[0].last
 
 
@@ -81,17 +85,17 @@ async def test_a_message_is_normalised_before_hooks_and_routing_see_it(tmp_path:
 async def test_a_handler_chooses_the_model_and_the_first_that_names_one_counts(
     tmp_path: Path,
 ) -> None:
-    asked: list[str] = []
+    names: list[str] = []
 
     async def second(payload: ModelResolve) -> ModelResolveChange:
-        asked.append(payload.prompt)
+        names.append(payload.prompt)
         return ModelResolveChange(provider_override="other", model_override="small")
 
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
         on(core.hooks.before_model_resolve, returns(ModelResolveChange(model_override="big")), 1)
         on(core.hooks.before_model_resolve, second)
         await core.ask("hi")
-        assert (asked, core.models.chosen[-1]) == (["hi"], "other/big")
+        assert (names, core.models.chosen[-1]) == (["hi"], "other/big")
 
 
 @pytest.mark.parametrize(
@@ -133,14 +137,18 @@ async def test_contexts_are_for_the_model_only_and_stand_in_order_of_priority(
         await core.ask("hi")
         core.hooks.before_prompt_build.remove("test")
         await core.ask("again")
-        said = await core.said()
-    asked = model.requests[1]
-    assert asked.last == "one\n\ntwo\n\nhi"
-    assert asked.request.system.endswith("\n\nafter 1\n\nafter 2")
+        messages = await core.said()
+    second_call = model.requests[1]
+    assert second_call.last == "one\n\ntwo\n\nhi"
+    assert second_call.request.system.endswith("\n\nafter 1\n\nafter 2")
     assert (drafts[0].prompt, len(drafts[0].messages)) == ("hi", 3)
-    assert [one.text for one in said if isinstance(one, UserMessage)] == ["before", "hi", "again"]
-    again = [one.text for one in model.requests[2].messages if isinstance(one, UserMessage)]
-    assert again == ["before", "hi", "again"]
+    assert [message.text for message in messages if isinstance(message, UserMessage)] == [
+        "before",
+        "hi",
+        "again",
+    ]
+    texts = [message.text for message in model.requests[2].messages if isinstance(message, UserMessage)]
+    assert texts == ["before", "hi", "again"]
 
 
 @pytest.mark.requirement("hooks-04-before-agent-start")
@@ -156,8 +164,8 @@ async def test_before_agent_start_sees_the_whole_system_prompt_once_a_run(tmp_pa
         on(core.hooks.before_prompt_build, returns(PromptChange(system_prompt="own")))
         on(core.hooks.before_agent_start, start)
         await core.ask("hi")
-    assert [one.system_prompt for one in drafts] == ["own"]
-    assert [one.request.system for one in model.requests] == ["top\n\nown", "top\n\nown"]
+    assert [draft.system_prompt for draft in drafts] == ["own"]
+    assert [call.request.system for call in model.requests] == ["top\n\nown", "top\n\nown"]
     assert model.requests[0].last == "more\n\nhi"
 
 
@@ -165,19 +173,21 @@ async def test_before_agent_start_sees_the_whole_system_prompt_once_a_run(tmp_pa
 async def test_llm_input_passes_before_each_call_and_may_change_its_system_prompt(
     tmp_path: Path,
 ) -> None:
-    seen: list[LlmInput] = []
+    payloads: list[LlmInput] = []
 
     async def number(payload: LlmInput) -> LlmInputChange:
-        seen.append(payload)
-        return LlmInputChange(system_prompt=f"call {len(seen)}")
+        payloads.append(payload)
+        return LlmInputChange(system_prompt=f"call {len(payloads)}")
 
     model = ScriptedModel([[READ], ["done"]])
     async with open_core(tmp_path, model) as core:
         on(core.hooks.llm_input, number)
         await core.ask("hi")
-    assert [one.request.system for one in model.requests] == ["call 1", "call 2"]
-    assert [len(one.history_messages) for one in seen] == [1, 3]
-    assert [(one.provider, one.model, one.prompt) for one in seen] == [("test", "script", "hi")] * 2
+    assert [call.request.system for call in model.requests] == ["call 1", "call 2"]
+    assert [len(call.history_messages) for call in payloads] == [1, 3]
+    assert [(call.provider, call.model, call.prompt) for call in payloads] == [
+        ("test", "script", "hi")
+    ] * 2
 
 
 @pytest.mark.requirement("hooks-09-llm-output")
@@ -189,8 +199,8 @@ async def test_llm_output_passes_after_each_response_and_before_its_tools(tmp_pa
         message = payload.last_assistant
         if message.tool_calls:
             return None
-        said = (TextBlock(message.text.upper()),)
-        return LlmOutputChange(message=msgspec.structs.replace(message, content=said))
+        content = (TextBlock(message.text.upper()),)
+        return LlmOutputChange(message=msgspec.structs.replace(message, content=content))
 
     async def tool(_: BeforeToolCall) -> None:
         trace.append("tool")
@@ -210,10 +220,10 @@ async def test_a_handler_changes_the_parameters_of_a_call(tmp_path: Path) -> Non
         (core.workspace / "other.txt").write_text("the other")
         on(core.hooks.before_tool_call, returns(change))
         await core.ask("hi")
-        said = await core.said()
-    assert "the other" in results(said)[0]
-    assert isinstance(said[1], AssistantMessage)
-    assert said[1].tool_calls == (READ,)  # what the model asked for
+        messages = await core.said()
+    assert "the other" in results(messages)[0]
+    assert isinstance(messages[1], AssistantMessage)
+    assert messages[1].tool_calls == (READ,)  # what the model asked for
 
 
 @pytest.mark.requirement("hooks-06-before-tool-call")
@@ -236,7 +246,7 @@ async def test_a_blocked_call_does_not_run_and_the_model_reads_why(
         on(core.hooks.after_tool_call, after)
         await core.ask("hi")
     assert model.requests[1].last == read
-    assert [one.error for one in ended] == [read]
+    assert [payload.error for payload in ended] == [read]
 
 
 @pytest.mark.requirement("hooks-08-after-tool-call")
@@ -258,8 +268,8 @@ async def test_a_replaced_result_is_what_the_model_reads_and_the_transcript_keep
         )
         on(core.hooks.after_tool_call, after)
         await core.ask("hi")
-        said = await core.said()
-    assert (within(model.requests[1].last), results(said)) == ("redacted", ["redacted"])
+        messages = await core.said()
+    assert (within(model.requests[1].last), results(messages)) == ("redacted", ["redacted"])
     assert (ended[0].params, ended[0].error) == (READ.arguments, None)
     assert "secret" in ended[0].result.text
 
@@ -301,11 +311,11 @@ async def test_a_handler_for_compacted_conversations_is_called_for_those_alone(
 @pytest.mark.requirement("hooks-10-agent-end")
 async def test_agent_end_gets_the_final_messages_and_delays_nothing(tmp_path: Path) -> None:
     ends: list[AgentEnd] = []
-    told = anyio.Event()
+    notified = anyio.Event()
 
     async def end(payload: AgentEnd) -> None:
         ends.append(payload)
-        told.set()
+        notified.set()
         await anyio.sleep_forever()
 
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
@@ -316,12 +326,12 @@ async def test_agent_end_gets_the_final_messages_and_delays_nothing(tmp_path: Pa
         result = await core.ask("two")
         assert result.stop_reason is StopReason.DONE
         with anyio.fail_after(60):
-            await told.wait()
-        said = await core.said()
-    (one,) = ends
-    assert (one.success, one.error) == (True, None)
-    assert list(one.messages) == said
-    assert list(one.new_messages) == said[2:]
+            await notified.wait()
+        messages = await core.said()
+    (received,) = ends
+    assert (received.success, received.error) == (True, None)
+    assert list(received.messages) == messages
+    assert list(received.new_messages) == messages[2:]
 
 
 @pytest.mark.requirement("hooks-11-message-sending")

@@ -21,10 +21,10 @@ IMAGE = ImageBlock("aGk=", "image/png")
 THOUGHT = ThinkingBlock("Hm.", "signature")
 
 
-async def run(core: Core, asked: RunRequest) -> None:
-    await core.dispatch.submit(asked)
+async def run(core: Core, request: RunRequest) -> None:
+    await core.dispatch.submit(request)
     with anyio.fail_after(60):
-        await core.dispatch.wait(asked.run_id, None)
+        await core.dispatch.wait(request.run_id, None)
 
 
 async def test_thinking_is_told_and_kept_and_goes_back_within_the_tool_loop(
@@ -34,11 +34,11 @@ async def test_thinking_is_told_and_kept_and_goes_back_within_the_tool_loop(
     model = ScriptedModel([[THOUGHT, "I look.", call], ["done"]])
     async with open_core(tmp_path, model) as core:
         await core.ask("hi")
-        bodies = [one.body for one in core.events]
+        bodies = [event.body for event in core.events]
         assert bodies.index(ThinkingDelta("Hm.")) < bodies.index(TextDelta("I look."))
-        said = await core.said()
-    assert said[1].content == (THOUGHT, TextBlock("I look."), call)
-    assert model.requests[1].messages[1] == said[1]
+        messages = await core.said()
+    assert messages[1].content == (THOUGHT, TextBlock("I look."), call)
+    assert model.requests[1].messages[1] == messages[1]
 
 
 async def test_what_an_aborted_response_thought_is_kept(tmp_path: Path) -> None:
@@ -57,13 +57,13 @@ async def test_what_an_aborted_response_thought_is_kept(tmp_path: Path) -> None:
 
 
 def agents(**levels: ThinkingLevel) -> AgentsConfig:
-    own = AgentConfig(id=AgentId("main"), thinking_default=levels.get("own"))
+    agent_config = AgentConfig(id=AgentId("main"), thinking_default=levels.get("own"))
     defaults = AgentDefaults(thinking_default=levels.get("default"))
-    return AgentsConfig(defaults=defaults, list=(own,))
+    return AgentsConfig(defaults=defaults, list=(agent_config,))
 
 
 @pytest.mark.parametrize(
-    ("configured", "asked", "level"),
+    ("configured", "requested", "level"),
     [
         (agents(), None, "low"),
         (agents(default=ThinkingLevel.HIGH), None, "high"),
@@ -73,15 +73,15 @@ def agents(**levels: ThinkingLevel) -> AgentsConfig:
 )
 @pytest.mark.requirement("agent-command-resolves-defaults")
 async def test_the_request_says_how_much_to_think_else_the_agent_else_all_agents(
-    tmp_path: Path, configured: AgentsConfig, asked: ThinkingLevel | None, level: str
+    tmp_path: Path, configured: AgentsConfig, requested: ThinkingLevel | None, level: str
 ) -> None:
     model = ScriptedModel([["a"], ["b"]])
     async with open_core(tmp_path, model, agents=configured) as core:
         core.models.info = THINKS
-        await run(core, replace(request("hi"), thinking=asked))
+        await run(core, replace(request("hi"), thinking=requested))
         core.models.info = MODEL
         await run(core, replace(request("ho"), thinking=ThinkingLevel.HIGH))
-    assert [one.request.thinking for one in model.requests] == [level, "off"]
+    assert [call.request.thinking for call in model.requests] == [level, "off"]
     assert model.requests[0].request.session_id == model.requests[1].request.session_id != ""
 
 
@@ -91,7 +91,7 @@ async def test_an_image_is_in_the_transcript_and_reaches_the_model(tmp_path: Pat
         await run(core, replace(request("what?"), images=(IMAGE,)))
         assert (await core.said())[0].content == (TextBlock("what?"), IMAGE)
         await core.ask("sure?")
-    assert [one.content for one in model.requests[1].request.history.messages[:1]] == [
+    assert [message.content for message in model.requests[1].request.history.messages[:1]] == [
         (TextBlock("what?"), IMAGE)
     ]
 
@@ -146,8 +146,8 @@ async def test_less_thinking_than_was_asked_for_is_told_once_in_a_conversation(
         core.models.info = MODEL
         await run(core, replace(request("plain"), thinking=ThinkingLevel.XHIGH))
         await core.ask("nobody asked for a level")
-        notices = [one.notices for one in core.ends()]
-    assert [one.request.thinking for one in model.requests] == ["high", "high", "off", "off"]
+        notices = [result.notices for result in core.ends()]
+    assert [call.request.thinking for call in model.requests] == ["high", "high", "off", "off"]
     assert notices == [
         ("test/script has no thinking level xhigh; it used high.",),
         (),
@@ -159,18 +159,18 @@ async def test_less_thinking_than_was_asked_for_is_told_once_in_a_conversation(
 async def test_it_is_not_told_again_after_a_restart_but_in_the_next_conversation(
     tmp_path: Path,
 ) -> None:
-    other = SessionKey.parse("agent:main:other")
-    told = []
-    for name, key in (("one", MAIN), ("two", MAIN), ("three", other)):
+    other_key = SessionKey.parse("agent:main:other")
+    notices = []
+    for name, key in (("one", MAIN), ("two", MAIN), ("three", other_key)):
         async with open_core(tmp_path, ScriptedModel(lambda _: ["a"])) as core:
             await run(core, replace(request(name, key=key), thinking=ThinkingLevel.XHIGH))
             (end,) = core.ends()
-            told.append(len(end.notices))
-    assert told == [1, 0, 1]
+            notices.append(len(end.notices))
+    assert notices == [1, 0, 1]
 
 
 @pytest.mark.parametrize(
-    ("asked", "levels", "given"),
+    ("requested", "levels", "expected"),
     [
         ("xhigh", ("low", "high"), "high"),
         ("minimal", ("low", "high"), "low"),
@@ -180,6 +180,6 @@ async def test_it_is_not_told_again_after_a_restart_but_in_the_next_conversation
     ],
 )
 def test_the_nearest_level_is_not_above_what_was_asked_where_there_is_one(
-    asked: str, levels: tuple[str, ...], given: str
+    requested: str, levels: tuple[str, ...], expected: str
 ) -> None:
-    assert nearest(ThinkingLevel(asked), [ThinkingLevel(one) for one in levels]) == given
+    assert nearest(ThinkingLevel(requested), [ThinkingLevel(level) for level in levels]) == expected

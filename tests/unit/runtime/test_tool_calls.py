@@ -75,18 +75,18 @@ async def test_a_defect_is_logged_and_the_model_hears_no_details(
 
 
 @pytest.mark.parametrize(
-    ("said", "kept"), [("web", "web"), ("memory", "memory"), ("tool", "tool"), ("owner", "tool")]
+    ("text", "stored"), [("web", "web"), ("memory", "memory"), ("tool", "tool"), ("owner", "tool")]
 )
 async def test_a_tool_says_where_its_text_is_from_but_nobodys_words_are_the_owners(
-    tmp_path: Path, said: str, kept: str
+    tmp_path: Path, text: str, stored: str
 ) -> None:
     class Fetching(Failing):
         async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
             assert (arguments, context.workspace.root) == ({}, tmp_path)
-            return ToolResult("found", origin=Origin(said))
+            return ToolResult("found", origin=Origin(text))
 
     result = await run(Fetching(ToolError("")), ToolCall("c1", "failing", {}), tmp_path)
-    assert result.origin == kept
+    assert result.origin == stored
 
 
 class Returning(Failing):

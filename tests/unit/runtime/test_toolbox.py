@@ -23,7 +23,7 @@ OWNER = Caller(SessionKey.main(), PeerKind.DIRECT, Origin.OWNER, is_private=True
 GROUP = Caller(SessionKey.parse("agent:main:matrix:group:1"), PeerKind.GROUP, Origin.STRANGER)
 
 
-class _Nothing(BaseModel):
+class _NoParams(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
@@ -33,12 +33,12 @@ class Counting:
     verb = Verb.USE
 
     def __init__(self, name: str, decide: Callable[[], bool] = lambda: True) -> None:
-        self.spec = ToolSpec(name, "Count.", _Nothing.model_json_schema())
-        self.asked: list[Caller] = []
+        self.spec = ToolSpec(name, "Count.", _NoParams.model_json_schema())
+        self.callers: list[Caller] = []
         self._decide = decide
 
     def is_offered(self, caller: Caller) -> bool:
-        self.asked.append(caller)
+        self.callers.append(caller)
         return self._decide()
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
@@ -63,10 +63,10 @@ def test_a_tool_of_ours_is_asked_once_for_each_caller_and_model(tmp_path: Path) 
     tools = box(tool)
     for _ in range(3):
         assert names(tools.offered(OWNER, present, MODEL)) == ["count"]
-    assert tool.asked == [OWNER]
-    other = ModelInfo("openai", "n", "m", 8_000, 1_000)
-    assert names(tools.offered(OWNER, present, other)) == ["count"]
-    assert tool.asked == [OWNER, OWNER]
+    assert tool.callers == [OWNER]
+    other_model = ModelInfo("openai", "n", "m", 8_000, 1_000)
+    assert names(tools.offered(OWNER, present, other_model)) == ["count"]
+    assert tool.callers == [OWNER, OWNER]
     assert names(tools.offered(GROUP, present, MODEL)) == []
 
 
@@ -80,8 +80,8 @@ def test_another_configuration_decides_anew(tmp_path: Path) -> None:
 
 def test_a_tool_of_a_plugin_is_asked_each_time_and_comes_and_goes(tmp_path: Path) -> None:
     present, answers = config(tmp_path), [True, False, True]
-    own, added = Counting("count"), Counting("swim", lambda: answers.pop(0))
-    tools = box(own)
+    builtin, added = Counting("count"), Counting("swim", lambda: answers.pop(0))
+    tools = box(builtin)
     assert names(tools.offered(OWNER, present, MODEL)) == ["count"]
     tools.plugins = {"swim": added}
     offers = [names(tools.offered(OWNER, present, MODEL)) for _ in range(3)]
@@ -94,17 +94,17 @@ def test_a_tool_of_a_plugin_is_asked_each_time_and_comes_and_goes(tmp_path: Path
 
 
 def test_tools_are_made_once_at_the_first_look(tmp_path: Path) -> None:
-    made: list[Tool] = []
+    built: list[Tool] = []
 
     def make() -> list[Tool]:
-        made.append(Counting("count"))
-        return made
+        built.append(Counting("count"))
+        return built
 
     tools = Toolbox(make)
-    assert made == []
+    assert built == []
     assert names(tools.offered(OWNER, config(tmp_path), MODEL)) == ["count"]
     assert list(tools) == ["count"]
-    assert len(made) == 1
+    assert len(built) == 1
 
 
 def test_answers_that_are_forgotten_are_asked_for_again(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_answers_that_are_forgotten_are_asked_for_again(tmp_path: Path) -> None:
     for _ in range(2):
         tools.offered(OWNER, present, MODEL)
         tools.forget()
-    assert tool.asked == [OWNER, OWNER]
+    assert tool.callers == [OWNER, OWNER]
 
 
 def test_a_model_without_tools_is_offered_none(tmp_path: Path) -> None:
@@ -129,6 +129,6 @@ def test_no_more_than_a_number_of_answers_is_kept(tmp_path: Path) -> None:
         key = SessionKey.parse(f"agent:main:matrix:direct:{number}")
         caller = Caller(key, PeerKind.DIRECT, Origin.OWNER, is_private=True)
         tools.offered(caller, present, MODEL)
-    asked = len(tool.asked)
+    count = len(tool.callers)
     tools.offered(OWNER, present, MODEL)
-    assert tool.asked[asked:] == [OWNER], "the first answers were dropped"
+    assert tool.callers[count:] == [OWNER], "the first answers were dropped"

@@ -41,11 +41,11 @@ async def test_the_transcript_gets_what_tool_result_persist_makes(tmp_path: Path
         (core.workspace / "note.txt").write_text("a long text")
         on(core.hooks.tool_result_persist, shorten)
         await core.ask("hi")
-        said = await core.said()
+        messages = await core.said()
         await core.ask("more")
-    assert results(said) == ["short"]
+    assert results(messages) == ["short"]
     assert "a long text" in model.requests[1].last  # this run knows what was read
-    assert [within(one) for one in results(model.requests[2].messages)] == [
+    assert [within(message) for message in results(model.requests[2].messages)] == [
         "short"
     ]  # the next sees the transcript
 
@@ -59,10 +59,10 @@ def block(kind: type) -> Any:
 
 @pytest.mark.requirement("hooks-12-before-message-write")
 async def test_every_entry_passes_before_message_write_the_persons_too(tmp_path: Path) -> None:
-    seen: list[str] = []
+    names: list[str] = []
 
     def watch(payload: BeforeMessageWrite) -> BeforeMessageWriteChange | None:
-        seen.append(type(payload.message).__name__)
+        names.append(type(payload.message).__name__)
         if isinstance(payload.message, UserMessage):
             return BeforeMessageWriteChange(message=user(payload.message.text.upper(), 0))
         return None
@@ -70,11 +70,11 @@ async def test_every_entry_passes_before_message_write_the_persons_too(tmp_path:
     async with open_core(tmp_path, ScriptedModel([[READ], ["done"]])) as core:
         on(core.hooks.before_message_write, watch)
         await core.ask("hi")
-        said = await core.said()
+        messages = await core.said()
     expected = ["UserMessage", "AssistantMessage", "ToolResultMessage", "AssistantMessage"]
-    assert (seen, [type(one).__name__ for one in said]) == (expected, expected)
-    assert isinstance(said[0], UserMessage)
-    assert said[0].text == "HI"
+    assert (names, [type(message).__name__ for message in messages]) == (expected, expected)
+    assert isinstance(messages[0], UserMessage)
+    assert messages[0].text == "HI"
 
 
 @pytest.mark.parametrize("kind", [UserMessage, AssistantMessage, ToolResultMessage])
@@ -85,30 +85,35 @@ async def test_a_blocked_entry_leaves_every_call_with_its_result(
     async with open_core(tmp_path, model) as core:
         on(core.hooks.before_message_write, block(kind))
         first = await core.ask("hi")
-        said = await core.said()
+        messages = await core.said()
         second = await core.ask("more")
     assert (first.payloads, second.payloads) == (("done",), ("again",))
-    assert open_calls(said) == []
+    assert open_calls(messages) == []
     answered = {
-        call.id for one in said if isinstance(one, AssistantMessage) for call in one.tool_calls
+        call.id
+        for message in messages
+        if isinstance(message, AssistantMessage)
+        for call in message.tool_calls
     }
-    assert {one.tool_call_id for one in said if isinstance(one, ToolResultMessage)} == answered
+    assert {
+        message.tool_call_id for message in messages if isinstance(message, ToolResultMessage)
+    } == answered
     if kind is ToolResultMessage:
-        assert results(said) == [WITHHELD]
+        assert results(messages) == [WITHHELD]
     else:
-        assert not any(isinstance(one, kind) for one in said)
-    seen = list(model.requests[2].messages)
-    assert seen[: len(said)] == [
-        fenced(one) for one in said
+        assert not any(isinstance(message, kind) for message in messages)
+    sent = list(model.requests[2].messages)
+    assert sent[: len(messages)] == [
+        fenced(message) for message in messages
     ]  # the next run sees what the transcript has
 
 
 async def test_a_message_that_entered_a_run_passes_as_its_own_runs(tmp_path: Path) -> None:
-    seen: list[tuple[str, str]] = []
+    entries: list[tuple[str, str]] = []
 
     def watch(payload: BeforeMessageWrite) -> None:
         if isinstance(payload.message, UserMessage):
-            seen.append((payload.context.run_id, payload.message.text))
+            entries.append((payload.context.run_id, payload.message.text))
 
     gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([["a", gate], ["b"]])) as core:
@@ -119,14 +124,14 @@ async def test_a_message_that_entered_a_run_passes_as_its_own_runs(tmp_path: Pat
         await core.dispatch.submit(request("two", queue_mode=QueueMode.STEER))
         gate.open()
         await core.dispatch.wait(request("two").run_id, 60)
-    assert seen == [("one", "one"), ("two", "two")]
+    assert entries == [("one", "one"), ("two", "two")]
 
 
 async def test_results_that_no_tool_made_are_marked(tmp_path: Path) -> None:
-    seen: list[tuple[str, bool]] = []
+    results: list[tuple[str, bool]] = []
 
     def watch(payload: ToolResultPersist) -> None:
-        seen.append((payload.tool_call_id, payload.is_synthetic))
+        results.append((payload.tool_call_id, payload.is_synthetic))
 
     second = ToolCall("c2", "read", {"path": "note.txt"})
     async with open_core(tmp_path, ScriptedModel([[READ, second], ["done"]])) as core:
@@ -137,18 +142,18 @@ async def test_results_that_no_tool_made_are_marked(tmp_path: Path) -> None:
 
         on(core.hooks.after_tool_call, steer)
         await core.ask("hi")
-    assert seen == [("c1", False), ("c2", True)]
+    assert results == [("c1", False), ("c2", True)]
 
 
 async def test_calls_that_share_an_id_keep_their_own_results(tmp_path: Path) -> None:
-    seen: list[bool] = []
+    flags: list[bool] = []
 
     def mark(payload: ToolResultPersist) -> ToolResultPersistChange:
-        seen.append(payload.is_synthetic)
-        return ToolResultPersistChange(message=text(f"stored {len(seen)}"))
+        flags.append(payload.is_synthetic)
+        return ToolResultPersistChange(message=text(f"stored {len(flags)}"))
 
     async with open_core(tmp_path, ScriptedModel([[READ], [READ], ["done"]])) as core:
         on(core.hooks.tool_result_persist, mark)
         await core.ask("hi")
-        said = await core.said()
-    assert (seen, results(said)) == ([False, False], ["stored 1", "stored 2"])
+        messages = await core.said()
+    assert (flags, results(messages)) == ([False, False], ["stored 1", "stored 2"])

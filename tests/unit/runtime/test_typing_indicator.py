@@ -20,54 +20,54 @@ class Screen:
 
     def __init__(self, *failures: Exception) -> None:
         self.failures = list(failures)
-        self.shown = 0
-        self.seen = anyio.Event()
+        self.show_count = 0
+        self.was_shown = anyio.Event()
 
     async def show(self, to: ReplyTo) -> None:
         assert to == TO
-        self.shown += 1
+        self.show_count += 1
         if self.failures:
             raise self.failures.pop()
-        self.seen.set()
+        self.was_shown.set()
 
 
 @asynccontextmanager
 async def composed(screen: Screen, mode: TypingMode) -> AsyncGenerator[TypingIndicator]:
-    one = TypingIndicator(screen.show, TO, mode, 0.001)
+    indicator = TypingIndicator(screen.show, TO, mode, 0.001)
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(one.run)
+            tasks.start_soon(indicator.run)
             await anyio.lowlevel.checkpoint()
-            yield one
+            yield indicator
             tasks.cancel_scope.cancel()
 
 
 async def test_it_is_shown_at_once_and_again_and_again() -> None:
     screen = Screen(OSError("gone"))
     async with composed(screen, TypingMode.INSTANT):
-        await screen.seen.wait()
-    assert screen.shown >= 2
+        await screen.was_shown.wait()
+    assert screen.show_count >= 2
 
 
 @pytest.mark.parametrize("mode", [TypingMode.THINKING, TypingMode.MESSAGE])
 async def test_words_show_it(mode: TypingMode) -> None:
     screen = Screen()
-    async with composed(screen, mode) as one:
-        assert screen.shown == 0
-        one.speaks()
-        await screen.seen.wait()
+    async with composed(screen, mode) as indicator:
+        assert screen.show_count == 0
+        indicator.speaks()
+        await screen.was_shown.wait()
 
 
 async def test_thoughts_show_it_where_that_is_wanted() -> None:
-    screen, other = Screen(), Screen()
+    screen, second = Screen(), Screen()
     async with (
-        composed(screen, TypingMode.THINKING) as one,
-        composed(other, TypingMode.MESSAGE) as two,
+        composed(screen, TypingMode.THINKING) as indicator,
+        composed(second, TypingMode.MESSAGE) as two,
     ):
-        one.thinks()
+        indicator.thinks()
         two.thinks()
-        await screen.seen.wait()
-    assert other.shown == 0
+        await screen.was_shown.wait()
+    assert second.show_count == 0
 
 
 async def test_it_ends_after_a_while_whatever_the_run_does(
@@ -76,6 +76,6 @@ async def test_it_ends_after_a_while_whatever_the_run_does(
     monkeypatch.setattr(typing_indicator, "LONGEST", 0.01)
     screen = Screen()
     with anyio.fail_after(60):
-        one = TypingIndicator(screen.show, TO, TypingMode.INSTANT, 0.001)
-        await one.run()
-    assert screen.shown
+        indicator = TypingIndicator(screen.show, TO, TypingMode.INSTANT, 0.001)
+        await indicator.run()
+    assert screen.show_count

@@ -18,8 +18,8 @@ async def test_those_that_exist_come_in_their_order(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("\ufeffwork\n", encoding="utf-8")
     (tmp_path / "SOUL.md").write_text("soul", encoding="utf-8")
     (tmp_path / "OTHER.md").write_text("other", encoding="utf-8")
-    found = await WorkspaceFiles().read(tmp_path, (*NAMES, "TOOLS.md"))
-    assert found == (FileText("SOUL.md", "soul"), FileText("AGENTS.md", "work"))
+    files = await WorkspaceFiles().read(tmp_path, (*NAMES, "TOOLS.md"))
+    assert files == (FileText("SOUL.md", "soul"), FileText("AGENTS.md", "work"))
 
 
 async def test_what_did_not_change_is_not_read_again(
@@ -67,8 +67,8 @@ async def test_links_and_second_names_lead_nowhere(
 async def test_a_file_has_a_limit(tmp_path: Path) -> None:
     with (tmp_path / "SOUL.md").open("wb") as file:
         file.truncate(MAX_BYTES + 1)
-    (found,) = await WorkspaceFiles().read(tmp_path, NAMES)
-    assert found.problem == f"it has more than {MAX_BYTES} bytes"
+    (soul,) = await WorkspaceFiles().read(tmp_path, NAMES)
+    assert soul.problem == f"it has more than {MAX_BYTES} bytes"
 
 
 async def test_an_older_workspace_has_its_memory_in_small_letters(tmp_path: Path) -> None:
@@ -90,13 +90,13 @@ async def test_of_a_daily_log_the_end_is_read_from_a_whole_line_on(tmp_path: Pat
     (tmp_path / "memory").mkdir()
     lines = "".join(f"line {n} é\n" for n in range(5000))
     (tmp_path / "memory" / "2026-11-22.md").write_text(lines, encoding="utf-8")
-    (found,) = await WorkspaceFiles().daily(tmp_path, ["2026-11-21", "2026-11-22"])
-    assert found.name == "memory/2026-11-22.md"
-    note, first, *_, last = found.text.strip().splitlines()
+    (file,) = await WorkspaceFiles().daily(tmp_path, ["2026-11-21", "2026-11-22"])
+    assert file.name == "memory/2026-11-22.md"
+    note, first, *_, last = file.text.strip().splitlines()
     assert note == f"[… the end of {len(lines.encode())} bytes …]"
     assert first.startswith("line ")
     assert last == "line 4999 é"
-    assert len(found.text.encode()) <= DAILY_BYTES + 64
+    assert len(file.text.encode()) <= DAILY_BYTES + 64
 
 
 async def test_a_daily_log_that_is_a_copy_of_what_a_tainted_run_wrote_is_told(
@@ -115,5 +115,5 @@ async def test_a_daily_log_that_is_a_copy_of_what_a_tainted_run_wrote_is_told(
 async def test_a_log_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "memory").mkdir()
     (tmp_path / "memory" / "2026-11-22.md").symlink_to("/etc/passwd")
-    (found,) = await WorkspaceFiles().daily(tmp_path, ["2026-11-22"])
-    assert found.problem == "it goes through a symbolic link"
+    (file,) = await WorkspaceFiles().daily(tmp_path, ["2026-11-22"])
+    assert file.problem == "it goes through a symbolic link"

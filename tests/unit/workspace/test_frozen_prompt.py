@@ -23,9 +23,9 @@ NOTE = 'call write {"path": "MEMORY.md", "content": "I like tea."}'
 MAIN_AGENT = AgentId("main")
 
 
-def told(model: ScriptedModel, place: int) -> str:
+def prompt_text(model: ScriptedModel, index: int) -> str:
     """Returns the person's second message as the model got it in a request."""
-    return str(model.requests[place].messages[2])
+    return str(model.requests[index].messages[2])
 
 
 async def stored(core_home: Path, core: Core | None = None) -> bytes:
@@ -107,7 +107,7 @@ async def test_what_is_forgotten_leaves_the_prompt_and_the_database(tmp_path: Pa
         await core.ask("three")
     assert "I like nothing." in model.requests[-1].request.system
     assert "Be kind." in model.requests[-1].request.system
-    assert told(model, 1) == told(model, 2), "what was told before stands there"
+    assert prompt_text(model, 1) == prompt_text(model, 2), "what was told before stands there"
     assert b"I like milk" not in await stored(core_home=tmp_path)
 
 
@@ -123,9 +123,14 @@ async def test_over_a_restart_every_byte_stays_and_nothing_is_told_twice(tmp_pat
     before, after = first.requests[-1], second.requests[-1]
     assert before.request.system == after.request.system
     assert before.messages == after.messages[: len(before.messages)]
-    assert "[From the gateway: SOUL.md changed after" in told(second, 0)
-    heard = [one for one in after.messages if isinstance(one, UserMessage)]
-    assert ["From the gateway" in one.text for one in heard] == [False, True, False, False]
+    assert "[From the gateway: SOUL.md changed after" in prompt_text(second, 0)
+    messages = [message for message in after.messages if isinstance(message, UserMessage)]
+    assert ["From the gateway" in message.text for message in messages] == [
+        False,
+        True,
+        False,
+        False,
+    ]
 
 
 async def test_an_edit_that_is_taken_back_is_told_too(tmp_path: Path) -> None:
@@ -136,7 +141,7 @@ async def test_an_edit_that_is_taken_back_is_told_too(tmp_path: Path) -> None:
         for text in ("Be rude.", "Be kind.", "Be kind."):
             (core.workspace / "SOUL.md").write_text(text, encoding="utf-8")
             await core.ask(f"{text} {len(model.requests)}")
-    assert ["From the gateway" in str(one.messages[-1]) for one in model.requests] == [
+    assert ["From the gateway" in str(call.messages[-1]) for call in model.requests] == [
         False,
         True,
         True,
@@ -183,8 +188,8 @@ async def test_a_new_day_in_a_session_is_told_and_leaves_the_prompt(tmp_path: Pa
         clock.advance(24 * 3_600_000)
         await core.ask("two")
         await core.ask("three")
-    assert len({one.request.system for one in model.requests}) == 1
-    assert "[From the gateway: It is Wednesday, 2023-11-15 now.]" in told(model, 1)
+    assert len({call.request.system for call in model.requests}) == 1
+    assert "[From the gateway: It is Wednesday, 2023-11-15 now.]" in prompt_text(model, 1)
     assert "From the gateway" not in str(model.requests[2].messages[-1])
 
 

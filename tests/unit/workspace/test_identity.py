@@ -24,7 +24,7 @@ theme: dark
 avatar: ./avatar.png
 ---
 """
-FOUND = {
+EXPECTED = {
     "name": "Logic",
     "emoji": "🤖",
     "creature": "AI assistant",
@@ -43,7 +43,7 @@ def config(home: Path, *agents: AgentConfig) -> Config:
 def test_the_front_matter_of_identity_md_is_the_identity(tmp_path: Path) -> None:
     (tmp_path / "workspace").mkdir()
     (tmp_path / "workspace" / "IDENTITY.md").write_text(SEED, encoding="utf-8")
-    assert identity(config(tmp_path), MAIN, FileRecords()) == FOUND
+    assert identity(config(tmp_path), MAIN, FileRecords()) == EXPECTED
 
 
 def test_a_copy_of_what_a_tainted_run_wrote_names_nobody(tmp_path: Path) -> None:
@@ -66,18 +66,29 @@ def test_what_is_empty_unknown_too_long_or_behind_the_front_matter_is_left_out()
 
 @given(st.text())
 def test_any_text_says_something_of_known_keys_or_nothing(text: str) -> None:
-    found = parsed(text)
-    assert found.keys() <= FOUND.keys()
-    assert all(found.values())
+    values = parsed(text)
+    assert values.keys() <= EXPECTED.keys()
+    assert all(values.values())
 
 
 @pytest.mark.requirement("config-agent-identity")
 def test_the_configuration_wins_key_by_key(tmp_path: Path) -> None:
     (tmp_path / "workspace").mkdir()
     (tmp_path / "workspace" / "IDENTITY.md").write_text(SEED, encoding="utf-8")
-    own = {"name": "Wren", "vibe": "calm", "creature": "bird", "avatar": "W", "emoji": "🐦"}
-    full = AgentConfig(id=MAIN, name="Named", identity=IdentityConfig.model_validate(own))
-    assert identity(config(tmp_path, full), MAIN, FileRecords()) == {**own, "theme": "dark"}
+    identity_config = {
+        "name": "Wren",
+        "vibe": "calm",
+        "creature": "bird",
+        "avatar": "W",
+        "emoji": "🐦",
+    }
+    full = AgentConfig(
+        id=MAIN, name="Named", identity=IdentityConfig.model_validate(identity_config)
+    )
+    assert identity(config(tmp_path, full), MAIN, FileRecords()) == {
+        **identity_config,
+        "theme": "dark",
+    }
     named = AgentConfig(id=MAIN, name="Named")
     assert identity(config(tmp_path, named), MAIN, FileRecords())["name"] == "Named"
 
@@ -90,8 +101,8 @@ def test_a_picture_of_the_workspace_is_shown_and_nothing_else(tmp_path: Path) ->
     (workspace / "c.png").write_bytes(PNG + b"\0" * MAX_AVATAR)
     (tmp_path / "d.png").write_bytes(PNG)
     (workspace / "e.png").symlink_to(tmp_path / "d.png")
-    shown = picture(workspace, "./a.png")
-    assert shown is not None
-    assert shown.startswith("data:image/png;base64,iVBORw0KGgo")
-    for other in ("b.png", "c.png", "../d.png", "e.png", "none.png", "https://x.org/a.png", "🐦"):
-        assert picture(workspace, other) is None
+    url = picture(workspace, "./a.png")
+    assert url is not None
+    assert url.startswith("data:image/png;base64,iVBORw0KGgo")
+    for name in ("b.png", "c.png", "../d.png", "e.png", "none.png", "https://x.org/a.png", "🐦"):
+        assert picture(workspace, name) is None

@@ -23,21 +23,21 @@ from skerry.workspace.prompt_files import (
 TO = ReplyTo(ChannelId("memory"), AccountId("a"), Peer(PeerKind.DIRECT, "1"), "m")
 
 
-def asked(
+def names_for(
     key: str,
     purpose: Purpose = Purpose.MESSAGE,
     *,
     to: ReplyTo | None = None,
     origin: Origin = Origin.STRANGER,
 ) -> RunRequest:
-    where = SessionKey.parse(key)
-    return RunRequest(RunId("r"), where, "hi", reply_to=to, origin=origin, purpose=purpose)
+    session_key = SessionKey.parse(key)
+    return RunRequest(RunId("r"), session_key, "hi", reply_to=to, origin=origin, purpose=purpose)
 
 
 @pytest.mark.requirement("identity-injection-order")
 def test_the_files_stand_in_the_order_of_the_seed() -> None:
-    everything = asked("main", Purpose.HEARTBEAT)
-    assert prompt_names(everything, ritual=True) == (
+    names = names_for("main", Purpose.HEARTBEAT)
+    assert prompt_names(names, ritual=True) == (
         "IDENTITY.md",
         "SOUL.md",
         "USER.md",
@@ -52,51 +52,51 @@ def test_the_files_stand_in_the_order_of_the_seed() -> None:
 @pytest.mark.requirement("identity-subagent-files")
 @pytest.mark.parametrize("key", ["agent:main:subagent:1", "agent:main:main"])
 def test_a_sub_agent_gets_agents_and_tools_alone(key: str) -> None:
-    request = asked(key, Purpose.SUBAGENT)
+    request = names_for(key, Purpose.SUBAGENT)
     assert prompt_names(request, ritual=True) == ("AGENTS.md", "TOOLS.md")
 
 
 @pytest.mark.requirement("identity-file-heartbeat-md")
-@pytest.mark.parametrize("purpose", [one for one in Purpose if one is not Purpose.HEARTBEAT])
+@pytest.mark.parametrize(
+    "purpose", [purpose for purpose in Purpose if purpose is not Purpose.HEARTBEAT]
+)
 def test_the_checklist_of_heartbeats_is_in_no_other_prompt(purpose: Purpose) -> None:
-    assert "HEARTBEAT.md" not in prompt_names(asked("main", purpose), ritual=True)
-    assert "HEARTBEAT.md" in prompt_names(asked("main", Purpose.HEARTBEAT), ritual=False)
+    assert "HEARTBEAT.md" not in prompt_names(names_for("main", purpose), ritual=True)
+    assert "HEARTBEAT.md" in prompt_names(names_for("main", Purpose.HEARTBEAT), ritual=False)
 
 
 def test_who_the_owner_is_and_what_is_on_their_machines_is_told_to_nobody_else() -> None:
-    strangers = asked("agent:main:memory:direct:1", to=TO)
+    strangers = names_for("agent:main:memory:direct:1", to=TO)
     rest = ("IDENTITY.md", "SOUL.md", "AGENTS.md")
     assert prompt_names(strangers, ritual=False) == rest
     group = "agent:main:memory:group:1"
-    assert prompt_names(asked(group, to=TO, origin=Origin.KNOWN), ritual=False) == rest
-    everything = ("IDENTITY.md", "SOUL.md", "USER.md", "AGENTS.md", "TOOLS.md")
-    assert prompt_names(asked(group, to=TO, origin=Origin.OWNER), ritual=False) == everything
-    assert prompt_names(strangers, ritual=False, shared=True) == everything, (
-        "they may read the files"
-    )
+    assert prompt_names(names_for(group, to=TO, origin=Origin.KNOWN), ritual=False) == rest
+    names = ("IDENTITY.md", "SOUL.md", "USER.md", "AGENTS.md", "TOOLS.md")
+    assert prompt_names(names_for(group, to=TO, origin=Origin.OWNER), ritual=False) == names
+    assert prompt_names(strangers, ritual=False, shared=True) == names, "they may read the files"
 
 
 @pytest.mark.requirement("identity-file-memory-md")
 @pytest.mark.parametrize(
     ("request_", "private"),
     [
-        (asked("main"), True),
-        (asked("main", to=TO, origin=Origin.OWNER), True),
-        (asked("main", to=TO), False),
-        (asked("main", Purpose.HEARTBEAT, to=TO), True),
-        (asked("agent:main:global"), False),
-        (asked("agent:main:work"), True),
-        (asked("agent:main:memory:direct:1", to=TO, origin=Origin.OWNER), True),
-        (asked("agent:main:memory:direct:1", to=TO), False),
-        (asked("agent:main:memory:direct:1", to=TO, origin=Origin.KNOWN), False),
-        (asked("agent:main:memory:direct:1", origin=Origin.OWNER), False),
-        (asked("agent:main:memory:group:1", to=TO, origin=Origin.OWNER), False),
-        (asked("agent:main:memory:channel:1", to=TO, origin=Origin.OWNER), False),
-        (asked("cron:daily", Purpose.CRON), False),
-        (asked("hook:1", Purpose.HOOK), False),
-        (asked("agent:main:boot", Purpose.BOOT), False),
+        (names_for("main"), True),
+        (names_for("main", to=TO, origin=Origin.OWNER), True),
+        (names_for("main", to=TO), False),
+        (names_for("main", Purpose.HEARTBEAT, to=TO), True),
+        (names_for("agent:main:global"), False),
+        (names_for("agent:main:work"), True),
+        (names_for("agent:main:memory:direct:1", to=TO, origin=Origin.OWNER), True),
+        (names_for("agent:main:memory:direct:1", to=TO), False),
+        (names_for("agent:main:memory:direct:1", to=TO, origin=Origin.KNOWN), False),
+        (names_for("agent:main:memory:direct:1", origin=Origin.OWNER), False),
+        (names_for("agent:main:memory:group:1", to=TO, origin=Origin.OWNER), False),
+        (names_for("agent:main:memory:channel:1", to=TO, origin=Origin.OWNER), False),
+        (names_for("cron:daily", Purpose.CRON), False),
+        (names_for("hook:1", Purpose.HOOK), False),
+        (names_for("agent:main:boot", Purpose.BOOT), False),
     ],
-    ids=lambda one: str(one.key) if isinstance(one, RunRequest) else str(one),
+    ids=lambda value: str(value.key) if isinstance(value, RunRequest) else str(value),
 )
 def test_long_term_memory_is_for_private_conversations(
     request_: RunRequest,
@@ -110,7 +110,7 @@ def test_the_checklist_is_for_heartbeats_alone() -> None:
     with_it = {
         purpose
         for purpose in Purpose
-        if "HEARTBEAT.md" in prompt_names(asked("main", purpose), ritual=False)
+        if "HEARTBEAT.md" in prompt_names(names_for("main", purpose), ritual=False)
     }
     assert with_it == {Purpose.HEARTBEAT}
 
@@ -118,13 +118,13 @@ def test_the_checklist_is_for_heartbeats_alone() -> None:
 @pytest.mark.requirement("identity-file-soul-md")
 @pytest.mark.parametrize("key", ["main", "agent:main:memory:group:1", "cron:daily"])
 def test_who_it_is_and_how_it_works_stand_in_every_conversation(key: str) -> None:
-    names = prompt_names(asked(key), ritual=False)
+    names = prompt_names(names_for(key), ritual=False)
     assert names[:5] == ("IDENTITY.md", "SOUL.md", "USER.md", "AGENTS.md", "TOOLS.md")
 
 
 def test_a_notes_run_has_the_files_of_its_conversation() -> None:
-    assert prompt_names(asked("main", Purpose.FLUSH), ritual=True) == prompt_names(
-        asked("main"), ritual=True
+    assert prompt_names(names_for("main", Purpose.FLUSH), ritual=True) == prompt_names(
+        names_for("main"), ritual=True
     )
 
 
@@ -151,16 +151,16 @@ def test_all_of_them_together_stay_within_the_total(
     texts: list[str], each: int, total: int
 ) -> None:
     files = [FileText(f"{n}.md", text.strip()) for n, text in enumerate(texts)]
-    shown = fitted(files, FileLimits(each, total))
-    assert sum(len(one.text) for one in shown) <= total
-    assert [one.name for one in shown] == [one.name for one in files if one.text]
+    shown_files = fitted(files, FileLimits(each, total))
+    assert sum(len(file.text) for file in shown_files) <= total
+    assert [file.name for file in shown_files] == [file.name for file in files if file.text]
 
 
 def test_what_has_no_room_is_named() -> None:
     files = [FileText("A.md", "a" * 980), FileText("B.md", "b")]
-    shown = fitted(files, FileLimits(1000, 1000))
-    assert shown[1] == ShownFile("B.md", "", 1)
-    assert project(shown).endswith("[Left out, there was no room: B.md]")
+    shown_files = fitted(files, FileLimits(1000, 1000))
+    assert shown_files[1] == ShownFile("B.md", "", 1)
+    assert project(shown_files).endswith("[Left out, there was no room: B.md]")
 
 
 def test_a_file_that_cannot_be_read_says_why_and_an_empty_one_says_nothing() -> None:

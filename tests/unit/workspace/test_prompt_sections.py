@@ -64,7 +64,7 @@ async def seeded(
 
 
 def systems(model: ScriptedModel) -> list[str]:
-    return [seen.request.system for seen in model.requests]
+    return [call.request.system for call in model.requests]
 
 
 def test_it_says_who_answers_and_with_what() -> None:
@@ -82,7 +82,7 @@ def test_an_agent_without_a_name_is_called_by_what_it_is() -> None:
 def test_the_base_stands_first_then_the_files_then_what_the_run_adds() -> None:
     notes = Today(TODAY.date, TODAY.zone, (FileText("memory/2026-11-22.md", "Tea was bought."),))
     text = prompt(files=[ShownFile("SOUL.md", "Be kind.", 8)], today=notes, override="Be brief.")
-    places = [
+    positions = [
         text.index(part)
         for part in (
             "You are a",
@@ -94,7 +94,7 @@ def test_the_base_stands_first_then_the_files_then_what_the_run_adds() -> None:
             "Be brief.",
         )
     ]
-    assert places == sorted(places)
+    assert positions == sorted(positions)
     assert text.endswith("Be brief.")
 
 
@@ -123,10 +123,10 @@ async def test_a_change_of_a_file_is_told_and_counts_from_the_next_session_on(
         (core.workspace / "SOUL.md").write_text("Speak like a pirate.", encoding="utf-8")
         await core.ask("two")
         await core.ask("elsewhere", key=SessionKey.parse("agent:main:other"))
-    first, second, other = systems(model)
+    first, second, third = systems(model)
     assert first == second
     assert "SOUL.md changed after this conversation began" in str(model.requests[1].messages[-1])
-    assert "### SOUL.md\nSpeak like a pirate." in other
+    assert "### SOUL.md\nSpeak like a pirate." in third
 
 
 @pytest.mark.requirement("identity-file-identity-md")
@@ -176,14 +176,14 @@ async def test_the_notes_of_the_owner_are_not_told_to_a_stranger_in_the_same_ses
         log = core.workspace / "memory" / "2023-11-14.md"
         log.write_text("The code is 1234.", encoding="utf-8")
         peer = Peer(PeerKind.DIRECT, "mallory")
-        place = ReplyTo(ChannelId("memory"), AccountId("default"), peer, "m")
-        stranger = replace(request("two"), origin=Origin.STRANGER, reply_to=place)
+        address = ReplyTo(ChannelId("memory"), AccountId("default"), peer, "m")
+        stranger = replace(request("two"), origin=Origin.STRANGER, reply_to=address)
         await core.ask("one")
         await core.dispatch.submit(stranger)
         with anyio.fail_after(60):
             await core.dispatch.wait(stranger.run_id, None)
         await core.ask("three")
-    assert ["1234" in one for one in systems(model)] == [True, False, True]
+    assert ["1234" in prompt for prompt in systems(model)] == [True, False, True]
 
 
 @pytest.mark.requirement("prompt-daily-logs")
@@ -197,12 +197,12 @@ async def test_a_session_begins_with_the_notes_of_today_and_yesterday(tmp_path: 
         (core.workspace / "memory" / "2023-11-15.md").write_text("a later note", encoding="utf-8")
         await core.ask("two")
         await core.ask("three", key=SessionKey.parse("agent:main:other"))
-    first, second, other = systems(model)
+    first, second, third = systems(model)
     notes = first.index("### memory/2023-11-14.md\nnote 14")
     assert notes < first.index("### memory/2023-11-15.md\nnote 15") < first.index("## Date")
     assert "note 13" not in first
     assert first == second  # what came later stands in the conversation
-    assert "a later note" in other
+    assert "a later note" in third
     assert "Wednesday, 2023-11-15 (Pacific/Kiritimati)" in first
 
 
@@ -236,8 +236,8 @@ async def test_a_hook_may_change_the_list_of_files(tmp_path: Path) -> None:
 
     def change(draft: BootstrapDraft) -> BootstrapChange:
         drafts.append(draft)
-        kept = [one for one in draft.files if one.name != "SOUL.md"]
-        return BootstrapChange(files=(*kept, BootstrapFile(name="HOUSE.md", text="No shoes.")))
+        files = [file for file in draft.files if file.name != "SOUL.md"]
+        return BootstrapChange(files=(*files, BootstrapFile(name="HOUSE.md", text="No shoes.")))
 
     hooks = Hooks()
     hooks.agent_bootstrap.add(Handler("test", change))
@@ -253,8 +253,8 @@ async def test_a_hook_may_change_the_list_of_files(tmp_path: Path) -> None:
 async def test_the_first_conversation_does_the_ritual_until_the_file_is_empty(
     tmp_path: Path,
 ) -> None:
-    done = [ToolCall("1", "write", {"path": BOOTSTRAP, "content": ""})]
-    script: list[Sequence[Step]] = [["hello"], ["there"], ["again"], done, ["done"], ["bye"]]
+    calls = [ToolCall("1", "write", {"path": BOOTSTRAP, "content": ""})]
+    script: list[Sequence[Step]] = [["hello"], ["there"], ["again"], calls, ["done"], ["bye"]]
     async with seeded(tmp_path, ScriptedModel(script)) as (core, model):
         await core.ask("one")
         await core.ask("two", key=SessionKey.parse("agent:main:other"))
@@ -289,17 +289,17 @@ async def test_nobody_but_a_person_begins_the_ritual(tmp_path: Path) -> None:
 def parts(body: bytes) -> tuple[Any, list[bytes]]:
     """Returns what stands before the conversation, and each message of it, as sent."""
     tree = msgspec.json.decode(body)
-    (place,) = {"messages", "input", "contents"} & tree.keys()
-    messages = tree.pop(place)
-    said = [msgspec.json.encode(one).replace(MARK, b"") for one in messages]
-    return tree, said
+    (key,) = {"messages", "input", "contents"} & tree.keys()
+    messages = tree.pop(key)
+    encoded = [msgspec.json.encode(message).replace(MARK, b"") for message in messages]
+    return tree, encoded
 
 
 MARK = b',"cache_control":{"type":"ephemeral"}'
 BODIES: dict[str, Callable[[ModelRequest], bytes]] = {
-    "openai-completions": lambda one: compat_request.request_body(one, "max_tokens"),
+    "openai-completions": lambda request: compat_request.request_body(request, "max_tokens"),
     "openai-responses": responses_request.request_body,
-    "anthropic-messages": lambda one: anthropic_request.request_body(one, {}),
+    "anthropic-messages": lambda request: anthropic_request.request_body(request, {}),
     "google-generative-ai": google_request.request_body,
 }
 
@@ -314,16 +314,16 @@ async def test_each_request_begins_with_the_whole_one_before_it(tmp_path: Path, 
 
     clock = FakeClock(1_700_000_000_000 - 12 * 3_600_000)
     async with seeded(tmp_path, ScriptedModel(reply), clock=clock) as (core, _):
-        for place in range(4):
+        for index in range(4):
             clock.advance(1_234_567)
-            await core.ask(f"message {place}")
-            await core.ask(f'call read {{"path": "SOUL.md", "lines": {place + 1}}}')
+            await core.ask(f"message {index}")
+            await core.ask(f'call read {{"path": "SOUL.md", "lines": {index + 1}}}')
     assert len(sent) == 12
-    (before, said), *later = map(parts, sent)
-    for head, messages in later:
+    (before, earlier), *rest = map(parts, sent)
+    for head, messages in rest:
         assert head == before
-        assert messages[: len(said)] == said
-        said = messages
+        assert messages[: len(earlier)] == earlier
+        earlier = messages
 
 
 async def test_the_marks_for_the_cache_stand_behind_all_that_stays(tmp_path: Path) -> None:
@@ -341,8 +341,8 @@ def test_a_tool_that_is_offered_brings_its_advice_and_section() -> None:
     advised = replace(Read.spec, name="look", advice="## Looking Up\nLook before you answer.")
     subject = PromptSubject("", MAIN, Path("/w"), MODEL)
     with_advice = system_prompt(subject, (Read.spec, advised), (), TODAY, "")
-    without = system_prompt(subject, (Read.spec,), (), TODAY, "")
+    prompt = system_prompt(subject, (Read.spec,), (), TODAY, "")
     names = [section.name for section in with_advice]
     assert names[: names.index("looking up") + 1] == ["base", "tools", "looking up"]
     assert "Look before you answer." in joined(with_advice)
-    assert {section.name for section in without} == set(names) - {"looking up"}
+    assert {section.name for section in prompt} == set(names) - {"looking up"}

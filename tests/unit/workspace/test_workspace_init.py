@@ -12,7 +12,7 @@ FILES = {"AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md", "HEARTBEA
 
 
 def names(workspace: Path) -> set[str]:
-    return {one.name for one in workspace.iterdir()}
+    return {path.name for path in workspace.iterdir()}
 
 
 @pytest.mark.requirement("agent-lifecycle-bootstrap")

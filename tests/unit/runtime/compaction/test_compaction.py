@@ -27,20 +27,20 @@ NO_FLUSH = MemoryFlush(enabled=False)
 AGENTS = AgentsConfig(defaults=AgentDefaults(compaction=Compaction(memory_flush=NO_FLUSH)))
 
 
-def is_summary(asked: ModelRequest) -> bool:
-    return asked.system == SYSTEM
+def is_summary(request: ModelRequest) -> bool:
+    return request.system == SYSTEM
 
 
-def sent(asked: ModelRequest) -> str:
-    return "\n".join(one.text for one in asked.history.messages[asked.first :])
+def sent(request: ModelRequest) -> str:
+    return "\n".join(message.text for message in request.history.messages[request.first :])
 
 
-def tokens(asked: ModelRequest) -> int:
-    return (len(sent(asked)) + len(asked.system)) // 4
+def tokens(request: ModelRequest) -> int:
+    return (len(sent(request)) + len(request.system)) // 4
 
 
-def talker(asked: ModelRequest) -> Sequence[Step]:
-    return ["We spoke of boats."] if is_summary(asked) else echo(asked)
+def talker(request: ModelRequest) -> Sequence[Step]:
+    return ["We spoke of boats."] if is_summary(request) else echo(request)
 
 
 async def state(core: Core) -> compactions.CompactionState:
@@ -58,9 +58,9 @@ async def talk(core: Core, count: int, words: int = 40, begin: int = 0) -> None:
 def calls(model: ScriptedModel, *, summaries: bool) -> list[ModelRequest]:
     """Returns what the model was asked; the conversation as it was then."""
     return [
-        replace(one.request, history=History(one.messages))
-        for one in model.requests
-        if is_summary(one.request) == summaries
+        replace(call.request, history=History(call.messages))
+        for call in model.requests
+        if is_summary(call.request) == summaries
     ]
 
 
@@ -68,29 +68,29 @@ def calls(model: ScriptedModel, *, summaries: bool) -> list[ModelRequest]:
 @pytest.mark.requirement("compaction-threshold")
 @pytest.mark.requirement("compaction-persists-summary")
 async def test_a_conversation_is_summarised_before_it_fills_the_window(tmp_path: Path) -> None:
-    seen: list[str] = []
+    texts: list[str] = []
 
-    def model(asked: ModelRequest) -> Sequence[Step]:
-        assert tokens(asked) < 2000
-        if not is_summary(asked):
-            seen.append(sent(asked))
-        return talker(asked)
+    def model(request: ModelRequest) -> Sequence[Step]:
+        assert tokens(request) < 2000
+        if not is_summary(request):
+            texts.append(sent(request))
+        return talker(request)
 
     async with open_core(tmp_path, ScriptedModel(model), agents=AGENTS) as core:
         await talk(core, 30)
-        found = await state(core)
-        assert found.count >= 1
-        assert found.last is not None
-        assert found.last.text.startswith("We spoke of boats.")
-        assert found.last.trigger == "threshold"
-        assert 2000 * 2 // 3 < found.last.tokens_before < 2000 * 5 // 6
-        said = await core.said()
-    assert [one.text.split()[1] for one in said if isinstance(one, UserMessage)] == [
-        str(number) for number in range(30)
-    ]  # every message is still there
-    assert "message 0" not in seen[-1]
-    assert "<summary>\nWe spoke of boats.\n" in seen[-1]
-    assert "message 29" in seen[-1]
+        stored_state = await state(core)
+        assert stored_state.count >= 1
+        assert stored_state.last is not None
+        assert stored_state.last.text.startswith("We spoke of boats.")
+        assert stored_state.last.trigger == "threshold"
+        assert 2000 * 2 // 3 < stored_state.last.tokens_before < 2000 * 5 // 6
+        messages = await core.said()
+    assert [
+        message.text.split()[1] for message in messages if isinstance(message, UserMessage)
+    ] == [str(number) for number in range(30)]  # every message is still there
+    assert "message 0" not in texts[-1]
+    assert "<summary>\nWe spoke of boats.\n" in texts[-1]
+    assert "message 29" in texts[-1]
 
 
 async def test_what_the_model_reads_is_the_same_after_a_restart(tmp_path: Path) -> None:
@@ -100,11 +100,11 @@ async def test_what_the_model_reads_is_the_same_after_a_restart(tmp_path: Path) 
         await talk(core, 1, words=1, begin=12)
         before = sent(calls(model, summaries=False)[-1])
         count = (await state(core)).count
-    again = ScriptedModel(talker)
-    async with open_core(tmp_path, again, agents=AGENTS) as core:
+    restarted = ScriptedModel(talker)
+    async with open_core(tmp_path, restarted, agents=AGENTS) as core:
         await talk(core, 1, words=1, begin=13)
         assert (await state(core)).count == count
-    after = sent(calls(again, summaries=False)[-1])
+    after = sent(calls(restarted, summaries=False)[-1])
     assert count >= 1
     assert after.startswith(before)
 
@@ -115,37 +115,37 @@ async def test_what_the_model_refuses_as_too_long_is_summarised_and_asked_again(
 ) -> None:
     refused = 0
 
-    def model(asked: ModelRequest) -> Sequence[Step]:
+    def model(request: ModelRequest) -> Sequence[Step]:
         nonlocal refused
-        if is_summary(asked):
+        if is_summary(request):
             return ["Short."]
-        if tokens(asked) > 420:  # its window is smaller than it says
+        if tokens(request) > 420:  # its window is smaller than it says
             refused += 1
             return [ModelOverflowError("too long")]
-        return echo(asked)
+        return echo(request)
 
     async with open_core(tmp_path, ScriptedModel(model), agents=AGENTS) as core:
         await talk(core, 12)
         last = (await core.said())[-1]
         ends = core.ends()
-        phases = [one.body for one in core.events if isinstance(one.body, CompactionEnded)]
+        phases = [event.body for event in core.events if isinstance(event.body, CompactionEnded)]
     assert refused
     assert isinstance(last, AssistantMessage)
     assert last.text.startswith("echo: message 11")
-    assert {one.stop_reason for one in ends} == {StopReason.DONE}
+    assert {result.stop_reason for result in ends} == {StopReason.DONE}
     assert CompactionEnded(done=True, will_retry=True) in phases
 
 
 async def test_no_request_that_was_refused_as_too_long_is_sent_again_in_any_form(
     tmp_path: Path,
 ) -> None:
-    asked: list[tuple[str, int, bool]] = []
+    requests: list[tuple[str, int, bool]] = []
 
     def model(request: ModelRequest) -> Sequence[Step]:
-        flushes = any(one.name == "memory_append" for one in request.tools)
+        flushes = any(tool.name == "memory_append" for tool in request.tools)
         kind = "summary" if is_summary(request) else "notes" if flushes else "turn"
         refused = tokens(request) > 3000  # its window is far smaller than the configured one
-        asked.append((kind, tokens(request), refused))
+        requests.append((kind, tokens(request), refused))
         if refused:
             return [ModelOverflowError("too long")]
         return ["Short."] if kind == "summary" else ["NO_REPLY"] if flushes else echo(request)
@@ -154,45 +154,45 @@ async def test_no_request_that_was_refused_as_too_long_is_sent_again_in_any_form
         core.models.info = replace(MODEL, context_window=32_000, max_tokens=500)
         for number in range(16):
             await core.ask(f"message {number} " + "blue " * 400)
-    refusals = [place for place, (_, _, refused) in enumerate(asked) if refused]
+    refusals = [index for index, (_, _, refused) in enumerate(requests) if refused]
     assert refusals
-    for place in refusals:
-        (kind, size, _), (_, following, refused) = asked[place], asked[place + 1]
+    for index in refusals:
+        (kind, size, _), (_, following, refused) = requests[index], requests[index + 1]
         assert (kind, refused) == ("turn", False)
         assert following < size
-    assert ("notes", False) in {(kind, refused) for kind, _, refused in asked}
+    assert ("notes", False) in {(kind, refused) for kind, _, refused in requests}
 
 
 async def test_notes_that_a_model_refuses_as_too_long_are_asked_for_in_smaller_parts(
     tmp_path: Path,
 ) -> None:
-    taken = refused = 0
+    accepted = refused = 0
 
     def model(request: ModelRequest) -> Sequence[Step]:
-        nonlocal taken, refused
+        nonlocal accepted, refused
         if is_summary(request):
             return ["Short."]
-        if not any(one.name == "memory_append" for one in request.tools):
+        if not any(tool.name == "memory_append" for tool in request.tools):
             return echo(request)
         if tokens(request) > 2000:
             refused += 1
             return [ModelOverflowError("too long")]
-        taken += 1
+        accepted += 1
         return ["NO_REPLY"]
 
     async with open_core(tmp_path, ScriptedModel(model)) as core:
         core.models.info = replace(MODEL, context_window=12_000, max_tokens=500)
         for number in range(16):
             await core.ask(f"message {number} " + "blue " * 400)
-        found = await state(core)
+        stored_state = await state(core)
     assert refused
-    assert taken
-    assert found.flushed >= 0
+    assert accepted
+    assert stored_state.flushed >= 0
 
 
 async def test_who_is_refused_for_good_is_told_and_loses_nothing(tmp_path: Path) -> None:
-    def model(asked: ModelRequest) -> Sequence[Step]:
-        return ["Short."] if is_summary(asked) else [ModelOverflowError("too long")]
+    def model(request: ModelRequest) -> Sequence[Step]:
+        return ["Short."] if is_summary(request) else [ModelOverflowError("too long")]
 
     scripted = ScriptedModel(model)
     async with open_core(tmp_path, scripted, agents=AGENTS) as core:
@@ -215,17 +215,17 @@ async def test_a_session_goes_on_when_no_model_makes_a_summary(
 ) -> None:
     monkeypatch.setattr("skerry.runtime.compaction.summarizer.RETRIES", Backoff(base=0.0, cap=0.0))
 
-    def model(asked: ModelRequest) -> Sequence[Step]:
-        return summary if is_summary(asked) else echo(asked)
+    def model(request: ModelRequest) -> Sequence[Step]:
+        return summary if is_summary(request) else echo(request)
 
     async with open_core(tmp_path, ScriptedModel(model), agents=AGENTS) as core:
         await talk(core, 16)
-        found = await state(core)
+        stored_state = await state(core)
         ends = core.ends()
-    assert found.last is not None
-    assert not found.last.by_model
-    assert "## Requests of the person" in found.last.text
-    assert {one.stop_reason for one in ends} == {StopReason.DONE}
+    assert stored_state.last is not None
+    assert not stored_state.last.by_model
+    assert "## Requests of the person" in stored_state.last.text
+    assert {result.stop_reason for result in ends} == {StopReason.DONE}
 
 
 async def test_a_demonstration_model_is_not_asked_for_a_summary(tmp_path: Path) -> None:
@@ -234,22 +234,22 @@ async def test_a_demonstration_model_is_not_asked_for_a_summary(tmp_path: Path) 
         core.models.info = replace(SMALL, prompt_limit=300)
         for number in range(16):
             await core.ask(f"message {number} " + "blue " * 40)
-        found = await state(core)
-    assert found.last is not None
-    assert not found.last.by_model
+        stored_state = await state(core)
+    assert stored_state.last is not None
+    assert not stored_state.last.by_model
     assert not calls(model, summaries=True)
 
 
 async def test_a_long_tool_loop_is_compacted_within_its_turn(tmp_path: Path) -> None:
     step = 0
 
-    def model(asked: ModelRequest) -> Sequence[Step]:
+    def model(request: ModelRequest) -> Sequence[Step]:
         nonlocal step
-        if is_summary(asked):
+        if is_summary(request):
             return ["Read some files."]
         step += 1
-        assert tokens(asked) < 2000
-        _pairs(asked)
+        assert tokens(request) < 2000
+        _pairs(request)
         if step > 30:
             return ["done"]
         return [ToolCall(f"c{step}", "read", {"path": "a.txt"})]
@@ -258,26 +258,26 @@ async def test_a_long_tool_loop_is_compacted_within_its_turn(tmp_path: Path) -> 
         core.models.info = SMALL
         (core.workspace / "a.txt").write_text("tide " * 60)
         result = await core.ask("read it thirty times")
-        found = await state(core)
-        said = await core.said()
+        stored_state = await state(core)
+        messages = await core.said()
     assert result.payloads == ("done",)
-    assert found.count >= 1
-    assert found.last is not None
-    assert "read it thirty times" in found.last.text  # the turn that was split
-    assert found.last.read_files == ("a.txt",)
-    assert sum(isinstance(one, ToolResultMessage) for one in said) == 30
+    assert stored_state.count >= 1
+    assert stored_state.last is not None
+    assert "read it thirty times" in stored_state.last.text  # the turn that was split
+    assert stored_state.last.read_files == ("a.txt",)
+    assert sum(isinstance(message, ToolResultMessage) for message in messages) == 30
 
 
-def _pairs(asked: ModelRequest) -> None:
+def _pairs(request: ModelRequest) -> None:
     """Checks that every result stands behind its call."""
     open_calls: list[str] = []
-    for one in asked.history.messages[asked.first :]:
-        match one:
+    for message in request.history.messages[request.first :]:
+        match message:
             case AssistantMessage():
                 assert not open_calls
-                open_calls = [call.id for call in one.tool_calls]
+                open_calls = [call.id for call in message.tool_calls]
             case ToolResultMessage():
-                assert one.tool_call_id == open_calls.pop(0)
+                assert message.tool_call_id == open_calls.pop(0)
             case _:
                 assert not open_calls
 
@@ -291,16 +291,16 @@ async def test_compact_is_a_command_that_takes_instructions(tmp_path: Path) -> N
             table.add(command)
         assert "nothing to summarise" in (await core.ask("/compact", "c0")).payloads[0]
         await talk(core, 4)
-        (told,) = (await core.ask("/compact keep the boats", "c1")).payloads
-        assert "Compacted" in told
+        (answer,) = (await core.ask("/compact keep the boats", "c1")).payloads
+        assert "Compacted" in answer
         assert "The person asks in particular: keep the boats" in sent(
             calls(model, summaries=True)[0]
         )
         await talk(core, 1, begin=4)
         last = sent(calls(model, summaries=False)[-1])
-        found = await state(core)
-    assert found.last is not None
-    assert found.last.trigger == "manual"
+        stored_state = await state(core)
+    assert stored_state.last is not None
+    assert stored_state.last.trigger == "manual"
     assert "We spoke of boats." in last
     assert "/compact" not in last
 
@@ -308,8 +308,8 @@ async def test_compact_is_a_command_that_takes_instructions(tmp_path: Path) -> N
 async def test_an_abort_in_a_summary_leaves_the_conversation_as_it_was(tmp_path: Path) -> None:
     gate = ReplyGate()
 
-    def model(asked: ModelRequest) -> Sequence[Step]:
-        return [gate] if is_summary(asked) else echo(asked)
+    def model(request: ModelRequest) -> Sequence[Step]:
+        return [gate] if is_summary(request) else echo(request)
 
     async with open_core(tmp_path, ScriptedModel(model), agents=AGENTS) as core:
         core.models.info = replace(SMALL, context_window=1_000_000)
@@ -332,7 +332,7 @@ async def test_an_abort_in_a_summary_leaves_the_conversation_as_it_was(tmp_path:
 async def test_clients_are_told_that_it_begins_and_ends(tmp_path: Path) -> None:
     async with open_core(tmp_path, ScriptedModel(talker), agents=AGENTS) as core:
         await talk(core, 16)
-        bodies = [one.body for one in core.events]
+        bodies = [event.body for event in core.events]
     begin = bodies.index(CompactionStarted())
     assert bodies[begin + 1] == CompactionEnded(done=True)
 
@@ -343,4 +343,4 @@ async def test_where_it_is_switched_off_only_the_end_is_sent(tmp_path: Path) -> 
     async with open_core(tmp_path, model, agents=off) as core:
         await talk(core, 24)
         assert (await state(core)).count == 0
-    assert all(tokens(one) < 2000 for one in calls(model, summaries=False))
+    assert all(tokens(request) < 2000 for request in calls(model, summaries=False))

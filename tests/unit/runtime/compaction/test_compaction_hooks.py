@@ -20,24 +20,24 @@ QUIET = Compaction(memory_flush=MemoryFlush(enabled=False))
 
 @pytest.mark.requirement("hooks-compaction")
 async def test_plugins_see_a_compaction_begin_and_end(tmp_path: Path) -> None:
-    seen: list[BeforeCompaction | AfterCompaction] = []
+    payloads: list[BeforeCompaction | AfterCompaction] = []
 
     async def look(event: BeforeCompaction | AfterCompaction) -> None:
-        seen.append(event)
+        payloads.append(event)
 
     hooks = Hooks()
     on(hooks.before_compaction, look)
     on(hooks.after_compaction, look)
     agents = AgentsConfig(defaults=AgentDefaults(compaction=QUIET))
 
-    def model(asked: ModelRequest) -> list[str]:
-        return ["A summary."] if asked.system == SYSTEM else list(map(str, echo(asked)))
+    def model(request: ModelRequest) -> list[str]:
+        return ["A summary."] if request.system == SYSTEM else list(map(str, echo(request)))
 
     async with open_core(tmp_path, ScriptedModel(model), hooks=hooks, agents=agents) as core:
         core.models.info = replace(MODEL, context_window=2400, max_tokens=200)
         for number in range(16):
             await core.ask(f"message {number} " + "blue " * 40)
-    before, after = seen[:2]
+    before, after = payloads[:2]
     assert isinstance(before, BeforeCompaction)
     assert isinstance(after, AfterCompaction)
     assert (before.session_key, before.trigger) == (str(MAIN), "threshold")

@@ -36,13 +36,13 @@ def answers(body: dict[str, Any]) -> list[Any]:
 
 def results(body: dict[str, Any]) -> list[str]:
     """Returns the texts of the tool results in the body of a request."""
-    found = []
-    for one in body["messages"]:
-        for block in one["content"]:
+    texts = []
+    for entry in body["messages"]:
+        for block in entry["content"]:
             if block["type"] == "tool_result":
                 content = block["content"]
-                found.append(content if isinstance(content, str) else content[0]["text"])
-    return found
+                texts.append(content if isinstance(content, str) else content[0]["text"])
+    return texts
 
 
 async def conversation(
@@ -70,7 +70,7 @@ async def conversation(
         clock.advance(pause)
         for text in ("four", "five"):
             await core.ask(text)
-        return [one.body for one in server.requests], await core.said()
+        return [message.body for message in server.requests], await core.said()
 
 
 @pytest.mark.requirement("pruning-mode-cache-ttl")
@@ -78,12 +78,12 @@ async def conversation(
 @pytest.mark.requirement("pruning-config-path")
 async def test_after_the_ttl_old_results_are_sent_shortened_and_stay_so(tmp_path: Path) -> None:
     pruning = ContextPruning(mode="cache-ttl", soft_trim_ratio=0.05)
-    bodies, said = await conversation(tmp_path, pruning, 6 * MINUTE)
+    bodies, messages = await conversation(tmp_path, pruning, 6 * MINUTE)
     whole, four, five = bodies[-3], bodies[-2], bodies[-1]
     assert len(results(whole)[0]) > 12_000
     assert "[Tool result trimmed: kept first 1500 chars" in results(four)[0]
     assert results(five) == results(four)  # the cache of the request before counts
-    (stored,) = [one.text for one in said if isinstance(one, ToolResultMessage)]
+    (stored,) = [message.text for message in messages if isinstance(message, ToolResultMessage)]
     assert stored == results(whole)[0]
 
 
@@ -91,13 +91,13 @@ async def test_after_the_ttl_old_results_are_sent_shortened_and_stay_so(tmp_path
 async def test_within_the_ttl_nothing_is_pruned(tmp_path: Path) -> None:
     pruning = ContextPruning(mode="cache-ttl", soft_trim_ratio=0.05)
     bodies, _ = await conversation(tmp_path, pruning, 4 * MINUTE)
-    assert len({results(one)[0] for one in bodies[1:]}) == 1
+    assert len({results(body)[0] for body in bodies[1:]}) == 1
 
 
 @pytest.mark.requirement("pruning-mode-off-default")
 async def test_by_default_nothing_is_pruned(tmp_path: Path) -> None:
     bodies, _ = await conversation(tmp_path, ContextPruning(soft_trim_ratio=0.05), 9 * MINUTE)
-    assert len({results(one)[0] for one in bodies[1:]}) == 1
+    assert len({results(body)[0] for body in bodies[1:]}) == 1
     assert ContextPruning().mode == "off"
 
 
@@ -106,20 +106,20 @@ OPENAI, CLAUDES = "openai-completions", "anthropic-messages"
 
 @pytest.mark.requirement("pruning-mode-cache-ttl")
 @pytest.mark.parametrize(
-    ("answered", "asked", "pruned"),
+    ("answered", "now_time", "pruned"),
     [(CLAUDES, CLAUDES, True), (CLAUDES, OPENAI, False), (OPENAI, OPENAI, False)],
 )
 def test_other_providers_keep_no_cache_that_expires(
-    answered: str, asked: str, *, pruned: bool
+    answered: str, now_time: str, *, pruned: bool
 ) -> None:
     call = ToolCall("1", "read", {})
     answer = AssistantMessage((call,), answered, "p", "m", Usage(), "toolUse", 2)
     result = ToolResultMessage("1", "read", (TextBlock("long " * 3000),), False, 3)  # noqa: FBT003
-    later = replace(answer, content=(TextBlock("so"),), stop_reason="stop", timestamp=4)
-    history = History([message.user("hi", 1), answer, result, *[later] * 4])
+    next_answer = replace(answer, content=(TextBlock("so"),), stop_reason="stop", timestamp=4)
+    history = History([message.user("hi", 1), answer, result, *[next_answer] * 4])
     view = MessageOverlay()
     pruning = ContextPruning(mode="cache-ttl", soft_trim_ratio=0.0)
-    prune(history, view, pruning, replace(MODEL, api=asked), 10**12)
+    prune(history, view, pruning, replace(MODEL, api=now_time), 10**12)
     assert (view.of(history) is not history) is pruned
 
 

@@ -33,16 +33,16 @@ SMALL = replace(MODEL, context_window=2400, max_tokens=200)
 NOON = 1_784_000_000_000  # 2026-07-14
 
 
-def is_flush(asked: ModelRequest) -> bool:
-    return any(tool.name == "memory_append" for tool in asked.tools)
+def is_flush(request: ModelRequest) -> bool:
+    return any(tool.name == "memory_append" for tool in request.tools)
 
 
-def noting(asked: ModelRequest) -> Sequence[Step]:
-    if asked.system == SYSTEM:
+def noting(request: ModelRequest) -> Sequence[Step]:
+    if request.system == SYSTEM:
         return ["A summary."]
-    if not is_flush(asked):
-        return echo(asked)
-    if isinstance(asked.history.messages[-1], ToolResultMessage):
+    if not is_flush(request):
+        return echo(request)
+    if isinstance(request.history.messages[-1], ToolResultMessage):
         return ["NO_REPLY"]
     return [ToolCall("n", "memory_append", {"text": "- the boat is blue"})]
 
@@ -57,15 +57,15 @@ async def talk(core: Core, count: int, key: SessionKey = MAIN) -> None:
 def flushes(model: ScriptedModel) -> list[int]:
     """Returns the places of the calls with which a flush begins."""
     return [
-        place
-        for place, one in enumerate(model.requests)
-        if is_flush(one.request)
-        and one.last.startswith("Write any lasting notes to memory/2026-07-14.md")
+        index
+        for index, call in enumerate(model.requests)
+        if is_flush(call.request)
+        and call.last.startswith("Write any lasting notes to memory/2026-07-14.md")
     ]
 
 
 def summaries(model: ScriptedModel) -> list[int]:
-    return [n for n, one in enumerate(model.requests) if one.request.system == SYSTEM]
+    return [n for n, call in enumerate(model.requests) if call.request.system == SYSTEM]
 
 
 def clock() -> FakeClock:
@@ -84,7 +84,7 @@ async def test_notes_are_flushed_once_before_each_compaction(tmp_path: Path) -> 
     assert session.compactions == len(last) >= 2
     assert len(first) in {len(last), len(last) + 1}  # the next cycle may have begun
     assert all(flush < summary for flush, summary in zip(first, last, strict=False))
-    assert all(one > last[n] for n, one in enumerate(first[1:]))
+    assert all(index > last[n] for n, index in enumerate(first[1:]))
     assert session.flushed_at == NOON
     assert session.flushed in {session.compactions, session.compactions - 1}
 
@@ -98,12 +98,12 @@ async def test_notes_are_added_to_the_day_and_nobody_sees_the_turn(tmp_path: Pat
         log.write_text("what stood there")
         await talk(core, 16)
         text = log.read_text()
-        said = [one.text for one in await core.said()]
-        deltas = [one.body.delta for one in core.events if isinstance(one.body, TextDelta)]
+        texts = [message.text for message in await core.said()]
+        deltas = [event.body.delta for event in core.events if isinstance(event.body, TextDelta)]
     first, second, *_ = text.splitlines()
     assert (first, second.partition(" <!--")[0]) == ("what stood there", "- the boat is blue")
     assert "owner agent:main:main 2026-07-14T03:33Z -->" in second
-    assert not any("NO_REPLY" in one or "memory/" in one for one in (*said, *deltas))
+    assert not any("NO_REPLY" in message or "memory/" in message for message in (*texts, *deltas))
 
 
 @pytest.mark.requirement("flush-config")
@@ -123,21 +123,25 @@ async def test_the_prompts_of_the_configuration_are_sent_with_the_hint(tmp_path:
     model = ScriptedModel(noting)
     async with open_core(tmp_path, model, clock=clock(), agents=agents) as core:
         await talk(core, 14)
-    asked = next(one for one in model.requests if is_flush(one.request))
-    assert asked.last.startswith("Note it for 2026-07-14.\nReply with NO_REPLY if")
-    assert asked.request.system.endswith("\n\nBe quick.")
-    assert [tool.name for tool in asked.request.tools] == ["memory_append"]
+    flush_call = next(call for call in model.requests if is_flush(call.request))
+    assert flush_call.last.startswith("Note it for 2026-07-14.\nReply with NO_REPLY if")
+    assert flush_call.request.system.endswith("\n\nBe quick.")
+    assert [tool.name for tool in flush_call.request.tools] == ["memory_append"]
 
 
 async def test_it_comes_first_on_the_way_of_an_overflow_too(tmp_path: Path) -> None:
     refused = False
 
-    def model(asked: ModelRequest) -> Sequence[Step]:
+    def model(request: ModelRequest) -> Sequence[Step]:
         nonlocal refused
-        if not refused and not is_flush(asked) and "message 5" in asked.history.messages[-1].text:
+        if (
+            not refused
+            and not is_flush(request)
+            and "message 5" in request.history.messages[-1].text
+        ):
             refused = True
             return [ModelOverflowError("too long")]
-        return noting(asked)
+        return noting(request)
 
     scripted = ScriptedModel(model)
     async with open_core(tmp_path, scripted, clock=clock()) as core:
@@ -151,8 +155,8 @@ async def test_it_comes_first_on_the_way_of_an_overflow_too(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("answer", [[ModelRequestError("no")], ["I shall not."]])
 async def test_a_flush_that_fails_stops_nothing(tmp_path: Path, answer: list[Step]) -> None:
-    def model(asked: ModelRequest) -> Sequence[Step]:
-        return answer if is_flush(asked) else noting(asked)
+    def model(request: ModelRequest) -> Sequence[Step]:
+        return answer if is_flush(request) else noting(request)
 
     scripted = ScriptedModel(model)
     async with open_core(tmp_path, scripted, clock=clock()) as core:
@@ -170,24 +174,24 @@ async def test_where_it_is_switched_off_nobody_is_asked_for_notes(tmp_path: Path
     async with open_core(tmp_path, model, clock=clock(), agents=agents) as core:
         await talk(core, 16)
     assert summaries(model)
-    assert not any(is_flush(one.request) for one in model.requests)
+    assert not any(is_flush(call.request) for call in model.requests)
 
 
 async def test_notes_that_a_model_failed_to_write_are_asked_for_again(tmp_path: Path) -> None:
     failed: list[str] = []
 
-    def model(asked: ModelRequest) -> Sequence[Step]:
-        if is_flush(asked) and not failed:
+    def model(request: ModelRequest) -> Sequence[Step]:
+        if is_flush(request) and not failed:
             failed.append("once")
             return [ModelRequestError("no")]
-        return noting(asked)
+        return noting(request)
 
     scripted = ScriptedModel(model)
     async with open_core(tmp_path, scripted, clock=clock()) as core:
         await talk(core, 16)
         assert (core.workspace / "memory" / "2026-07-14.md").exists()
     first = summaries(scripted)[0]
-    assert [place < first for place in flushes(scripted)[:2]] == [True, True], "before it is gone"
+    assert [index < first for index in flushes(scripted)[:2]] == [True, True], "before it is gone"
 
 
 async def test_no_notes_are_kept_of_groups(tmp_path: Path) -> None:
@@ -196,11 +200,11 @@ async def test_no_notes_are_kept_of_groups(tmp_path: Path) -> None:
     async with open_core(tmp_path, model) as core:
         await talk(core, 16, group)
     assert summaries(model)
-    assert not any(is_flush(one.request) for one in model.requests)
+    assert not any(is_flush(call.request) for call in model.requests)
 
 
 @pytest.mark.parametrize(
-    ("key", "purpose", "origin", "kept"),
+    ("key", "purpose", "origin", "expected"),
     [
         ("main", Purpose.MESSAGE, Origin.OWNER, True),
         ("agent:main:telegram:direct:1", Purpose.MESSAGE, Origin.KNOWN, True),
@@ -210,8 +214,10 @@ async def test_no_notes_are_kept_of_groups(tmp_path: Path) -> None:
         ("main", Purpose.HEARTBEAT, Origin.OWNER, False),
     ],
 )
-def test_whose_notes_are_kept(key: str, purpose: Purpose, origin: Origin, *, kept: bool) -> None:
-    assert may_flush(SessionKey.parse(key), purpose, origin) is kept
+def test_whose_notes_are_kept(
+    key: str, purpose: Purpose, origin: Origin, *, expected: bool
+) -> None:
+    assert may_flush(SessionKey.parse(key), purpose, origin) is expected
 
 
 async def test_the_tool_cannot_leave_its_file(tmp_path: Path) -> None:
@@ -227,9 +233,9 @@ async def append(workspace: Path, text: str, *taint: Origin) -> str:
 
 
 async def test_what_a_tainted_conversation_notes_is_kept_apart_and_says_so(tmp_path: Path) -> None:
-    said = await append(tmp_path, "- pay to the new account", Origin.TOOL, Origin.WEB)
-    assert "unverified" in said
-    assert "web" in said
+    answer = await append(tmp_path, "- pay to the new account", Origin.TOOL, Origin.WEB)
+    assert "unverified" in answer
+    assert "web" in answer
     assert not (tmp_path / "memory" / "2026-07-14.md").exists()
     text = (tmp_path / "memory" / "unverified" / "2026-07-14.md").read_text()
     (note,) = notes(text)
@@ -241,55 +247,57 @@ async def test_each_line_is_a_note_whose_mark_nobody_can_forge(tmp_path: Path) -
     text = f"# Boats\n- blue\n  and red\n* {forged}\nplain\n"
     assert await append(tmp_path, text) == "Noted in memory/2026-07-14.md."
     log = (tmp_path / "memory" / "2026-07-14.md").read_text()
-    found = notes(log)
+    stored = notes(log)
     assert log.startswith("# Boats\n- blue\n  and red <!-- skerry:")
-    assert [one.text for one in found] == [
+    assert [note.text for note in stored] == [
         "blue\nand red",
         forged.replace("<!--", "&lt;!--"),
         "plain",
     ]
-    assert not any(one.is_edited for one in found)
+    assert not any(note.is_edited for note in stored)
 
 
 async def test_a_conversation_that_read_a_page_keeps_the_owners_words_and_the_rest_apart(
     tmp_path: Path,
 ) -> None:
-    def model(asked: ModelRequest) -> Sequence[Step]:
-        last = asked.history.messages[-1]
-        if "message 3" in last.text and not is_flush(asked):
+    def model(request: ModelRequest) -> Sequence[Step]:
+        last = request.history.messages[-1]
+        if "message 3" in last.text and not is_flush(request):
             return [ToolCall("r", "read", {"path": "page.txt"})]
-        if is_flush(asked) and not isinstance(last, ToolResultMessage):
-            heard = "".join(one.text for one in asked.history.messages)
-            found = [one for one in ("message 2", "Pay to the new account") if one in heard]
-            return [ToolCall("n", "memory_append", {"text": "\n".join(found) or "nothing"})]
-        return noting(asked)
+        if is_flush(request) and not isinstance(last, ToolResultMessage):
+            text = "".join(message.text for message in request.history.messages)
+            present = [
+                phrase for phrase in ("message 2", "Pay to the new account") if phrase in text
+            ]
+            return [ToolCall("n", "memory_append", {"text": "\n".join(present) or "nothing"})]
+        return noting(request)
 
     async with open_core(tmp_path, ScriptedModel(model), clock=clock()) as core:
         downloaded(core.dispatch.runtime.records, core.workspace / "page.txt", PAGE)
         await talk(core, 16)
         memory = core.workspace / "memory"
-        apart = (memory / "unverified" / "2026-07-14.md").read_text()
-        own = (memory / "2026-07-14.md").read_text()
-        assert "Pay to the new account" in apart
-        assert "message 2" in own
-        assert "account" not in own, "nobody else's words were before the model"
+        unverified = (memory / "unverified" / "2026-07-14.md").read_text()
+        verified = (memory / "2026-07-14.md").read_text()
+        assert "Pay to the new account" in unverified
+        assert "message 2" in verified
+        assert "account" not in verified, "nobody else's words were before the model"
 
 
 async def test_a_summary_taints_as_what_was_summarised(tmp_path: Path) -> None:
-    def reading(asked: ModelRequest) -> Sequence[Step]:
-        if "message 3" in asked.history.messages[-1].text and not is_flush(asked):
+    def reading(request: ModelRequest) -> Sequence[Step]:
+        if "message 3" in request.history.messages[-1].text and not is_flush(request):
             return [ToolCall("r", "read", {"path": "page.txt"})]
-        return noting(asked)
+        return noting(request)
 
-    heard = []
+    texts = []
     for name, model in (("own", noting), ("read", reading)):
         async with open_core(tmp_path / name, ScriptedModel(model), clock=clock()) as core:
             downloaded(core.dispatch.runtime.records, core.workspace / "page.txt", PAGE)
             await talk(core, 16)
             session = await core.store.read(lambda reader: sessions.find(reader, str(MAIN)))
             assert session is not None
-            kept = core.dispatch.runtime.histories
-            conversation = await kept.get(session.session_id, session.tail + 1)
+            histories = core.dispatch.runtime.histories
+            conversation = await histories.get(session.session_id, session.tail + 1)
             assert conversation.compactions > 0
-            heard.append(taint(conversation.history.messages))
-    assert heard == [frozenset(), {Origin.WEB}]
+            texts.append(taint(conversation.history.messages))
+    assert texts == [frozenset(), {Origin.WEB}]

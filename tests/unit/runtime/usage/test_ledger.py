@@ -41,9 +41,9 @@ async def rows(store: Store, *columns: str) -> list[tuple[Any, ...]]:
     )
 
 
-def says(*pieces: str) -> ScriptedModel:
+def says(*texts: str) -> ScriptedModel:
     """Returns a model that always says the same, a dollar a piece."""
-    return ScriptedModel(lambda _: list(pieces))
+    return ScriptedModel(lambda _: list(texts))
 
 
 def priced(core: Core) -> None:
@@ -51,10 +51,10 @@ def priced(core: Core) -> None:
 
 
 async def quiet(core: Core, text: str, purpose: Purpose) -> RunResult:
-    asked = RunRequest(RunId(text), MAIN, text, origin=Origin.OWNER, purpose=purpose)
-    await core.dispatch.submit(asked)
+    request = RunRequest(RunId(text), MAIN, text, origin=Origin.OWNER, purpose=purpose)
+    await core.dispatch.submit(request)
     with anyio.fail_after(60):
-        result = await core.dispatch.wait(asked.run_id, None)
+        result = await core.dispatch.wait(request.run_id, None)
     assert result is not None
     return result
 
@@ -65,8 +65,8 @@ async def test_each_call_is_a_row_written_with_its_response(tmp_path: Path) -> N
     async with open_core(tmp_path, ScriptedModel(script), reach=commits.append) as core:
         await core.ask("hello", "r1")
         with_ledger = commits.count("store.before-commit")
-        found = await rows(core.store, "run_id", "channel", "purpose", "outcome", "output")
-        assert found == [
+        calls = await rows(core.store, "run_id", "channel", "purpose", "outcome", "output")
+        assert calls == [
             ("r1", "webchat", "message", "ok", 0),
             ("r1", "webchat", "message", "ok", 2),
         ]
@@ -84,9 +84,9 @@ async def test_a_call_that_is_given_up_or_fails_is_a_row_too(tmp_path: Path) -> 
             await gate.reached.wait()
             core.dispatch.abort(MAIN, None, "test")
             await core.dispatch.wait(RunId("two"), None)
-        found = await rows(core.store, "run_id", "outcome", "counted", "input_cost")
+        calls = await rows(core.store, "run_id", "outcome", "counted", "input_cost")
         # nobody knows what the one that was given up has cost
-        assert found == [("one", "error", 1, None), ("two", "aborted", 0, None)]
+        assert calls == [("one", "error", 1, None), ("two", "aborted", 0, None)]
 
 
 async def test_the_owner_is_told_once_a_day_that_a_budget_is_nearly_used_up(
@@ -98,13 +98,13 @@ async def test_the_owner_is_told_once_a_day_that_a_budget_is_nearly_used_up(
         priced(core)
         for number in (1, 2, 3):
             assert (await core.ask(f"m{number}")).error is None
-        (told,) = [one for one in await core.said() if is_note(one) == "notice"]
-        assert isinstance(told, AssistantMessage)
-        assert "usage.budgets.agents.main: $8.00 of $10.00 (80%)" in told.text
+        (notice,) = [message for message in await core.said() if is_note(message) == "notice"]
+        assert isinstance(notice, AssistantMessage)
+        assert "usage.budgets.agents.main: $8.00 of $10.00 (80%)" in notice.text
     async with open_core(tmp_path, says(*"four"), clock=clock, usage=budgets) as core:
         result = await core.ask("refused")
         assert result.error is not None
-        notes = [one for one in await core.said() if is_note(one) == "notice"]
+        notes = [message for message in await core.said() if is_note(message) == "notice"]
         assert len(notes) == 1
 
 
@@ -122,7 +122,7 @@ async def test_a_budget_that_is_used_up_stops_runs_until_the_next_day_and_keeps_
         assert "00:00 on 2026-11-23" in result.error.message
         assert "skerry config set usage.budgets.day.cost" in result.error.message
         assert len(model.requests) == 1
-        assert any(getattr(one, "text", "") == "second" for one in await core.said())
+        assert any(getattr(message, "text", "") == "second" for message in await core.said())
     async with open_core(tmp_path, model, clock=clock, usage=usage(day=Budget(cost=4))) as core:
         assert (await core.ask("after a restart")).error is not None
         clock.advance(12 * 3_600_000)
@@ -136,8 +136,8 @@ async def test_an_agent_s_budget_stops_no_other_agent(tmp_path: Path) -> None:
     async with open_core(tmp_path, says("x"), clock=clock, usage=budgets) as core:
         await core.ask("first")
         assert (await core.ask("second")).error is not None
-        other = core.dispatch.runtime
-        other.ledger.allow(other.failover(wanted("other")).target)
+        runtime = core.dispatch.runtime
+        runtime.ledger.allow(runtime.failover(target("other")).target)
 
 
 async def test_what_nobody_waits_for_stops_at_the_warning(tmp_path: Path) -> None:
@@ -150,8 +150,8 @@ async def test_what_nobody_waits_for_stops_at_the_warning(tmp_path: Path) -> Non
             assert result.error is not None
             assert "can wait until tomorrow" in result.error.message
         assert (await core.ask("a person")).error is None
-        found = await rows(core.store, "purpose")
-        assert found == [("heartbeat",), ("message",)]
+        calls = await rows(core.store, "purpose")
+        assert calls == [("heartbeat",), ("message",)]
 
 
 async def test_without_a_known_price_a_budget_says_what_it_does_not_see(tmp_path: Path) -> None:
@@ -159,10 +159,10 @@ async def test_without_a_known_price_a_budget_says_what_it_does_not_see(tmp_path
     async with open_core(tmp_path, says("x"), usage=budgets) as core:
         core.models.info = replace(core.models.info, cost=ModelCost(known=False))
         assert (await core.ask("first")).error is None
-        (told,) = [one for one in await core.said() if is_note(one) == "notice"]
-        assert isinstance(told, AssistantMessage)
-        assert "1 call without a known price or count not included" in told.text
-        assert "models.providers" in told.text
+        (notice,) = [message for message in await core.said() if is_note(message) == "notice"]
+        assert isinstance(notice, AssistantMessage)
+        assert "1 call without a known price or count not included" in notice.text
+        assert "models.providers" in notice.text
 
 
 async def test_what_a_budget_does_not_see_takes_no_warning_away(tmp_path: Path) -> None:
@@ -173,8 +173,8 @@ async def test_what_a_budget_does_not_see_takes_no_warning_away(tmp_path: Path) 
         priced(core)
         for number in (1, 2, 3):
             await core.ask(f"m{number}")
-        told = [one.text for one in await core.said() if is_note(one) == "notice"]
-    assert [text.split(": ")[1].split(" (")[0] for text in told] == [
+        notices = [message.text for message in await core.said() if is_note(message) == "notice"]
+    assert [text.split(": ")[1].split(" (")[0] for text in notices] == [
         "$0.00 of $10.00",
         "$8.00 of $10.00",
     ]
@@ -203,7 +203,7 @@ async def test_days_are_those_of_the_person_s_time_zone(tmp_path: Path) -> None:
         assert await rows(core.store, "day") == [("2026-11-23",)]
 
 
-def wanted(agent: str) -> CallTarget:
+def target(agent: str) -> CallTarget:
 
     return CallTarget(agent=AgentId(agent))
 
@@ -223,7 +223,7 @@ async def test_status_and_doctor_say_how_budgets_stand(tmp_path: Path) -> None:
     budgets = usage(day=Budget(cost=10), agents={"main": Budget(cost=4, tokens=1000)})
     async with open_core(tmp_path, says(*"four"), usage=budgets) as core:
         priced(core)
-        assert [one.level for one in running({"budgets": core.ledger.report()})] == []
+        assert [report.level for report in running({"budgets": core.ledger.report()})] == []
         await core.ask("first")
         day, main = core.ledger.report()
         assert (day["budget"], day["state"], day["cost"]) == ("usage.budgets.day", "ok", 4.0)
@@ -244,14 +244,16 @@ async def test_a_call_that_died_with_the_process_is_booked_as_lost_for_who_was_a
             await gate.reached.wait()
         noted = CallLog(tmp_path).read()
     (call,) = noted.values()
-    other = tmp_path / "other"
-    other.mkdir()
-    log = CallLog(other)
+    other_home = tmp_path / "other"
+    other_home.mkdir()
+    log = CallLog(other_home)
     log.begin(call)
-    async with open_core(other, ScriptedModel([["x"]])) as core:
+    async with open_core(other_home, ScriptedModel([["x"]])) as core:
         rows = "SELECT run_id, provider, model, outcome, counted FROM model_call"
         booked = await core.store.read(lambda reader: reader.all(rows))
         assert booked == [("one", call.provider, call.model, "lost", 0)]
         sums = await core.store.read(lambda reader: daily(reader, "0", "9"))
-        assert [(one.calls, one.failed, one.uncounted) for one in sums.values()] == [(1, 1, 1)]
+        assert [(sums_.calls, sums_.failed, sums_.uncounted) for sums_ in sums.values()] == [
+            (1, 1, 1)
+        ]
         assert not log.read()

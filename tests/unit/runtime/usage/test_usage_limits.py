@@ -39,8 +39,8 @@ def agents(**limits: dict[str, float]) -> AgentsConfig:
 
 
 def calls(number: int, request: ModelRequest) -> list[Step]:
-    place = len(request.history.messages)
-    return [ToolCall(f"c{place}-{n}", "count", {}) for n in range(number)]
+    index = len(request.history.messages)
+    return [ToolCall(f"c{index}-{n}", "count", {}) for n in range(number)]
 
 
 def restless(request: ModelRequest) -> Sequence[Step]:
@@ -49,9 +49,11 @@ def restless(request: ModelRequest) -> Sequence[Step]:
 
 
 async def paired(core: Core) -> list[AssistantMessage | ToolResultMessage]:
-    said = await core.said()
-    assert open_calls(said) == []
-    return [one for one in said if isinstance(one, AssistantMessage | ToolResultMessage)]
+    messages = await core.said()
+    assert open_calls(messages) == []
+    return [
+        message for message in messages if isinstance(message, AssistantMessage | ToolResultMessage)
+    ]
 
 
 async def test_a_run_that_never_ends_ends_at_its_limit_of_model_calls(tmp_path: Path) -> None:
@@ -70,7 +72,7 @@ async def test_a_run_that_never_ends_ends_at_its_limit_of_model_calls(tmp_path: 
 
 
 async def test_of_one_answer_with_20000_tool_calls_as_many_run_as_may(tmp_path: Path) -> None:
-    model, tool = ScriptedModel(lambda asked: calls(20_000, asked)), Count()
+    model, tool = ScriptedModel(lambda request: calls(20_000, request)), Count()
     limits = agents(run={"toolCalls": 5})
     async with open_core(tmp_path, model, tools=(tool,), agents=limits) as core:
         ended = await core.ask("go")
@@ -93,27 +95,27 @@ async def test_tool_calls_beyond_the_limit_leave_what_was_said(tmp_path: Path) -
 
 async def test_tokens_and_costs_end_a_run_too(tmp_path: Path) -> None:
     limits: dict[str, dict[str, float]] = {"tokens": {"tokens": 3}, "US dollars": {"cost": 0.5}}
-    for what, limit in limits.items():
+    for name, limit in limits.items():
         model = ScriptedModel(restless)
         async with open_core(
-            tmp_path / what, model, tools=(Count(),), agents=agents(run=limit)
+            tmp_path / name, model, tools=(Count(),), agents=agents(run=limit)
         ) as core:
             core.models.info = replace(core.models.info, cost=ModelCost(input=250_000.0))
             ended = await core.ask("go")
-            assert what in ended.payloads[-1]
+            assert name in ended.payloads[-1]
             assert len(model.requests) < 5
 
 
 async def test_a_day_has_limits_that_hold_over_runs_and_restarts(tmp_path: Path) -> None:
     limits = agents(day={"modelCalls": 3, "toolCalls": 2})
-    said, today = [""], {"state": "", "message": ""}
+    answers, today = [""], {"state": "", "message": ""}
     for names in (("one", "two"), ("three", "four")):
         model, tool = ScriptedModel(lambda _: ["ok"]), Count()
         async with open_core(tmp_path, model, tools=(tool,), agents=limits) as core:
-            said = [(await core.ask(name)).payloads[-1] for name in names]
+            answers = [(await core.ask(name)).payloads[-1] for name in names]
             (today,) = core.ledger.meter.report()
-    assert said[0] == "ok"
-    assert "the agent main today reached the limit of 3 model calls" in said[1]
+    assert answers[0] == "ok"
+    assert "the agent main today reached the limit of 3 model calls" in answers[1]
     assert today["state"] == "stopped"
     assert today["message"].startswith("3 of 3 model calls, 0 of 2 tool calls")
 
@@ -130,11 +132,11 @@ async def test_tool_calls_of_a_day_are_counted_over_restarts(tmp_path: Path) -> 
 
 
 async def test_an_agent_has_limits_of_its_own_and_0_is_none(tmp_path: Path) -> None:
-    own = {"run": {"modelCalls": 2}, "day": {"modelCalls": 0}}
+    agent_limits = {"run": {"modelCalls": 2}, "day": {"modelCalls": 0}}
     config = AgentsConfig.model_validate(
         {
             "defaults": {"limits": {"day": {"modelCalls": 1}}},
-            "list": [{"id": "main", "limits": own}],
+            "list": [{"id": "main", "limits": agent_limits}],
         }
     )
     model = ScriptedModel(restless)
