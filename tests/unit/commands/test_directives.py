@@ -1,4 +1,4 @@
-"""Directives within a message: what counts as one, and what is left without them."""
+"""Directives within a message: their syntax, and the text without them."""
 
 import pytest
 

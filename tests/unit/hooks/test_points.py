@@ -1,4 +1,4 @@
-"""How handlers run: order, merging, deadlines, and what a failure means at each kind of point."""
+"""Handlers of hooks: order, merging, deadlines, and the effect of a failure at each point."""
 
 import asyncio
 import logging
@@ -142,7 +142,7 @@ async def test_observers_run_at_the_same_time_and_one_that_fails_harms_no_other(
         met[number].set()
         await met[1 - number].wait()
         messages.append(number)
-        return "what it returns is not looked at"
+        return "its return value is ignored"
 
     hooks.gateway_start.add(handler(fails))
     hooks.gateway_start.add(handler(lambda _: meet(0)))
@@ -169,7 +169,7 @@ async def test_nobody_waits_for_an_observer_that_was_only_started(hooks: Hooks) 
 
 @pytest.mark.parametrize("broken", BROKEN)
 async def test_a_broken_handler_of_a_transform_is_skipped(hooks: Hooks, broken: Any) -> None:
-    # Long enough for the sound ones on a busy machine; who never returns uses all of it.
+    # Long enough for the good handlers on a busy machine; one that hangs uses all of it.
     hooks.llm_input.timeout = 60.0 if broken in {fails, returns_nonsense} else 0.5
     hooks.llm_input.add(handler(lambda payload: says(payload, "a"), 1))
     hooks.llm_input.add(handler(broken))

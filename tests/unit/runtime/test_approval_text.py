@@ -24,7 +24,7 @@ from skerry.store.approvals import ApprovalView, StoredApproval
 
 
 def visible_text(page: str) -> str:
-    """Returns what a person sees of HTML."""
+    """Returns the visible text of HTML."""
     return str(html.document_fromstring(page.replace("<br>", "\n")).text_content())
 
 

@@ -122,7 +122,7 @@ async def test_what_the_web_says_does_not_get_into_the_memory_by_a_file_tool(
 
 
 class Since:
-    """Tells since when the model has what was said before it."""
+    """Reports the range of messages that the model has in its context."""
 
     spec = ToolSpec("since", "Tell.", {"type": "object", "properties": {}})
 

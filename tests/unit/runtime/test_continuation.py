@@ -1,4 +1,4 @@
-"""The seam of an answer that goes on: what is repeated there goes, and nothing else."""
+"""The seam of a continued answer: repeated text is removed, and no other text."""
 
 from itertools import pairwise
 
@@ -14,7 +14,7 @@ texts = st.text("ab\n", max_size=40)
 
 
 def through(before: str, after: str, cuts: list[int]) -> str:
-    """Returns what a seam lets through of a text that comes in pieces."""
+    """Returns the output of a seam for a text that is fed in chunks."""
     seam, positions = Seam(before), sorted({min(cut, len(after)) for cut in cuts} | {0, len(after)})
     chunks = [after[a:b] for a, b in pairwise(positions)]
     return "".join(map(seam.feed, chunks)) + seam.end()

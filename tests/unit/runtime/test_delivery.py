@@ -1,4 +1,4 @@
-"""The sender: in order, once, and one conversation's trouble is its own."""
+"""The sender: order, no repetition, and failures that hold back only one conversation."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -39,7 +39,7 @@ def to(name: str) -> ReplyTo:
 
 @dataclass
 class Adapter:
-    """Takes parts, or raises what `fails` says; settles as it is told, or as its log shows."""
+    """Accepts parts, or raises the result of `fails`; settles as configured, or from its log."""
 
     fails: Callable[[OutboundPart], Exception | None] = lambda _: None
     settles: Settlement | Exception | None = None
@@ -173,7 +173,7 @@ async def test_it_is_tried_again_after_a_pause(
         await rig.write("alice", "a1", "a2")
         tasks.start_soon(rig.sender.run)
         with anyio.fail_after(60):
-            while await rig.counts():  # noqa: ASYNC110 - the store tells nobody
+            while await rig.counts():  # noqa: ASYNC110 - the store has no event for it
                 await anyio.sleep(0.005)
         tasks.cancel_scope.cancel()
         assert adapter.sent == ["a1", "a2"]

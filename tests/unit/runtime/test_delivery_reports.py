@@ -1,4 +1,4 @@
-"""What a platform reports later about parts that it had accepted."""
+"""Later reports of a platform about parts that it had accepted."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""One call of a model where several could answer: who is asked, what is told, what is booked."""
+"""A model call with several candidates: their order, the emitted events, the booked calls."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -57,7 +57,7 @@ def candidate(name: str, *steps: Step, profile: str = "") -> ModelCandidate:
 
 
 class Rig:
-    """A speaker over candidates, and what it told and booked."""
+    """A model call over candidates, with its emitted events and its booked calls."""
 
     def __init__(self, *candidates: ModelCandidate) -> None:
         self.models = CandidateRow(None, candidates=candidates)

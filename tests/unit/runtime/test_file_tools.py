@@ -1,4 +1,4 @@
-"""The file tools in a run: they work in the workspace, and not on what the gateway lives by."""
+"""The file tools in a run: they work in the workspace, but not on the gateway's own files."""
 
 import json
 from pathlib import Path

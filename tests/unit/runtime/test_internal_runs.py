@@ -1,4 +1,4 @@
-"""Runs that the gateway starts by itself: each end is taken once, whenever it was killed."""
+"""Runs that the gateway starts: each is settled once, also after a crash at any point."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

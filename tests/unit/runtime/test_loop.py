@@ -1,4 +1,4 @@
-"""The double loop: the order of events, what is durable when, and how it is ended early."""
+"""The double loop: the order of events, the durable messages, and an early end."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -54,7 +54,7 @@ class Stage:
         self.steering: deque[UserMessage] = deque()
         self.follow_ups: deque[UserMessage] = deque()
         self.steer_after: dict[str, str] = {}
-        """Tool call -> what the person writes while it runs."""
+        """The messages of the person during each tool call."""
         self.hang_in: str = ""
         self.emitted: list[LoopEvent] = []
         self.history: list[Message] = [PROMPT]

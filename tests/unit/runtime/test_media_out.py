@@ -1,4 +1,4 @@
-"""Files for people: what is sent, what is refused, and how long a copy is kept."""
+"""Files for people: accepted files, refused files, and the lifetime of a copy."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A conversation that begins anew, by command or by itself, and comes back: nothing is lost."""
+"""A conversation that is reset, by command or by expiry, and restored: no message is lost."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""One model call: what it says, what is kept of it, what becomes of its failure."""
+"""A model call: its text, its kept content, its failure."""
 
 import anyio
 import pytest

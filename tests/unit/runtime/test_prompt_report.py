@@ -1,4 +1,4 @@
-"""What a person is told of the prompt of a conversation."""
+"""The report on the prompt of a conversation."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Messages that come while a run is on, in every mode: when they are taken up and how they end."""
+"""Messages that arrive during a run, in every queue mode: when they run and how they end."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,7 +49,7 @@ def from_owner(text: str) -> RunRequest:
 
 
 async def begun(core: Core, gate: ReplyGate, *behind: RunRequest) -> None:
-    """Runs `a` until it comes to its gate; then the others come."""
+    """Starts run `a` until it reaches its gate; then submits the others."""
     await core.dispatch.submit(from_client("a"))
     with anyio.fail_after(60):
         await gate.reached.wait()

@@ -20,7 +20,7 @@ ACCOUNT = AccountId("default")
 
 @dataclass
 class Failing:
-    """An adapter that raises what the test gave it, one after another, then waits."""
+    """An adapter that raises the errors of the test in turn, then waits."""
 
     failures: list[Exception]
     runs: int = 0

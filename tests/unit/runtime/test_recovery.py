@@ -1,4 +1,4 @@
-"""What a start does with open runs: again, or closed, and each person told once."""
+"""Open runs at a start: they run again or are closed, and each person gets one notice."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -50,7 +50,7 @@ async def begun(core: Core, gate: ReplyGate, *requests: RunRequest) -> None:
 
 @asynccontextmanager
 async def restarted(home: Path, script: Sequence[Sequence[Step]] = ()) -> AsyncGenerator[Core]:
-    """Opens the core again and takes up what was left."""
+    """Opens the core again and resumes the open runs."""
     model = ScriptedModel(script) if script else ScriptedModel(echo)
     async with open_core(home, model) as core:
         for run in await recover(core.store, SystemClock(), lambda _, text: [text], core.hooks):

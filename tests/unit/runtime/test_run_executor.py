@@ -1,4 +1,4 @@
-"""What a run keeps of an answer while it is being written."""
+"""The partial text that a run stores while the model answers."""
 
 from pathlib import Path
 
@@ -11,8 +11,8 @@ from tests.support.core import Core, open_core, request
 
 
 async def partial_text(core: Core) -> str:
-    """Returns the partial text that a crash would leave now."""
-    await core.store.write(lambda _: None)  # behind what was posted
+    """Returns the stored partial text."""
+    await core.store.write(lambda _: None)  # after the posted writes
     (run,) = await core.store.read(runs.unfinished)
     return run.partial
 
@@ -38,7 +38,7 @@ async def test_what_a_model_said_before_it_fell_silent_is_kept_after_a_second(
     async with open_core(tmp_path, ScriptedModel([["half an answer", gate]])) as core:
         await begun(core, gate)
         with anyio.fail_after(60):
-            while await partial_text(core) != "half an answer":  # noqa: ASYNC110 - nobody tells of it
+            while await partial_text(core) != "half an answer":  # noqa: ASYNC110 - there is no event for it
                 await anyio.sleep(0.05)
         gate.open()
 

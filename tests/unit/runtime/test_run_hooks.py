@@ -1,4 +1,4 @@
-"""The hooks of a run: what each sees, what it can change, and that none is passed twice."""
+"""The hooks of a run: their payloads, their changes, and that none is called twice."""
 
 from pathlib import Path
 from typing import Any

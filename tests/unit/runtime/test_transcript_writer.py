@@ -1,4 +1,4 @@
-"""What the transcript gets: what hooks make of each entry, and that calls keep their results."""
+"""The entries of the transcript: the changes of hooks, and that calls keep their results."""
 
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ async def test_the_transcript_gets_what_tool_result_persist_makes(tmp_path: Path
         messages = await core.said()
         await core.ask("more")
     assert results(messages) == ["short"]
-    assert "a long text" in model.requests[1].last  # this run knows what was read
+    assert "a long text" in model.requests[1].last  # this run has the unchanged result
     assert [within(message) for message in results(model.requests[2].messages)] == [
         "short"
     ]  # the next sees the transcript
@@ -105,7 +105,7 @@ async def test_a_blocked_entry_leaves_every_call_with_its_result(
     sent = list(model.requests[2].messages)
     assert sent[: len(messages)] == [
         fenced(message) for message in messages
-    ]  # the next run sees what the transcript has
+    ]  # the next run reads the transcript
 
 
 async def test_a_message_that_entered_a_run_passes_as_its_own_runs(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ TO = ReplyTo(ChannelId("memory"), AccountId("default"), Peer(PeerKind.DIRECT, "a
 
 
 class Screen:
-    """What the person sees."""
+    """Counts how often the indicator is shown."""
 
     def __init__(self, *failures: Exception) -> None:
         self.failures = list(failures)

@@ -1,4 +1,4 @@
-"""The fence around what a tool brought from elsewhere."""
+"""The fence around text that a tool read from outside."""
 
 import msgspec
 import pytest

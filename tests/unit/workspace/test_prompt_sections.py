@@ -1,4 +1,4 @@
-"""The system prompt: stable, small, and what it says."""
+"""The system prompt: its stability, its size and its content."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -201,7 +201,7 @@ async def test_a_session_begins_with_the_notes_of_today_and_yesterday(tmp_path: 
     notes = first.index("### memory/2023-11-14.md\nnote 14")
     assert notes < first.index("### memory/2023-11-15.md\nnote 15") < first.index("## Date")
     assert "note 13" not in first
-    assert first == second  # what came later stands in the conversation
+    assert first == second  # a later change is announced in the conversation
     assert "a later note" in third
     assert "Wednesday, 2023-11-15 (Pacific/Kiritimati)" in first
 
@@ -287,7 +287,7 @@ async def test_nobody_but_a_person_begins_the_ritual(tmp_path: Path) -> None:
 
 
 def parts(body: bytes) -> tuple[Any, list[bytes]]:
-    """Returns what stands before the conversation, and each message of it, as sent."""
+    """Returns the part of the body before the conversation, and each message, as sent."""
     tree = msgspec.json.decode(body)
     (key,) = {"messages", "input", "contents"} & tree.keys()
     messages = tree.pop(key)

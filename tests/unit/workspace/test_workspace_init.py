@@ -1,4 +1,4 @@
-"""What a new workspace gets, and what is left alone."""
+"""The files of a new workspace, and the files that are not changed."""
 
 from pathlib import Path
 

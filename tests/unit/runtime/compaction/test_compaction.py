@@ -1,4 +1,4 @@
-"""Compaction on its whole way: when it comes, what the model reads then, and what stays."""
+"""Compaction as a whole: its trigger, the following model request, and the kept entries."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -56,7 +56,7 @@ async def talk(core: Core, count: int, words: int = 40, begin: int = 0) -> None:
 
 
 def calls(model: ScriptedModel, *, summaries: bool) -> list[ModelRequest]:
-    """Returns what the model was asked; the conversation as it was then."""
+    """Returns the requests of the model, each with the conversation at that time."""
     return [
         replace(call.request, history=History(call.messages))
         for call in model.requests
@@ -119,7 +119,7 @@ async def test_what_the_model_refuses_as_too_long_is_summarised_and_asked_again(
         nonlocal refused
         if is_summary(request):
             return ["Short."]
-        if tokens(request) > 420:  # its window is smaller than it says
+        if tokens(request) > 420:  # its real window is smaller than the configured one
             refused += 1
             return [ModelOverflowError("too long")]
         return echo(request)
@@ -269,7 +269,7 @@ async def test_a_long_tool_loop_is_compacted_within_its_turn(tmp_path: Path) -> 
 
 
 def _pairs(request: ModelRequest) -> None:
-    """Checks that every result stands behind its call."""
+    """Checks that every result follows its call."""
     open_calls: list[str] = []
     for message in request.history.messages[request.first :]:
         match message:

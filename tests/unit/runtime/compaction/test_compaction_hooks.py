@@ -1,4 +1,4 @@
-"""What plugins are told of a compaction."""
+"""The hooks around a compaction."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is sent of a conversation: at the bytes of the request, with the transcript untouched."""
+"""Pruning of a request: tested at its bytes, with the transcript unchanged."""
 
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ def results(body: dict[str, Any]) -> list[str]:
 async def conversation(
     home: Path, pruning: ContextPruning, pause: int
 ) -> tuple[list[dict[str, Any]], list[message.Message]]:
-    """Reads a large file, talk, wait, talk more; returns the bodies and what was said."""
+    """Reads a large file, talks, waits, talks again; returns the bodies and the messages."""
     agents = AgentsConfig(
         defaults=AgentDefaults(context_pruning=pruning, compaction=Compaction(enabled=False))
     )

@@ -1,4 +1,4 @@
-"""The silent turn before a compaction: what it writes, when, and that nobody sees it."""
+"""The silent turn before a compaction: its notes, its time, and that no person sees it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -280,7 +280,7 @@ async def test_a_conversation_that_read_a_page_keeps_the_owners_words_and_the_re
         verified = (memory / "2026-07-14.md").read_text()
         assert "Pay to the new account" in unverified
         assert "message 2" in verified
-        assert "account" not in verified, "nobody else's words were before the model"
+        assert "account" not in verified, "the model had only the owner's text"
 
 
 async def test_a_summary_taints_as_what_was_summarised(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ async def rows(store: Store, *columns: str) -> list[tuple[Any, ...]]:
 
 
 def says(*texts: str) -> ScriptedModel:
-    """Returns a model that always says the same, a dollar a piece."""
+    """Returns a model that always sends the same text, at a dollar for each chunk."""
     return ScriptedModel(lambda _: list(texts))
 
 
@@ -85,7 +85,7 @@ async def test_a_call_that_is_given_up_or_fails_is_a_row_too(tmp_path: Path) -> 
             core.dispatch.abort(MAIN, None, "test")
             await core.dispatch.wait(RunId("two"), None)
         calls = await rows(core.store, "run_id", "outcome", "counted", "input_cost")
-        # nobody knows what the one that was given up has cost
+        # the cost of the cancelled call is unknown
         assert calls == [("one", "error", 1, None), ("two", "aborted", 0, None)]
 
 

@@ -1,4 +1,4 @@
-"""Limits of runs and days: a run ends before the call that goes beyond, and says what to set."""
+"""Limits of runs and days: a run ends before the call that exceeds one, and names the setting."""
 
 from collections.abc import Sequence
 from pathlib import Path
