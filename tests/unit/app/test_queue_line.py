@@ -11,7 +11,7 @@ from skerry.model.ids import RunId
 from skerry.ports.dispatch import QueuedRun
 from skerry.testing.model import ReplyGate, ScriptedModel
 from tests.support.core import MAIN, open_core
-from tests.unit.runtime.test_queue import begun, ended, from_client
+from tests.unit.runtime.test_queue import begun, by_client, ended
 
 
 async def test_the_line_of_a_session_says_what_waits_and_leaves_out_what_has_entered(
@@ -19,7 +19,7 @@ async def test_the_line_of_a_session_says_what_waits_and_leaves_out_what_has_ent
 ) -> None:
     gate, second = ReplyGate(), ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "one"], [second, "both"]])) as core:
-        await begun(core, gate, from_client("b"), from_client("c"))
+        await begun(core, gate, by_client("b"), by_client("c"))
         b, c = ((RunId(name), name) for name in "bc")
         waiting = [QueuedRun(one[0], (one,), waits=True) for one in (b, c)]
         assert core.dispatch.line(MAIN) == [QueuedRun(RunId("a")), *waiting]
@@ -41,7 +41,7 @@ async def test_the_line_says_what_a_run_answers_until_the_transcript_has_it(tmp_
     hooks.before_message_write.add(Handler("test", look))
     model = ScriptedModel([[gate, "one"], ["both"]])
     async with open_core(tmp_path, model, hooks=hooks) as core:
-        await begun(core, gate, from_client("b"), from_client("c"))
+        await begun(core, gate, by_client("b"), by_client("c"))
         gate.open()
         await ended(core, "b")
     a, b, c = ((RunId(name), name) for name in "abc")

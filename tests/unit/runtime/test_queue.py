@@ -37,20 +37,20 @@ async def words(core: Core) -> list[str]:
     return [message.text for message in await core.said() if isinstance(message, UserMessage)]
 
 
-def from_client(text: str, mode: QueueMode | None = None) -> RunRequest:
+def by_client(text: str, mode: QueueMode | None = None) -> RunRequest:
     return request(text, queue_mode=mode)
 
 
-def from_owner(text: str) -> RunRequest:
+def by_owner(text: str) -> RunRequest:
     """Returns a message of a platform."""
     peer = Peer(PeerKind.DIRECT, "alice")
     to = ReplyTo(ChannelId("memory"), AccountId("default"), peer, text)
-    return replace(from_client(text), reply_to=to)
+    return replace(by_client(text), reply_to=to)
 
 
 async def begun(core: Core, gate: ReplyGate, *behind: RunRequest) -> None:
     """Starts run `a` until it reaches its gate; then submits the others."""
-    await core.dispatch.submit(from_client("a"))
+    await core.dispatch.submit(by_client("a"))
     with anyio.fail_after(60):
         await gate.reached.wait()
         for queued in behind:
@@ -64,7 +64,7 @@ async def test_two_messages_during_a_run_become_one_prompt_which_the_last_answer
     gate = ReplyGate()
     model = ScriptedModel([[gate, "one"], ["both"]])
     async with open_core(tmp_path, model) as core:
-        await begun(core, gate, from_client("b"), from_client("c"))
+        await begun(core, gate, by_client("b"), by_client("c"))
         gate.open()
         guest, host = await ended(core, "b"), await ended(core, "c")
         assert (host.payloads, guest.payloads, guest.joined) == (("both",), (), "c")
@@ -88,7 +88,7 @@ async def test_what_is_collected_is_asked_with_the_settings_of_the_last_and_all_
     model = ScriptedModel([[gate, "one"], ["all"]])
     images = [ImageBlock("eA==", "image/png"), ImageBlock("eQ==", "image/png")]
     first, last = (
-        replace(from_client(name), images=(image,), extra_system_prompt=extra, thinking=thinking)
+        replace(by_client(name), images=(image,), extra_system_prompt=extra, thinking=thinking)
         for name, image, extra, thinking in (
             ("b", images[0], "Be brief.", ThinkingLevel.HIGH),
             ("c", images[1], "Be kind.", ThinkingLevel.LOW),
@@ -99,11 +99,11 @@ async def test_what_is_collected_is_asked_with_the_settings_of_the_last_and_all_
         await begun(core, gate, first, last)
         gate.open()
         await ended(core, "c")
-    last_call = model.requests[-1]
-    assert last_call.request.thinking is ThinkingLevel.LOW
-    assert last_call.request.system.endswith("Be kind.")
-    assert "Be brief." not in last_call.request.system
-    prompt = last_call.messages[-1]
+    call = model.requests[-1]
+    assert call.request.thinking is ThinkingLevel.LOW
+    assert call.request.system.endswith("Be kind.")
+    assert "Be brief." not in call.request.system
+    prompt = call.messages[-1]
     assert isinstance(prompt, UserMessage)
     assert (prompt.text, list(prompt.content[1:])) == (COLLECTED, images)
 
@@ -111,7 +111,7 @@ async def test_what_is_collected_is_asked_with_the_settings_of_the_last_and_all_
 async def test_one_message_that_waited_alone_stays_as_it_is(tmp_path: Path) -> None:
     gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "one"], ["two"]])) as core:
-        await begun(core, gate, from_client("b"))
+        await begun(core, gate, by_client("b"))
         gate.open()
         assert (await ended(core, "b")).payloads == ("two",)
         assert await words(core) == ["a", "b"]
@@ -120,12 +120,10 @@ async def test_one_message_that_waited_alone_stays_as_it_is(tmp_path: Path) -> N
 async def test_what_waits_is_taken_up_when_nothing_more_came_for_a_while(tmp_path: Path) -> None:
     gate, queue = ReplyGate(), QueueConfig(debounce_ms=300)
     async with open_core(tmp_path, ScriptedModel([[gate, "1"], ["2"]]), queue=queue) as core:
-        await begun(core, gate, from_client("b"))
+        await begun(core, gate, by_client("b"))
         gate.open()
         await ended(core, "a")
-        await core.dispatch.submit(
-            from_client("c")
-        )  # the run is over, and b still waits for company
+        await core.dispatch.submit(by_client("c"))  # the run is over; b still waits for others
         assert (await ended(core, "b")).joined == "c"
         assert await words(core) == ["a", COLLECTED]
 
@@ -133,14 +131,14 @@ async def test_what_waits_is_taken_up_when_nothing_more_came_for_a_while(tmp_pat
 async def test_a_free_session_waits_for_nothing(tmp_path: Path) -> None:
     queue = QueueConfig(debounce_ms=60_000)
     async with open_core(tmp_path, ScriptedModel(echo), queue=queue) as core:
-        await core.dispatch.submit(from_client("a"))
+        await core.dispatch.submit(by_client("a"))
         assert (await ended(core, "a")).payloads == ("echo: a",)
 
 
 async def test_stopping_ends_the_waiting_for_company(tmp_path: Path) -> None:
     gate, queue = ReplyGate(), QueueConfig(debounce_ms=60_000)
     async with open_core(tmp_path, ScriptedModel([[gate, "1"]]), queue=queue) as core:
-        await begun(core, gate, from_client("b"), from_client("c"))
+        await begun(core, gate, by_client("b"), by_client("c"))
         gate.open()
         await ended(core, "a")
         assert core.dispatch.abort(MAIN, None, "rpc") == ["b", "c"]
@@ -152,7 +150,7 @@ async def test_stopping_ends_the_waiting_for_company(tmp_path: Path) -> None:
 async def test_a_message_that_is_taken_back_ends_at_once_and_is_never_read(tmp_path: Path) -> None:
     gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "1"], ["2"]])) as core:
-        await begun(core, gate, from_client("b"), from_client("x"), from_client("c"))
+        await begun(core, gate, by_client("b"), by_client("x"), by_client("c"))
         assert core.dispatch.abort(MAIN, RunId("x"), "rpc") == ["x"]
         assert (await ended(core, "x")).stop_reason is StopReason.ABORTED  # while a is at work
         gate.open()
@@ -165,7 +163,7 @@ async def test_a_waiting_message_that_is_stopped_ends_at_once_and_was_never_said
 ) -> None:
     gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "one"]])) as core:
-        await begun(core, gate, from_client("b"))
+        await begun(core, gate, by_client("b"))
         assert core.dispatch.abort(MAIN, RunId("b"), "rpc") == ["b"]
         result = await ended(core, "b")  # while the other is still on
         assert (result.stop_reason, result.aborted_by) == (StopReason.ABORTED, "rpc")
@@ -177,7 +175,7 @@ async def test_a_waiting_message_that_is_stopped_ends_at_once_and_was_never_said
 async def test_what_somebody_waits_for_by_its_key_is_not_collected(tmp_path: Path) -> None:
     gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "1"], ["2"], ["3"], ["4"]])) as core:
-        await begun(core, gate, from_client("b"), request("own"), from_client("c"))
+        await begun(core, gate, by_client("b"), request("own"), by_client("c"))
         gate.open()
         answers = [(await ended(core, name)).payloads for name in ("b", "own", "c")]
         assert answers == [("2",), ("3",), ("4",)]
@@ -201,7 +199,7 @@ async def test_only_steering_skips_calls_and_every_call_has_its_result(
     model = ScriptedModel([[gate, *calls], ["done"], ["again"]])
     async with open_core(tmp_path, model) as core:
         (core.workspace / "note.txt").write_text("text\n")
-        await begun(core, gate, from_client("b", mode))
+        await begun(core, gate, by_client("b", mode))
         gate.open()
         await ended(core, "b")
         results = [
@@ -219,9 +217,9 @@ async def test_a_strangers_message_enters_no_run_of_the_owners_in_a_group(
 ) -> None:
     gate = ReplyGate()
     model = ScriptedModel([[gate, "one"], ["two"], ["three"], ["four"]])
-    group_request = replace(from_owner("x"), key=SessionKey.parse("agent:main:memory:group:family"))
+    group = replace(by_owner("x"), key=SessionKey.parse("agent:main:memory:group:family"))
     messages = [
-        replace(group_request, run_id=RunId(name), text=name, origin=origin, queue_mode=mode)
+        replace(group, run_id=RunId(name), text=name, origin=origin, queue_mode=mode)
         for name, origin in (
             ("a", Origin.OWNER),
             ("b", Origin.STRANGER),
@@ -238,18 +236,11 @@ async def test_a_strangers_message_enters_no_run_of_the_owners_in_a_group(
         gate.open()
         for name in "bcd":
             await ended(core, name)
-        group_messages = [
-            message
-            for message in await core.said(group_request.key)
-            if isinstance(message, UserMessage)
+        sent = [
+            message for message in await core.said(group.key) if isinstance(message, UserMessage)
         ]
-    assert {word for message in group_messages for word in message.text.split()} >= {
-        "a",
-        "b",
-        "c",
-        "d",
-    }
-    for each in group_messages:
+    assert {word for message in sent for word in message.text.split()} >= {*"abcd"}
+    for each in sent:
         assert (each.origin is Origin.OWNER) is not bool({"b", "c"} & set(each.text.split()))
 
 
@@ -259,7 +250,7 @@ async def test_with_a_backlog_a_message_enters_the_run_and_has_its_own_turn_too(
     gate = ReplyGate()
     model = ScriptedModel([[gate, "one"], ["two"], ["three"]])
     async with open_core(tmp_path, model) as core:
-        await begun(core, gate, from_client("b", QueueMode.STEER_BACKLOG))
+        await begun(core, gate, by_client("b", QueueMode.STEER_BACKLOG))
         gate.open()
         assert (await ended(core, "a")).payloads == ("one", "two")
         result = await ended(core, "b")
@@ -270,9 +261,7 @@ async def test_with_a_backlog_a_message_enters_the_run_and_has_its_own_turn_too(
 async def test_an_interruption_stops_what_runs_and_waits_and_is_answered(tmp_path: Path) -> None:
     model = ScriptedModel([["half", gate := ReplyGate()], ["now"]])
     async with open_core(tmp_path, model) as core:
-        await begun(
-            core, gate, from_client("b"), request("own"), from_client("c", QueueMode.INTERRUPT)
-        )
+        await begun(core, gate, by_client("b"), request("own"), by_client("c", QueueMode.INTERRUPT))
         assert (await ended(core, "c")).payloads == ("now",)
         for name in ("a", "b", "own"):
             result = await ended(core, name)
@@ -289,7 +278,7 @@ async def test_a_session_has_its_own_mode(tmp_path: Path) -> None:
         await core.store.write(
             lambda unit: archive.change(unit, first.session_id, label="", settings=settings)
         )
-        await begun(core, gate, from_client("b"), from_client("c"))
+        await begun(core, gate, by_client("b"), by_client("c"))
         gate.open()
         assert [(await ended(core, run_id)).payloads for run_id in "bc"] == [("2",), ("3",)]
 
@@ -298,9 +287,7 @@ async def test_a_channel_has_its_own_mode(tmp_path: Path) -> None:
     gate, queue = ReplyGate(), QueueConfig(debounce_ms=0, by_channel={"memory": QueueMode.FOLLOWUP})
     model = ScriptedModel([[gate, "1"], ["2"], ["3"], ["4"]])
     async with open_core(tmp_path, model, queue=queue) as core:
-        await begun(
-            core, gate, from_owner("b"), from_owner("c"), from_client("d"), from_client("e")
-        )
+        await begun(core, gate, by_owner("b"), by_owner("c"), by_client("d"), by_client("e"))
         gate.open()
         answers = [(await ended(core, run_id)).payloads for run_id in "bcde"]
         assert answers == [("2",), ("3",), (), ("4",)]
@@ -315,13 +302,13 @@ async def test_a_message_without_a_place_ends_and_its_person_hears_of_it_once(
     gate, queue = ReplyGate(), QueueConfig(debounce_ms=0, cap=2, drop=drop)
     async with open_core(tmp_path, ScriptedModel([[gate, "1"], ["2"]]), queue=queue) as core:
         await begun(
-            core, gate, *(from_owner(text) for text in "bcdef"[: 3 if expected == "cd" else 5])
+            core, gate, *(by_owner(text) for text in "bcdef"[: 3 if expected == "cd" else 5])
         )
         gate.open()
-        ended_ids = [
+        dropped = [
             run_id for run_id in "bcdef" if core.dispatch.runtime.running.get(RunId(run_id)) is None
         ]
-        assert ended_ids == (["b", "e", "f"] if expected == "cd" else ["d", "e", "f"])
+        assert dropped == (["b", "e", "f"] if expected == "cd" else ["d", "e", "f"])
         result = await ended(core, "b" if expected == "cd" else "d")
         assert result.error is not None
         assert (result.error.code, result.error.retryable) == ("queue.full", True)
@@ -334,7 +321,7 @@ async def test_of_messages_over_the_cap_the_model_reads_a_line(tmp_path: Path) -
     gate, queue = ReplyGate(), QueueConfig(debounce_ms=0, cap=1)
     model = ScriptedModel([[gate, "1"], ["2"]])
     async with open_core(tmp_path, model, queue=queue) as core:
-        await begun(core, gate, *(from_client(text) for text in "bcd"))
+        await begun(core, gate, *(by_client(text) for text in "bcd"))
         gate.open()
         assert (await ended(core, "d")).payloads == ("2",)
         dropped = await ended(core, "b")  # beyond twice the cap: no line, but counted
@@ -359,7 +346,7 @@ async def test_what_waits_survives_the_end_of_the_process(
     tmp_path: Path, mode: QueueMode | None
 ) -> None:
     async with open_core(tmp_path, ScriptedModel([["half", gate := ReplyGate()]])) as core:
-        await begun(core, gate, from_client("b", mode), from_client("c", mode))
+        await begun(core, gate, by_client("b", mode), by_client("c", mode))
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
         await start_again(core)
         await ended(core, "c")
@@ -374,7 +361,7 @@ async def test_what_was_collected_is_run_again_with_the_same_prompt(
     gate, second = ReplyGate(), ReplyGate()
     steps: list[Sequence[Step]] = [[gate, "one"], [*script, second]]
     async with open_core(tmp_path, ScriptedModel(steps)) as core:
-        await begun(core, gate, from_client("b"), from_client("c"))
+        await begun(core, gate, by_client("b"), by_client("c"))
         gate.open()
         with anyio.fail_after(60):
             await second.reached.wait()
@@ -392,15 +379,11 @@ async def test_the_report_shows_what_runs_and_waits(tmp_path: Path) -> None:
     gate = ReplyGate()
     async with open_core(tmp_path, ScriptedModel([[gate, "one"], ["two"]])) as core:
         assert core.dispatch.queue().sessions == ()
-        await begun(core, gate, from_client("b"), from_client("c", QueueMode.STEER))
+        await begun(core, gate, by_client("b"), by_client("c", QueueMode.STEER))
         report = core.dispatch.queue()
         (session,) = report.sessions
-        assert (session.key, session.run_id, session.waiting, session.mode) == (
-            str(MAIN),
-            "a",
-            2,
-            "collect",
-        )
+        assert (session.key, session.run_id) == (str(MAIN), "a")
+        assert (session.waiting, session.mode) == (2, "collect")
         assert session.since is not None
         assert session.oldest is not None
         assert [(lane.name, lane.running, lane.limit) for lane in report.lanes] == [
