@@ -224,7 +224,7 @@ WATCHED = {
             messages=(user("hello", 0), SAID),
             reason="reset",
         ),
-        "last words in k: goodbye",
+        "last answer in k: goodbye",
     ),
     "session_end": (
         SessionEnd(

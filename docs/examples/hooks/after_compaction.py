@@ -1,4 +1,4 @@
-"""Log how much a summary saved."""
+"""Logs how much a summary saved."""
 
 import logging
 
@@ -8,8 +8,8 @@ from skerry.sdk.hooks import AfterCompaction
 logger = logging.getLogger(__name__)
 
 
-async def look(event: AfterCompaction) -> None:
-    """Note it."""
+async def log_summary(event: AfterCompaction) -> None:
+    """Logs the numbers of messages and characters."""
     logger.info(
         "%s: %d messages became %d characters",
         event.session_key,
@@ -19,5 +19,5 @@ async def look(event: AfterCompaction) -> None:
 
 
 def register(api: PluginApi) -> None:
-    """Take part."""
-    api.hooks.after_compaction(look)
+    """Registers the handler."""
+    api.hooks.after_compaction(log_summary)

@@ -1,4 +1,4 @@
-"""Hide what looks like a key in every result, from the model and from the transcript."""
+"""Replaces API keys in tool results, for the model and for the transcript."""
 
 import re
 
@@ -10,7 +10,7 @@ KEY = re.compile(r"\bsk-[A-Za-z0-9_-]{20,}")
 
 
 async def hide(event: AfterToolCall) -> AfterToolCallChange | None:
-    """Return the result with the keys taken out."""
+    """Returns the result without the keys."""
     text = event.result.text
     if not KEY.search(text):
         return None
@@ -19,5 +19,5 @@ async def hide(event: AfterToolCall) -> AfterToolCallChange | None:
 
 
 def register(api: PluginApi) -> None:
-    """Take part."""
+    """Registers the handler."""
     api.hooks.after_tool_call(hide)

@@ -1,4 +1,4 @@
-"""Puts the house rules behind the files of every prompt."""
+"""Appends the house rules to the files of every prompt."""
 
 from skerry.sdk.api import PluginApi
 from skerry.sdk.hooks import BootstrapChange, BootstrapDraft, BootstrapFile
@@ -7,10 +7,10 @@ RULES = BootstrapFile(name="HOUSE.md", text="Quiet hours are from 22:00 to 07:00
 
 
 def add_rules(draft: BootstrapDraft) -> BootstrapChange:
-    """Return the files with the rules as the last."""
+    """Returns the files, with the rules as the last file."""
     return BootstrapChange(files=(*draft.files, RULES))
 
 
 def register(api: PluginApi) -> None:
-    """Take part where the files of a prompt are gathered."""
+    """Registers the handler."""
     api.hooks.agent_bootstrap(add_rules)

@@ -1,4 +1,4 @@
-"""Log how long each run took and how it ended."""
+"""Logs the duration and the outcome of each run."""
 
 import logging
 
@@ -8,12 +8,12 @@ from skerry.sdk.hooks import AgentEnd
 logger = logging.getLogger(__name__)
 
 
-async def ended(event: AgentEnd) -> None:
-    """Note the figures; the person does not wait for this."""
+async def log_run(event: AgentEnd) -> None:
+    """Logs the figures; the person does not wait for this."""
     outcome = "answered" if event.success else f"failed: {event.error}"
     logger.info("%s in %d ms, %d messages", outcome, event.duration_ms, len(event.messages))
 
 
 def register(api: PluginApi) -> None:
-    """Take part."""
-    api.hooks.agent_end(ended)
+    """Registers the handler."""
+    api.hooks.agent_end(log_run)

@@ -1,4 +1,4 @@
-"""Log which conversations grow long."""
+"""Logs the conversations that are summarised."""
 
 import logging
 
@@ -8,11 +8,11 @@ from skerry.sdk.hooks import BeforeCompaction
 logger = logging.getLogger(__name__)
 
 
-async def look(event: BeforeCompaction) -> None:
-    """Note it."""
+async def log_size(event: BeforeCompaction) -> None:
+    """Logs the size of the conversation."""
     logger.info("%s has %d tokens and is summarised", event.session_key, event.token_count)
 
 
 def register(api: PluginApi) -> None:
-    """Take part."""
-    api.hooks.before_compaction(look)
+    """Registers the handler."""
+    api.hooks.before_compaction(log_size)

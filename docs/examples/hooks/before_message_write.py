@@ -1,4 +1,4 @@
-"""Keep card numbers out of the transcript."""
+"""Keeps card numbers out of the transcript."""
 
 import re
 
@@ -10,7 +10,7 @@ CARD = re.compile(r"\b\d{4}([ -]?)\d{4}\1\d{4}\1\d{4}\b")
 
 
 def hide(event: BeforeMessageWrite) -> BeforeMessageWriteChange | None:
-    """Return the person's message without the numbers. The hook takes plain functions only."""
+    """Returns the person's message without the numbers. This hook needs a plain function."""
     message = event.message
     if not isinstance(message, UserMessage) or not CARD.search(message.text):
         return None
@@ -22,5 +22,5 @@ def hide(event: BeforeMessageWrite) -> BeforeMessageWriteChange | None:
 
 
 def register(api: PluginApi) -> None:
-    """Take part."""
+    """Registers the handler."""
     api.hooks.before_message_write(hide)

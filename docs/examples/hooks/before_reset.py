@@ -1,4 +1,4 @@
-"""Log the last words of a conversation that is reset."""
+"""Logs the last answer in a conversation that is reset."""
 
 import logging
 
@@ -9,13 +9,13 @@ from skerry.sdk.messages import AssistantMessage
 logger = logging.getLogger(__name__)
 
 
-async def look_back(event: BeforeReset) -> None:
-    """Note what the assistant said last."""
-    said = [one.text for one in event.messages if isinstance(one, AssistantMessage)]
-    if said:
-        logger.info("last words in %s: %s", event.session_key, said[-1])
+async def log_last_answer(event: BeforeReset) -> None:
+    """Logs the last message of the assistant."""
+    messages = [message for message in event.messages if isinstance(message, AssistantMessage)]
+    if messages:
+        logger.info("last answer in %s: %s", event.session_key, messages[-1].text)
 
 
 def register(api: PluginApi) -> None:
-    """Take part."""
-    api.hooks.before_reset(look_back)
+    """Registers the handler."""
+    api.hooks.before_reset(log_last_answer)

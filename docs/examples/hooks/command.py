@@ -1,13 +1,13 @@
-"""Notes in the log who gives which command."""
+"""Logs each command."""
 
 from skerry.sdk.api import PluginApi
 from skerry.sdk.hooks import CommandGiven
 
 
 def register(api: PluginApi) -> None:
-    """Take part when somebody gives a command."""
+    """Registers the handler."""
 
-    def note(event: CommandGiven) -> None:
+    def log_command(event: CommandGiven) -> None:
         api.logger.info("/%s in %s", event.name, event.session_key)
 
-    api.hooks.command(note)
+    api.hooks.command(log_command)

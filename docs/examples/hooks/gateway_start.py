@@ -1,4 +1,4 @@
-"""Log where the gateway listens."""
+"""Logs the port of the gateway."""
 
 import logging
 
@@ -8,11 +8,11 @@ from skerry.sdk.hooks import GatewayStart
 logger = logging.getLogger(__name__)
 
 
-async def started(event: GatewayStart) -> None:
-    """Note the port."""
+async def log_port(event: GatewayStart) -> None:
+    """Logs the port."""
     logger.info("listening on port %d", event.port)
 
 
 def register(api: PluginApi) -> None:
-    """Take part."""
-    api.hooks.gateway_start(started)
+    """Registers the handler."""
+    api.hooks.gateway_start(log_port)

@@ -1,4 +1,4 @@
-"""Log that the gateway stops."""
+"""Logs that the gateway stops."""
 
 import logging
 
@@ -8,11 +8,11 @@ from skerry.sdk.hooks import GatewayStop
 logger = logging.getLogger(__name__)
 
 
-async def stopping(event: GatewayStop) -> None:
-    """Note why."""
+async def log_reason(event: GatewayStop) -> None:
+    """Logs the reason."""
     logger.info("stopping: %s", event.reason)
 
 
 def register(api: PluginApi) -> None:
-    """Take part."""
-    api.hooks.gateway_stop(stopping)
+    """Registers the handler."""
+    api.hooks.gateway_stop(log_reason)

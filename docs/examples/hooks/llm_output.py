@@ -1,4 +1,4 @@
-"""Take an empty phrase out of every response."""
+"""Removes a phrase from every response."""
 
 from skerry.sdk.api import PluginApi
 from skerry.sdk.hooks import LlmOutput, LlmOutputChange
@@ -8,7 +8,7 @@ PHRASE = "As an AI, "
 
 
 async def shorten(event: LlmOutput) -> LlmOutputChange | None:
-    """Return the response without the phrase; its other blocks stay."""
+    """Returns the response without the phrase; its other blocks stay."""
     message = event.last_assistant
     if PHRASE not in message.text:
         return None
@@ -20,5 +20,5 @@ async def shorten(event: LlmOutput) -> LlmOutputChange | None:
 
 
 def register(api: PluginApi) -> None:
-    """Take part."""
+    """Registers the handler."""
     api.hooks.llm_output(shorten)

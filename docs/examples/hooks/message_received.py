@@ -1,4 +1,4 @@
-"""Log who writes, and from where."""
+"""Logs the sender and the channel of each message."""
 
 import logging
 
@@ -8,12 +8,12 @@ from skerry.sdk.hooks import MessageReceived
 logger = logging.getLogger(__name__)
 
 
-async def heard(event: MessageReceived) -> None:
-    """Note the length of the message, not its words."""
-    who = event.sender or "a client of the gateway"
-    logger.info("%s: %s wrote %d characters", event.context.channel, who, len(event.content))
+async def log_message(event: MessageReceived) -> None:
+    """Logs the length of the message, not its text."""
+    sender = event.sender or "a client of the gateway"
+    logger.info("%s: %s wrote %d characters", event.context.channel, sender, len(event.content))
 
 
 def register(api: PluginApi) -> None:
-    """Take part."""
-    api.hooks.message_received(heard)
+    """Registers the handler."""
+    api.hooks.message_received(log_message)

@@ -1,4 +1,4 @@
-"""Log what platforms took and what they refused."""
+"""Logs the parts that platforms accepted or refused."""
 
 import logging
 
@@ -8,8 +8,8 @@ from skerry.sdk.hooks import MessageSent
 logger = logging.getLogger(__name__)
 
 
-async def sent(event: MessageSent) -> None:
-    """Note the outcome."""
+async def log_outcome(event: MessageSent) -> None:
+    """Logs the outcome."""
     if event.success:
         logger.info("%s: %d characters to %s", event.channel, len(event.content), event.to)
     else:
@@ -17,5 +17,5 @@ async def sent(event: MessageSent) -> None:
 
 
 def register(api: PluginApi) -> None:
-    """Take part."""
-    api.hooks.message_sent(sent)
+    """Registers the handler."""
+    api.hooks.message_sent(log_outcome)

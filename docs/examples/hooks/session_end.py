@@ -1,4 +1,4 @@
-"""Log each conversation that ended."""
+"""Logs each conversation that ended."""
 
 import logging
 
@@ -8,12 +8,12 @@ from skerry.sdk.hooks import SessionEnd
 logger = logging.getLogger(__name__)
 
 
-async def ended(event: SessionEnd) -> None:
-    """Note how much was said, and why it ended."""
-    count, why = event.message_count, event.reason
-    logger.info("conversation %s ended after %d messages: %s", event.session_key, count, why)
+async def log_end(event: SessionEnd) -> None:
+    """Logs the number of messages and the reason."""
+    count, reason = event.message_count, event.reason
+    logger.info("conversation %s ended after %d messages: %s", event.session_key, count, reason)
 
 
 def register(api: PluginApi) -> None:
-    """Take part."""
-    api.hooks.session_end(ended)
+    """Registers the handler."""
+    api.hooks.session_end(log_end)

@@ -1,4 +1,4 @@
-"""Log each new conversation."""
+"""Logs each new conversation."""
 
 import logging
 
@@ -8,11 +8,11 @@ from skerry.sdk.hooks import SessionStart
 logger = logging.getLogger(__name__)
 
 
-async def began(event: SessionStart) -> None:
-    """Note whose it is."""
+async def log_start(event: SessionStart) -> None:
+    """Logs the key and the agent of the conversation."""
     logger.info("new conversation %s with agent %s", event.session_key, event.agent_id)
 
 
 def register(api: PluginApi) -> None:
-    """Take part."""
-    api.hooks.session_start(began)
+    """Registers the handler."""
+    api.hooks.session_start(log_start)
