@@ -147,7 +147,9 @@ async def test_contexts_are_for_the_model_only_and_stand_in_order_of_priority(
         "hi",
         "again",
     ]
-    texts = [message.text for message in model.requests[2].messages if isinstance(message, UserMessage)]
+    texts = [
+        message.text for message in model.requests[2].messages if isinstance(message, UserMessage)
+    ]
     assert texts == ["before", "hi", "again"]
 
 
