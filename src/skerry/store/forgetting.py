@@ -1,8 +1,8 @@
-"""Takes statements out of the database: transcripts, summaries, runs, replies, and their index.
+"""Erases statements from the database: transcripts, summaries, runs, replies, and their index.
 
-What is to be forgotten is written down first, so that a process that dies goes on where it was.
-Ids, numbers and times stay: a transcript keeps its shape, and a repeated request its answer. At the
-end the database is written anew, so that no page that is not used any more has the text.
+An erasure is stored before it begins, so that the next start continues it after a crash. Ids,
+numbers and times are kept: a transcript keeps its shape, and a repeated request gets its answer.
+At the end the database is rewritten, so that no unused page contains the text.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
@@ -26,28 +26,28 @@ from skerry.store.store import Store
 from skerry.store.unit import Reader, Unit
 
 Discard = Callable[[Collection[str]], Awaitable[int]]
-"""Function that deletes copies of files by their names, and returns how many there were."""
+"""Function that deletes copies of files by their names, and returns how many it deleted."""
 BATCH: Final = 100
-"""Rows in one unit: other units wait behind it."""
+"""Limit on the rows of one unit, because other units wait for it."""
 PASSES: Final = 5
-"""Number of passes over the tables, for text that arrived in the meantime."""
+"""Limit on the passes over the tables; later passes find text that arrived meanwhile."""
 
 
 class Forgetting(Struct, frozen=True):
-    """Statements that are being erased."""
+    """An erasure that is not complete."""
 
     serial: int
     agent: AgentId
     phrases: tuple[str, ...]
-    """None where all is done but `finish`."""
+    """Empty when only `finish` is missing."""
     extra: bool = False
-    """Erases them in the extra paths too."""
+    """True when the extra paths of the memory are erased too."""
 
 
 def begin(
     unit: Unit, agent: AgentId, phrases: Sequence[str], now: int, *, extra: bool = False
 ) -> int:
-    """Writes down what is to be forgotten; returns its number."""
+    """Stores an erasure before it is executed; returns its number."""
     row = unit.one(
         "INSERT INTO forgetting (agent, phrases, asked_at, extra) VALUES (?, ?, ?, ?)"
         " RETURNING serial",
@@ -66,13 +66,13 @@ def begun(reader: Reader) -> list[Forgetting]:
 
 
 def begun_at(reader: Reader) -> int | None:
-    """Returns when the oldest open job was asked for, in ms; None if all are done."""
+    """Returns the time of the oldest incomplete erasure, in ms; None without one."""
     ((at,),) = reader.all("SELECT min(asked_at) FROM forgetting")
     return None if at is None else int(at)
 
 
 def count_matches(reader: Reader, agent: AgentId, redaction: Redaction) -> RedactionCounts:
-    """Returns where statements stand, without a change of anything."""
+    """Counts the rows with the statements, without changing them."""
     counted = RedactionCounts()
     for table in tables():
         for row in _rows(reader, table, agent, redaction):
@@ -81,21 +81,21 @@ def count_matches(reader: Reader, agent: AgentId, redaction: Redaction) -> Redac
 
 
 async def keep(_names: Collection[str]) -> int:
-    """Deletes no copy of a file; returns 0."""
+    """Keeps all copies of files; returns 0."""
     return 0
 
 
 async def redact(
     store: Store, agent: AgentId, redaction: Redaction, discard: Discard = keep
 ) -> RedactionCounts:
-    """Takes the statements out of everything that the agent's conversations have.
+    """Erases the statements from all rows of the agent's conversations.
 
-    It reads all of it, and writes a hundred rows in a unit; what comes meanwhile is looked at
-    again. `discard` deletes the copies of files that came or went with the words, before the rows
-    change that name them.
+    Reads every row, writes 100 rows in each unit, and repeats for text that arrived meanwhile.
+    `discard` deletes the copies of files of the erased messages before the rows that name them
+    change.
 
     Raises:
-        StateError: it could not be written; what is written down is gone on with at the next start.
+        StateError: a write failed; the next start continues the stored erasure.
     """
     total = RedactionCounts()
     for _ in range(PASSES):
@@ -129,12 +129,12 @@ async def redact(
 
 
 async def finish(store: Store, serial: int) -> None:
-    """Leaves no trace of the text in the files, and notes that nothing is left of it.
+    """Removes the text from unused pages of the files, and marks the erasure as complete.
 
-    The index is merged and the database written anew: some seconds for 100,000 entries.
+    Merges the index and rewrites the database: some seconds for 100,000 entries.
 
     Raises:
-        StateError: the disk is full, say; it is gone on with at the next call, or start.
+        StateError: a write failed, for example on a full disk; the next call or start continues.
     """
     await store.write(lambda unit: _blank(unit, serial))
     await store.purge()
@@ -142,10 +142,10 @@ async def finish(store: Store, serial: int) -> None:
 
 
 def holds(path: Path, redaction: Redaction) -> bool:
-    """Returns whether a copy of the database, also of an older version, has statements. Blocks.
+    """Returns whether a copy of the database, of any version, has the statements. Blocks.
 
     Raises:
-        sqlite3.Error: it cannot be read.
+        sqlite3.Error: the copy cannot be read.
     """
     with closing(sqlite.connect(path, read_only=True)) as connection:
         reader = Reader(connection)
@@ -158,17 +158,17 @@ def holds(path: Path, redaction: Redaction) -> bool:
 
 
 def is_forgetting(path: Path) -> bool:
-    """Returns whether a copy of the database has words of a job that was not done. Blocks.
+    """Returns whether a copy of the database has an incomplete erasure with its phrases. Blocks.
 
     Raises:
-        sqlite3.Error: it cannot be read.
+        sqlite3.Error: the copy cannot be read.
     """
     with closing(sqlite.connect(path, read_only=True)) as connection:
         return any(_begun(Reader(connection)))
 
 
 def _begun(reader: Reader) -> list[list[str]]:
-    """Returns the words of each job that was not done; none of a version without such jobs."""
+    """Returns the phrases of each incomplete erasure; empty for a version without the table."""
     if not engine.columns(reader, "forgetting"):
         return []
     rows = reader.all("SELECT phrases FROM forgetting")
@@ -178,9 +178,9 @@ def _begun(reader: Reader) -> list[list[str]]:
 def _rows(
     reader: Reader, table: TextTable, agent: AgentId | None, redaction: Redaction
 ) -> Iterator[tuple[Any, ...]]:
-    """Gives the rows with statements in them."""
+    """Yields the rows that contain a statement."""
     for row in reader.each(
-        f"SELECT {table.columns} FROM {table.name} WHERE {table.owned(agent)}",  # noqa: S608 - names of ours
+        f"SELECT {table.columns} FROM {table.name} WHERE {table.owned(agent)}",  # noqa: S608 - constant names
         (agent,) * table.owned(agent).count("?"),
     ):
         texts = row[len(table.keys) :]
@@ -208,7 +208,7 @@ def _change(
         if table.name == "entry" and key[2] is None:
             _index_anew(unit, key, bytes(row[0]), texts[0])
         unit.execute(
-            f"UPDATE {table.name} SET {table.changed} WHERE {table.named}",  # noqa: S608 - names of ours
+            f"UPDATE {table.name} SET {table.changed} WHERE {table.named}",  # noqa: S608 - constant names
             (*texts, *key_values),
         )
         _follow(unit, table, key, row[0], texts[0])
@@ -217,21 +217,21 @@ def _change(
 
 
 def _follow(unit: Unit, table: TextTable, key: tuple[Any, ...], old: Any, new: Any) -> None:
-    """Changes what was made of a row that changed."""
+    """Updates the data that was derived from a changed row."""
     match table.name:
         case "entry":
-            # A file that is written anew from the beginning, also by the next start.
+            # Without the mark the file is rewritten from the beginning, by the next start too.
             unit.execute("DELETE FROM mirror WHERE session_id = ?", (key[0],))
             if _called(old) != _called(new):
                 message_counts.recount(unit, key[0])
             unit.touched.append(key[0])
-        case "run":  # else it could be guessed, and tried
+        case "run":  # a guess of the text could be checked against the digest
             unit.execute("UPDATE run SET digest = NULL WHERE serial = ?", key)
         case "approval":
             unit.execute("UPDATE approval SET fingerprint = '' WHERE approval_id = ?", key)
-        case "audit":  # the chain has the digest of what it was
+        case "audit":  # the hash chain covers the digest of the original body
             unit.execute("UPDATE audit SET body = NULL WHERE seq = ?", key)
-        case "frozen_text":  # half a text would not be what the file says either
+        case "frozen_text":  # a redacted text would not match its file
             frozen_prompt.melt_text(unit, key[0])
 
 
@@ -255,7 +255,7 @@ def _index_anew(unit: Unit, key: tuple[Any, ...], old: bytes, new: Any) -> None:
     )
     answer = None
     if following is not None:
-        with suppress(msgspec.ValidationError):  # the index has none of it
+        with suppress(msgspec.ValidationError):  # an unreadable entry is not indexed
             answer = message.decode(following[0])
     if text := indexed(message.decode(old), answer):
         text_index.remove(unit, [(rowid, text)])

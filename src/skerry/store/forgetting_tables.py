@@ -1,4 +1,4 @@
-"""Tables of the state database whose rows have words of people, which an erasure looks through."""
+"""Tables of the state database that contain words of people and are searched by an erasure."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -14,24 +14,24 @@ from skerry.model.redaction import MARK, Redaction
 from skerry.store.redaction_counts import RedactionCounts
 
 _COPY: Final = re.compile(r"[/\\\\](?:in|out)bound[/\\\\]([0-9a-f]{16}-[\w.-]+)")
-"""Path of the copy of a file, in a line about it or in the row of its part."""
+"""Path of a copied file, in a line of a message or in the row of an outbox part."""
 
 
 class TextTable(Struct, frozen=True):
-    """Table with text, and the owner of its rows."""
+    """A table with text, and the condition for the rows of an agent."""
 
     name: str
     keys: tuple[str, ...]
     texts: tuple[str, ...]
     """Columns of JSON (BLOB) or plain text."""
     owner: str
-    """A condition with the agent as `?`; `TRUE` where rows are nobody's."""
+    """SQL condition with the agent as `?`; `TRUE` for rows that belong to no agent."""
     count: Callable[[Sequence[str]], RedactionCounts]
-    """Function that counts a row, by its keys and texts."""
+    """Function that counts one row, from its keys and texts."""
     fields: tuple[str, ...] = ()
-    """Fields of JSON that have words of people; none for JSON in which anything may have some."""
+    """JSON fields with words of people; empty if any field may have some."""
     dropped: tuple[str, ...] = ()
-    """Fields of JSON that go with the words, such as a hash of them."""
+    """JSON fields that are removed together with the words, such as their hash."""
 
     @property
     def columns(self) -> str:
@@ -40,7 +40,7 @@ class TextTable(Struct, frozen=True):
 
     @property
     def named(self) -> str:
-        """Returns the condition that names one row."""
+        """Returns the condition that selects one row by its keys."""
         return " AND ".join(f"{name} = ?" for name in self.keys if name != "kind")
 
     @property
@@ -49,11 +49,11 @@ class TextTable(Struct, frozen=True):
         return ", ".join(f"{name} = ?" for name in self.texts)
 
     def owned(self, agent: AgentId | None) -> str:
-        """Returns the condition that its rows are of an agent; None is every agent."""
+        """Returns the condition for the rows of an agent; None is every agent."""
         return "TRUE" if agent is None else self.owner
 
     def key(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Returns the keys of a row that was read."""
+        """Returns the keys of a selected row."""
         return row[: len(self.keys)]
 
     def counted(self, row: tuple[Any, ...]) -> RedactionCounts:
@@ -61,7 +61,7 @@ class TextTable(Struct, frozen=True):
         return self.count(row)
 
     def redacted(self, stored: bytes | str | None, redaction: Redaction) -> bytes | str | None:
-        """Returns the stored text, or JSON, without the statements; itself where it has none."""
+        """Returns the text or JSON without the statements; the same object if it has none."""
         if stored is None:
             return None
         if isinstance(stored, str):
@@ -73,7 +73,7 @@ class TextTable(Struct, frozen=True):
         return stored if new == value else msgspec.json.encode(_without_images(new))
 
     def _within(self, value: Any, redaction: Redaction) -> Any:
-        """Returns the value with its `fields` redacted; all else keeps its form."""
+        """Returns the value with its `fields` redacted; all others are unchanged."""
         if not isinstance(value, dict):
             return value
         new = {
@@ -86,13 +86,13 @@ class TextTable(Struct, frozen=True):
 
 
 def copies(texts: Sequence[bytes | str | None]) -> set[str]:
-    """Returns the names of the copied files that the columns of a row name."""
+    """Returns the names of the copied files in the columns of a row."""
     read = (text.decode("utf-8", "replace") if isinstance(text, bytes) else text for text in texts)
     return {name for text in read if text and "bound" in text for name in _COPY.findall(text)}
 
 
 def _without_images(value: Any) -> Any:
-    """Returns a message, or a request, without its images: they go with its words."""
+    """Returns a message or a request without its images, which are erased with its words."""
     if not isinstance(value, dict):
         return value
     if value.get("images"):
@@ -136,12 +136,12 @@ _KERNEL_TABLES: Final = (
         "outbox",
         ("serial",),
         ("text", "error", "more"),
-        # A part of no run, such as what a client or a schedule sent, is of no agent: it goes too.
+        # A part without a run, sent by a client or a schedule, belongs to no agent: it is included.
         "NOT EXISTS (SELECT 1 FROM run JOIN session USING (session_id)"
         " WHERE run.run_id = outbox.run_id AND agent_id <> ?)",
         lambda _: RedactionCounts(replies=1),
     ),
-    # An approval, and a request for it in a chat, name their agent in no column either.
+    # An approval, and its request in a chat, have no column with the agent either.
     TextTable(
         "approval",
         ("approval_id",),
@@ -157,7 +157,7 @@ _KERNEL_TABLES: Final = (
         lambda _: RedactionCounts(approvals=1),
     ),
     TextTable("audit", ("seq",), ("body",), "TRUE", lambda _: RedactionCounts(approvals=1)),
-    # Their requests name no agent in a column: what is the same is forgotten for all of them.
+    # These rows have no column with the agent: equal text is erased for all agents.
     TextTable("answered", ("serial",), ("answer",), "TRUE", lambda _: RedactionCounts(answers=1)),
     TextTable("session", ("session_id",), ("label",), "agent_id = ?", _label),
     TextTable(
@@ -198,7 +198,7 @@ _KERNEL_TABLES: Final = (
 
 @cache
 def tables() -> tuple[TextTable, ...]:
-    """Returns the tables of the kernel, then those of features (`tables.TEXTS` of each)."""
+    """Returns the tables of the kernel, then those of the features (`tables.TEXTS` of each)."""
     feature_tables = [
         TextTable(name, keys, texts, owner, _record, words, dropped)
         for feature in FEATURES

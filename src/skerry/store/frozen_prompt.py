@@ -1,6 +1,6 @@
-"""System prompt parts that sessions keep from their start; a text of several is stored once.
+"""System prompt parts that each session keeps from its start; a shared text is stored once.
 
-A note is what a session was told since, before the message of its number.
+A note is text that was inserted later, before the message with its number.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ _OF: Final = "session_id = ? AND audience = ?"
 
 
 def find(reader: Reader, session_id: str, audience: str) -> tuple[bytes, dict[str, str]] | None:
-    """Returns the stored parts for a session and its audience, with the texts by their digest."""
+    """Returns the stored parts of a session for an audience, and the texts by digest."""
     row = reader.one(f"SELECT body FROM frozen WHERE {_OF}", (session_id, audience))  # noqa: S608 - constant
     if row is None:
         return None
@@ -24,7 +24,7 @@ def find(reader: Reader, session_id: str, audience: str) -> tuple[bytes, dict[st
 
 
 def keep(unit: Unit, session_id: str, audience: str, body: bytes, texts: Mapping[str, str]) -> None:
-    """Keeps it in place of what was kept; nothing of a session that has ended meanwhile."""
+    """Replaces the stored parts; stores nothing for a session that was archived meanwhile."""
     current = unit.one("SELECT 1 FROM session WHERE session_id = ? AND current", (session_id,))
     _drop(unit, _OF, (session_id, audience))
     if current is None:
@@ -44,7 +44,7 @@ def keep(unit: Unit, session_id: str, audience: str, body: bytes, texts: Mapping
 
 
 def note(unit: Unit, session_id: str, seq: int, text: str) -> None:
-    """Keeps what stands before message `seq` when it is sent."""
+    """Stores the note that precedes message `seq` in requests."""
     unit.execute(
         "INSERT INTO frozen_note (session_id, seq, text) VALUES (?, ?, ?)"
         " ON CONFLICT (session_id, seq) DO UPDATE SET text = excluded.text",
@@ -53,23 +53,23 @@ def note(unit: Unit, session_id: str, seq: int, text: str) -> None:
 
 
 def notes(reader: Reader, session_id: str) -> dict[int, str]:
-    """Returns the notes of a session by the number of their message."""
+    """Returns the notes of a session by message number."""
     return dict(reader.all("SELECT seq, text FROM frozen_note WHERE session_id = ?", (session_id,)))
 
 
 def melt(unit: Unit, session_id: str) -> None:
-    """Lets the session's next prompt be made anew."""
+    """Deletes the parts, so that the session's next prompt is built again."""
     _drop(unit, "session_id = ?", (session_id,))
 
 
 def end(unit: Unit, session_id: str) -> None:
-    """Removes the notes too: the messages before which they stood are not sent as they were."""
+    """Deletes the parts and the notes, when the messages after the notes change or are dropped."""
     melt(unit, session_id)
     unit.execute("DELETE FROM frozen_note WHERE session_id = ?", (session_id,))
 
 
 def melt_text(unit: Unit, digest: str) -> None:
-    """Lets every session that began with the text have its next prompt made anew."""
+    """Deletes a text, so that every session with it builds its next prompt again."""
     for (session_id,) in unit.all(
         "SELECT DISTINCT session_id FROM frozen_part WHERE digest = ?", (digest,)
     ):
@@ -78,7 +78,7 @@ def melt_text(unit: Unit, digest: str) -> None:
 
 
 def _drop(unit: Unit, condition: str, values: tuple[str, ...]) -> None:
-    """Removes rows, and the texts that nobody else began with."""
+    """Deletes rows, and the texts that no other session uses."""
     digests = unit.all(f"SELECT DISTINCT digest FROM frozen_part WHERE {condition}", values)  # noqa: S608 - constant
     unit.execute(f"DELETE FROM frozen_part WHERE {condition}", values)  # noqa: S608 - constant
     unit.execute(f"DELETE FROM frozen WHERE {condition}", values)  # noqa: S608 - constant

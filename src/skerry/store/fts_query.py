@@ -13,7 +13,7 @@ from skerry_recall.question import identifiers, phrases
 MAX_TERMS: Final = 24
 """Limit on the terms of one query."""
 MAX_EXACT: Final = 8
-"""Phrases and identifiers of one question."""
+"""Limit on the phrases and identifiers of one question."""
 _WORD: Final = re.compile(r"[^\W_]+")
 _UNSPACED: Final = re.compile(f"[{UNSPACED}]+")
 _MAX_STARTS: Final = 200
@@ -21,19 +21,19 @@ _MAX_STARTS: Final = 200
 
 
 def terms(question: str) -> list[str]:
-    """Returns the words to look for, each once; common ones only where there are no others."""
+    """Returns the words to search for, each once; common words only if there are no others."""
     words = list(dict.fromkeys(_WORD.findall(question.casefold())))
     return ([word for word in words if word not in COMMON] or words)[:MAX_TERMS]
 
 
 @dataclass(frozen=True, slots=True)
 class SearchTerms:
-    """A question as the index takes it."""
+    """A question as terms for the index."""
 
     words: Mapping[str, str]
-    """Any of these: each word, or pair of characters, with its phrase."""
+    """FTS5 phrase of each word, or pair of characters; an entry matches with any of them."""
     exact: Sequence[str]
-    """The phrases of what is quoted, and of identifiers such as `ERR_CONN_42`."""
+    """FTS5 phrases of quoted text, and of identifiers such as `ERR_CONN_42`."""
 
 
 def search_terms(question: str) -> SearchTerms:
@@ -41,7 +41,7 @@ def search_terms(question: str) -> SearchTerms:
     words: dict[str, str] = {}
     for term in terms(question):
         pairs = [pair for pair in spread(term).split() if len(pair) > 1]
-        # One character alone is the begin of a pair, or the last of its run.
+        # A single character is the beginning of a pair, or the last of its run.
         lone = len(term) == 1 and _UNSPACED.fullmatch(term)
         words |= {term: f'"{term}"*'} if lone else {pair: f'"{pair}"' for pair in pairs or [term]}
     named = (*phrases(question), *identifiers(question))
@@ -51,7 +51,7 @@ def search_terms(question: str) -> SearchTerms:
 
 
 def excerpt(text: str, question: str, size: int) -> str:
-    """Returns about `size` characters of the text, where most of the words stand together."""
+    """Returns about `size` characters of the text, where most words of the question occur."""
     text = " ".join(text.split())
     if len(text) <= size:
         return text

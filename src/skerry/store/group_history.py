@@ -1,18 +1,18 @@
-"""Messages of groups that were not addressed to an agent, until they are given to its model."""
+"""Group messages that were not addressed to an agent, until they are sent to its model."""
 
 from skerry.model.message import storable
 from skerry.store.unit import Reader, Unit
 
 MAX_ROWS = 20_000
-"""Rows of all groups together; the oldest go first."""
+"""Limit on the rows of all groups; the oldest are deleted first."""
 _ROUND = 64
-"""Rows after which the limit over all groups is applied."""
+"""Number of added rows after which `MAX_ROWS` is applied."""
 
 
 def add(  # noqa: PLR0913 - the columns of a row
     unit: Unit, key: str, sender: str, text: str, at: int, *, limit: int, run_id: str = ""
 ) -> None:
-    """Adds a message to the history of a conversation, and drops those beyond its limit."""
+    """Adds a message to the history of a conversation, and deletes the oldest beyond `limit`."""
     row = unit.one(
         "INSERT INTO group_message (session_key, sender, text, at, run_id) VALUES (?, ?, ?, ?, ?)"
         " RETURNING serial",
@@ -39,10 +39,10 @@ def read(reader: Reader, key: str, limit: int) -> list[tuple[int, str, str]]:
 
 
 def drop(unit: Unit, run_id: str) -> None:
-    """Deletes a message: its sender deleted it on the platform."""
+    """Deletes a message that its sender deleted on the platform."""
     unit.execute("DELETE FROM group_message WHERE run_id = ?", (run_id,))
 
 
 def take(unit: Unit, key: str, last: int) -> None:
-    """Deletes the messages up to a number: they are given to the model with this unit."""
+    """Deletes the messages up to number `last`, which the unit adds to a request."""
     unit.execute("DELETE FROM group_message WHERE session_key = ? AND serial <= ?", (key, last))

@@ -1,4 +1,4 @@
-"""Messages of platforms that are taken and wait for more of the same sender."""
+"""Platform messages that are accepted and wait for more messages of the same sender."""
 
 from collections.abc import Collection
 from typing import Final
@@ -13,13 +13,13 @@ from skerry.store.unit import Reader, Unit
 
 
 class HeldMessage(Struct, frozen=True):
-    """One message that waits."""
+    """One waiting message."""
 
     message: InboundMessage
     to: ReplyTo
     author: Origin
     run_id: RunId
-    """Run in its row of the ledger."""
+    """Run id in the ledger row of the message."""
 
 
 _encode = msgspec.json.encode
@@ -35,7 +35,7 @@ def add(unit: Unit, key: str, message: HeldMessage) -> None:
 
 
 def read(reader: Reader, key: str, sender: str) -> list[tuple[int, HeldMessage]]:
-    """Returns the messages of a sender in a conversation with their numbers, oldest first."""
+    """Returns number and message of a sender's waiting messages in a conversation, oldest first."""
     rows = reader.all(
         "SELECT serial, body FROM held_message WHERE session_key = ? AND sender = ?"
         " ORDER BY serial",
@@ -45,7 +45,7 @@ def read(reader: Reader, key: str, sender: str) -> list[tuple[int, HeldMessage]]
 
 
 def senders(reader: Reader) -> list[tuple[str, str]]:
-    """Returns the conversations and senders of which messages wait, in the order of the first."""
+    """Returns (session key, sender) of all waiting messages, in the order of the first of each."""
     rows = reader.all(
         "SELECT session_key, sender FROM held_message GROUP BY session_key, sender"
         " ORDER BY min(serial)"
@@ -54,14 +54,14 @@ def senders(reader: Reader) -> list[tuple[str, str]]:
 
 
 def drop(unit: Unit, run_ids: Collection[str]) -> None:
-    """Deletes messages by the runs in their rows of the ledger; few are held at a time."""
+    """Deletes messages by their run ids. Decodes every row, of which there are few."""
     rows = unit.all("SELECT serial, body FROM held_message")
     serials = [(serial,) for serial, body in rows if _decode(body).run_id in run_ids]
     unit.executemany("DELETE FROM held_message WHERE serial = ?", serials)
 
 
 def take(unit: Unit, key: str, sender: str, last: int) -> None:
-    """Deletes the messages up to a number: their run is accepted with this unit."""
+    """Deletes the messages up to number `last`, whose run the unit accepts."""
     unit.execute(
         "DELETE FROM held_message WHERE session_key = ? AND sender = ? AND serial <= ?",
         (key, sender, last),

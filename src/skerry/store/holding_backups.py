@@ -1,4 +1,4 @@
-"""Backups that still contain erased text, and their end of life."""
+"""Backups that still contain erased text, and when they are deleted."""
 
 import sqlite3
 from pathlib import Path
@@ -14,8 +14,8 @@ from skerry.store.forgetting import holds
 def holding(state_dir: Path, redaction: Redaction) -> list[HoldingBackup]:
     """Returns the backups that have the phrases or cannot be read, the newest first. Blocks.
 
-    A backup is never changed: it would not be the state of that time. It reads all of each, about
-    a second for 100 MB.
+    Backups are never changed, so that they remain the state of their time. Each is read completely,
+    about a second for 100 MB.
     """
     backups = every(state_dir)
     daily = [backup for backup in backups if backup.kind is BackupKind.DAILY]
@@ -26,7 +26,7 @@ def holding(state_dir: Path, redaction: Redaction) -> list[HoldingBackup]:
                 continue
             doubt = ""
         except sqlite3.Error as error:
-            doubt = f"It cannot be read: {error}. "
+            doubt = f"The file cannot be read: {error}. "
         until = None
         if backup in daily:
             remaining_days = KEPT_DAILY - daily.index(backup)
@@ -39,11 +39,11 @@ def holding(state_dir: Path, redaction: Redaction) -> list[HoldingBackup]:
 def _remedy(backup: Backup) -> str:
     match backup.kind:
         case BackupKind.DAILY:
-            lifetime = f"It is deleted once {KEPT_DAILY} newer daily ones exist; sooner:"
-            return f"{lifetime} rm {quote(str(backup.path))}"
+            end = f"It is deleted when {KEPT_DAILY} newer daily backups exist. To delete it now:"
+            return f"{end} rm {quote(str(backup.path))}"
         case BackupKind.MIGRATION:
-            lifetime = "It is deleted once three newer ones of its kind exist; sooner:"
-            return f"{lifetime} rm {quote(str(backup.path))}"
+            end = "It is deleted when three newer backups of its kind exist. To delete it now:"
+            return f"{end} rm {quote(str(backup.path))}"
         case BackupKind.MANUAL:
             return f"It is kept until you delete it: rm {quote(str(backup.path))}"
         case BackupKind.REPLACED:

@@ -1,7 +1,7 @@
-"""Idempotency keys of methods that are no runs, and when each key is free again.
+"""Idempotency keys of methods that start no run, and the time after which a key is free again.
 
-A key is kept for the next 24 hours in which a gateway runs. They are counted in quarters by the
-gateway itself, not read from the clock: one that is set forward must not free a key too early.
+A key is kept for 24 hours of gateway uptime. The gateway counts them in quarters of an hour and
+does not read the clock: a clock that is set forward must not free a key too early.
 """
 
 from typing import Final
@@ -14,9 +14,9 @@ QUARTER_SECONDS: Final = 900.0
 KEPT_QUARTERS: Final = 96
 """A day."""
 COUNTED_QUARTERS: Final = 672
-"""A week: as long as anything is kept that is counted in them."""
+"""A week, the longest retention that is counted in quarters."""
 NOW: Final = "(SELECT coalesce(max(quarters), 0) FROM uptime)"
-"""The present quarter, which a row that is written now belongs to."""
+"""SQL of the present quarter, which is stored in new rows."""
 
 
 class UsedKey(Struct, frozen=True):
@@ -24,7 +24,7 @@ class UsedKey(Struct, frozen=True):
 
     digest: bytes
     answer: bytes | None
-    """None when the process ended after the effect, before it was answered."""
+    """None when the process ended after the effect but before the answer."""
 
 
 def find(reader: Reader, method: str, key: str) -> UsedKey | None:
@@ -36,7 +36,7 @@ def find(reader: Reader, method: str, key: str) -> UsedKey | None:
 
 
 def use(unit: Unit, method: str, key: str, digest: bytes) -> None:
-    """Uses the key, in the unit of the effect: both are there, or none."""
+    """Marks the key as used, in the unit of the effect: both are committed, or neither."""
     unit.execute(
         f"INSERT INTO answered (method, key, digest, quarter) VALUES (?, ?, ?, {NOW})",  # noqa: S608 - a constant
         (method, key, digest),
@@ -44,23 +44,23 @@ def use(unit: Unit, method: str, key: str, digest: bytes) -> None:
 
 
 def free(unit: Unit, method: str, key: str) -> None:
-    """Forgets that the key was used: nothing came of it."""
+    """Frees the key of a request that had no effect."""
     unit.execute("DELETE FROM answered WHERE method = ? AND key = ?", (method, key))
 
 
 def answer(unit: Unit, method: str, key: str, encoded: bytes) -> None:
-    """Keeps what was answered."""
+    """Stores the answer to the request with the key."""
     unit.execute(
         "UPDATE answered SET answer = ? WHERE method = ? AND key = ?", (encoded, method, key)
     )
 
 
 def pass_quarter(unit: Unit) -> None:
-    """Notes that a quarter of an hour has passed; frees the keys that were used a day before."""
+    """Counts a quarter of an hour, and frees the keys that were used a day before."""
     unit.execute("UPDATE uptime SET quarters = quarters + 1")
     before = (passed(unit) - KEPT_QUARTERS,)
     unit.execute("DELETE FROM answered WHERE quarter < ?", before)
-    # The row stays: it counts what was used. Only its name is free; no client's key has a `§`.
+    # The row is kept for its other columns. Only its id is free; no client's key has a `§`.
     unit.execute(
         "UPDATE run SET run_id = '§' || serial, digest = NULL WHERE settled = FALSE"
         " AND quarter < ? AND digest IS NOT NULL AND result IS NOT NULL",
@@ -69,6 +69,6 @@ def pass_quarter(unit: Unit) -> None:
 
 
 def passed(reader: Reader) -> int:
-    """Returns in how many quarters of an hour a gateway ran."""
+    """Returns the number of quarters of an hour in which a gateway ran."""
     row = reader.one(f"SELECT {NOW}")
     return int(row[0]) if row else 0

@@ -1,4 +1,4 @@
-"""The ledger of messages that platforms delivered: each is taken once."""
+"""Ledger of the messages that platforms delivered, so that each is accepted once."""
 
 from skerry.model.ids import AccountId, ChannelId, RunId
 from skerry.model.inbound import InboundMessage, Peer, PeerKind, ReplyTo
@@ -6,10 +6,10 @@ from skerry.store.unit import Reader, Unit
 
 
 def take(unit: Unit, message: InboundMessage, run_id: RunId) -> RunId | None:
-    """Notes the message as the source of `run_id`; returns the earlier run if it was taken before.
+    """Stores the message as the source of `run_id`; returns the earlier run of a repeated message.
 
-    Platforms count messages by chat, so an id is another message elsewhere. One without an id is
-    never known again (openclaw-behaviour 4.2).
+    Message ids are unique only within a chat. A message without an id is never recognised as
+    repeated (openclaw-behaviour 4.2).
     """
     if not message.message_id:
         return None
@@ -33,9 +33,9 @@ def take(unit: Unit, message: InboundMessage, run_id: RunId) -> RunId | None:
 
 
 def runs_of(reader: Reader, message: InboundMessage, message_id: str) -> list[RunId]:
-    """Returns the runs of a message of the same chat, of its edits, and of all its agents.
+    """Returns the runs of message `message_id` in the chat of `message`, for all edits and agents.
 
-    The id of an edit continues with `:`, that of a further agent with `@`.
+    The id of an edit continues with `:`, the id for a further agent with `@`.
     """
     rows = reader.all(
         "SELECT run_id FROM inbound WHERE channel = ? AND account = ? AND peer = ?"
@@ -50,7 +50,7 @@ def runs_of(reader: Reader, message: InboundMessage, message_id: str) -> list[Ru
 
 
 def source(reader: Reader, run_id: str, kind: PeerKind) -> ReplyTo | None:
-    """Returns where the message of a run came from; it reads the whole ledger, which is rare."""
+    """Returns the chat of a run's message; None without one. Reads the whole ledger."""
     row = reader.one(
         "SELECT channel, account, peer, thread, message_id FROM inbound WHERE run_id = ?", (run_id,)
     )

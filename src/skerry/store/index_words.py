@@ -1,9 +1,9 @@
-"""Words of an entry that are indexed (pure).
+"""Text of an entry for the full-text index (pure).
 
-The index splits at what is no letter or digit, folds case and accents, and stems English by
-Porter's older rules: it is SQLite's own, so that no library has to be there for what is written
-with every turn. `skerry_recall` stems what a search found anew. Scripts that are written without
-spaces are cut into overlapping pairs of characters before.
+The tokenizer is SQLite's own, so that no library is loaded for writing a turn: it splits at
+characters that are not letters or digits, folds case and accents, and stems English with the
+original Porter rules. `skerry_recall` stems the hits of a search again. Scripts written without
+spaces are split into overlapping pairs of characters first.
 """
 
 import re
@@ -23,20 +23,20 @@ from skerry.model.origin import Origin
 from skerry_recall.common_words import UNSPACED
 
 MAX_TEXT: Final = 400_000
-"""Characters of one entry that are indexed: as much as the largest tool result."""
+"""Limit on the indexed characters of one entry, the size of the largest tool result."""
 
 
 def indexed(message: Message, answer: Message | None = None) -> str:
-    """Returns the indexed text of the message, by the entry that follows it, its `answer`.
+    """Returns the text of the message for the index; `answer` is the entry that follows it.
 
-    Nothing of what only repeats others: each finding would be found again, before what it was found
-    in. Nothing of what was said to the gateway and by it: it would bury what was talked about.
+    Empty for results of memory searches, which would be found before the messages that they repeat,
+    and for commands, notices and summaries, which would hide the conversation itself.
     """
     return spread(plain(message)[:MAX_TEXT]) if is_indexed(message, answer) else ""
 
 
 def is_indexed(message: Message, answer: Message | None = None) -> bool:
-    """Returns whether the words of the message are indexed, by the entry that follows it."""
+    """Returns whether the message is indexed; `answer` is the entry that follows it."""
     match message:
         case ToolResultMessage(origin=Origin.MEMORY):
             return False
@@ -49,7 +49,7 @@ def is_indexed(message: Message, answer: Message | None = None) -> bool:
 
 
 def may_be_command(message: Message) -> bool:
-    """Returns whether only its answer tells that the message was no word to a model."""
+    """Returns whether the message may be a command: only its answer decides that."""
     return isinstance(message, UserMessage) and message.text.lstrip().startswith("/")
 
 
@@ -66,9 +66,9 @@ def plain(message: Message) -> str:
 
 
 def spread(text: str) -> str:
-    """Returns the text with unspaced scripts as pairs of characters, and each run's last alone.
+    """Returns the text with unspaced scripts as pairs of characters, plus the last of each run.
 
-    Case is folded here where the index would fold it otherwise than a question: `ß` is `ss`.
+    Folds case for such text, because the index folds some characters differently: `ß` is `ss`.
     """
     if text.isascii():
         return text

@@ -1,10 +1,10 @@
-"""Fills the full-text index over entries, behind what is written.
+"""Fills the full-text index over entries in the background.
 
-In the unit that appends it would cost each turn a segment of the index; behind it many entries
-share one. How far each session is indexed stands in the database, so a database from before the
-index, or one whose gateway died, is brought up while the gateway runs. A search first indexes what
-its sessions still lack: nothing that was said is missed. What may be a command waits for its
-answer.
+Indexing in the unit that appends would write one segment of the index for each turn; in the
+background many entries share a segment. The database stores the position up to which each session
+is indexed, so an older database, or one whose gateway was killed, is indexed while the gateway
+runs. A search first indexes the missing entries of its sessions, so that it misses none. A message
+that may be a command is indexed after its answer is stored.
 """
 
 import logging
@@ -27,21 +27,21 @@ from skerry.store.unit import Reader, Unit
 logger = logging.getLogger(__name__)
 
 COLLECT_SECONDS: Final = 5.0
-"""Seconds for which commits are collected; a search in the meantime indexes the rest itself."""
+"""Seconds for which commits are collected; a search meanwhile indexes the missing entries."""
 BATCH: Final = 200
-"""Entries in one unit at most: other units wait behind it."""
+"""Limit on the entries of one unit, because other units wait for it."""
 BATCH_CHARS: Final = 1 << 20
-"""Characters of a batch, about: long results of tools make it shorter."""
+"""Approximate limit on the characters of a batch; long tool results make it shorter."""
 
 
 class Indexer(Struct):
-    """Keeps the index filled. Tell `touched` of commits and keep `run` going."""
+    """Keeps the index up to date: pass the sessions of commits to `touched`, and run `run`."""
 
     touched: TouchedSessions = field(default_factory=lambda: TouchedSessions(COLLECT_SECONDS))
     """Sessions with new entries."""
 
     async def run(self, store: Store) -> None:
-        """Indexes what earlier processes left, then what is new, at most every five seconds."""
+        """Indexes the backlog of earlier processes, then new entries, at most every 5 seconds."""
         if unindexed := await store.read(behind):
             self.touched.add(unindexed)
         while True:
@@ -50,15 +50,15 @@ class Indexer(Struct):
             try:
                 await fill(store, list(touched))
             except StateError as error:
-                logger.warning("the search index is behind; it is tried again: %s", error)
+                logger.warning("entries could not be indexed for search, retrying later: %s", error)
                 self.touched.add(touched)
 
 
 async def fill(store: Store, session_ids: list[str]) -> None:
-    """Indexes all that the sessions lack.
+    """Indexes all missing entries of the sessions.
 
     Raises:
-        StateError: it cannot be written; what is indexed stays.
+        StateError: a write failed; the entries before it stay indexed.
     """
     for session_id in session_ids:
         while await store.write(partial(_index_some, session_id=session_id)):
@@ -66,7 +66,7 @@ async def fill(store: Store, session_ids: list[str]) -> None:
 
 
 def behind(reader: Reader) -> list[str]:
-    """Returns the sessions that have entries which are not indexed."""
+    """Returns the sessions with entries that are not indexed."""
     rows = reader.all(
         "SELECT session.session_id FROM session LEFT JOIN entry_indexed USING (session_id)"
         " WHERE tail > coalesce(seq, 0)"
@@ -117,7 +117,7 @@ def _read(rows: Sequence[tuple[int, bytes]]) -> dict[int, tuple[Message, Message
         try:
             messages.append((seq, message.decode(body)))
         except (TypeError, *UNREADABLE):
-            logger.exception("an entry cannot be read; the search does not find it")
+            logger.exception("entry %d cannot be read and is not indexed for search", seq)
     answers = [answer for _, answer in messages[1:]]
     return {
         seq: (entry_message, answer)
@@ -126,7 +126,7 @@ def _read(rows: Sequence[tuple[int, bytes]]) -> dict[int, tuple[Message, Message
 
 
 def forget(unit: Unit, session_id: str) -> None:
-    """Takes the session out of the index, before its entries go."""
+    """Removes the session from the index; call it before its entries are deleted."""
     row = unit.one("SELECT serial, seq FROM entry_indexed WHERE session_id = ?", (session_id,))
     if row is None:
         return

@@ -1,4 +1,4 @@
-"""Runs that the gateway started by itself, and whose end a part of it is still to be given."""
+"""Runs that the gateway itself started, and whose result their owner has not processed yet."""
 
 from msgspec import Struct
 
@@ -7,7 +7,7 @@ from skerry.store.unit import Reader, Unit
 
 
 class OwedRun(Struct, frozen=True):
-    """A run whose end its owner has not taken yet."""
+    """A run whose result its owner, a part of the gateway, has not processed yet."""
 
     run_id: RunId
     subject: bytes
@@ -15,7 +15,7 @@ class OwedRun(Struct, frozen=True):
 
 
 def add(unit: Unit, run_id: RunId, owner: str, subject: bytes, now: int) -> None:
-    """Notes that the owner is to be given the end of the run; nothing changes for a known run."""
+    """Stores a run for its owner; changes nothing if the run is already stored."""
     unit.execute(
         "INSERT INTO internal_run (run_id, owner, subject, created_at, settled_at)"
         " VALUES (?, ?, ?, ?, NULL) ON CONFLICT (run_id) DO NOTHING",
@@ -24,7 +24,7 @@ def add(unit: Unit, run_id: RunId, owner: str, subject: bytes, now: int) -> None
 
 
 def owed(reader: Reader, owner: str) -> list[OwedRun]:
-    """Returns the runs whose end the owner has not taken, oldest first."""
+    """Returns the runs whose result the owner has not processed, oldest first."""
     rows = reader.all(
         "SELECT run_id, subject FROM internal_run WHERE owner = ? AND settled_at IS NULL"
         " ORDER BY created_at, run_id",
@@ -34,7 +34,7 @@ def owed(reader: Reader, owner: str) -> list[OwedRun]:
 
 
 def settle(unit: Unit, run_id: RunId, now: int) -> bool:
-    """Notes that the owner has taken the end; returns False where it had taken it before."""
+    """Marks the result as processed; returns False if it already was."""
     return bool(
         unit.execute(
             "UPDATE internal_run SET settled_at = ?, subject = ? WHERE run_id = ?"

@@ -12,7 +12,7 @@ _destinations = msgspec.json.Decoder(ReplyTo)
 
 
 def note(unit: Unit, key: SessionKey, to: ReplyTo, now: int) -> None:
-    """Notes where the owner's message came from."""
+    """Stores the chat of the owner's last message in a conversation."""
     destination = _encode(replace(to, message_id="", quote=None))
     unit.execute(
         "INSERT INTO route (session_key, agent, destination, at) VALUES (?, ?, ?, ?)"

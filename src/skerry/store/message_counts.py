@@ -1,6 +1,6 @@
-"""Counts of what was said: messages and calls of tools of each session, by quarters of an hour.
+"""Counts of the messages and tool calls of each session, by quarter of an hour.
 
-They are written with the messages, so that a question about a year parses no transcript.
+They are written in the unit of the messages, so that a query over a year parses no transcript.
 """
 
 from collections import Counter
@@ -23,9 +23,9 @@ from skerry.model.message import (
 from skerry.store.unit import Reader, Unit, marks
 
 _QUARTER_MS: Final = 900_000
-"""Days of every time zone begin with one of these quarters of an hour."""
+"""Length of a quarter of an hour; the days of every time zone begin with one."""
 _QUARTERS: Final = 96
-"""Quarters of a day on which no clock is changed."""
+"""Quarters of an hour in a day without a clock change."""
 _CALL: Final = "toolCall"
 _COUNTS: Final = (
     "sum(CASE WHEN role = 'user' THEN count ELSE 0 END),"
@@ -41,7 +41,7 @@ _ADD: Final = (
 
 
 class _Line(Struct, rename="camel"):
-    """A stored message as far as it is counted; also one that cannot be shown."""
+    """The fields of a stored message that are counted; they may be readable in a broken one."""
 
     role: str
     stop_reason: str = ""
@@ -53,7 +53,7 @@ _lines: Final = msgspec.json.Decoder(_Line)
 
 
 class MessageCounts(NamedTuple):
-    """Messages of transcripts, counted."""
+    """Counts of transcript messages."""
 
     user: int = 0
     assistant: int = 0
@@ -63,16 +63,16 @@ class MessageCounts(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Returns how many a person, or the agent, said."""
+        """Returns the number of messages of persons and the agent."""
         return self.user + self.assistant
 
     def plus(self, other: "MessageCounts") -> "MessageCounts":
-        """Returns both together."""
+        """Returns the sum of both."""
         return MessageCounts._make(map(add, self, other))
 
 
 def note(unit: Unit, session_id: str, at: int, messages: Iterable[Message]) -> None:
-    """Counts messages that are written now, at the time that their rows have; a summary is none."""
+    """Counts messages that the unit appends at time `at`; summaries do not count."""
     counts: Counter[tuple[str, str]] = Counter()
     failed: Counter[tuple[str, str]] = Counter()
     for message in messages:
@@ -94,7 +94,7 @@ def note(unit: Unit, session_id: str, at: int, messages: Iterable[Message]) -> N
 
 
 def recount(unit: Unit, session_id: str) -> None:
-    """Counts a session anew, after messages of it were changed."""
+    """Counts a session again, after its messages were changed."""
     remove(unit, session_id)
     counts: Counter[tuple[int, str, str]] = Counter()
     failed: Counter[tuple[int, str, str]] = Counter()
@@ -104,7 +104,7 @@ def recount(unit: Unit, session_id: str) -> None:
         try:
             line = _lines.decode(body)
         except (TypeError, *UNREADABLE):
-            continue  # whoever reads the transcript tells of it
+            continue  # reading the transcript reports it
         slot = at // _QUARTER_MS, line.role, ""
         counts[slot] += 1
         failed[slot] += line.stop_reason == "error" or line.is_error
@@ -123,9 +123,9 @@ def remove(unit: Unit, session_id: str) -> None:
 def by_day(
     reader: Reader, ids: Sequence[str], days: Sequence[str], begin: Callable[[str], int]
 ) -> Iterator[tuple[str, str, MessageCounts]]:
-    """Gives what was said in each session on these days, which follow one another.
+    """Yields (session id, day, counts) for consecutive days.
 
-    A day on which clocks change may come twice. `begin` tells when a day begins.
+    A day with a clock change may be yielded twice. `begin` returns the start of a day in ms.
     """
     for part in _even(days, begin):
         first, end = _bounds(part, begin)
@@ -141,7 +141,7 @@ def by_day(
 def by_tool(
     reader: Reader, ids: Sequence[str], days: Sequence[str], begin: Callable[[str], int]
 ) -> Iterator[tuple[str, str, int]]:
-    """Gives how often each session called each tool on these days together."""
+    """Yields (session id, tool, number of calls) over all of these days."""
     yield from reader.each(
         f"SELECT session_id, tool, sum(count) FROM tally WHERE {_among(ids)}"  # noqa: S608 - constants
         f" AND quarter >= ? AND quarter < ? AND role = '{_CALL}' GROUP BY 1, 2",
@@ -154,7 +154,7 @@ def _among(ids: Sequence[str]) -> str:
 
 
 def _even(days: Sequence[str], begin: Callable[[str], int]) -> list[list[str]]:
-    """Returns the days in parts in which all have 24 hours, but for the last of a part."""
+    """Splits the days into parts in which every day but the last has 24 hours."""
     parts: list[list[str]] = [[]]
     for day in days:
         part = parts[-1]

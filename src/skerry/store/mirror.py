@@ -1,14 +1,13 @@
-"""The files of the seeds, written behind the database: `<id>.jsonl` (pi v3), `sessions.json`.
+"""Writes the files `<id>.jsonl` (pi v3) and `sessions.json` after the database, for other tools.
 
-The gateway never reads them back. A commit only says which sessions it touched; the mirror then
-reads what is new from the database and appends it, so a file can be repaired from any point. How
-far each file is written (entries and bytes) is kept in the database: what a crash wrote beyond that
-mark is cut off and written again, so no line is lost or doubled. A file that is shorter than its
-mark is written anew. Lines that the database does not have are never cut: the file is kept aside
-first (see `recovered_lines`), also of a session that the database does not have at all.
+The gateway does not read them. After a commit the mirror reads the new entries of its sessions from
+the database and appends them. The database stores a mark (entries and bytes) of the position up to
+which each file is written: data after the mark, from a crash, is cut off and written again, so no
+line is lost or doubled. A file that is shorter than its mark is rewritten. A file with lines that
+the database does not have is kept before it is cut (see `recovered_lines`).
 
-The file of an archived session is renamed to `<sessionId>.jsonl.<reason>.<time>`, and back when it
-is restored. Which name is right follows from the database, so a crash between the two is repaired.
+The file of an archived session is renamed to `<sessionId>.jsonl.<reason>.<time>`, and renamed back
+when the session is restored. The database determines the name, so a crash in between is repaired.
 """
 
 import logging
@@ -46,39 +45,40 @@ logger = logging.getLogger(__name__)
 COLLECT_SECONDS = 0.1
 INDEX_SECONDS = 5.0
 BATCH_BYTES = 4 * 1024 * 1024
-"""Written to one file at a time: what is missing may be gigabytes of images."""
+"""Approximate bytes of one write: the missing entries may have gigabytes of images."""
 INDEX_SHARE = 50
-"""Factor on the time of writing the session maps, for the pause after it: each is written whole."""
+"""Factor on the time that writing the session maps takes, for the pause after it: each map is
+written as a whole."""
 _encode = msgspec.json.encode
 
 
 class _Mark(Struct):
-    """Position up to which a file is written."""
+    """Position up to which a file is written, in entries and bytes."""
 
     seq: int
     size: int
 
 
 class Mirror(Struct):
-    """Writes the files. Tell `touched` of commits and keep `run` going; `flush` at the end."""
+    """Writes the files: pass changed sessions to `touched`, run `run`, and `flush` at the end."""
 
     agents_dir: Path
     cwd: Path
     reach: Callable[[str], None] = no_fault
     """Called at each named fault point."""
     touched: TouchedSessions = field(default_factory=lambda: TouchedSessions(COLLECT_SECONDS))
-    """Sessions whose files are behind."""
+    """Sessions with entries that are not in their files."""
     _stale: set[AgentId] = field(default_factory=set)
     _marks: dict[str, _Mark] = field(default_factory=dict)
     _unsaved: set[str] = field(default_factory=set)
     _writing: anyio.Lock = field(default_factory=anyio.Lock)
-    """Marks and files change together: who saves a mark must not meet one that begins anew."""
+    """Held while marks and files change, so that no mark is saved while its file is restarted."""
 
     async def run(self, store: Store) -> None:
-        """Appends what is new, at most every 100 ms; writes the session maps at most every 5 s.
+        """Appends new entries, at most every 100 ms; writes the session maps at most every 5 s.
 
-        Where they are so large that writing them takes longer than a tenth of a second, they are
-        written less often, so that they take a fiftieth of the time at most.
+        Maps that take longer than 0.1 s to write are written less often, so that writing them takes
+        at most a fiftieth of the time.
         """
         next_index = anyio.current_time() + INDEX_SECONDS
         while True:
@@ -93,21 +93,21 @@ class Mirror(Struct):
                 next_index = now + max(INDEX_SECONDS, INDEX_SHARE * (now - began))
 
     async def repair(self, store: Store) -> None:
-        """Brings every file up to the database; for the start, before `run`.
+        """Brings every file up to date; called at the start, before `run`.
 
-        What the files have and the database does not is kept aside, and told.
+        Lines that only the files have are kept in `recovered/`, and the store gets a notice.
         """
         try:
             await anyio.to_thread.run_sync(self._look_back, store)
         except OSError as error:
-            # No room, say: a start must not fail of it. What it would keep stays where it is.
-            logger.warning("lost messages could not be kept aside; the next start tries: %s", error)
+            # A full disk, for example, must not stop the start. The files stay as they are.
+            logger.warning("lost messages were not copied, retrying at the next start: %s", error)
         self.touched.waiting.update(await store.read(self._behind))
         await self.flush(store)
         await anyio.to_thread.run_sync(self._update_notice, store)
 
     def _look_back(self, store: Store) -> None:
-        """Notes where the database went back, and keeps files of sessions that it does not have."""
+        """Detects a rolled back database, and keeps files of sessions that it does not have."""
         state_dir = self.agents_dir.parent
         now = store.read_now(rollback_check.read)
         rollback = rollback_check.compare(rollback_check.noted(state_dir), now)
@@ -135,10 +135,10 @@ class Mirror(Struct):
         after: int,
         entries: dict[str, tuple[int, str]],
     ) -> None:
-        """Keeps the file aside if it has lines that the database does not have.
+        """Copies or moves the file to `recovered/` if it has lines that the database lacks.
 
         Raises:
-            OSError: it could not be kept; then it must not be cut.
+            OSError: the file could not be kept; the caller must not cut it.
         """
         count, first = recovered_lines.missing_lines(path, start, after, entries)
         if not count:
@@ -148,7 +148,7 @@ class Mirror(Struct):
         )
         copy = recovered_lines.keep(self.agents_dir.parent, path, about, move=not entries)
         logger.error(
-            "%s has %d messages that the database does not have; they are kept in %s. %s",
+            "%s has %d messages that are missing in the database; they are kept in %s. %s",
             path,
             count,
             copy,
@@ -156,25 +156,25 @@ class Mirror(Struct):
         )
 
     def _update_notice(self, store: Store) -> None:
-        """Lets the store say what is kept aside."""
+        """Updates the store's notice about files in `recovered/`."""
         store.condition.aside = recovered_lines.notice(self.agents_dir.parent)
 
     async def rebuild(self, store: Store) -> int:
-        """Writes every file anew from the database; returns how many transcripts there are."""
+        """Rewrites every file from the database; returns the number of transcripts."""
         rows = await store.read(lambda reader: reader.all("SELECT session_id FROM session"))
         await self.rewrite(store, [session_id for (session_id,) in rows])
         return len(rows)
 
     async def rewrite(self, store: Store, session_ids: Sequence[str]) -> None:
-        """Writes the files of these sessions anew: what stands in the database has changed."""
-        async with self._writing:  # whoever writes has read what stood there before
+        """Rewrites the files of sessions whose stored entries were changed."""
+        async with self._writing:  # a write in progress has read the entries before the change
             for session_id in session_ids:
                 self._marks[session_id] = _Mark(0, 0)
             self.touched.waiting.update(session_ids)
         await self.flush(store)
 
     async def flush(self, store: Store) -> None:
-        """Writes all that is known to be behind, and saves how far the files are written."""
+        """Writes all pending entries, the session maps and the marks."""
         await self._append(store)
         await self._index(store)
 
@@ -189,22 +189,22 @@ class Mirror(Struct):
         try:
             await anyio.to_thread.run_sync(self._append_files, store, dirty)
         finally:
-            self.touched.waiting |= dirty  # what is left
+            self.touched.waiting |= dirty  # the sessions that were not written
 
     def _append_files(self, store: Store, dirty: set[str]) -> None:
-        """Brings the files of the sessions up to date, and takes those that are out of `dirty`."""
+        """Brings the files of the sessions up to date; removes each written one from `dirty`."""
         for session_id in tuple(dirty):
             try:
                 while self._append_some(store, session_id):
                     pass
             except (OSError, StateError) as error:
-                # One file that cannot be written must not keep the others behind.
-                logger.warning("the transcript mirror is behind; it is tried again: %s", error)
+                # One file that cannot be written must not delay the others.
+                logger.warning("a transcript file was not written, retrying: %s", error)
             else:
                 dirty.remove(session_id)
 
     def _append_some(self, store: Store, session_id: str) -> bool:
-        """Writes some of what the session's file lacks; returns whether there is more."""
+        """Writes some of the session's missing entries; returns whether more are missing."""
         behind = store.read_now(partial(self._behind_by, session_id=session_id))
         if behind is None:
             return False
@@ -213,11 +213,11 @@ class Mirror(Struct):
         file = transcript_file(self.agents_dir, session)
         if not mark.size and _size(file):
             self._spare_broken(store, session, file)
-        # The reader is free again: nobody who reads waits for the disk of a file.
+        # The reader is free here, so that no other read waits for the disk.
         if _size(file) > mark.size:
             self._spare(store, session, file, mark)
         if not (entries or mark.size):
-            return False  # nothing was said: there is no file
+            return False  # a session without entries has no file
         mark.size = _extend(file, mark.size, data)
         mark.seq += entries
         self._marks[session_id] = mark
@@ -225,7 +225,7 @@ class Mirror(Struct):
         return entries > 0 and mark.seq < session.tail
 
     def _spare_broken(self, store: Store, session: SessionEntry, file: Path) -> None:
-        """Keeps a file that is to be rewritten if it may have what the database has broken."""
+        """Copies a file before it is rewritten if the database has unreadable entries of it."""
         broken = store.read_now(
             partial(unreadable_entries.scan_session, session_id=session.session_id)
         )
@@ -239,28 +239,28 @@ class Mirror(Struct):
             recovered_lines.keep(self.agents_dir.parent, file, about, move=False)
 
     def _spare(self, store: Store, session: SessionEntry, file: Path, mark: _Mark) -> None:
-        """Keeps the file aside where what is cut off it does not stand in the database."""
+        """Copies the file if the lines that are cut off are missing in the database."""
         rows = store.read_now(lambda reader: sessions.times(reader, session.session_id, mark.seq))
         owner = (session.agent_id, session.session_id, session.key)
         entries = recovered_lines.ids(rows) | {
             "": (0, "")
-        }  # the session is known, also without entries
+        }  # not empty, so that the file is copied, not moved
         self._keep(file, owner, mark.size, mark.seq, entries)
         self._update_notice(store)
 
     def _behind_by(
         self, reader: Reader, session_id: str
     ) -> tuple[SessionEntry, _Mark, bytes, int] | None:
-        """Returns which data the session's file lacks, with how many entries, from which mark on.
+        """Returns the session, the mark, the missing data after it, and its number of entries.
 
-        With much to write it is the first part of it: entries may have images.
+        The data is only the first part if it is large: entries may have images.
         """
         session = sessions.get(reader, session_id)
         if session is None:
             return None
         file = transcript_file(self.agents_dir, session)
         mark = self._marks.get(session_id) or _read_mark(reader, session_id)
-        if mark.size or session.archived:  # a new one has no other name: spare it the listing
+        if mark.size or session.archived:  # a new file has no other name, so skip the listing
             self._rename(file, session_id)
         if _size(file) < mark.size:
             mark = _Mark(0, 0)
@@ -275,7 +275,7 @@ class Mirror(Struct):
         return session, mark, head + b"".join(lines), rows[-1][0] - mark.seq if rows else 0
 
     def _rename(self, file: Path, session_id: str) -> None:
-        """Gives the file the name that the database wants, where it still has another."""
+        """Renames the file if it still has the name of another state of the session."""
         if file.exists():
             return
         plain = f"{session_id}.jsonl"
@@ -289,7 +289,7 @@ class Mirror(Struct):
                 return
 
     def _behind(self, reader: Reader) -> list[str]:
-        """Returns the sessions whose file is not where and as long as the database says."""
+        """Returns the sessions whose file differs from the database in name or size."""
         rows = reader.all("SELECT session_id, seq, size FROM mirror")
         marks = {session_id: (seq, size) for session_id, seq, size in rows}
         behind: list[str] = []
@@ -332,10 +332,10 @@ class Mirror(Struct):
             self._unsaved |= unsaved
             if not isinstance(error, OSError | StateError):
                 raise
-            logger.warning("the session map is behind; it is tried again: %s", error)
+            logger.warning("a session map was not written, retrying: %s", error)
             return
         for session_id in unsaved - self.touched.waiting:
-            del self._marks[session_id]  # bounds memory; it is read again when needed
+            del self._marks[session_id]  # bounds memory; the mark is read again when needed
 
     def _write_maps(self, maps: dict[AgentId, dict[str, Any]]) -> None:
         for agent, sessions_map in maps.items():
@@ -344,7 +344,7 @@ class Mirror(Struct):
 
 
 def transcript_file(agents_dir: Path, session: SessionEntry) -> Path:
-    """Returns where the mirror of the session's transcript is."""
+    """Returns the path of the session's transcript file."""
     name = f"{session.session_id}.jsonl"
     if session.archived is not None:
         name += f".{session.archived}.{recovered_lines.iso(session.archived_at).replace(':', '-')}"
@@ -373,7 +373,7 @@ def _size(path: Path) -> int:
 
 
 def _extend(path: Path, size: int, data: bytes) -> int:
-    """Cuts the file to `size` bytes, add `data`, return the new size."""
+    """Truncates the file to `size` bytes and appends `data`; returns the new size."""
     make_private(path.parent)
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(path, flags, 0o600)

@@ -1,6 +1,6 @@
 """Reads the databases of OpenClaw 2026.9: an agent's sessions and credentials, and the jobs.
 
-The database and its log are copied first and the copy is read: the original is never opened.
+Copies the database and its log, and reads the copy; the original is never opened.
 """
 
 import json
@@ -18,12 +18,12 @@ from skerry.infra.untrusted_json import UNREADABLE
 
 FILE: Final = "openclaw-agent.sqlite"
 STATE_FILE: Final = "openclaw.sqlite"
-"""Database of what belongs to no agent, in the folder `state` of the home."""
+"""Database of the data without an agent, in the folder `state` of the home."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignSession:
-    """One session: its transcript as the lines of a file of version 3 would be."""
+    """One session, with its transcript as the lines of a version 3 file."""
 
     key: str
     session_id: str
@@ -31,11 +31,11 @@ class ForeignSession:
     """True for the session with which its conversation continues."""
     lines: tuple[bytes, ...]
     packed: int
-    """Lines that are stored in a form that is not read (zstd)."""
+    """Number of lines stored in an unsupported form (zstd)."""
     damage: str = ""
-    """Reason why its lines are unreadable; it has none then."""
+    """Reason why its lines cannot be read; `lines` is empty then."""
     about: Mapping[str, Any] = field(default_factory=dict)
-    """The entry of its conversation, as the session map of 2026.2 has it."""
+    """Entry of its conversation, in the form of the session map of 2026.2."""
 
 
 @contextmanager
@@ -43,8 +43,8 @@ def opened(file: Path) -> Iterator[sqlite3.Connection]:
     """Opens a copy of the database for the block.
 
     Raises:
-        OSError: it cannot be copied.
-        sqlite3.Error: it is no database.
+        OSError: the file cannot be copied.
+        sqlite3.Error: the file is not a database.
     """
     with TemporaryDirectory(prefix="skerry-import-") as folder:
         for ending in ("", "-wal"):
@@ -56,12 +56,12 @@ def opened(file: Path) -> Iterator[sqlite3.Connection]:
 
 
 def sessions(database: sqlite3.Connection) -> Iterator[ForeignSession]:
-    """Yields every session, those that were archived first and the present ones last.
+    """Yields every session, the archived ones first and the present ones last.
 
-    One on a damaged page is yielded without lines; those beside it have theirs.
+    A session on a damaged page is yielded without lines.
 
     Raises:
-        sqlite3.Error: which sessions there are cannot be read.
+        sqlite3.Error: the list of the sessions cannot be read.
     """
     columns = {row[1] for row in database.execute("PRAGMA table_info(session_nodes)")}
     entry = "n.entry_json" if "entry_json" in columns else "NULL"
@@ -92,7 +92,7 @@ def sessions(database: sqlite3.Connection) -> Iterator[ForeignSession]:
 
 
 def profiles(database: sqlite3.Connection) -> dict[str, Any]:
-    """Returns the content of the credentials file that the database has in its place."""
+    """Returns the stored credentials, in the form of the credentials file."""
     row = database.execute(
         "SELECT store_json FROM auth_profile_store WHERE store_key = 'primary'"
     ).fetchone()
@@ -101,7 +101,7 @@ def profiles(database: sqlite3.Connection) -> dict[str, Any]:
 
 
 def jobs(database: sqlite3.Connection) -> list[dict[str, Any]]:
-    """Returns the scheduled jobs of the state database, as the file of 2026.2 has them."""
+    """Returns the scheduled jobs of the state database, in the form of the file of 2026.2."""
     rows = database.execute("SELECT job_json FROM cron_jobs ORDER BY sort_order, job_id")
     return [_object(text) for (text,) in rows]
 
@@ -109,7 +109,7 @@ def jobs(database: sqlite3.Connection) -> list[dict[str, Any]]:
 def _object(text: object) -> dict[str, Any]:
     try:
         value = json.loads(text) if isinstance(text, str | bytes) else None
-    except UNREADABLE:  # the transcript is what counts
+    except UNREADABLE:  # the transcript is imported without it
         return {}
     return value if isinstance(value, dict) else {}
 
@@ -117,6 +117,6 @@ def _object(text: object) -> dict[str, Any]:
 def _is_header(line: bytes) -> bool:
     try:
         value = json.loads(line)
-    except UNREADABLE:  # whoever reads the lines says which
+    except UNREADABLE:  # the reader of the lines reports it
         return False
     return isinstance(value, dict) and value.get("type") == "session"

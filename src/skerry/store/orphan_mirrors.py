@@ -1,4 +1,4 @@
-"""Mirrors of sessions that the database does not have any more: of a restored backup, say."""
+"""Mirror files of sessions that the database no longer has, for example after a restore."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -11,12 +11,12 @@ from skerry.model.redaction import Redaction
 
 
 def clean(folder: Path, sessions: Collection[str], redaction: Redaction) -> int:
-    """Takes the statements out of the files of other sessions than these; returns of how many.
+    """Erases statements from the files of all sessions except `sessions`. Blocks.
 
-    Blocks.
+    Returns the number of changed files.
 
     Raises:
-        OSError: one cannot be read or written.
+        OSError: a file cannot be read or written.
     """
     changed = 0
     for path in sorted(folder.glob("*.jsonl*")):

@@ -1,4 +1,4 @@
-"""Parts to deliver: written with the transcript, sent after the COMMIT, marked on the way."""
+"""Outbox of parts to deliver: written with the transcript, sent after the COMMIT, then marked."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -27,34 +27,34 @@ class PartState(StrEnum):
 
     PENDING = "pending"
     SENDING = "sending"
-    """The adapter has it; found at a start, nobody knows yet whether it arrived."""
+    """Handed to the adapter; at a start, it is uncertain whether it arrived."""
     SENT = "sent"
     UNKNOWN = "unknown"
-    """Uncertain delivery; a person decides."""
+    """It is uncertain whether it was delivered; a person decides."""
     FAILED = "failed"
-    """The platform refused it, or was tried too often; a person decides."""
+    """The platform refused it, or all attempts failed; a person decides."""
     DROPPED = "dropped"
-    """A person decided that it is not to be sent."""
+    """A person decided not to send it."""
 
 
 class WaitingPart(Struct, frozen=True):
-    """A part that is pending or sending, and how often an adapter has had it."""
+    """A part that is pending or sending, with its delivery attempts."""
 
     part: OutboundPart
     state: PartState
     attempts: int
     retry_at: int = 0
-    """Time of the next attempt, in milliseconds since 1970; 0 is at once."""
+    """Time of the next attempt, in milliseconds since 1970; 0 means immediately."""
     repeated: bool = False
-    """True when it may have arrived already, and is sent once more with a mark."""
+    """True when it may have arrived already and is sent again with a mark."""
 
 
 class KeptPart(Struct, frozen=True):
-    """A part as a person reads of it."""
+    """A part with its error and times, as lists show it."""
 
     waiting: WaitingPart
     error: str
-    """Reason why it was not sent, as far as known."""
+    """Reason why it was not sent; empty if unknown."""
     created_at: int
     updated_at: int
 
@@ -105,9 +105,9 @@ def waiting(
     excluded: Collection[int] = (),
     limit: int = 100,
 ) -> list[WaitingPart]:
-    """Returns parts of the account that are not brought to an end, in order, but those serials.
+    """Returns up to `limit` pending or sending parts of the account, by serial, without `excluded`.
 
-    The order counts within a conversation only: a part with a lower number may be written later.
+    The order holds within a conversation only: a part with a lower serial may be committed later.
     """
     open_parts = reader.all(
         "SELECT serial FROM outbox WHERE channel = ? AND account = ?"
@@ -127,7 +127,7 @@ def waiting(
 def mark(
     unit: Unit, serial: int, state: PartState, now: int, receipt: Receipt | None = None
 ) -> bool:
-    """Notes what became of a part; returns False where a person has dropped it meanwhile."""
+    """Sets the state of a part; returns False if a person has dropped it meanwhile."""
     tries = 1 if state is PartState.SENDING else 0
     return bool(
         unit.execute(
@@ -140,14 +140,14 @@ def mark(
 
 
 def put_off(unit: Unit, serial: int, error: str, retry_at: int, *, maybe_sent: bool) -> None:
-    """Notes why a part did not go out, and when it is tried again.
+    """Stores why a part was not sent, and the time of the next attempt.
 
     Args:
-        unit: Of the store.
-        serial: Of the part.
-        error: For people.
-        retry_at: In ms.
-        maybe_sent: Whether the platform may have it all the same.
+        unit: Unit of the store.
+        serial: Serial of the part.
+        error: Reason, shown to people.
+        retry_at: Time in ms since 1970.
+        maybe_sent: True if the platform may have received it; the part stays `sending` then.
     """
     unit.execute(
         "UPDATE outbox SET error = ?, retry_at = ?,"
@@ -158,7 +158,7 @@ def put_off(unit: Unit, serial: int, error: str, retry_at: int, *, maybe_sent: b
 
 
 def explain(unit: Unit, serial: int, error: str) -> None:
-    """Notes why a part is given up."""
+    """Stores why a part is not tried again."""
     unit.execute(
         "UPDATE outbox SET error = ? WHERE serial = ?", (storable(error[:_MAX_ERROR]), serial)
     )
@@ -167,9 +167,9 @@ def explain(unit: Unit, serial: int, error: str) -> None:
 def refuse_sent(
     unit: Unit, channel: ChannelId, account: AccountId, nonce: str, error: str, now: int
 ) -> KeptPart | None:
-    """Gives a part up that was sent and did not arrive; returns it as it was before.
+    """Marks a sent part that did not arrive as failed; returns it in its former state.
 
-    None where the account has no such part. Parts in other states stay as they are.
+    None if the account has no such part. Parts in other states do not change.
     """
     run_id, *numbers = nonce.rsplit("/", 2)
     if not re.fullmatch(r"-?\d{1,9} \d{1,9}", " ".join(numbers), re.ASCII):
@@ -189,18 +189,18 @@ def refuse_sent(
 
 
 def repeat(unit: Unit, serial: int) -> None:
-    """Lets a part, which may be there already, go out once more with a mark."""
+    """Marks a part, which may have arrived already, to be sent again with a mark."""
     unit.execute("UPDATE outbox SET repeated = TRUE WHERE serial = ?", (serial,))
 
 
 def give_notice(unit: Unit, part: OutboundPart, text: str, now: int) -> None:
-    """Adds a message to its conversation that says that the part may be missing."""
-    # Below 0 are the notices: they get none themselves, and each part has one at most.
+    """Adds a notice to the conversation of a part that may be missing."""
+    # Notices have negative block numbers: a part has at most one, and a notice has none.
     add(unit, part.run_id, -part.serial, part.to, [text], now)
 
 
 def counts(reader: Reader) -> dict[str, int]:
-    """Returns how many parts are in each state that needs attention."""
+    """Returns the number of parts by state, without those that are sent or dropped."""
     rows = reader.all(
         "SELECT state, count(*) FROM outbox WHERE state NOT IN ('sent', 'dropped') GROUP BY state"
     )
@@ -210,7 +210,7 @@ def counts(reader: Reader) -> dict[str, int]:
 def undelivered(
     reader: Reader, states: Sequence[PartState] = (), limit: int = 200
 ) -> list[KeptPart]:
-    """Returns the parts that are neither sent nor dropped, or those in `states`, oldest first."""
+    """Returns the parts in `states`, by default all that are not sent or dropped, oldest first."""
     condition = "state NOT IN ('sent', 'dropped')"
     if states:
         condition = f"state IN ({marks(states)})"
@@ -228,16 +228,16 @@ def of_run(reader: Reader, run_id: RunId) -> list[KeptPart]:
 
 
 def platform_ids(reader: Reader, run_id: RunId) -> list[str]:
-    """Returns the platform's ids of the messages that the parts of a run became, in order."""
+    """Returns the platform ids of the messages sent for a run, in order."""
     rows = reader.all(
         "SELECT receipt FROM outbox WHERE run_id = ? AND receipt IS NOT NULL ORDER BY serial",
         (run_id,),
     )
-    return [number for (receipt,) in rows for number in _receipts.decode(receipt).platform_ids]
+    return [id_ for (receipt,) in rows for id_ in _receipts.decode(receipt).platform_ids]
 
 
 def ids_of(reader: Reader, serial: int) -> tuple[str, ...]:
-    """Returns the platform's ids of the messages that a part became; none before it was sent."""
+    """Returns the platform ids of the messages sent for a part; empty before it was sent."""
     row = reader.one("SELECT receipt FROM outbox WHERE serial = ?", (serial,))
     return _receipts.decode(row[0]).platform_ids if row and row[0] else ()
 
@@ -256,7 +256,7 @@ def is_completed(reader: Reader, part: OutboundPart) -> bool:
 
 
 def change(unit: Unit, serial: int, additions: Additions) -> None:
-    """Replaces everything that a part has besides its text."""
+    """Replaces the additions of a part; its text does not change."""
     encoded = _encode(additions) if additions != PLAIN else None
     unit.execute("UPDATE outbox SET more = ? WHERE serial = ?", (encoded, serial))
 
@@ -268,12 +268,12 @@ def get(reader: Reader, serial: int) -> KeptPart | None:
 
 
 def retry(unit: Unit, serial: int, now: int) -> KeptPart:
-    """Lets a part be sent that waits or was given up: at once, and for as long as a new one.
+    """Makes a pending, failed or unknown part due now, with a new series of attempts.
 
-    One that may be there already gets the mark, unless the platform can still be asked.
+    An `unknown` part, which may have arrived already, is sent with the mark.
 
     Raises:
-        PartError: there is none, or it is sent, dropped, or just being sent.
+        PartError: the part does not exist, is sent or dropped, or is being sent.
     """
     row = _decided(unit, serial)
     unit.execute(
@@ -286,10 +286,10 @@ def retry(unit: Unit, serial: int, now: int) -> KeptPart:
 
 
 def drop(unit: Unit, serial: int, now: int) -> KeptPart:
-    """Never sends a part that waits or was given up. Its row stays.
+    """Drops a pending, failed or unknown part, so that it is not sent. Its row is kept.
 
     Raises:
-        PartError: there is none, or it is sent, dropped, or just being sent.
+        PartError: the part does not exist, is sent or dropped, or is being sent.
     """
     row = _decided(unit, serial)
     unit.execute(
@@ -299,7 +299,11 @@ def drop(unit: Unit, serial: int, now: int) -> KeptPart:
 
 
 def _decided(reader: Reader, serial: int) -> KeptPart:
-    """Returns a part that a person may decide on: it waits, for a later try too, or is given up."""
+    """Returns a part that a person may retry or drop.
+
+    Raises:
+        PartError: the part does not exist, is sent or dropped, or is being sent.
+    """
     row = get(reader, serial)
     if row is None:
         raise PartError(f"The outbox has no part {serial}.")
@@ -309,11 +313,11 @@ def _decided(reader: Reader, serial: int) -> KeptPart:
         case PartState.SENDING:
             if row.waiting.retry_at:
                 return row
-            failure = PartError(f"Part {serial} is being sent at this moment.")
-            failure.remedy = f"Look again in a minute: `skerry outbox show {serial}`."
+            failure = PartError(f"Part {serial} is being sent.")
+            failure.remedy = f"Check it again in a minute: `skerry outbox show {serial}`."
             raise failure
         case _:
-            raise PartError(f"Part {serial} is {row.waiting.state} already.")
+            raise PartError(f"Part {serial} is already {row.waiting.state}.")
 
 
 def _to_part(row: Row) -> KeptPart:

@@ -1,8 +1,8 @@
-"""Ranks what was said by `skerry_recall`, as the memory ranks passages. Loads numpy.
+"""Ranks transcript entries with `skerry_recall`, as the memory ranks passages. Loads numpy.
 
-The words are weighed by how rare they are in all that is searched, not only among the candidates;
-an entry gets a share of what those beside it score: an answer often has none of the words of its
-question. Meaning is not compared: transcripts have no vectors of single entries.
+Words are weighted by their rarity among all searched entries, not only among the candidates. An
+entry gets a share of the scores of its neighbours, because an answer often has none of the words of
+its question. Vectors are not compared: transcripts have none for single entries.
 """
 
 from collections import Counter
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
     from skerry_recall.numbers import Floats, Ints
 
 SITTING_MS: Final = 3_600_000
-"""Milliseconds without a message after which another sitting begins: its entries are not
+"""Pause in milliseconds after which a new sitting begins; entries of different sittings are not
 neighbours."""
 _PROFILE: Final = replace(BEST, distinct=False, newer=0.0)
-"""Profile of the ranking. Only whole exchanges can be compared for repetition: a repeated question
-may have another answer."""
+"""Profile of the ranking, which keeps repeated entries: only whole exchanges can be compared, as a
+repeated question may have another answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankedEntry:
-    """Position of an entry of the ranking among the candidates."""
+    """A candidate with its score."""
 
     at: int
-    """Its position among them."""
+    """Index among the candidates."""
     score: float
     """0 to 1."""
 
 
 def ranked(gathered: "SearchCandidates", question: str, limit: int) -> list[RankedEntry]:
-    """Returns up to `limit` candidates, the best first; what has a phrase of the question leads."""
+    """Returns up to `limit` candidates, those with a phrase of the question first, by score."""
     entries = gathered.entries
     if not entries:
         return []
@@ -84,9 +84,9 @@ def ranked(gathered: "SearchCandidates", question: str, limit: int) -> list[Rank
 def _counted(
     texts: "Sequence[str]", terms: "Collection[str]"
 ) -> "tuple[dict[str, tuple[Ints, Array]], Ints]":
-    """Returns in which of the texts each term stands and how often, and how long the texts are.
+    """Returns the postings of each term (text indices and counts), and the lengths of the texts.
 
-    An index of all their words would take twice as long, and be searched once.
+    Building an index of all words would take twice as long, for a single search.
     """
     words = shared()
     needed = frozenset(terms)
@@ -108,9 +108,9 @@ def _counted(
 
 
 def _lifted(text: "Floats", gathered: "SearchCandidates") -> "Floats":
-    """Returns the scores, none of them 0 where the index found a word, the exact ones on top.
+    """Returns the scores, above 0 for every match of the index, and highest for exact matches.
 
-    The index stems otherwise than `skerry_recall`: what one of them does not see the other may.
+    The index stems differently from `skerry_recall`, so that either may miss a match of the other.
     """
     indexed = [gathered.weights.get(entry.rowid, 0.0) for entry in gathered.entries]
     text = np.where(text > 0, text, np.array(indexed, np.float32))

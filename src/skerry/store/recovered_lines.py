@@ -1,8 +1,8 @@
-"""Transcript lines that the database does not have: kept beside the mirror until a person decides.
+"""Transcript lines that the database does not have, kept until a person decides about them.
 
-An older database that was copied back, or one whose log was lost, lacks what the files still say.
-Such a file is copied to `recovered/` before the mirror cuts it; one of a session that the database
-does not have at all is moved there. A note beside each says what is in it.
+A database that was replaced by an older copy, or that lost its log, lacks lines that the mirror
+files still have. Such a file is copied to `recovered/` before the mirror cuts it; the file of a
+session that the database does not have is moved there. A note next to each describes its content.
 """
 
 import os
@@ -24,8 +24,8 @@ from skerry.store import rollback_check
 FOLDER: Final = "recovered"
 """Folder in the state directory, with one folder per agent."""
 REMEDY: Final = (
-    "`skerry sessions recovered list` names them; with the gateway stopped, `import` takes them"
-    " in and `discard` deletes them."
+    "`skerry sessions recovered list` lists them. Stop the gateway; then `import` adds them to the"
+    " database, and `discard` deletes them."
 )
 _NOTE: Final = ".note.json"
 _HEAD: Final = re.compile(
@@ -36,14 +36,14 @@ _BLOCK: Final = 1 << 20
 
 
 class RecoveredFile(Struct, frozen=True, rename="camel"):
-    """A transcript file with lines that the database did not have."""
+    """A kept transcript file with lines that the database lacked."""
 
     agent: str
     session_id: str
     key: str
     """Session key of the conversation; empty if unknown."""
     messages: int
-    """Lines that the database did not have."""
+    """Number of lines that the database lacked."""
     first: int
     """Number of the first of them, counted from 1."""
     written_at: int
@@ -52,7 +52,7 @@ class RecoveredFile(Struct, frozen=True, rename="camel"):
 
 
 def lines(path: Path, start: int = 0) -> Iterator[bytes]:
-    """Yields the whole lines of the file from byte `start` on; a torn last one is left out."""
+    """Yields the complete lines of the file from byte `start` on, without a torn last line."""
     with path.open("rb") as file:
         file.seek(start)
         for line in file:
@@ -63,12 +63,12 @@ def lines(path: Path, start: int = 0) -> Iterator[bytes]:
 def missing_lines(
     path: Path, start: int, after: int, known_entries: Mapping[str, tuple[int, str]]
 ) -> tuple[int, int]:
-    """Returns how many lines from byte `start` on the database lacks, and the first's position.
+    """Returns the number of lines that the database lacks, and the position of the first of them.
 
     Args:
         path: The file.
-        start: Where to begin.
-        after: How many entries stand before that.
+        start: Byte at which to begin.
+        after: Number of entries before that byte.
         known_entries: Number and time of the entries that the database has, by their ids.
     """
     count = first = 0
@@ -87,12 +87,12 @@ def missing_lines(
 
 
 def keep(state_dir: Path, path: Path, about: RecoveredFile, *, move: bool) -> Path:
-    """Copies or moves a file to where it is kept, with its note; returns the new place. Blocks.
+    """Copies or moves a file to `recovered/`, and writes its note; returns the new path. Blocks.
 
-    A second copy of what is kept already is not made.
+    A file whose content is already kept is not copied again.
 
     Raises:
-        OSError: there is no room, say; nothing of the old file was changed.
+        OSError: the file could not be kept, for example on a full disk; it is unchanged.
     """
     folder = state_dir / FOLDER / about.agent
     make_private(folder)
@@ -121,7 +121,7 @@ def every(state_dir: Path) -> list[RecoveredFile]:
             about = msgspec.json.decode(note.read_bytes(), type=RecoveredFile)
         except (OSError, *UNREADABLE):
             continue
-        if file.is_file():  # else a kill came between the note and the file
+        if file.is_file():  # a kill between the note and the file leaves only the note
             notes.append(msgspec.structs.replace(about, file=str(file)))
     return notes
 
@@ -144,8 +144,8 @@ def notice(state_dir: Path) -> RecoveryNotice | None:
         count = sum(about.messages for about in kept_files)
         number = len({about.session_id for about in kept_files if about.messages})
         parts.append(
-            f"{count} messages of {number} sessions stand in"
-            f" transcript files and not in the database; they are kept in {folder}."
+            f"{count} messages of {number} sessions are in transcript files but not in the"
+            f" database; they are kept in {folder}."
         )
     return RecoveryNotice(" ".join(parts)) if parts else None
 
@@ -158,7 +158,7 @@ def drop(about: RecoveredFile) -> None:
 
 
 def files(folder: Path) -> Iterator[Path]:
-    """Yields the transcript files of a folder, those of archived sessions too."""
+    """Yields the transcript files of a folder, including those of archived sessions."""
     if folder.is_dir():
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -167,7 +167,7 @@ def files(folder: Path) -> Iterator[Path]:
 
 
 def mapped(folder: Path) -> dict[str, str]:
-    """Returns the key of each session that the session map of the folder names."""
+    """Returns the session keys by session id, from the session map of the folder."""
     try:
         session_map: Any = msgspec.json.decode((folder / "sessions.json").read_bytes())
     except (OSError, *UNREADABLE):
@@ -181,21 +181,21 @@ def mapped(folder: Path) -> dict[str, str]:
 
 
 def ids(entries: Iterable[tuple[Any, ...]]) -> dict[str, tuple[int, str]]:
-    """Returns the number and the time of entries, given as rows of number and ms, by their ids.
+    """Returns number and ISO time of entries by their ids, from rows of number and ms.
 
-    One whose row is damaged may have a time that is no number: then it is as none.
+    The time is empty if it is not a number in a damaged row.
     """
     return {entry_id(seq): (seq, iso(at) if isinstance(at, int) else "") for seq, at in entries}
 
 
 def iso(milliseconds: int) -> str:
-    """Returns the time as a line has it."""
+    """Returns the time in the ISO form of a line."""
     text = datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
 
 
 def milliseconds(text: object) -> int | None:
-    """Returns the time that a line has; None where that is none."""
+    """Parses the ISO time of a line; None if it is not valid."""
     try:
         return round(datetime.fromisoformat(str(text)).timestamp() * 1000)
     except (ValueError, OverflowError):
@@ -203,7 +203,7 @@ def milliseconds(text: object) -> int | None:
 
 
 def identity(line: bytes) -> tuple[str, str] | None:
-    """Returns id and time of the entry that a line is; None for a header or no JSON at all."""
+    """Returns id and time of the entry in a line; None for a header or invalid JSON."""
     if (head := _HEAD.match(line)) is not None:
         return head[1].decode(), head[2].decode()
     try:
@@ -216,7 +216,7 @@ def identity(line: bytes) -> tuple[str, str] | None:
 
 
 def _begins_with(target: Path, path: Path) -> bool:
-    """Returns whether all of the file at `path` is kept in `target` already."""
+    """Returns whether `target` begins with the whole content of `path`."""
     with target.open("rb") as old_copy, path.open("rb") as file:
         while block := file.read(_BLOCK):
             if old_copy.read(len(block)) != block:

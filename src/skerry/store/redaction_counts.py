@@ -1,16 +1,16 @@
-"""Counts of the rows from which a forget takes statements."""
+"""Counts of the rows from which an erasure removes statements."""
 
 from msgspec import Struct
 from msgspec.structs import fields
 
 
 class RedactionCounts(Struct, frozen=True):
-    """Rows from which statements were taken, or in which they stand."""
+    """Number of rows with statements, found or erased."""
 
     entries: int = 0
     """Messages of transcripts."""
     summaries: int = 0
-    """Compactions that repeated it."""
+    """Summaries of compactions."""
     runs: int = 0
     """Requests, partial answers and results."""
     replies: int = 0
@@ -19,19 +19,19 @@ class RedactionCounts(Struct, frozen=True):
     """Stored answers to repeated requests."""
     labels: int = 0
     prompts: int = 0
-    """Texts that system prompts began with, and notes of what changed since."""
+    """Stored parts of system prompts, and notes of later changes."""
     approvals: int = 0
     """Approvals of tool calls, notes of the last use of patterns, entries of the audit log."""
     records: int = 0
     """Jobs and their log, names of sub-agents and of senders, last heartbeats."""
     media: int = 0
-    """Copies of files that came or went with the words."""
+    """Copies of files that were received or sent with the messages."""
     sessions: tuple[str, ...] = ()
     """Ids of the sessions whose transcripts changed."""
 
     @property
     def rows(self) -> int:
-        """Returns how many there are."""
+        """Returns the total number of rows."""
         return sum(
             value for field in fields(self) if isinstance(value := getattr(self, field.name), int)
         )

@@ -1,7 +1,7 @@
-"""Puts a backup in the place of the database, with what can still be read of a damaged one.
+"""Replaces the database with a backup, plus the readable rows of a damaged database.
 
-Nothing is deleted: the files that were there are moved to a folder beside the backups, with the
-transcript files of conversations that have gaps. Who calls holds the lock of the state directory.
+Nothing is deleted: the replaced files are moved to a folder next to the backups, with the
+transcript files of conversations that have gaps. The caller holds the lock of the state directory.
 """
 
 import shutil
@@ -27,11 +27,11 @@ class Restored:
     """Result of a restore, with the losses."""
 
     backup: Backup | None
-    """None where there was none and all comes from the damaged file."""
+    """None if there was no backup and all rows are from the damaged file."""
     damage: tuple[str, ...]
     """Damage of the replaced database; empty if it was sound."""
     tables: tuple[SalvagedTable, ...]
-    """Tables salvaged from it; empty if that was not requested."""
+    """Tables salvaged from the damaged database; empty if that was not requested."""
     gaps: tuple[Gap, ...]
     before: Contents | None
     """Content of the replaced database; None if it is unreadable."""
@@ -54,7 +54,7 @@ def damage(state_dir: Path) -> tuple[str, ...]:
 
 
 def loses(state_dir: Path, backup: Backup) -> bool:
-    """Returns whether the database can be used and has what came after the backup."""
+    """Returns whether the database is usable and has messages that are newer than the backup."""
     path = state_dir / DATABASE
     try:
         if not path.exists() or sqlite.problems(path, whole=False):
@@ -73,15 +73,15 @@ def restore(
     read_damaged: bool = True,
     progress: sqlite.Progress = lambda _completed, _total: None,
 ) -> Restored:
-    """Restores the backup; blocks.
+    """Restores the backup. Blocks.
 
-    A database that is sound is replaced as it is: who restores then wants to go back. Of a damaged
-    one everything that can be read is taken over first, unless `read_damaged` is false. Devices are
-    never those of the backup: what was revoked or rotated since stays so.
+    A sound database is replaced completely, because its newer state is not wanted. The readable
+    rows of a damaged one are copied first, unless `read_damaged` is false. Devices are never taken
+    from the backup, so that a later revocation or rotation stays valid.
 
     Raises:
-        BackupError: the backup is damaged, or no database of this program; there is none and
-            nothing can be read; or there is no room.
+        BackupError: the backup is damaged or not of this program; there is no backup and the
+            database is sound or unreadable; or the disk is full.
     """
     path, problems = state_dir / DATABASE, damage(state_dir)
     if backup is None and not problems:
@@ -96,12 +96,12 @@ def restore(
         _close_open_work(restored_path, complete)
         devices = restore_guard.keep(path, restored_path)
         if faults := sqlite.problems(restored_path, whole=True):
-            raise BackupError(f"What was restored is damaged itself: {faults[0]}.")
+            raise BackupError(f"The restored database is damaged: {faults[0]}.")
         missing = salvage.gaps(restored_path)
         before, after = _contents(path), contents(restored_path)
         aside = _set_aside(state_dir, missing, now) if path.exists() else None
         restored_path.replace(path)
-        rollback_check.forget(state_dir)  # it goes back because somebody wants it so
+        rollback_check.forget(state_dir)  # the older state is intended
     except (OSError, sqlite3.Error) as error:
         raise BackupError(f"Nothing was restored: {error}.") from error
     finally:
@@ -118,13 +118,13 @@ def _contents(path: Path) -> Contents | None:
 
 
 def _start_from(backup: Backup | None, restored_path: Path) -> None:
-    """Makes a database of the newest version: the backup's, or one without rows."""
+    """Creates a database of the newest schema: a copy of the backup, or an empty one."""
     restored_path.unlink(missing_ok=True)
     restored_path.touch(mode=0o600)
     if backup is not None:
         if foreign := restore_guard.foreign(backup.path):
-            error = BackupError(f"{backup.name} was not made by this program: it has {foreign}.")
-            error.remedy = "Restore another one: skerry backup list"
+            error = BackupError(f"{backup.name} was not created by this program: it has {foreign}.")
+            error.remedy = "Restore another backup: skerry backup list"
             raise error
         if faults := sqlite.problems(backup.path, whole=True):
             raise BackupError(f"{backup.name} is damaged: {faults[0]}.")
@@ -135,10 +135,11 @@ def _start_from(backup: Backup | None, restored_path: Path) -> None:
 
 
 def _close_open_work(restored_path: Path, current: set[str]) -> None:
-    """Lets nothing happen twice that was still to do when the backup was made, and may be done.
+    """Prevents that work which was open in the backup, and may be done by now, is done twice.
 
-    Open runs are closed at the start, not run again; of parts to deliver the adapter is asked; keys
-    of encryption are behind those that were used.
+    The next start closes open runs instead of running them again, and asks the adapter about parts
+    that may have been delivered. Encryption counters are deleted, because they are behind the used
+    ones.
     """
     with closing(sqlite3.connect(restored_path, isolation_level=None)) as connection:
         if "run" not in current:
@@ -147,12 +148,12 @@ def _close_open_work(restored_path: Path, current: set[str]) -> None:
             )
         if "outbox" not in current:
             connection.execute("UPDATE outbox SET state = 'sending' WHERE state = 'pending'")
-        if "channel_secret" not in current:  # an old key of a message must not be used again
+        if "channel_secret" not in current:  # a message key must not be used twice
             connection.execute("DELETE FROM channel_secret WHERE kind = 'number'")
 
 
 def _set_aside(state_dir: Path, missing: list[Gap], now: int) -> Path:
-    """Moves the database away, and copies the transcript files that have what it lacks."""
+    """Moves the database to a new folder, and copies the transcript files of sessions with gaps."""
     stamp = datetime.fromtimestamp(now / 1000, UTC).strftime("%Y%m%dT%H%M%S")
     folder = state_dir / FOLDER / f"{ASIDE}{stamp}"
     number = 1
@@ -163,7 +164,7 @@ def _set_aside(state_dir: Path, missing: list[Gap], now: int) -> Path:
     for gap in missing:
         for file in state_dir.glob(f"agents/*/sessions/{gap.session_id}.jsonl*"):
             shutil.copy2(file, folder / file.name)
-    # The log of changes goes first: beside another database it would be written into that.
+    # The write-ahead log is moved first: SQLite would apply it to another database at this path.
     for ending in reversed(_ENDINGS):
         file = state_dir / f"{DATABASE}{ending}"
         if file.exists():

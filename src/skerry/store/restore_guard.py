@@ -1,8 +1,8 @@
-"""Keeps a restore from taking security state back, and a backup from bringing a schema of its own.
+"""Prevents that a restore reverts security state, or that a backup adds its own schema.
 
-Which devices may connect is decided by the database that is replaced, never by the backup: a device
-that was revoked, and a token that was rotated, since the backup would work again. So are the
-records of files: a restore brings no workspace back, so that what was written since is there.
+The devices are those of the replaced database, never those of the backup: otherwise a device that
+was revoked, or a token that was rotated since the backup, would be valid again. The records of
+files are kept too, because a restore does not change the workspaces.
 """
 
 import re
@@ -18,21 +18,22 @@ from skerry.store import schema_migrations
 from skerry.store.state_schema import STEPS
 
 TABLES: Final = ("device_grant", "device_token", "device_request")
-"""Tables that never go back. Every table by which somebody is let in belongs here."""
+"""Tables that are never restored. Every table that grants access must be listed here."""
 FROZEN: Final = ("frozen", "frozen_part", "frozen_text", "frozen_note")
-"""Tables that end with a restore: what prompts began with was judged by records of that time."""
+"""Tables that a restore empties: stored prompts were assessed with the file records of their
+time."""
 RECORDS: Final = "file_record"
-"""Table in which the rows of the replaced database win; if it is unreadable, the backup's are
-kept."""
+"""Table in which the rows of the replaced database take precedence; if it is unreadable, the
+backup's rows are kept."""
 DECISIONS: Final = ("approval", "allowlist", "audit")
-"""Tables of what people decided, which never go back: a pattern that was removed stays removed, and
-a call that was made is not made again. Unreadable, the log stays that of the backup, and the others
-are empty."""
+"""Tables of decisions, which are never restored: a removed pattern stays removed, and an executed
+call is not executed again. If they are unreadable, the audit log of the backup is kept, and the
+others are emptied."""
 _QUOTES: Final = re.compile(r'[\s"`\[\]]+')
 _SQLITES: Final = frozenset({"sqlite_sequence", *(f"sqlite_stat{n}" for n in range(1, 5))})
-"""Tables that SQLite makes; its indexes have no SQL."""
+"""Tables that SQLite itself creates; its own indexes have no SQL."""
 _MAX_NAME: Final = 80
-"""Characters of a foreign name in an error."""
+"""Limit on the characters of a foreign name in an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +41,20 @@ class KeptDevices:
     """Devices kept and dropped by a restore."""
 
     paired: int
-    """Paired devices of the replaced database, which stay as they are."""
+    """Number of paired devices of the replaced database, which stay paired."""
     dropped: int
-    """Paired devices of the backup that must pair again."""
+    """Number of paired devices of the backup that must pair again."""
     is_known: bool
-    """True when the replaced database could be read for them."""
+    """True when the devices of the replaced database could be read."""
 
 
 def keep(replaced: Path, restored: Path) -> KeptDevices:
-    """Puts the devices of the replaced database into `restored`, in the place of the backup's.
+    """Replaces the devices in `restored` with those of the replaced database.
 
-    Where they cannot be read, nobody is paired: nothing tells who was revoked since.
+    If they cannot be read, no device is paired, because revocations since the backup are unknown.
     """
     rows = _rows(replaced, TABLES)
-    records = _rows(replaced, (RECORDS,))  # apart: an earlier version has none
+    records = _rows(replaced, (RECORDS,))  # read separately: an older version has no such table
     decisions = {name: _rows(replaced, (name,)) for name in DECISIONS}
     with closing(sqlite3.connect(restored, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
@@ -83,7 +84,7 @@ def _replace(
     name: str,
     rows: dict[str, tuple[tuple[str, ...], list[Any]]] | None,
 ) -> None:
-    """Puts the rows of the replaced database in the place of those of a table."""
+    """Replaces all rows of a table with those of the replaced database."""
     connection.execute(f'DELETE FROM "{name}"')  # noqa: S608 - constant names
     columns, stored = (rows or {}).get(name, ((), ()))
     listed = ", ".join(f'"{column}"' for column in columns)
@@ -93,10 +94,10 @@ def _replace(
 
 
 def foreign(path: Path) -> str:
-    """Returns schema objects that no version of this program made; empty if there are none.
+    """Describes a schema object that no version of this program creates; empty without one.
 
     Raises:
-        sqlite3.Error: it cannot be read.
+        sqlite3.Error: the file cannot be read.
     """
     try:
         with closing(sqlite.connect(path, read_only=True)) as connection:
@@ -104,7 +105,7 @@ def foreign(path: Path) -> str:
             steps_run = schema_migrations.steps_done(connection)
             schema = _schema(connection)
     except sqlite3.DatabaseError:
-        return ""  # it is damaged, and whoever looks for that says so
+        return ""  # the file is damaged, which another check reports
     if not 0 <= version <= len(STEPS):
         return f"the tables of a newer version ({version}; this one has {len(STEPS)})"
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as reference:
@@ -113,13 +114,13 @@ def foreign(path: Path) -> str:
     for key, sql in schema.items():
         if expected.get(key) != sql:
             kind, name = key
-            return f"the {kind} {name[:_MAX_NAME]!r}, which is not as this program makes it"
+            return f"the {kind} {name[:_MAX_NAME]!r}, which this program does not create like this"
     missing = next((name for key in expected if key not in schema for name in [key[1]]), "")
     return f"no {missing!r}" if missing else ""
 
 
 def _schema(connection: sqlite3.Connection) -> dict[tuple[str, str], str]:
-    """Returns the SQL of everything in the schema but what SQLite makes by itself."""
+    """Returns the normalised SQL of all schema objects except SQLite's own, by type and name."""
     rows = connection.execute("SELECT type, name, sql FROM sqlite_schema").fetchall()
     return {
         (kind, name): _QUOTES.sub("", sql).lower()
@@ -129,7 +130,7 @@ def _schema(connection: sqlite3.Connection) -> dict[tuple[str, str], str]:
 
 
 def _rows(path: Path, names: Sequence[str]) -> dict[str, tuple[tuple[str, ...], list[Any]]] | None:
-    """Returns the columns and rows of the tables; None where one cannot be read as a whole."""
+    """Returns columns and rows of each table; None if one cannot be read completely."""
     if not path.exists():
         return None
     tables: dict[str, tuple[tuple[str, ...], list[Any]]] = {}

@@ -1,4 +1,4 @@
-"""Retention of sessions, and their removal: the only module that removes one."""
+"""Retention of sessions, and their removal; no other module removes sessions."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,14 +26,14 @@ _settings = msgspec.json.Decoder(SessionSettings)
 
 @dataclass(frozen=True, slots=True)
 class RetainedSession:
-    """A session as retention sees it."""
+    """The facts of a session that retention needs."""
 
     session_id: SessionId
     key: str
     agent_id: str
     updated_at: int
     archived_at: int
-    """0 while it is the present one of its key."""
+    """Time in milliseconds since 1970; 0 for a present session."""
     size: int
     """Bytes of its transcript file."""
     pinned: bool
@@ -65,7 +65,7 @@ def retained(reader: Reader) -> list[RetainedSession]:
 
 
 def put_away(unit: Unit, session: RetainedSession, now: int) -> SessionEntry | None:
-    """Archives a present session; None when somebody used it meanwhile."""
+    """Archives a present session; returns None if it was used meanwhile."""
     entry = sessions.get(unit, session.session_id)
     open_run = unit.one(
         "SELECT 1 FROM run WHERE session_key = ? AND result IS NULL", (session.key,)
@@ -76,10 +76,9 @@ def put_away(unit: Unit, session: RetainedSession, now: int) -> SessionEntry | N
 
 
 def remove_file(reader: Reader, agents_dir: Path, session_id: str) -> None:
-    """Removes the file of an archived session.
+    """Deletes the transcript file of an archived session; call it before `remove`.
 
-    It goes before the rows: where a crash comes between, the mirror writes it again and the next
-    time both go.
+    After a crash in between the mirror writes the file again, and the next removal deletes both.
     """
     entry = sessions.get(reader, session_id)
     if entry is not None and entry.archived:
@@ -87,9 +86,9 @@ def remove_file(reader: Reader, agents_dir: Path, session_id: str) -> None:
 
 
 def remove(unit: Unit, session_id: str) -> bool:
-    """Removes an archived session and all that was said in it; returns whether it was there still.
+    """Removes an archived session with its entries; returns False if it is not archived or missing.
 
-    Its texts are taken out of runs and their parts too. `wipe` takes what is left in the file.
+    Its texts are removed from runs and their parts too. `wipe` removes the traces in the file.
     """
     deleted = unit.execute(
         "DELETE FROM session WHERE session_id = ? AND NOT current", (session_id,)
@@ -107,12 +106,12 @@ def remove(unit: Unit, session_id: str) -> bool:
 
 
 async def wipe(store: Store) -> None:
-    """Leaves nothing in the files of the sessions that were removed.
+    """Removes the text of removed sessions from unused pages of the files.
 
-    The index is merged and the database written anew, about a second for each 100 MB.
+    Merges the index and rewrites the database, about a second for each 100 MB.
 
     Raises:
-        StoreFailedError: there is no room, say; the sessions are removed all the same.
+        StoreFailedError: a write failed, for example on a full disk; the sessions stay removed.
     """
     await store.write(text_index.merge)
     await store.purge()

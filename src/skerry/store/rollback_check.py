@@ -1,8 +1,8 @@
-"""Progress of the database, noted in a file beside it, so that a start detects when it went back.
+"""Progress of the database, stored in a separate file, so that a start detects a rollback.
 
-An older `state.sqlite` that is copied back, a log that is deleted or that no longer reads: SQLite
-opens each without a word, and what was answered last is gone. The database counts a number up each
-time the mirror notes how far it is; the file has the same number, written after the COMMIT.
+SQLite opens an older copy of `state.sqlite`, or a database whose log was deleted or is unreadable,
+without an error, and the latest messages are missing. The database has a counter that is increased
+each time the mirror saves its marks; the file has the same number, written after the COMMIT.
 """
 
 from pathlib import Path
@@ -18,24 +18,24 @@ from skerry.store.unit import Reader, Unit
 FILE: Final = "state.reached.json"
 """File in the state directory. It is not part of a backup, and a restore removes it."""
 NOTE: Final = "rolled-back.json"
-"""File in the folder of recovered messages with the difference, until a person has read it."""
+"""File in the folder of recovered messages with the difference; kept until a person discards it."""
 
 
 class DatabaseProgress(Struct, frozen=True, rename="camel"):
     """Progress of a database."""
 
     generation: str
-    """Id of the database; a new one has another."""
+    """Id of the database; each new database has another."""
     number: int
-    """Number of notes so far."""
+    """Value of the counter."""
     runs: int = 0
-    """Runs of which it has a row."""
+    """Number of its run rows."""
     entries: int = 0
-    """Entries of the transcripts of all sessions."""
+    """Number of entries of all transcripts."""
 
 
 class RolledBack(Struct, frozen=True, rename="camel"):
-    """A database that is older than what was noted of it."""
+    """A database that is older than its noted progress."""
 
     had: DatabaseProgress
     has: DatabaseProgress
@@ -44,16 +44,15 @@ class RolledBack(Struct, frozen=True, rename="camel"):
     def message(self) -> str:
         """Returns the difference as a sentence."""
         had, has = self.had, self.has
-        change = "is another" if had.generation != has.generation else "went back"
+        change = "was replaced" if had.generation != has.generation else "was rolled back"
         return (
-            f"The database {change}: {had.entries} entries and {had.runs} runs were there, and"
-            f" {has.entries} and {has.runs} are. Its log was lost, or an older file was copied in"
-            " its place."
+            f"The database {change}: it had {had.entries} entries and {had.runs} runs, now it has"
+            f" {has.entries} and {has.runs}. Its log was lost, or an older file was copied over it."
         )
 
 
 def read(reader: Reader) -> DatabaseProgress:
-    """Returns how far the database is."""
+    """Returns the progress of the database."""
     row = reader.one(
         "SELECT generation, number,"
         " (SELECT count(*) FROM run),"
@@ -63,13 +62,13 @@ def read(reader: Reader) -> DatabaseProgress:
 
 
 def advance(unit: Unit) -> DatabaseProgress:
-    """Counts one more, and returns how far the database is with this unit."""
+    """Increases the counter; returns the progress including this unit."""
     unit.execute("UPDATE reached SET number = number + 1")
     return read(unit)
 
 
 def write(state_dir: Path, reached: DatabaseProgress) -> None:
-    """Writes what a COMMIT has made true. Blocks: it waits for the disk."""
+    """Writes the progress after its COMMIT. Blocks: it waits for the disk."""
     write_atomic(state_dir / FILE, msgspec.json.encode(reached))
 
 
@@ -91,13 +90,13 @@ def compare(noted_before: DatabaseProgress | None, has: DatabaseProgress) -> Rol
 
 
 def keep(folder: Path, rollback: RolledBack) -> None:
-    """Notes it for a person to read. The first of several stays: it tells of the most."""
+    """Stores the rollback for a person. An earlier note is kept: it has the largest difference."""
     if read_note(folder) is None:
         write_atomic(folder / NOTE, msgspec.json.encode(rollback))
 
 
 def read_note(folder: Path) -> RolledBack | None:
-    """Returns the difference that a start found, unless a person has discarded it since."""
+    """Returns the stored rollback; None if there is none or a person discarded it."""
     try:
         return msgspec.json.decode((folder / NOTE).read_bytes(), type=RolledBack)
     except (OSError, *UNREADABLE):
@@ -105,5 +104,5 @@ def read_note(folder: Path) -> RolledBack | None:
 
 
 def forget(state_dir: Path) -> None:
-    """Lets the present database be as far as it is: somebody wanted it so."""
+    """Deletes the noted progress, so that an intended rollback is not reported."""
     (state_dir / FILE).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Runs: accepted, started, ended; and what a restart finds of them."""
+"""Runs: accepted, started, ended, and read after a restart."""
 
 import hashlib
 import sqlite3
@@ -17,44 +17,44 @@ from skerry.store.unit import Reader, Unit
 _encode = msgspec.json.encode
 _requests = msgspec.json.Decoder(RunRequest)
 _results = msgspec.json.Decoder(RunResult)
-_LARGE = 65_536  # bytes; a request with images, which stand in the transcript by then
+_LARGE = 65_536  # bytes; a larger request has images, which are in the transcript when it ends
 _OPEN = "request, session_id, accepted_at, entry, left_trace, restarts, partial, host, delivered"
 _TEXT_SENT = 2
-"""Value of `left_trace` where nothing but blocks of text has left; 1 is anything else."""
+"""Value of `left_trace` when only blocks of text were sent; 1 stands for any other effect."""
 
 
 class OpenRun(Struct, frozen=True):
-    """A run that is accepted and not ended."""
+    """A run that was accepted and has not ended."""
 
     request: RunRequest
     session_id: SessionId
     accepted_at: int
     entry: int
-    """Number of its user entry in the transcript; 0 while that is not written."""
+    """Number of its user entry in the transcript; 0 before that is written."""
     left_trace: bool
-    """True when it may have had an effect: a tool began, a block was delivered."""
+    """True when it may have had an effect: a tool began, or a block was sent."""
     restarts: int
-    """Number of restarts of the gateway that ran it again."""
+    """Number of gateway restarts that ran it again."""
     partial: str
     host: RunId | None = None
-    """The run that its message has entered, where it has."""
+    """Id of the run that its message has entered; None if it has not."""
     delivered: int | None = None
-    """Characters of `partial` that stand in the outbox as blocks; None where none does, nor
-    anything that earlier responses of the run have said."""
+    """Number of characters of `partial` in the outbox as blocks; None if neither this nor an
+    earlier response of the run has blocks."""
     only_text_sent: bool = False
-    """True when blocks of text are its only trace: nothing but the person's screen has changed."""
+    """True when blocks of text are its only effect."""
 
     @property
     def delivered_text(self) -> str | None:
-        """Returns the part of the present response that was sent; None as `delivered` is."""
+        """Returns the sent part of the present response; None if `delivered` is None."""
         return None if self.delivered is None else self.partial[: self.delivered]
 
 
 class FinishedRun(Struct, frozen=True):
-    """A run that ended, and where its message stands."""
+    """A run that ended, and the position of its message."""
 
     request: RunRequest | None
-    """None where it was large; the transcript has what the person said."""
+    """None if it was large; the transcript has the person's message."""
     session_id: SessionId
     entry: int
     result: RunResult
@@ -73,10 +73,10 @@ class BrokenRun(Struct, frozen=True):
 
 
 def digest(request: RunRequest) -> bytes:
-    """Hashes the request; equal only for the same content in the same conversation.
+    """Hashes the content of the request and its conversation.
 
-    How it is to be answered (time, thinking, queue) does not count: clients that send again may
-    leave that out.
+    Options of the answer (time, thinking, queue) are not included: clients may omit them when they
+    send a request again.
     """
     text = request.inline.sent if request.inline else request.text
     content: tuple[object, ...] = (str(request.key), text, request.images)
@@ -86,8 +86,8 @@ def digest(request: RunRequest) -> bytes:
 
 
 def add(unit: Unit, request: RunRequest, session_id: SessionId, entry: int, now: int) -> None:
-    """Accepts the run. `entry` is the number of its user entry, 0 while that is not written."""
-    # A platform's message has an id of its own in the ledger; its run's id is ours.
+    """Stores an accepted run. `entry` is the number of its user entry, 0 before that is written."""
+    # A platform message is deduplicated by its id in the ledger; its run id is generated.
     content_hash = digest(request) if request.reply_to is None else None
     unit.execute(
         "INSERT INTO run (run_id, session_key, session_id, request, accepted_at, entry, digest,"  # noqa: S608 - a constant
@@ -97,13 +97,13 @@ def add(unit: Unit, request: RunRequest, session_id: SessionId, entry: int, now:
 
 
 def has_other_content(reader: Reader, request: RunRequest) -> bool:
-    """Returns whether the run with the request's id was asked for with another content."""
+    """Returns whether the stored run with the request's id has other content."""
     row = reader.one("SELECT digest FROM run WHERE run_id = ?", (request.run_id,))
     return row is not None and row[0] is not None and row[0] != digest(request)
 
 
 def last_ended(reader: Reader, key: str, limit: int) -> list[FinishedRun]:
-    """Returns the conversation's last runs that ended, the latest accepted first."""
+    """Returns the last ended runs of the conversation, the latest accepted first."""
     rows = reader.all(
         "SELECT request, session_id, entry, result FROM run"
         " WHERE session_key = ? AND result IS NOT NULL ORDER BY serial DESC LIMIT ?",
@@ -121,7 +121,7 @@ def last_ended(reader: Reader, key: str, limit: int) -> list[FinishedRun]:
 
 
 def find(reader: Reader, run_id: str) -> RunResult | OpenRun | None:
-    """Returns how the run ended, or the open run, or None when the id is not known."""
+    """Returns the result of an ended run, or the open run; None if the id is unknown."""
     row = reader.one(
         f"SELECT result, {_OPEN} FROM run WHERE run_id = ?",  # noqa: S608 - constant columns
         (run_id,),
@@ -132,7 +132,7 @@ def find(reader: Reader, run_id: str) -> RunResult | OpenRun | None:
 
 
 def sharing(reader: Reader, run_id: str) -> list[RunId]:
-    """Returns the runs whose messages are one entry of the transcript with this run's, in order."""
+    """Returns the runs whose messages share one transcript entry with this run's, in order."""
     rows = reader.all(
         "SELECT guest.run_id FROM run AS host JOIN run AS guest ON guest.serial <= host.serial"
         " AND guest.session_id = host.session_id AND guest.entry = host.entry"
@@ -143,13 +143,13 @@ def sharing(reader: Reader, run_id: str) -> list[RunId]:
 
 
 def result(reader: Reader, run_id: str) -> RunResult | None:
-    """Returns how the run ended, if it did."""
+    """Returns the result of the run; None if it is open or unknown."""
     run = find(reader, run_id)
     return run if isinstance(run, RunResult) else None
 
 
 def notices(reader: Reader, session_id: str) -> set[str]:
-    """Returns the notices that the session's people have had; some 10 ms for 1,000 runs."""
+    """Returns the notices that were shown in the session; about 10 ms for 1,000 runs."""
     rows = reader.all(
         "SELECT result FROM run WHERE noticed"
         " AND run_id IN (SELECT run_id FROM entry WHERE session_id = ?)",
@@ -168,17 +168,17 @@ def any_open(reader: Reader) -> bool:
 
 
 def unfinished(reader: Reader) -> list[OpenRun]:
-    """Returns every open run that can be read, in the order of acceptance."""
+    """Returns every readable open run, in the order of acceptance."""
     return [run for run in _unfinished(reader) if isinstance(run, OpenRun)]
 
 
 def unreadable(reader: Reader) -> list[BrokenRun]:
-    """Returns every open run that cannot be read."""
+    """Returns every open run whose row cannot be read."""
     return [run for run in _unfinished(reader) if isinstance(run, BrokenRun)]
 
 
 def close_unreadable(unit: Unit, run: BrokenRun, ended: RunResult) -> None:
-    """Ends a run that cannot be read."""
+    """Ends a run whose row cannot be read."""
     unit.execute(
         "UPDATE run SET result = ?, partial = '', request = ?, noticed = ? WHERE serial = ?",
         (_encode(ended), b"", bool(ended.notices), run.serial),
@@ -186,10 +186,10 @@ def close_unreadable(unit: Unit, run: BrokenRun, ended: RunResult) -> None:
 
 
 def enter(unit: Unit, run_id: RunId, session_id: SessionId, entry: int) -> None:
-    """Notes that the run's user entry stands in the session's transcript, as number `entry`.
+    """Notes that the run's user entry is in the session's transcript, as number `entry`.
 
-    With 0, hooks keep it from the transcript; that the run began is counted then, as restarts are,
-    for nothing else shows it.
+    0 means that a hook kept it out of the transcript; the start is then counted as a restart,
+    because nothing else shows it.
     """
     unit.execute(
         "UPDATE run SET session_id = ?, entry = ?, restarts = restarts + ? WHERE run_id = ?",
@@ -198,12 +198,12 @@ def enter(unit: Unit, run_id: RunId, session_id: SessionId, entry: int) -> None:
 
 
 def note_opening(unit: Unit, request: RunRequest) -> None:
-    """Keeps what the run's message did to its conversation, so that it does it once."""
+    """Stores the effect of the run's message on its conversation, so that it happens once."""
     unit.execute("UPDATE run SET request = ? WHERE run_id = ?", (_encode(request), request.run_id))
 
 
 def join(unit: Unit, run_id: RunId, host: RunId, entry: int) -> None:
-    """Notes that the run's message has entered the run `host`, which answers it and ends it."""
+    """Notes that the run's message has entered the run `host`, which answers and ends it."""
     unit.execute(
         "UPDATE run SET entry = ?, host = ?, left_trace = 1,"
         " session_id = (SELECT session_id FROM run WHERE run_id = ?) WHERE run_id = ?",
@@ -212,7 +212,7 @@ def join(unit: Unit, run_id: RunId, host: RunId, entry: int) -> None:
 
 
 def restart(unit: Unit, run: OpenRun) -> None:
-    """Notes that the run is to run again under its id; what was sent of its response is kept."""
+    """Notes that the run is run again under its id; the sent part of its response is kept."""
     unit.execute(
         "UPDATE run SET restarts = restarts + 1, partial = ? WHERE run_id = ?",
         (run.delivered_text or "", run.request.run_id),
@@ -220,9 +220,9 @@ def restart(unit: Unit, run: OpenRun) -> None:
 
 
 def leave_trace(unit: Unit, run_id: RunId) -> None:
-    """Notes, before it happens, that the run has an effect: it must not run a second time.
+    """Notes, before the effect, that the run has an effect and must not run a second time.
 
-    What the response has said stands in the transcript now, and in the outbox where it left there.
+    The text of the response so far is in the transcript now, and its sent blocks in the outbox.
     """
     unit.execute(
         "UPDATE run SET left_trace = 1, partial = '',"
@@ -232,10 +232,10 @@ def leave_trace(unit: Unit, run_id: RunId) -> None:
 
 
 def leave_block(unit: Unit, run_id: RunId, progress: tuple[str, int] | None) -> None:
-    """Notes that a block of the run left.
+    """Notes that a block of the run was sent.
 
-    `said` is the text of the present response and how many characters of it have left; None where
-    its text leaves at the end only.
+    `progress` is the text of the present response and the number of its sent characters; None if
+    its text is sent only at its end.
     """
     text, delivered = progress or (None, None)
     unit.execute(
@@ -246,12 +246,12 @@ def leave_block(unit: Unit, run_id: RunId, progress: tuple[str, int] | None) -> 
 
 
 def checkpoint(unit: Unit, run_id: RunId, partial: str) -> None:
-    """Keeps the text that a response has so far."""
+    """Stores the text of the present response so far."""
     unit.execute("UPDATE run SET partial = ? WHERE run_id = ?", (partial, run_id))
 
 
 def finish(unit: Unit, ended: RunResult) -> None:
-    """Ends the run; its id now answers with `ended`."""
+    """Ends the run; a repeated request with its id gets the result `ended`."""
     unit.execute(
         "UPDATE run SET result = ?, partial = '', noticed = ?,"
         " request = CASE WHEN length(request) > ? THEN ? ELSE request END WHERE run_id = ?",

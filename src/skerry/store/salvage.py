@@ -1,9 +1,9 @@
-"""Reads what can still be read of a damaged database into a copy that is sound.
+"""Copies the readable rows of a damaged database into a sound one.
 
-Pages that are broken end a scan; so each table is read from its begin and from its end, and the
-transcript session by session: what is lost is what lies on broken pages. A table that can be read
-whole takes the place of the backup's, so that what was deleted since stays deleted; of another, the
-rows that can be read are put over those of the backup.
+A broken page ends a scan, so each table is read from its beginning and from its end, and the
+transcript session by session: only the rows on broken pages are lost. A table that is read
+completely replaces the backup's, so that rows deleted since the backup stay deleted. The readable
+rows of another table are added to those of the backup and replace rows with the same key.
 """
 
 import sqlite3
@@ -21,25 +21,25 @@ _Row = tuple[Any, ...]
 _Sound = Callable[[_Row], bool]
 
 _BUILT_ANEW: Final = ("sqlite_", "entry_text", "entry_indexed", "mirror")
-"""Beginnings of the tables that are made from others: the index over texts, the marks of files."""
+"""Prefixes of the tables that are derived from others: the text index, the marks of files."""
 
 
 @dataclass(frozen=True, slots=True)
 class SalvagedTable:
-    """Rows salvaged from one table."""
+    """Counts of the rows salvaged from one table."""
 
     name: str
     backup_rows: int
-    """Rows that the backup had."""
+    """Number of rows in the backup."""
     salvaged: int
-    """Rows that could be read of the damaged file."""
+    """Number of rows read from the damaged file."""
     is_complete: bool
     """True when no row is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A conversation of which messages are missing."""
+    """A session with missing messages."""
 
     key: str
     session_id: str
@@ -49,7 +49,7 @@ class Gap:
 def salvage(
     damaged: Path, sound: Path, progress: Progress = lambda _completed, _total: None
 ) -> list[SalvagedTable]:
-    """Reads what can be read of `damaged` into `sound`, which has the newest tables. Blocks."""
+    """Copies the readable rows of `damaged` into `sound`, which has the newest schema. Blocks."""
     with closing(sqlite3.connect(sound, isolation_level=None)) as target:
         names = [
             name
@@ -58,14 +58,14 @@ def salvage(
             )
             if not name.startswith(_BUILT_ANEW)
         ]
-        names.sort(key=lambda name: name != "session")  # the transcript is read by its sessions
+        names.sort(key=lambda name: name != "session")  # entries are read session by session
         tables = []
         with closing(sqlite3.connect(f"{damaged.as_uri()}?mode=ro", uri=True)) as source:
             for number, name in enumerate(names):
                 progress(number, len(names))
                 tables.append(_take(source, target, name))
         progress(len(names), len(names))
-        # Entries that were read may be newer than what was read of their session.
+        # Salvaged entries may be newer than the salvaged row of their session.
         target.execute(
             "UPDATE session SET tail = max(tail, coalesce((SELECT max(seq) FROM entry"
             " WHERE entry.session_id = session.session_id), 0))"
@@ -75,7 +75,7 @@ def salvage(
 
 
 def gaps(path: Path) -> list[Gap]:
-    """Returns the conversations with messages that are missing."""
+    """Returns the sessions with missing messages."""
     with closing(sqlite3.connect(path)) as connection:
         rows = connection.execute(
             "SELECT key, session_id, tail - (SELECT count(*) FROM entry"
@@ -112,7 +112,7 @@ def _take(source: sqlite3.Connection, target: sqlite3.Connection, name: str) -> 
 
 
 def _make_room(target: sqlite3.Connection) -> None:
-    """Archives the sessions of the backup whose place others have taken since."""
+    """Archives the sessions of the backup that newer sessions of their keys replaced."""
     target.execute(
         "UPDATE session SET current = 0, archived = 'reset', archived_at = updated_at"
         " WHERE current AND session_id NOT IN (SELECT session_id FROM read)"
@@ -122,7 +122,7 @@ def _make_room(target: sqlite3.Connection) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Scan:
-    """A part of a table, and by what to walk through it either way."""
+    """A part of a table, and the columns that order it for a scan in either direction."""
 
     select: str
     order: Sequence[str]
@@ -148,9 +148,9 @@ def _scans(target: sqlite3.Connection, name: str, listed: str) -> Iterator[_Scan
 def _read(
     source: sqlite3.Connection, target: sqlite3.Connection, scan: _Scan, sound: _Sound
 ) -> bool:
-    """Reads the part forwards, and where that breaks off also backwards.
+    """Reads the part forwards, and after an error also backwards.
 
-    Returns whether nothing of it is lost.
+    Returns whether all rows were read.
     """
     complete = True
     for direction in ("ASC", "DESC"):
@@ -177,7 +177,7 @@ def _any(_row: _Row) -> bool:
 
 
 def _sound_at(index: int) -> _Sound:
-    """Returns whether a row has a message: a broken page may still look like one."""
+    """Returns a check that a row has a message: rows of a broken page may have other bytes."""
 
     def sound(row: _Row) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""Brings the state database to the newest schema: of the kernel, then of each feature."""
+"""Migrates the state database to the newest schema: first the kernel, then each feature."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -11,22 +11,22 @@ from skerry.infra.features import FEATURES
 from skerry.store.state_schema import STEPS
 
 COUNTS: Final = "feature_steps"
-"""Table with one row per feature that has tables: how many of its steps were run."""
+"""Table with one row per feature that has tables: the number of its executed steps."""
 _COUNTS: Final = f"""CREATE TABLE IF NOT EXISTS {COUNTS}
     (feature TEXT PRIMARY KEY, done INTEGER NOT NULL) WITHOUT ROWID"""
 
 
 @cache
 def feature_steps() -> Mapping[str, Sequence[str]]:
-    """Returns the steps of each feature that has tables."""
+    """Returns the migration steps of each feature that has tables."""
     return {feature.name: feature.load("tables:STEPS") for feature in FEATURES if feature.tables}
 
 
 def migrate(connection: sqlite3.Connection, path: Path, *, keep: bool = True) -> None:
-    """Runs the steps that the database has not seen, each in a transaction of its own.
+    """Runs the missing steps, each in its own transaction.
 
     Raises:
-        NewerSchemaError: it has seen more steps than there are.
+        NewerSchemaError: a newer version of the program has run further steps.
     """
     steps_run = steps_done(connection)
     for feature, steps in feature_steps().items():
@@ -36,7 +36,7 @@ def migrate(connection: sqlite3.Connection, path: Path, *, keep: bool = True) ->
     for feature, steps in feature_steps().items():
         for number in range(steps_run.get(feature, 0), len(steps)):
             noted = (
-                f"INSERT INTO {COUNTS} VALUES ('{feature}', {number + 1})"  # noqa: S608 - names of ours
+                f"INSERT INTO {COUNTS} VALUES ('{feature}', {number + 1})"  # noqa: S608 - constant names
                 " ON CONFLICT (feature) DO UPDATE SET done = excluded.done"
             )
             connection.executescript(
@@ -45,7 +45,7 @@ def migrate(connection: sqlite3.Connection, path: Path, *, keep: bool = True) ->
 
 
 def expected(connection: sqlite3.Connection, version: int, steps_run: Mapping[str, int]) -> None:
-    """Builds in an empty database the tables of that version and of that many steps of features."""
+    """Creates the schema of a version, and of these numbers of feature steps, in an empty file."""
     for step in STEPS[:version]:
         connection.executescript(step)
     if steps_run:
@@ -56,7 +56,7 @@ def expected(connection: sqlite3.Connection, version: int, steps_run: Mapping[st
 
 
 def steps_done(connection: sqlite3.Connection) -> dict[str, int]:
-    """Returns how many steps of each feature the database has seen."""
+    """Returns the number of executed steps of each feature."""
     exists = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
     if connection.execute(exists, (COUNTS,)).fetchone() is None:
         return {}

@@ -1,7 +1,7 @@
-"""Reads what may answer a question: the entries that have its words, and those beside them.
+"""Reads the candidates for a question: the entries with its words, and their neighbours.
 
-The index tells where each word stands; of the entries with the rarest words the text is read. What
-is read is bounded, however long a conversation is. Loads numpy.
+The index returns the entries of each word; the text is read only for those with the rarest words.
+The amount that is read is bounded, however long a conversation is. Loads numpy.
 """
 
 from array import array
@@ -22,26 +22,26 @@ from skerry.store.unit import Reader
 from skerry_recall.postings import idf
 
 CANDIDATES: Final = 100
-"""Entries whose text is looked at, at most."""
+"""Limit on the entries with words whose text is read."""
 NEIGHBOURS: Final = 2
-"""Entries before and behind each, which say what it is about."""
+"""Entries read before and after each candidate, as its context."""
 MAX_CHARS: Final = 2_000_000
-"""Characters that are looked at, about: half a second of CPU."""
+"""Approximate limit on the characters that are read: half a second of CPU."""
 MAX_MATCHES: Final = 5000
-"""Entries in which one word is looked for, the newest: what stands in more says little."""
+"""Limit on the entries of one word, the newest: a more frequent word distinguishes little."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchScope:
-    """Entries that are searched."""
+    """The searched entries."""
 
     serials: Mapping[int, str]
-    """The sessions' ids by their number in the index."""
+    """Session ids by their serial in the index."""
     until_serial: int = 0
-    """The session, if any, of which only what stands before `until` is searched."""
+    """Serial of a session of which only the entries before `until` are searched; 0 for none."""
     until: int = 0
     total: int = 0
-    """Entries of these sessions that are indexed, about."""
+    """Approximate number of indexed entries of these sessions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,32 +49,32 @@ class IndexedEntry:
     """An entry that was read."""
 
     rowid: int
-    """Row in the index: the session's number and the entry's own."""
+    """Row in the index: serial of the session in the upper 32 bits, entry number in the lower."""
     at: int
     message: Message
     text: str
 
     @property
     def seq(self) -> int:
-        """Returns its number in its session."""
+        """Returns the number of the entry in its session."""
         return self.rowid & 0xFFFF_FFFF
 
     @property
     def serial(self) -> int:
-        """Returns the number of its session."""
+        """Returns the serial of its session."""
         return self.rowid >> 32
 
 
 @dataclass(frozen=True, slots=True)
 class SearchCandidates:
-    """The candidates, and how rare the words are."""
+    """The candidates, and the frequencies of the words."""
 
     entries: Sequence[IndexedEntry]
-    """Entries with words and those beside them, in the order of the conversation."""
+    """Entries with words and their neighbours, in the order of the conversation."""
     weights: Mapping[int, float]
-    """Weight of an entry's words by their rarity, by rowid; entries without any are missing."""
+    """Sum of the rarities of an entry's words, by rowid; only entries with words."""
     exact: frozenset[int]
-    """Rowids of those that have a phrase or an identifier of the question."""
+    """Rowids of the entries with a phrase or an identifier of the question."""
     entry_counts: Mapping[str, int]
     """Number of entries with each word."""
     total: int
@@ -90,12 +90,12 @@ class _Reading:
 
 
 def rarity(total: int, count: int) -> float:
-    """Returns how much a word tells that so many of all entries have; above 0."""
+    """Returns the weight of a word that occurs in `count` of `total` entries; above 0."""
     return idf(max(total, count), count)
 
 
 def best(weighted: Sequence[tuple[float, "array[int]"]], limit: int) -> dict[int, float]:
-    """Returns the rows with the highest sums of their words' weights, the newest of equal ones."""
+    """Returns the rows with the highest sums of word weights; of equal ones, the newest."""
     if not weighted:
         return {}
     rows = np.concatenate([np.asarray(rowids, np.int64) for _, rowids in weighted])
@@ -109,7 +109,7 @@ def best(weighted: Sequence[tuple[float, "array[int]"]], limit: int) -> dict[int
 def gather(
     reader: Reader, question: str, scope: SearchScope, limit: int = CANDIDATES
 ) -> SearchCandidates:
-    """Returns the candidates, of which `limit` have words. Some 10 ms, however many there are."""
+    """Returns the candidates, up to `limit` of them with words. Takes about 10 ms."""
     query = search_terms(question)
     rows = {word: _matching(reader, phrase, scope) for word, phrase in query.words.items()}
     entry_counts = {word: len(rowids) for word, rowids in rows.items()}
@@ -127,7 +127,7 @@ def gather(
 
 
 def neighbourhood(reader: Reader, rowid: int, scope: SearchScope, width: int) -> list[IndexedEntry]:
-    """Returns the entry, and those that stand up to `width` before and behind it, in order."""
+    """Returns the entry with those up to `width` numbers before and after it, in order."""
     serial, seq = rowid >> 32, rowid & 0xFFFF_FFFF
     last = seq + width
     if serial == scope.until_serial:
@@ -149,7 +149,7 @@ def neighbourhood(reader: Reader, rowid: int, scope: SearchScope, width: int) ->
 
 
 def _read(reader: Reader, rowid: int, scope: SearchScope, reading: _Reading) -> None:
-    """Reads the entry, and what stands beside it."""
+    """Reads the entry and its neighbours."""
     for entry in neighbourhood(reader, rowid, scope, NEIGHBOURS):
         if entry.rowid not in reading.entries:
             reading.entries[entry.rowid] = entry
@@ -157,7 +157,7 @@ def _read(reader: Reader, rowid: int, scope: SearchScope, reading: _Reading) -> 
 
 
 def _decoded(body: bytes) -> Message | None:
-    """Decodes the message of an entry; None if it is unreadable: `indexing` has logged that."""
+    """Decodes the message of an entry; None if it is unreadable, which `indexing` has logged."""
     try:
         return message.decode(body)
     except (TypeError, *UNREADABLE):

@@ -1,4 +1,4 @@
-"""Senders of platforms who wait to be paired, and those about whom the owner decided."""
+"""Pairing requests of platform senders, and the owner's decisions about them."""
 
 from typing import Final
 
@@ -13,9 +13,9 @@ from skerry.store import audit
 from skerry.store.unit import Reader, Row, Unit
 
 LASTS_MS: Final = 3_600_000
-"""Time for which a code can be approved."""
+"""Time for which a code is valid."""
 MAX_PENDING: Final = 3
-"""Requests of one account that wait at the same time."""
+"""Limit on the waiting requests of one account."""
 _MAX_NAME: Final = 128
 _encode = msgspec.json.encode
 _destinations = msgspec.json.Decoder(ReplyTo)
@@ -27,37 +27,37 @@ _SENDER: Final = "channel, account, sender_id, sender_name, sender_username, rej
 
 
 class NoRequestError(RequestError):
-    """No request has the code."""
+    """No waiting request has the code."""
 
     code = "pairing.no_request"
     remedy = (
-        "`skerry pairing list` shows the codes that wait. A sender whose code has expired gets a"
-        " new one for the next message."
+        "`skerry pairing list` shows the waiting requests. A sender whose code has expired gets a"
+        " new code for the next message."
     )
 
     def __init__(self, code: str) -> None:
-        super().__init__(f"No pairing request with the code {code!r} waits.")
+        super().__init__(f"No pairing request has the code {code!r}.")
 
 
 class PairingRequest(Struct, frozen=True):
-    """A sender who wrote and waits for the owner. Times are milliseconds since 1970."""
+    """Request of a sender that waits for the owner. Times are milliseconds since 1970."""
 
     channel: ChannelId
     account: AccountId
     sender_id: str
     code: str
     sender_name: str
-    """Name that the sender chose."""
+    """Name, chosen by the sender."""
     sender_username: str
     to: ReplyTo
-    """Chat in which the sender wrote."""
+    """Chat of the sender's message."""
     created_at: int
     seen_at: int
     expires_at: int
 
 
 class PairedSender(Struct, frozen=True):
-    """A sender about whom the owner decided."""
+    """The owner's decision about a sender."""
 
     channel: ChannelId
     account: AccountId
@@ -65,15 +65,16 @@ class PairedSender(Struct, frozen=True):
     sender_name: str
     sender_username: str
     rejected: bool
-    """True for a sender whom the owner refused: no message is read, and no code is sent."""
+    """True for a refused sender: messages are ignored, and no code is sent."""
     decided_at: int
 
 
 def ask(unit: Unit, message: InboundMessage, to: ReplyTo, code: str, now: int) -> bool:
-    """Notes that the sender wrote; returns whether this began a request, which gets its code.
+    """Adds a pairing request for the sender of a message; returns whether it is new.
 
-    A sender who waits already, or was refused, gets no second one. Nor does anybody while as many
-    wait as may: a crowd of strangers can neither push a request out nor make the account write.
+    Returns False for a sender with a waiting request or a decision, and while the account has
+    `MAX_PENDING` requests: many strangers can neither displace a request nor make the account
+    send messages.
     """
     unit.execute("DELETE FROM pairing_request WHERE expires_at <= ?", (now,))
     sender = (message.channel, message.account, message.sender_id)
@@ -106,7 +107,7 @@ def ask(unit: Unit, message: InboundMessage, to: ReplyTo, code: str, now: int) -
 
 
 def find(reader: Reader, message: InboundMessage) -> PairedSender | None:
-    """Returns the decision about the sender of a message, if there is one."""
+    """Returns the decision about the sender of a message; None without one."""
     row = reader.one(
         f"SELECT {_SENDER} FROM paired_sender"  # noqa: S608 - constant columns
         " WHERE channel = ? AND account = ? AND sender_id = ?",
@@ -118,7 +119,7 @@ def find(reader: Reader, message: InboundMessage) -> PairedSender | None:
 def requests(
     reader: Reader, now: int, channel: str = "", account: str = ""
 ) -> list[PairingRequest]:
-    """Returns the requests that wait, oldest first; those of a channel and an account if given."""
+    """Returns the waiting requests, oldest first, optionally of one channel and account."""
     rows = reader.all(
         f"SELECT {_REQUEST} FROM pairing_request WHERE expires_at > ?"  # noqa: S608 - constant columns
         " AND (channel = ? OR ? = '') AND (account = ? OR ? = '') ORDER BY created_at, code",
@@ -128,7 +129,7 @@ def requests(
 
 
 def senders(reader: Reader, channel: str = "", account: str = "") -> list[PairedSender]:
-    """Returns the senders about whom the owner decided, in the order of their ids."""
+    """Returns the decisions by sender id, optionally of one channel and account."""
     rows = reader.all(
         f"SELECT {_SENDER} FROM paired_sender"  # noqa: S608 - constant columns
         " WHERE (channel = ? OR ? = '') AND (account = ? OR ? = '')"
@@ -141,18 +142,18 @@ def senders(reader: Reader, channel: str = "", account: str = "") -> list[Paired
 def decide(
     unit: Unit, code: str, scope: tuple[str, str], now: int, by: str, *, rejected: bool
 ) -> PairingRequest:
-    """Notes the owner's decision about the request with the code; each can be decided once.
+    """Stores the owner's decision about the request with the code; each can be decided once.
 
     Args:
-        unit: The unit to write it in.
+        unit: Unit of the store.
         code: The code that the sender got, in any case.
         scope: Channel and account of the request; an empty one is any.
         now: Milliseconds since 1970.
-        by: Who decides.
-        rejected: Refuses the sender.
+        by: Name of the person or client that decides.
+        rejected: True to refuse the sender.
 
     Raises:
-        NoRequestError: no request with this code waits there, or two do.
+        NoRequestError: no waiting request has this code, or two have it.
     """
     folded = code.strip().upper()
     waiting = [request for request in requests(unit, now, *scope) if request.code == folded]
@@ -176,7 +177,7 @@ def decide(
 
 
 def remove(unit: Unit, sender: tuple[str, str, str], by: str, now: int) -> bool:
-    """Forgets the decision about a sender, given by channel, account and id; False for none."""
+    """Deletes the decision about a sender (channel, account, id); returns False without one."""
     removed = unit.execute(
         "DELETE FROM paired_sender WHERE channel = ? AND account = ? AND sender_id = ?", sender
     )

@@ -15,15 +15,15 @@ from skerry.model.run import RunRequest
 from skerry.store.unit import Reader
 
 _LOOKED_AT: Final = 2000
-"""Runs, the latest first."""
+"""Limit on the runs that are read, the latest first."""
 _OWNER_KEY: Final = re.compile("agent:.*:(main|global)")
 _requests: Final = msgspec.json.Decoder(RunRequest)
 
 
 def strangers_in_main(file: Path) -> int:
-    """Returns how many chats of others have written in a main or the global conversation.
+    """Counts the chats of strangers that wrote in a main or the global conversation.
 
-    Only the last 2,000 runs are looked at. The gateway may run meanwhile.
+    Reads only the last 2,000 runs. The gateway may run meanwhile.
     """
     try:
         with closing(sqlite.connect(file, read_only=True)) as connection:
@@ -34,12 +34,12 @@ def strangers_in_main(file: Path) -> int:
             )
             chats = {_stranger(request) for request, key in rows if _OWNER_KEY.fullmatch(key)}
     except sqlite3.Error:
-        return 0  # the check of the database says what is wrong
+        return 0  # the check of the database reports the error
     return len(chats - {None})
 
 
 def _stranger(request: bytes) -> tuple[str, str] | None:
-    """Returns channel and peer of a stranger's message; None of any other."""
+    """Returns channel and peer of a stranger's message; None for any other message."""
     try:
         run_request = _requests.decode(request)
     except UNREADABLE:

@@ -1,4 +1,4 @@
-"""Takes a session from elsewhere in, once."""
+"""Writes an imported session into the store, once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,39 +13,39 @@ from skerry.store.unit import Unit
 
 
 class ImportOutcome(StrEnum):
-    """Result for a session to be imported."""
+    """Result of the import of one session."""
 
     PRESENT = "imported"
     ARCHIVED = "imported as an earlier session"
-    """Its conversation has a present session already."""
+    """Archived, because its conversation already has a present session."""
     ALREADY_IMPORTED = "already there"
 
 
 @dataclass(frozen=True, slots=True)
 class IncomingSession:
-    """A session that is to be taken in."""
+    """A session to import."""
 
     key: SessionKey
-    """The conversation that it belongs to."""
+    """Key of its conversation."""
     session_id: SessionId
-    """Id by which it is recognised when it is imported again."""
+    """Id by which a repeated import is recognised."""
     created_at: int
     messages: Sequence[tuple[int, Message]]
-    """Messages in order, each with the time of its entry in milliseconds."""
+    """(time in ms, message) of each entry, in order."""
     archived: Archived | None = None
-    """Reason of its archiving; None if it is to be the present one, if there is none yet."""
+    """Reason of its archiving; None to make it the present session unless there is one."""
     label: str = ""
     settings: SessionSettings = field(default_factory=SessionSettings)
     tokens: tuple[int, int, int] = (0, 0, 0)
-    """Read, written, and held by the context."""
+    """Numbers of input tokens, output tokens, and tokens in the context."""
     model: tuple[str, str] = ("", "")
-    """Provider and model that answered last."""
+    """Provider and model of the last answer."""
 
 
 def take(unit: Unit, incoming: IncomingSession, now: int) -> ImportOutcome:
-    """Writes the session with its messages; one that is there stays as it is.
+    """Writes the session with its messages; a session that already exists is not changed.
 
-    One that is archived is kept from `now` on.
+    The retention of an archived session begins at `now`.
     """
     key, session_id = incoming.key, incoming.session_id
     if sessions.get(unit, session_id) is not None:
@@ -70,14 +70,14 @@ def take(unit: Unit, incoming: IncomingSession, now: int) -> ImportOutcome:
 
 
 def _write(unit: Unit, incoming: IncomingSession) -> None:
-    """Writes the messages; those of one moment together, each summary for itself."""
+    """Writes the messages: those with the same time together, each summary separately."""
     tail = 0
     moments = groupby(incoming.messages, key=lambda timed: (timed[0], _is_summary(timed[1])))
     for (at, is_summary), group in moments:
         messages = [message for _, message in group]
         if is_summary:
             for message in messages:
-                assert isinstance(message, CompactionMessage)  # noqa: S101 - as `_is_summary` found
+                assert isinstance(message, CompactionMessage)  # noqa: S101 - by `_is_summary`
                 tail = compactions.add(unit, incoming.session_id, tail, message, at, 0)
             continue
         person_wrote_at = at if any(isinstance(message, UserMessage) for message in messages) else 0

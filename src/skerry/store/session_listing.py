@@ -1,4 +1,4 @@
-"""Lists sessions: which, how many, and those in which a word was said."""
+"""Lists, counts and searches sessions."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from skerry.store.unit import ALL, Reader, Row, marks
 
 
 class SessionFilter(Struct, frozen=True):
-    """Filter of sessions; fields left out exclude nothing."""
+    """Filter of sessions; a default value excludes nothing, except for `archived`."""
 
     agent: str | None = None
     agents: frozenset[str] | None = None
@@ -28,9 +28,9 @@ class SessionFilter(Struct, frozen=True):
     archived: bool | None = False
     """True: archived sessions with content; None: these and the present ones."""
     unlisted: frozenset[str] = frozenset()
-    """Names in the agent's scope that are left out, such as `global`."""
+    """Excluded names in the agent's scope, such as `global`."""
     excluded_kinds: frozenset[str] = frozenset()
-    """Kinds of conversations that are left out, by the first word in the agent's scope: `cron`."""
+    """Excluded kinds of conversations, by the first word in the agent's scope, such as `cron`."""
     keys: frozenset[str] | None = None
     """Session keys to list."""
     pinned: bool | None = None
@@ -39,7 +39,7 @@ class SessionFilter(Struct, frozen=True):
     person_wrote: bool = False
     """Lists only sessions in which a person wrote."""
     by_last_message: bool = False
-    """The one in which a person spoke last comes first."""
+    """Sorts by the person's last message, the latest first."""
 
 
 _ARCHIVED: Final[Mapping[bool | None, str]] = MappingProxyType(
@@ -59,9 +59,9 @@ EVERY: Final = SessionFilter()
 def recent(
     reader: Reader, session_filter: SessionFilter = EVERY, *, limit: int, offset: int = 0
 ) -> list[SessionEntry]:
-    """Returns sessions, the latest used first; a `limit` of -1 returns all.
+    """Returns sessions, the last used first; a `limit` of -1 returns all.
 
-    A search reads every session's first and last message: O(n) of the sessions.
+    A search reads the first and last messages of every session: O(number of sessions).
     """
     clause, parameters = _conditions(session_filter)
     order = _ORDER[session_filter.by_last_message]
@@ -77,7 +77,7 @@ def recent(
 
 
 def count(reader: Reader, session_filter: SessionFilter = EVERY) -> int:
-    """Returns how many sessions there are."""
+    """Returns the number of sessions that match the filter."""
     clause, parameters = _conditions(session_filter)
     if session_filter.search:
         return sum(1 for _ in _matching(reader, session_filter, clause, parameters))
@@ -88,7 +88,7 @@ def count(reader: Reader, session_filter: SessionFilter = EVERY) -> int:
 def _matching(
     reader: Reader, session_filter: SessionFilter, clause: str, parameters: tuple[object, ...]
 ) -> Iterator[SessionEntry]:
-    """Gives the sessions that the search finds; Python folds case where SQLite only knows ASCII."""
+    """Yields the sessions that match the search. Python folds case: SQLite folds only ASCII."""
     needle = session_filter.search.casefold()
     rows = reader.all(
         f"SELECT {_SHOWN_BODIES}, {sessions.COLUMNS} FROM session WHERE {clause}"  # noqa: S608 - constant text
@@ -116,7 +116,7 @@ def _read(body: bytes | None) -> Message | None:
     try:
         return message.decode(body) if body else None
     except (TypeError, *UNREADABLE):
-        return None  # whoever reads the transcript tells of it
+        return None  # reading the transcript reports it
 
 
 def _conditions(session_filter: SessionFilter) -> tuple[str, Row]:

@@ -1,4 +1,4 @@
-"""The session map of the seeds, `sessions.json`: what it says of each conversation."""
+"""Content of the session map `sessions.json`, in the format that other tools read."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def built(reader: Reader, agents: set[AgentId]) -> dict[AgentId, dict[str, Any]]
 
 
 def _compaction(session: SessionEntry) -> dict[str, Any]:
-    """Returns how far the session is compacted, where it is."""
+    """Returns the fields about compactions and flushes; empty without any."""
     fields = {"compactionCount": session.compactions} if session.compactions else {}
     if session.flushed_at:
         fields["memoryFlushAt"] = session.flushed_at

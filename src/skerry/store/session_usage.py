@@ -1,4 +1,4 @@
-"""Usage and message counts of sessions: the ledger beside the transcript."""
+"""Usage and message counts of sessions, from the ledger of calls and the message counts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from skerry.store.usage import OF_CALLS, Sums
 
 @dataclass(slots=True)
 class SessionUsage:
-    """Usage and message counts of one or several sessions in some days."""
+    """Usage and message counts of one or several sessions over some days."""
 
     calls: dict[tuple[str, str, str], Sums] = field(default_factory=dict)
     """Sums by day, provider and model."""
@@ -24,10 +24,10 @@ class SessionUsage:
     """Seconds of each model response, by day."""
     first: int = 0
     last: int = 0
-    """Time at which the first of its calls ended, and the last; 0 without calls."""
+    """`first` and `last`: times at which the first and the last call ended; 0 without calls."""
 
     def add(self, added: "SessionUsage") -> None:
-        """Adds what another session used."""
+        """Adds the usage of another session."""
         for group, sums in added.calls.items():
             self.calls[group] = self.calls.get(group, Sums()).plus(sums)
         for day, counts in added.messages.items():
@@ -47,10 +47,10 @@ def of(
     begin: Callable[[str], int],
     max_rows: int = 1 << 62,
 ) -> dict[str, SessionUsage]:
-    """Returns the usage of these sessions on these days, which are consecutive.
+    """Returns the usage of sessions over consecutive days, by session id.
 
-    It stops after `max_rows` rows: the sessions after these are left out. `begin` tells when a day
-    begins. For a thread of its own: there may be many calls.
+    Stops after about `max_rows` rows; the sessions after them are missing. `begin` returns the
+    start of a day in ms. Run it in a separate thread: there may be many calls.
     """
     usage: dict[str, SessionUsage] = {}
     for start in range(0, len(ids) if days else 0, _AT_ONCE):
@@ -99,14 +99,14 @@ _AT_ONCE: Final = 50
 
 
 class UsagePoint(NamedTuple):
-    """Usage of the calls that ended until a time."""
+    """Usage of neighbouring calls, with the time at which the last of them ended."""
 
     at: int
     sums: Sums
 
 
 def series(reader: Reader, session_id: str, max_points: int) -> list[UsagePoint]:
-    """Returns a session's calls in order of time, neighbours together where there are too many."""
+    """Returns a session's calls by time, combined into at most `max_points` points."""
     rows = reader.all(
         f"SELECT at, {OF_CALLS} FROM model_call WHERE session_id = ? GROUP BY serial ORDER BY at",  # noqa: S608 - constants
         (session_id,),
@@ -123,7 +123,7 @@ def series(reader: Reader, session_id: str, max_points: int) -> list[UsagePoint]
 
 
 def named(reader: Reader, key: str, agent: str) -> str | None:
-    """Returns the session that a key, or the id at its end, names."""
+    """Returns the id of the session with the key, or with the id at the end of the key."""
     session = sessions.find(reader, key)
     if session is None:
         session = sessions.get(reader, key.removeprefix(f"agent:{agent}:"))

@@ -21,12 +21,12 @@ COLUMNS = (
 )
 TITLE_LENGTH = 60
 _BEGINNING = 6
-"""Entries among which the title is looked for; notices and commands may stand before it."""
+"""Number of first entries that are searched for the title, after notices and commands."""
 _settings = msgspec.json.Decoder(SessionSettings)
 
 
 def ensure(unit: Unit, key: SessionKey, new_id: SessionId, now: int) -> tuple[SessionId, int]:
-    """Returns the id and the tail of the key's present session, made as `new_id` when missing."""
+    """Returns id and tail of the key's present session; begins it as `new_id` if missing."""
     row = present(unit, key)
     if row is not None:
         return row[0], row[1]
@@ -35,7 +35,7 @@ def ensure(unit: Unit, key: SessionKey, new_id: SessionId, now: int) -> tuple[Se
 
 
 def present(reader: Reader, key: SessionKey) -> tuple[SessionId, int, int] | None:
-    """Returns the id and the tail of the key's present session, and when a person last spoke."""
+    """Returns id, tail and time of the last person's message of the key's present session."""
     row = reader.one(
         "SELECT session_id, tail, user_at FROM session WHERE key = ? AND current", (str(key),)
     )
@@ -45,7 +45,7 @@ def present(reader: Reader, key: SessionKey) -> tuple[SessionId, int, int] | Non
 def begin(
     unit: Unit, key: SessionKey, new_id: SessionId, now: int, *, current: bool = True
 ) -> None:
-    """Makes `new_id` a session of the key: the present one, where that has none."""
+    """Adds the session `new_id` to the key; the key must have no present session if `current`."""
     kind = key.kind
     unit.execute(
         "INSERT INTO session"
@@ -75,10 +75,10 @@ def append(  # noqa: PLR0913 - one statement writes them all
 ) -> int:
     """Adds `messages` after entry `tail`; returns the new tail.
 
-    `person_wrote_at`: time of the person's message among them; it keeps the session fresh. 0: none.
+    `person_wrote_at`: time of a person's message among them, which renews the session; 0 for none.
 
     Raises:
-        StaleTailError: the transcript moved on; the unit writes nothing.
+        StaleTailError: the transcript has other entries by now; the unit writes nothing.
     """
     new_tail = tail + len(messages)
     changed = unit.execute(
@@ -106,7 +106,7 @@ def append(  # noqa: PLR0913 - one statement writes them all
 def note_run(
     unit: Unit, session_id: SessionId, usage: Usage, provider: str, model: str, *, aborted: bool
 ) -> None:
-    """Adds a run's tokens to the session and keeps which model answered, if one was asked."""
+    """Adds a run's tokens to the session, and stores the model if one was called."""
     unit.execute(
         "UPDATE session SET input_tokens = input_tokens + ?, output_tokens = output_tokens + ?,"
         " total_tokens = CASE WHEN ? > 0 THEN ? ELSE total_tokens END,"
@@ -138,12 +138,12 @@ def get(reader: Reader, session_id: str) -> SessionEntry | None:
 
 
 def expect(reader: Reader, key: SessionKey, expected: ExpectedState) -> None:
-    """Checks that the conversation is the one that a client saw.
+    """Checks that the conversation is in the state that a client has seen.
 
-    An id that no session has is one that the client made up for a conversation that begins.
+    An unknown session id is accepted: the client created it for a new conversation.
 
     Raises:
-        ConversationChangedError: it is not.
+        ConversationChangedError: the state differs.
     """
     present = find(reader, str(key))
     named = get(reader, expected.session_id) if expected.session_id else present
@@ -157,7 +157,7 @@ def expect(reader: Reader, key: SessionKey, expected: ExpectedState) -> None:
         return
     last = present.tail if present is not None else 0
     if not (last == expected.leaf or (expected.session_id and expected.leaf <= last)):
-        raise ConversationChangedError(str(key), "something was said since it was read")
+        raise ConversationChangedError(str(key), "it has new entries since it was read")
 
 
 def settings(reader: Reader, session_id: str) -> SessionSettings:
@@ -167,7 +167,7 @@ def settings(reader: Reader, session_id: str) -> SessionSettings:
 
 
 def tail(reader: Reader, session_id: str) -> int:
-    """Returns the number of the session's last entry; 0 when it has none."""
+    """Returns the number of the session's last entry; 0 without entries."""
     row = reader.one("SELECT tail FROM session WHERE session_id = ?", (session_id,))
     return int(row[0]) if row else 0
 
@@ -175,7 +175,7 @@ def tail(reader: Reader, session_id: str) -> int:
 def last_message(reader: Reader, session_id: str) -> int | None:
     """Returns the number of the last message of a present session; None for an archived one.
 
-    A summary may stand behind it.
+    A summary may follow it.
     """
     row = reader.one(
         "SELECT coalesce((SELECT max(seq) FROM entry WHERE entry.session_id = session.session_id"
@@ -189,9 +189,9 @@ def last_message(reader: Reader, session_id: str) -> int | None:
 def entries(
     reader: Reader, session_id: str, *, limit: int, before: int | None = None, after: int = 0
 ) -> list[TranscriptEntry]:
-    """Returns the last `limit` entries, of those between `after` and `before`; oldest first.
+    """Returns the last `limit` entries between `after` and `before` (exclusive), oldest first.
 
-    A `limit` of -1 returns all. One that cannot be read is left out, and the reader tells of it.
+    A `limit` of -1 returns all. Unreadable entries are skipped and passed to `Reader.broken`.
     """
     rows = unreadable_entries.rows(
         reader,
@@ -212,9 +212,9 @@ def entries(
 def bodies_after(
     reader: Reader, session_id: str, seq: int, size: int
 ) -> list[tuple[int, int, int, str | None, bytes]]:
-    """Returns (seq, parent, at, kind, body) of entries after `seq`, in order: about `size` bytes.
+    """Returns (seq, parent, at, kind, body) of entries after `seq`, in order, up to `size` bytes.
 
-    There is at least one, if there is any: an entry with images may be larger.
+    Returns at least one entry if there is any, even if it is larger than `size`.
     """
     last = seq
     for number, length in reader.all(
@@ -236,14 +236,14 @@ def bodies_after(
 
 
 def times(reader: Reader, session_id: str, after: int = 0) -> list[tuple[int, int]]:
-    """Returns number and time of the entries after one."""
+    """Returns number and time of the entries after number `after`."""
     return reader.all(
         "SELECT seq, at FROM entry WHERE session_id = ? AND seq > ?", (session_id, after)
     )
 
 
 def title(reader: Reader, session_id: str) -> str:
-    """Returns the beginning of what the person first said, a command only where nothing else is."""
+    """Returns the beginning of the person's first message; a command only if there is no other."""
     first_entries = entries(reader, session_id, limit=_BEGINNING, before=_BEGINNING + 1)
     texts = [
         _short(first_entry.message)
@@ -269,12 +269,12 @@ def is_compaction(entry_message: Message) -> bool:
 
 
 def text_of(entry_message: Message) -> str:
-    """Returns the text of the message, on one line."""
+    """Returns the text of the message in one line."""
     return " ".join("".join(getattr(block, "text", "") for block in entry_message.content).split())
 
 
 def entry(row: tuple[object, ...]) -> SessionEntry:
-    """Returns the session that a row of `COLUMNS` holds."""
+    """Returns the session in a row of `COLUMNS`."""
     key, session_id, agent_id, *columns, archived, archived_at, encoded, count, flushed, at = row
     columns += [
         Archived(str(archived)) if archived else None,

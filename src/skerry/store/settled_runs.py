@@ -1,9 +1,9 @@
 """Removal of settled runs: their texts after a day, their rows after a week.
 
-What was said stands in the transcript. A run repeats it in its request, its result and its parts in
-the outbox, so that a repeated key is answered as before and a part can be sent again. Once the key
-is free these copies have no use. Days are counted in quarters in which a gateway runs (see
-`idempotency_keys`), so that a clock that is set frees nothing too early.
+The messages are in the transcript. A run has copies in its request, its result and its parts in
+the outbox, so that a repeated key gets the same answer and a part can be sent again. After the key
+is free, these copies have no use. Days are counted as quarters of an hour of gateway uptime (see
+`idempotency_keys`), so that a change of the clock removes nothing too early.
 """
 
 from collections.abc import Iterable
@@ -17,13 +17,13 @@ from skerry.store import engine, idempotency_keys
 from skerry.store.unit import Row, Unit, marks
 
 BATCH: Final = 500
-"""Runs in one unit: other units wait behind it."""
+"""Limit on the runs of one unit, because other units wait for it."""
 _TEXTS: Final = frozenset({"text", "extra_system_prompt", "images", "inline", "opening", "context"})
-"""Fields of a request that carry text."""
+"""Fields of a request that contain text."""
 
 
 def blank(unit: Unit) -> bool:
-    """Takes the texts out of runs whose keys are free again; returns whether there may be more."""
+    """Removes the texts of runs whose keys are free again; returns whether there may be more."""
     rows = unit.all(
         "SELECT serial, run_id, request, result FROM run WHERE settled = FALSE AND quarter < ?"
         " AND result IS NOT NULL AND digest IS NULL ORDER BY quarter LIMIT ?",
@@ -45,8 +45,8 @@ def blank(unit: Unit) -> bool:
 def remove(unit: Unit) -> bool:
     """Deletes the rows of runs that ended a week ago; returns whether there may be more.
 
-    Those stay whose parts wait for a person, and those that tell which notices a session's people
-    have had.
+    Keeps the runs with parts that are not sent or dropped, and those that record the notices shown
+    in an existing session.
     """
     before = idempotency_keys.passed(unit) - idempotency_keys.COUNTED_QUARTERS
     if before <= 0:
@@ -70,10 +70,10 @@ def remove(unit: Unit) -> bool:
 
 
 def drop_without_run(unit: Unit, now: int) -> None:
-    """Takes the texts out of sent parts of no run after a day, and the rows away after a week.
+    """Removes the texts of sent parts without a run after a day, and rows without one after a week.
 
-    Such parts are what clients send with `send` and `poll`, and notices. Messages without a run are
-    those of groups that were not addressed to an agent, and of senders who were asked to pair.
+    Such parts are notices, and messages that clients send with `send` and `poll`. Inbound messages
+    without a run are group messages not addressed to an agent, and those of unpaired senders.
     """
     engine.overwrite_deleted(unit)
     none = "NOT EXISTS (SELECT 1 FROM run WHERE run.run_id ="
@@ -90,9 +90,9 @@ def drop_without_run(unit: Unit, now: int) -> None:
 
 
 def forget_session(unit: Unit, session_id: str) -> None:
-    """Takes the texts of a session that is removed out of its runs and their parts.
+    """Removes the texts of a removed session from its runs and their parts.
 
-    The runs keep their ids: a key that is repeated is known. Its answer is empty then.
+    The runs keep their ids: a repeated key is recognised, and its answer is empty.
     """
     engine.overwrite_deleted(unit)
     rows = unit.all(
@@ -110,7 +110,7 @@ def forget_session(unit: Unit, session_id: str) -> None:
 
 
 def _blank(unit: Unit, rows: Iterable[Row]) -> None:
-    """Takes the texts out of runs, given as serial, run id, request and result."""
+    """Removes the texts of runs, given as rows of serial, run id, request and result."""
     unit.executemany(
         "UPDATE run SET partial = '', request = ?, result = ? WHERE serial = ?",
         [(_request(request), _result(result), serial) for serial, _, request, result in rows],
@@ -118,7 +118,7 @@ def _blank(unit: Unit, rows: Iterable[Row]) -> None:
 
 
 def _request(stored: bytes) -> bytes:
-    """Returns a request without texts; nothing of one that cannot be read."""
+    """Returns a request without texts; empty if it cannot be read."""
     request = _object(stored)
     if request is None:
         return b""
@@ -127,7 +127,7 @@ def _request(stored: bytes) -> bytes:
 
 
 def _result(stored: bytes) -> bytes:
-    """Returns a result without texts; one that cannot be read as it is."""
+    """Returns a result without texts; unchanged if it cannot be read."""
     ended = _object(stored)
     if ended is None:
         return stored

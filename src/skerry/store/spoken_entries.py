@@ -1,8 +1,8 @@
-"""Numbers what was said, in the order in which runs ended, for readers that keep a cursor.
+"""Numbers transcript entries in the order in which runs ended, for readers with a cursor.
 
-A number is given once, at the first read after the run ended, and is never given again: it outlives
-restarts, summaries and erasures. What was said before anybody read has none. Without a reader
-nothing is written.
+An entry gets its number at the first read after its run ended. A number is never used again: it
+survives restarts, summaries and erasures. Entries from before the first read have no number.
+Without a reader nothing is written.
 """
 
 import logging
@@ -21,21 +21,21 @@ from skerry.store.unit import Reader, Unit
 logger = logging.getLogger(__name__)
 
 _MAX_ENTRIES: Final = 500
-"""Entries of a session that one unit numbers; other units wait behind it."""
+"""Limit on the entries of a session that one unit numbers, because other units wait for it."""
 _COLUMNS: Final = (
     "SELECT session.session_id, coalesce(seq, 0), tail, (SELECT min(entry) FROM run"
     " WHERE run.session_id = session.session_id AND result IS NULL AND entry > 0) FROM session"
     " LEFT JOIN spoken_to ON spoken_to.session_id = session.session_id"
 )
-"""A session: the last entry with a number, the last entry, the first of a run under way."""
+"""Selects of a session: id, last numbered entry, last entry, first entry of an open run."""
 
 _LAST_NUMBER: Final = "SELECT seq FROM spoken_to WHERE session_id = ''"
-"""The last number that was given."""
+"""Selects the last number in use."""
 _NO_WORDS: Final = ("", "", Origin.STRANGER)
 
 
 class SpokenRow(Struct, frozen=True):
-    """One message of a person or the assistant."""
+    """One numbered entry."""
 
     serial: int
     session_key: str
@@ -43,19 +43,19 @@ class SpokenRow(Struct, frozen=True):
     session_id: str
     run_id: str
     role: str
-    """`user`, `assistant` or `tool`; empty of a summary, a command or a notice."""
+    """`user`, `assistant` or `tool`; empty for a summary, a command or a notice."""
     text: str
-    """Words of the person or the assistant; empty of other entries, and where it was erased."""
+    """Text of the person or the assistant; empty for other entries and erased text."""
     at: int
     """Milliseconds since 1970."""
     origin: Origin
-    """Author or source of the words; of a tool, the source of its result."""
+    """Author or source of the text; for a tool, the source of its result."""
     is_private: bool
-    """True when only the owner has such a conversation."""
+    """True for the owner's own conversations."""
 
 
 def begin(unit: Unit) -> int:
-    """Returns the last number; the first call passes over all that was said so far."""
+    """Returns the last number; the first call skips all entries stored so far."""
     if not unit.all("SELECT 1 FROM spoken_to LIMIT 1"):
         passed = [("", 0)]
         for session_id, _, tail, first_open in unit.all(_COLUMNS):
@@ -66,7 +66,7 @@ def begin(unit: Unit) -> int:
 
 
 def number(unit: Unit, sessions: Collection[str] | None) -> bool:
-    """Numbers the new entries of these sessions, or of all; returns whether more are left."""
+    """Numbers new entries of these sessions, or of all; returns whether some remain."""
     if sessions is None:
         rows = unit.all(
             f"{_COLUMNS} WHERE tail > coalesce(seq, 0) ORDER BY updated_at, session.session_id"
@@ -84,7 +84,7 @@ def number(unit: Unit, sessions: Collection[str] | None) -> bool:
         if last <= seq:
             continue
         has_more |= last < end
-        # The row of the counter is locked until COMMIT, so that numbers are in its order.
+        # This update locks the counter until COMMIT, so that numbers follow the order of COMMITs.
         unit.execute("UPDATE spoken_to SET seq = seq + ? WHERE session_id = ''", (last - seq,))
         ((newest,),) = unit.all(_LAST_NUMBER)
         unit.executemany(
@@ -100,7 +100,7 @@ def number(unit: Unit, sessions: Collection[str] | None) -> bool:
 
 
 def _last(tail: int, first_open: int | None) -> int:
-    """Returns the last entry that belongs to no run under way."""
+    """Returns the last entry before those of an open run."""
     return tail if first_open is None else min(tail, first_open - 1)
 
 
@@ -133,7 +133,7 @@ def _words(body: bytes) -> tuple[str, str, Origin]:
     try:
         entry = message.decode(body)
     except (TypeError, *UNREADABLE):
-        logger.exception("an entry cannot be read; plugins do not get it")
+        logger.exception("an entry cannot be read and is passed to plugins without text")
         return _NO_WORDS
     match entry:
         case UserMessage() if not entry.text.startswith("/"):

@@ -1,41 +1,39 @@
-"""The tables of `state.sqlite`, as the steps that build them. A step is never edited, only added.
+"""Tables of `state.sqlite`, as the steps that create them. A step is never edited, only added.
 
-session   one row an incarnation of a conversation; `current` marks the one that its key names, the
-          others are archived: reset or deleted, and can be restored; `compacted` is the entry of
-          the last of `compactions` summaries, `flushed` how many there were at the last flush
-entry     the transcript, one row a message, numbered from 1 in each session; `kind` is NULL for a
-          message and `compaction` for a summary that stands for the messages before it
-run       one row an accepted run; its id is the caller's idempotency key, so the row is also what
-          a repeated key is answered from; `serial` is the order of acceptance
-inbound   one row a message that a platform delivered, so that no message is taken twice
-frozen    what the system prompt of a session began with, one row an audience; `frozen_text` has
-          each text once, `frozen_part` who has it, `frozen_note` what was told since, by message
-outbox    one row a part to deliver, with its final text
-mirror    how far the JSONL file of each session is written
-device_grant    what a paired device may do, one row a role
-device_token    the hashes of the tokens by which it proves that, a few of each role
-device_request  a device that waits to be let in
-entry_text      full-text index over what entries say; its rowid is `serial << 32 | seq`
-entry_indexed   the serial number of each session in it, and up to which entry it is filled
-answered  one row an idempotency key of a method that is no run, with what it was answered
-uptime    one row: in how many quarters of an hour a gateway ran; runs and answers have the number
-          of theirs, a run also whether its texts are gone (`settled_runs`)
-task      when each regular task, such as the daily backup, was last done
-cooldown  one row a credential of a model provider that rests for a model, and why
-model_call      one row a call of a model, whatever it was for; without a known price, NULL costs
-usage_day       the sums of the `folded` ones, a row for each day in the person's time zone and what
-          they can be asked by
-usage_warned    the day on which it was last said that a budget is nearly used up
-forgetting  what is being forgotten, with its words, until nothing is left of it anywhere; `extra`
-          where the extra paths are cleaned too
-file_record  one row a file of a workspace that the gateway wrote, or saw in a prompt: a hash of its
-          content, who wrote it, and whose words the writer had read (space between them)
-internal_run  one row a run that the gateway started by itself, and which part takes its end; kept
-          for a time after that
-route     the direct chat in which the owner last wrote, one row a conversation
-spoken    one row a numbered entry of a conversation, for plugins that read by a cursor; `spoken_to`
-          has the last entry of each session with a number, and under '' the last number
-reached   one row: which database this is, and how often the mirror has noted how far it is
+session   one row per incarnation of a conversation; `current` marks the present session of its
+          key; the others are archived (reset or deleted) and can be restored; `compacted` is the
+          entry of the last of `compactions` summaries, `flushed` their number at the last flush
+entry     transcript, one row per message, numbered from 1 in each session; `kind` is NULL for a
+          message and `compaction` for a summary that replaces the messages before it
+run       one row per accepted run; its id is the caller's idempotency key, so a repeated key is
+          answered from the row; `serial` is the order of acceptance
+inbound   one row per message that a platform delivered, so that no message is accepted twice
+frozen    stored system prompt of a session, one row per audience; `frozen_text` has each text once,
+          `frozen_part` its users, `frozen_note` later notes by message
+outbox    one row per part to deliver, with its final text
+mirror    position up to which the JSONL file of each session is written
+device_grant    permissions of a paired device, one row per role
+device_token    hashes of the tokens that prove a grant, a few per role
+device_request  a device that waits for approval
+entry_text      full-text index over entries; its rowid is `serial << 32 | seq`
+entry_indexed   serial of each session in it, and the entry up to which it is indexed
+answered  one row per idempotency key of a method that starts no run, with its answer
+uptime    one row: the number of quarters of an hour in which a gateway ran; runs and answers have
+          the number of their quarter; a run also has `settled`: its texts are removed
+task      time and outcome of the last execution of each regular task, such as the daily backup
+cooldown  one row per cooldown of a provider credential for a model, with its reason
+model_call      one row per call of a model, for any purpose; costs are NULL without a known price
+usage_day       sums of the `folded` calls, one row per day in the person's time zone and group
+usage_warned    day of the last warning that a budget is nearly used up
+forgetting  incomplete erasures with their phrases; `extra` if the extra paths are included
+file_record  one row per workspace file that the gateway wrote or put into a prompt: a hash of its
+          content, its author, and the origins of what the author had read, separated by spaces
+internal_run  one row per run that the gateway itself started, with the part that processes its
+          result; kept for a time after that
+route     direct chat in which the owner last wrote, one row per conversation
+spoken    one row per numbered entry of a conversation, for plugins that read by a cursor;
+          `spoken_to` has the last numbered entry of each session, and under '' the last number
+reached   one row: id of this database, and the counter of saved mirror marks
 """
 
 from typing import Final
@@ -359,7 +357,7 @@ STEPS: Final = (
 
     DROP TABLE inbound_of_accounts
     """,
-    # What is indexed has changed: the gateway fills the index anew while it runs.
+    # The indexed text has changed: the gateway fills the index again while it runs.
     """
     INSERT INTO entry_text (entry_text) VALUES ('delete-all');
     DELETE FROM entry_indexed

@@ -1,4 +1,4 @@
-"""The later steps of the schema of the state database; the earlier ones are in `state_schema`."""
+"""Later steps of the schema of the state database; the earlier ones are in `state_schema`."""
 
 from typing import Final
 
@@ -31,8 +31,8 @@ LATER_STEPS: Final = (
         PRIMARY KEY (session_id, seq)) WITHOUT ROWID
     """,
     "ALTER TABLE model_call ADD COLUMN call_id TEXT NOT NULL DEFAULT ''",
-    # What was read out of JSON by statements is a column, and no serial number is a mark: a run
-    # tells in which quarter of an hour it was accepted, and whether its texts are gone.
+    # Values that statements read from JSON become columns, and serials no longer mark times: a run
+    # has the quarter of an hour of its acceptance, and whether its texts are removed.
     """
     ALTER TABLE session ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;
     UPDATE session SET pinned = 1 WHERE iif(json_valid(CAST(settings AS TEXT)),
@@ -56,8 +56,8 @@ LATER_STEPS: Final = (
     CREATE INDEX run_of_quarter ON run (settled, quarter);
     CREATE INDEX run_of_entry ON run (session_id, entry)
     """,
-    # No turn writes a row that another's turn writes: calls are added up later, tools are counted
-    # for each conversation.
+    # Turns of different conversations write different rows: calls are summed up later, tools are
+    # counted per conversation.
     """
     ALTER TABLE model_call ADD COLUMN folded INTEGER NOT NULL DEFAULT 0;
     UPDATE model_call SET folded = 1;
@@ -73,7 +73,7 @@ LATER_STEPS: Final = (
     INSERT INTO tool_day SELECT day, agent, '', calls FROM tool_day_of_agents;
     DROP TABLE tool_day_of_agents
     """,
-    # Approvals of tool calls: each is found by the call that waits, and by the same call.
+    # Approvals of tool calls, selected by the waiting call and by the fingerprint of equal calls.
     """
     CREATE TABLE approval (
         approval_id TEXT PRIMARY KEY,
@@ -95,8 +95,8 @@ LATER_STEPS: Final = (
     CREATE INDEX approval_call ON approval (fingerprint);
     CREATE INDEX approval_of_run ON approval (run_id, call_id)
     """,
-    # Patterns that people allow for good, and the chain of what was decided: the digest of a body
-    # is in the chain, so that a body can be erased.
+    # Patterns that are always allowed, and the audit log: its hash chain covers the digest of a
+    # body, so that a body can be erased.
     """
     CREATE TABLE allowlist (
         agent TEXT NOT NULL,
@@ -117,8 +117,8 @@ LATER_STEPS: Final = (
         hash TEXT NOT NULL
     )
     """,
-    # Messages of a person that were stored before origins, in the main conversations: no sender of
-    # a platform could write there then. Later messages without an origin are a stranger's.
+    # Messages of persons in main conversations from before origins were stored: no platform sender
+    # could write there then. Later messages without an origin count as a stranger's.
     """
     UPDATE entry SET body = CAST(json_set(CAST(body AS TEXT), '$.origin', 'owner') AS BLOB)
         WHERE kind IS NULL AND run_id NOT IN (SELECT run_id FROM inbound) AND session_id IN
@@ -130,7 +130,7 @@ LATER_STEPS: Final = (
     """,
     # Media, buttons and polls of parts.
     "ALTER TABLE outbox ADD COLUMN more BLOB",
-    # Runs that the gateway started by itself, and where the owner last wrote.
+    # Runs that the gateway itself started, and the chats in which the owner last wrote.
     """
     CREATE TABLE internal_run (
         run_id TEXT PRIMARY KEY,
@@ -147,7 +147,7 @@ LATER_STEPS: Final = (
         at INTEGER NOT NULL
     ) WITHOUT ROWID
     """,
-    # Senders of platforms who wait for the owner, and those about whom the owner decided.
+    # Pairing requests of platform senders, and the owner's decisions about them.
     """
     CREATE TABLE pairing_request (
         channel TEXT NOT NULL,
@@ -173,7 +173,7 @@ LATER_STEPS: Final = (
         PRIMARY KEY (channel, account, sender_id)
     ) WITHOUT ROWID
     """,
-    # Numbers of entries, which plugins read by a cursor; of each session the last one that has one.
+    # Numbers of entries, which plugins read by a cursor, and the last numbered entry per session.
     """
     CREATE TABLE spoken (
         number INTEGER PRIMARY KEY,
@@ -194,12 +194,12 @@ LATER_STEPS: Final = (
     );
     CREATE INDEX group_message_of ON group_message (session_key, serial)
     """,
-    # The conversation that started this one as a sub-agent, for the list of those.
+    # The conversation that started this one as a sub-agent, for listing sub-agents.
     """
     ALTER TABLE session ADD COLUMN spawned_by TEXT NOT NULL DEFAULT '';
     CREATE INDEX session_spawned ON session (spawned_by) WHERE spawned_by <> ''
     """,
-    # Places up to which accounts of platforms have received.
+    # Positions up to which platform accounts have received.
     """
     CREATE TABLE channel_state (
         channel TEXT NOT NULL,
@@ -209,7 +209,7 @@ LATER_STEPS: Final = (
         PRIMARY KEY (channel, account, name)
     ) WITHOUT ROWID
     """,
-    # Messages of platforms that wait for more of the same sender.
+    # Platform messages that wait for more messages of the same sender.
     """
     CREATE TABLE held_message (
         serial INTEGER PRIMARY KEY,
@@ -219,7 +219,7 @@ LATER_STEPS: Final = (
     );
     CREATE INDEX held_message_of ON held_message (session_key, sender, serial)
     """,
-    # Keys of encryption and the like, of accounts of platforms.
+    # Secret state of platform accounts, such as encryption keys.
     """
     CREATE TABLE channel_secret (
         serial INTEGER PRIMARY KEY,
@@ -231,6 +231,6 @@ LATER_STEPS: Final = (
         UNIQUE (channel, account, kind, name)
     )
     """,
-    # The run in whose row of the ledger a message of a group is, by which a deleted one is found.
+    # Run id in the ledger row of a group message, by which a deleted message is looked up.
     "ALTER TABLE group_message ADD COLUMN run_id TEXT NOT NULL DEFAULT ''",
 )

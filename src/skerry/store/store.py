@@ -1,4 +1,4 @@
-"""The state database: one writer, readers beside it, and the mirrors behind it."""
+"""The state database: one writer thread, and concurrent readers."""
 
 import asyncio
 import sqlite3
@@ -30,7 +30,7 @@ from skerry.store.writer import Writer
 
 T = TypeVar("T")
 DATABASE: Final = "state.sqlite"
-"""File of the state directory."""
+"""File name in the state directory."""
 
 
 TRY_SECONDS: Final = 2.0
@@ -38,7 +38,7 @@ TRY_SECONDS: Final = 2.0
 
 
 def _try(unit: Unit) -> None:
-    """Takes some room in the file, and gives it back."""
+    """Writes 64 KiB to the file, and deletes it again."""
     name = ("0" * 65_536,)
     unit.execute("DELETE FROM mirror WHERE session_id = ?", name)
     unit.execute("INSERT INTO mirror (session_id, seq, size) VALUES (?, 0, 0)", name)
@@ -46,13 +46,13 @@ def _try(unit: Unit) -> None:
 
 
 def no_fault(point: str) -> None:
-    """Reaches a fault point where no fault is planted."""
+    """Does nothing at a fault point; tests plant faults instead."""
 
 
 class TouchedSessions:
-    """Sessions that were changed and that a follower has not taken yet.
+    """Changed sessions that a follower has not processed yet.
 
-    It is woken a little later than the first change, so that many commits cost it one look.
+    The follower is woken some time after the first change, so that it handles many commits at once.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -62,17 +62,17 @@ class TouchedSessions:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, session_ids: Iterable[str]) -> None:
-        """Adds sessions; for `Store.follow`."""
+        """Adds sessions; a callback for `Store.follow`."""
         self.waiting.update(session_ids)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._seconds, self._due.set)
 
     async def due(self) -> None:
-        """Returns when sessions have waited for long enough."""
+        """Waits until the collecting time after the first added session is over."""
         await self._due.wait()
 
     def take(self) -> set[str]:
-        """Returns the sessions, and waits for further ones."""
+        """Returns the collected sessions, and starts a new collection."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -82,9 +82,9 @@ class TouchedSessions:
 
 
 class Store:
-    """Everything that must survive. Made by `open_store`.
+    """The state database. `open_store` creates it.
 
-    What is written together goes into one unit: `await store.write(lambda unit: ...)`.
+    Changes that belong together are written in one unit: `await store.write(lambda unit: ...)`.
     """
 
     def __init__(
@@ -100,24 +100,24 @@ class Store:
     async def write(self, work: Callable[[Unit], T]) -> T:
         """Runs `work` in the writer thread; returns its value after COMMIT.
 
-        Once called it is written, even if the caller is cancelled while it waits. `work` may run
-        several times, after an undone transaction or beside others: it changes nothing but rows,
-        touches no object of the event loop, and takes ids and times from outside.
+        The unit is written even if the caller is cancelled while it waits. `work` may run several
+        times, for example after a rollback: it must change nothing but rows, use no object of the
+        event loop, and get ids and times from the caller.
 
         Raises:
-            StoreFailedError: the transaction was not committed; nothing is on disk.
-            Exception: what `work` raised; nothing of this unit is on disk.
+            StoreFailedError: the transaction was not committed; nothing of the unit is stored.
+            Exception: any error of `work`; nothing of the unit is stored.
         """
         return await self._writer.write(work)
 
     def post(self, work: Callable[[Unit], object]) -> None:
-        """Runs `work` in the writer thread, in order with the others; nobody waits for it."""
+        """Queues `work` for the writer thread, in order, without waiting for it."""
         self._writer.post(work)
 
     def ride(self, work: Callable[[Unit], object]) -> None:
-        """Runs `work` with the next unit that is written, in its transaction; nobody waits for it.
+        """Runs `work` in the transaction of the next written unit, without waiting for it.
 
-        It costs no transaction of its own, and no failure of the other unit undoes it.
+        It needs no separate transaction, and a failure of the other unit does not undo it.
         """
         self._writer.ride(work)
 
@@ -126,29 +126,29 @@ class Store:
         self._writer.followers.append(touch)
 
     async def works(self) -> bool:
-        """Returns whether the gateway can serve; a write is tried where the last one failed."""
+        """Returns whether the gateway can serve; tries a write if the last one failed."""
         if self.condition.writing is not Storage.OK:
             with anyio.move_on_after(TRY_SECONDS), suppress(StoreFailedError):
                 await self._writer.write(_try)
         return self.condition.works
 
     def refuse_damaged(self) -> None:
-        """Refuses new work where the file is damaged: what is written beside it may be lost too.
+        """Refuses new work if the file is damaged, because new rows may be lost too.
 
         Raises:
-            StoreDamagedError: it is.
+            StoreDamagedError: the file is damaged.
         """
         if self.condition.damage:
             raise StoreDamagedError(self.condition.damage)
 
     async def check(self, *, whole: bool) -> list[str]:
-        """Looks for damage in a thread of its own, and returns it; the condition follows.
+        """Checks the file in a separate thread; returns the problems and updates the condition.
 
         Args:
-            whole: Compare the indexes with their tables too.
+            whole: True to compare the indexes with their tables too.
 
         Raises:
-            StoreFailedError: it could not be looked at.
+            StoreFailedError: the file could not be checked.
         """
         self.condition.checking = True
         try:
@@ -164,18 +164,18 @@ class Store:
         return problems
 
     async def _look_at_entries(self) -> list[unreadable_entries.BrokenEntry]:
-        """Looks for entries whose bytes have changed, which no check of SQLite notices."""
+        """Searches entries whose bytes have changed, which SQLite does not detect."""
         broken = await self.scan(unreadable_entries.scan, whole=False)
         self.condition.entries = {(entry.session_id, entry.seq): entry.reason for entry in broken}
         return broken
 
     async def purge(self) -> None:
-        """Leaves nothing in the files of what was deleted or overwritten; writers wait meanwhile.
+        """Removes deleted and overwritten data from the files; writers wait meanwhile.
 
-        The database is written anew, about a second for each 100 MB, and its log is cut.
+        Rewrites the database, about a second for each 100 MB, and truncates its log.
 
         Raises:
-            StoreFailedError: a reader has held it for too long, or the disk is full.
+            StoreFailedError: a reader locked the file for too long, or the disk is full.
         """
 
         def purge() -> bool:
@@ -185,12 +185,12 @@ class Store:
         try:
             purged = await in_daemon_thread(purge, "store-purge")
         except sqlite3.Error as error:
-            raise StoreFailedError(f"{self._path} was not written anew: {error}") from error
+            raise StoreFailedError(f"{self._path} could not be rewritten: {error}") from error
         if not purged:
-            raise StoreFailedError(f"the log of {self._path} is in use and was not emptied")
+            raise StoreFailedError(f"the log of {self._path} is in use and was not truncated")
 
     async def read(self, work: Callable[[Reader], T]) -> T:
-        """Runs `work` on a connection of its own, in a worker thread; it sees what is committed.
+        """Runs `work` on the reading connection, in a worker thread; it sees committed data.
 
         Raises:
             StoreFailedError: the database could not be read.
@@ -198,10 +198,10 @@ class Store:
         return await anyio.to_thread.run_sync(self.read_now, work)
 
     async def scan(self, work: Callable[[Reader], T], *, whole: bool = True) -> T:
-        """Runs `work`, which may take long, on a connection and in a thread of its own.
+        """Runs `work`, which may take long, on a separate connection in a separate thread.
 
-        All that it reads is of one moment, unless `whole` is false: then the log need not keep
-        what is committed meanwhile.
+        It reads from one snapshot, unless `whole` is false: then the log need not keep the data of
+        the snapshot.
 
         Raises:
             StoreFailedError: the database could not be read.
@@ -216,12 +216,12 @@ class Store:
         try:
             return await in_daemon_thread(look, "store-scan")
         except sqlite3.DatabaseError as error:
-            raise StoreFailedError(f"nothing could be read: {error}") from error
+            raise StoreFailedError(f"{self._path} cannot be read: {error}") from error
 
     def read_now(self, work: Callable[[Reader], T]) -> T:
-        """Runs `work` in the calling thread, which is to be a worker; else as `read`.
+        """Runs `work` as `read` does, but in the calling thread, which must be a worker thread.
 
-        All that it reads is of one moment.
+        It reads from one snapshot.
         """
         try:
             with self._lock, engine.snapshot(self._connection):
@@ -230,7 +230,7 @@ class Store:
             if not is_database_fault(error):
                 raise
             self.condition.read(error)
-            failed = StoreFailedError(f"nothing could be read: {error}")
+            failed = StoreFailedError(f"{self._path} cannot be read: {error}")
             if kind(error) is Storage.CORRUPT:
                 failed.remedy = REMEDIES[Storage.CORRUPT]
             raise failed from error
@@ -243,16 +243,16 @@ async def open_store(
     on_commit: Callable[[list[str]], None] = lambda _: None,
     reach: Callable[[str], None] = no_fault,
 ) -> AsyncGenerator[Store]:
-    """Opens, migrate and owns the database for the block; leaving it writes what is queued.
+    """Opens, migrates and owns the database for the block; its end writes all queued units.
 
     Args:
-        path: The file; made when missing, mode 0600.
-        on_commit: Called in the event loop with the sessions that a commit touched.
+        path: The file; created with mode 0600 if missing.
+        on_commit: Called in the event loop with the sessions that a commit changed.
         reach: Called at each named fault point; tests plant faults there.
 
     Raises:
         NewerStateError: a newer version wrote the file.
-        StoreDamagedError: it is none that can be read at all.
+        StoreDamagedError: the file is damaged or not a database.
         StoreFailedError: the file cannot be opened.
     """
     try:
@@ -276,7 +276,7 @@ async def open_store(
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """Returns a connection that may write, to the newest schema."""
+    """Returns a writing connection, after the migration to the newest schema."""
     connection = sqlite.connect(path)
     try:
         migrate(connection, path)

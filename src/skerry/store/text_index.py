@@ -1,4 +1,4 @@
-"""Every statement of the full-text index over entries: FTS5 of SQLite, and of no other engine."""
+"""All statements of the full-text index over entries, which is FTS5 of SQLite."""
 
 from collections.abc import Collection, Iterable, Iterator
 
@@ -17,11 +17,11 @@ def matching(
     """Yields the rowids of entries with the phrase, the newest first.
 
     Args:
-        reader: Of the store.
-        phrase: In the language of FTS5.
-        serials: Of the sessions that are searched.
-        until: A session's serial, and the rowid from which on its entries are left out.
-        limit: Of rows.
+        reader: Reader of the store.
+        phrase: Query in the syntax of FTS5.
+        serials: Serials of the searched sessions.
+        until: Serial of a session, and the rowid from which on its entries are excluded.
+        limit: Limit on the rows.
     """
     until_serial, first = until
     rows = reader.each(
@@ -40,12 +40,12 @@ def add(unit: Unit, rows: Iterable[tuple[int, str]]) -> None:
 
 
 def remove(unit: Unit, rows: Iterable[tuple[int, str]]) -> None:
-    """Takes texts out of the index, which must be given as they were indexed."""
+    """Removes texts from the index; each must be equal to the indexed text."""
     unit.executemany(
         "INSERT INTO entry_text (entry_text, rowid, text) VALUES ('delete', ?, ?)", rows
     )
 
 
 def merge(unit: Unit) -> None:
-    """Merges the index into one piece, in which nothing is left of what was removed."""
+    """Merges the index into one segment without the removed texts."""
     unit.execute("INSERT INTO entry_text (entry_text) VALUES ('optimize')")

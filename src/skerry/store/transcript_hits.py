@@ -1,4 +1,4 @@
-"""Hits of a search: the best entries, each in its exchange of question, tool calls and answer.
+"""Hits of a search: the best entries, each with its exchange of question, tool calls and answer.
 
 Loads numpy.
 """
@@ -27,37 +27,37 @@ from skerry.store.unit import AT_ONCE, Reader, marks
 from skerry_recall.diversity import jaccard, tokens
 
 _FETCHED: Final = 8
-"""Entries ranked for a hit: an exchange counts once, whichever of its entries have the words."""
+"""Number of ranked entries per hit: several entries of one exchange make one hit."""
 SAME: Final = 0.9
-"""The Jaccard index from which on an exchange repeats a better one and is left out."""
+"""Jaccard index from which on an exchange repeats a better one and is skipped."""
 EXCERPT: Final = 700
-"""Characters of what was found, of its question and of its answer."""
+"""Limit on the characters of the matching entry, its question and its answer."""
 CONTEXT: Final = 300
-"""Characters of what else was said before and after it."""
+"""Limit on the characters of other entries before and after it."""
 WIDTH: Final = 12
-"""Entries to either side of a hit among which its question and its answer are looked for."""
+"""Entries before and after a hit in which its question and its answer are searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class HitExchange:
-    """Entries shown for a hit: three at most, in the order of the conversation."""
+    """The up to three entries shown for a hit, and its exchange."""
 
     match: IndexedEntry
     before: IndexedEntry | None
-    """The question, or what was said before it."""
+    """The question, or the nearest message before the match."""
     after: IndexedEntry | None
-    """The answer, or what was said after it."""
+    """The answer, or the nearest message after the match."""
     rowids: frozenset[int]
-    """Rowids of all entries of the exchange, and of those shown."""
+    """Rowids of all entries of the exchange and of the shown ones."""
     question_and_answer: frozenset[int]
     """Rowids of its question and its answer."""
 
 
 def exchange(entries: Sequence[IndexedEntry], at: int) -> HitExchange:
-    """Returns the exchange of the entry at a position among those that stand around it.
+    """Returns the exchange around the entry at index `at` of consecutive entries.
 
-    The question is the person's last words up to the entry, the answer the last words of the
-    assistant before the person speaks again. What tools were asked and said stands between.
+    The question is the person's last message up to the entry, the answer the assistant's last
+    message before the person's next one. The tool calls and results are between them.
     """
     begin = next((index for index in range(at, -1, -1) if _asks(entries[index])), 0)
     end = next(
@@ -97,7 +97,7 @@ def _answers(entry: IndexedEntry) -> bool:
 def find(
     reader: Reader, question: TranscriptQuery, sessions: Mapping[str, tuple[str, bool]]
 ) -> list[TranscriptHit]:
-    """Returns the hits among the sessions `sessions`: id to key and whether it is archived."""
+    """Returns the hits in `sessions`, which maps session id to (key, is archived)."""
     scope = _scope(reader, question, sessions)
     limit = min(question.limit, MAX_HITS)
     gathered = gather(reader, question.text, scope, min(limit * _FETCHED, CANDIDATES))
@@ -109,7 +109,7 @@ def find(
         if len(hits) == limit:
             break
         if entry.rowid in shown:
-            continue  # an exchange whose question and answer both match is one hit
+            continue  # several matches in one exchange are one hit
         near = neighbourhood(reader, entry.rowid, scope, WIDTH)
         hit_exchange = exchange(
             near, next(at for at, neighbour in enumerate(near) if neighbour.rowid == entry.rowid)

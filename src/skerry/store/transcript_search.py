@@ -1,9 +1,8 @@
-"""Finds what was said in a session, however long ago, and whether it was compacted or archived.
+"""Searches transcripts, including compacted messages and archived sessions.
 
-Whoever searches finds what is theirs: the conversation itself, with all its earlier incarnations
-but those that were deleted. In a private conversation of the owner, and where it is asked for, the
-owner's other conversations with the same agent are searched too; never a group's, and never one
-with another person.
+A search covers the conversation itself with all its earlier sessions except deleted ones. In a
+private conversation of the owner it covers, on request, the owner's other conversations with the
+same agent too; never those of groups or of other persons.
 """
 
 from collections.abc import Mapping
@@ -23,36 +22,36 @@ from skerry.store.unit import Reader
 
 MAX_HITS: Final = 50
 FILL_SECONDS: Final = 5.0
-"""Seconds for which a search waits for the index; after them it reports that it is incomplete."""
+"""Limit on the wait for the index; after it the results are reported as incomplete."""
 SEARCH_SECONDS: Final = 10.0
-"""Seconds for the search itself."""
+"""Limit on the search itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptQuery:
-    """Query with its filters."""
+    """A query with its filters."""
 
     key: SessionKey
-    """The conversation that asks."""
+    """Key of the searching conversation."""
     text: str
     limit: int = 8
     owner_conversations: bool = False
-    """Adds the owner's other conversations, if this one is the owner's."""
+    """True to add the owner's other conversations, if this one is the owner's."""
     everywhere: bool = False
-    """Searches every conversation of the agent; for callers who may read them all."""
+    """True to search all conversations of the agent, for callers who may read all of them."""
     only: frozenset[str] | None = None
     """Restricts the search to sessions with these keys."""
     within: SessionId | None = None
-    """Restricts the search to this incarnation."""
+    """Restricts the search to this session."""
     until: tuple[SessionId, int] | None = None
-    """Entries of this session from this number on are left out: they are the question itself."""
+    """Excludes the entries of this session from this number on: they contain the question."""
 
 
 async def search(store: Store, question: TranscriptQuery) -> SearchResults:
-    """Returns the exchanges in which any of the question's content words stand, the best first.
+    """Returns the exchanges with any content word of the question, the best first.
 
-    What has a phrase in quotes or an identifier of the question leads. Takes some 10 ms of CPU,
-    the first time 0.1 s more.
+    Exchanges with a quoted phrase or an identifier of the question are first. Takes about 10 ms of
+    CPU, and 0.1 s more for the first search.
 
     Raises:
         StateError: the database cannot be read.
@@ -64,7 +63,7 @@ async def search(store: Store, question: TranscriptQuery) -> SearchResults:
             await fill(store, list(sessions))
             complete = True
     except StateError:
-        pass  # a full disk must not keep what is indexed from being found
+        pass  # on a full disk the indexed entries can still be searched
     with anyio.move_on_after(SEARCH_SECONDS):
         hits = await store.scan(partial(_hits, question=question, sessions=sessions))
         return SearchResults(hits, complete)
@@ -72,7 +71,7 @@ async def search(store: Store, question: TranscriptQuery) -> SearchResults:
 
 
 def _searchable(reader: Reader, question: TranscriptQuery) -> dict[str, tuple[str, bool]]:
-    """Returns the sessions to search: by id their key and whether they are archived."""
+    """Returns the sessions to search, as a mapping of session id to (key, is archived)."""
     own_key = str(question.key)
     wide = question.everywhere or (question.owner_conversations and question.key.is_owners)
     column, value = ("agent_id", question.key.agent) if wide else ("key", own_key)
@@ -93,6 +92,6 @@ def _searchable(reader: Reader, question: TranscriptQuery) -> dict[str, tuple[st
 def _hits(
     reader: Reader, question: TranscriptQuery, sessions: Mapping[str, tuple[str, bool]]
 ) -> list[TranscriptHit]:
-    from skerry.store.transcript_hits import find  # noqa: PLC0415 - numpy comes with a search, in its thread
+    from skerry.store.transcript_hits import find  # noqa: PLC0415 - loads numpy in the search thread
 
     return find(reader, question, sessions)

@@ -1,4 +1,4 @@
-"""Units: what must be true together; and readers, which change nothing."""
+"""Units, whose changes are committed together, and readers, which change nothing."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sized
@@ -7,7 +7,7 @@ from typing import Any, Final
 ALL: Final = 1 << 62
 """A limit that no table reaches."""
 AT_ONCE: Final = 500
-"""Values of one `IN` list at most."""
+"""Limit on the values of one `IN` list."""
 Row = tuple[Any, ...]
 Parameters = tuple[Any, ...]
 
@@ -17,11 +17,11 @@ ReportBroken = Callable[[str, int, str], None]
 
 
 def _ignore(_session_id: str, _seq: int, _reason: str) -> None:
-    """Tells nobody."""
+    """Ignores an unreadable entry."""
 
 
 def marks(values: Sized) -> str:
-    """Returns one placeholder a value, for an `IN` list; of no values one that nothing is in."""
+    """Returns a placeholder for each value, for an `IN` list; `NULL`, without a match, if empty."""
     return ", ".join("?" * len(values)) or "NULL"
 
 
@@ -45,15 +45,14 @@ class Reader:
         return self._connection.execute(sql, parameters).fetchall()
 
     def each(self, sql: str, parameters: Parameters = ()) -> Iterator[Row]:
-        """Gives row after row: for more than should be in memory at once."""
+        """Yields the rows one at a time, for results that are too large for memory."""
         yield from self._connection.execute(sql, parameters)
 
 
 class Unit(Reader):
-    """One caller's writes: all of them are committed, or none.
+    """Changes that are committed together, or not at all.
 
-    The writer opens it, and undoes one that fails; whoever handed it in decides what belongs
-    together.
+    The writer opens the unit, and rolls it back if its function fails.
     """
 
     __slots__ = ("touched",)
@@ -61,12 +60,12 @@ class Unit(Reader):
     def __init__(self, connection: sqlite3.Connection, broken: ReportBroken = _ignore) -> None:
         super().__init__(connection, broken)
         self.touched: list[str] = []
-        """Sessions whose mirror is behind once this is committed."""
+        """Changed sessions, whose mirrors are updated after the COMMIT."""
 
     def execute(self, sql: str, parameters: Parameters = ()) -> int:
-        """Runs a statement; returns how many rows it changed."""
+        """Runs a statement; returns the number of changed rows."""
         return self._connection.execute(sql, parameters).rowcount
 
     def executemany(self, sql: str, rows: Iterable[Parameters]) -> None:
-        """Runs a statement once a row."""
+        """Runs a statement once for each row."""
         self._connection.executemany(sql, rows)

@@ -1,6 +1,6 @@
-"""Entries that cannot be read: found, skipped and named, without the loss of those beside them.
+"""Entries that cannot be read: detected, skipped and reported, without losing other entries.
 
-SQLite keeps no checksum of a page, so bytes that change inside a row are noticed by who decodes it.
+SQLite has no page checksums, so changed bytes inside a row are detected only when it is decoded.
 """
 
 import sqlite3
@@ -15,7 +15,7 @@ from skerry.store.condition import NO_TEXT
 from skerry.store.unit import Parameters, Reader, Row, Unit
 
 PAGE: Final = 500
-"""Rows that are read at once."""
+"""Number of rows that are read at once."""
 _RAW: Final = "seq, parent, at, CAST(run_id AS BLOB), CAST(kind AS BLOB), body"
 
 
@@ -28,21 +28,21 @@ class BrokenEntry(Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """Returns which it is, and why."""
+        """Returns a sentence with the entry and the reason."""
         return f"entry {self.seq} of session {self.session_id} cannot be read: {self.reason}"
 
 
 def rows(
     reader: Reader, session_id: str, columns: str, condition: str, parameters: Parameters
 ) -> list[Row]:
-    """Returns rows of the session's entries; those with a text that is none are left out and told.
+    """Returns rows of the session's entries; skips and reports those with invalid UTF-8.
 
     Args:
-        reader: Of the store.
-        session_id: Whose.
-        columns: The first is `seq`.
-        condition: Conditions and order, in SQL of ours.
-        parameters: Of `condition`.
+        reader: Reader of the store.
+        session_id: Id of the session.
+        columns: Columns, the first of them `seq`.
+        condition: Conditions and order, as constant SQL.
+        parameters: Parameters of `condition`.
     """
     source = f"FROM entry WHERE session_id = ? AND {condition}"
     try:
@@ -54,7 +54,7 @@ def rows(
     for (seq,) in reader.all(f"SELECT seq {source}", (session_id, *parameters)):
         try:
             legible_rows += reader.all(
-                f"SELECT {columns} FROM entry WHERE session_id = ? AND seq = ?",  # noqa: S608 - columns of ours
+                f"SELECT {columns} FROM entry WHERE session_id = ? AND seq = ?",  # noqa: S608 - constant columns
                 (session_id, seq),
             )
         except sqlite3.OperationalError as error:
@@ -65,7 +65,7 @@ def rows(
 
 
 def raw_run(reader: Reader, serial: int) -> Row | None:
-    """Returns run id, key and session id of a run as bytes, its time and its entry as numbers."""
+    """Returns run id, key and session id of a run as bytes, and its time and entry as numbers."""
     texts = ", ".join(f"CAST({name} AS BLOB)" for name in ("run_id", "session_key", "session_id"))
     return reader.one(
         f"SELECT {texts}, CAST(accepted_at AS INTEGER), CAST(entry AS INTEGER)"  # noqa: S608 - constant columns
@@ -75,7 +75,7 @@ def raw_run(reader: Reader, serial: int) -> Row | None:
 
 
 def last_time(reader: Reader, session_id: str, before: int) -> int | None:
-    """Returns the latest time of the session's entries before that one which have a time."""
+    """Returns the latest valid time of the session's entries before `before`; None without one."""
     row = reader.one(
         "SELECT max(at) FROM entry WHERE session_id = ? AND seq < ? AND typeof(at) = 'integer'",
         (session_id, before),
@@ -84,7 +84,7 @@ def last_time(reader: Reader, session_id: str, before: int) -> int | None:
 
 
 def mend(unit: Unit, broken: BrokenEntry, at: int, body: bytes, kind: str | None = None) -> None:
-    """Writes an entry in the place of one that cannot be read."""
+    """Replaces an unreadable entry."""
     unit.execute(
         "UPDATE entry SET parent = ?, at = ?, run_id = '', kind = ?, body = ?"
         " WHERE session_id = ? AND seq = ?",
@@ -94,7 +94,7 @@ def mend(unit: Unit, broken: BrokenEntry, at: int, body: bytes, kind: str | None
 
 
 def scan(reader: Reader) -> list[BrokenEntry]:
-    """Returns every entry that cannot be read. It takes some 10 s for a million."""
+    """Returns every unreadable entry. Takes about 10 s for a million entries."""
     broken = []
     for (raw,) in reader.all("SELECT CAST(session_id AS BLOB) FROM session"):
         broken += scan_session(reader, bytes(raw).decode("utf-8", "replace"))
@@ -102,7 +102,7 @@ def scan(reader: Reader) -> list[BrokenEntry]:
 
 
 def scan_session(reader: Reader, session_id: str) -> list[BrokenEntry]:
-    """Returns the entries of the session that cannot be read."""
+    """Returns the unreadable entries of the session."""
     broken, after = [], 0
     while page := reader.all(
         f"SELECT {_RAW} FROM entry WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT {PAGE}",  # noqa: S608 - constants
@@ -114,10 +114,10 @@ def scan_session(reader: Reader, session_id: str) -> list[BrokenEntry]:
 
 
 def _fault(row: Row) -> str:
-    """Returns why the row of an entry cannot be read; nothing where it can."""
+    """Returns why the row of an entry cannot be read; empty if it can."""
     _, parent, at, run_id, kind, body = row
     if not (isinstance(parent, int) and isinstance(at, int)):
-        return "its place or its time is no number"
+        return "its parent or its time is not a number"
     try:
         for text in (run_id, kind):
             if text is not None:

@@ -1,7 +1,7 @@
-"""The ledger of model calls: one row a call, and the sums of each day.
+"""Ledger of model calls: one row per call, and the sums of each day.
 
-A turn writes its row and no other: rows are folded into the sums of their days every quarter of an
-hour, and the sums outlive them. A question about a year reads a few thousand rows, however many
+A call only adds its row. Every quarter of an hour the rows are added to the sums of their days,
+which are kept longer than the rows. A query over a year reads a few thousand rows, however many
 calls there were.
 """
 
@@ -23,7 +23,7 @@ class CallOutcome(StrEnum):
     ERROR = "error"
     ABORTED = "aborted"
     LOST = "lost"
-    """The gateway died in it: what it used is not known."""
+    """The gateway ended during the call; its usage is unknown."""
 
 
 class UsageGroup(StrEnum):
@@ -35,16 +35,16 @@ class UsageGroup(StrEnum):
     CHANNEL = "channel"
     PURPOSE = "purpose"
     SESSION = "session"
-    """Sums from the rows of calls, which are kept for a limited time."""
+    """Conversation; its sums are from the rows of calls, which are kept for a limited time."""
 
 
 class BookedCall(Struct, frozen=True):
-    """One call of a model, as it stands in the ledger."""
+    """One row of the ledger."""
 
     at: int
-    """Time at which it ended, in milliseconds since 1970."""
+    """Time at which the call ended, in milliseconds since 1970."""
     day: str
-    """The same in the person's time zone, `YYYY-MM-DD`."""
+    """Day of `at` in the person's time zone, `YYYY-MM-DD`."""
     run_id: str
     """Empty for a call outside a run."""
     session_id: str
@@ -62,19 +62,19 @@ class BookedCall(Struct, frozen=True):
     """True when its number of tokens is known."""
     seconds: float
     call_id: str = ""
-    """Names it in the file of calls too; empty in rows that are older than that file."""
+    """Id of the call, also in the call log; empty in rows from before the call log."""
 
 
 class Sums(NamedTuple):
-    """Usage of several calls together; costs in US dollars."""
+    """Summed usage of several calls; costs in US dollars."""
 
     calls: int = 0
     failed: int = 0
-    """Calls that failed, were given up or were lost."""
+    """Calls that failed, were aborted or were lost."""
     uncounted: int = 0
-    """Calls with an unknown number of tokens: counted as none."""
+    """Calls with an unknown number of tokens, which count as 0."""
     unpriced: int = 0
-    """Calls with an unknown cost: counted as none."""
+    """Calls with an unknown cost, which counts as 0."""
     input: int = 0
     output: int = 0
     cache_read: int = 0
@@ -87,7 +87,7 @@ class Sums(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """Returns all tokens."""
+        """Returns the total number of tokens."""
         return self.input + self.output + self.cache_read + self.cache_write
 
     @property
@@ -96,7 +96,7 @@ class Sums(NamedTuple):
         return self.input_cost + self.output_cost + self.cache_read_cost + self.cache_write_cost
 
     def plus(self, other: "Sums") -> "Sums":
-        """Returns both together."""
+        """Returns the sum of both."""
         return Sums._make(map(add, self, other))
 
 
@@ -110,14 +110,14 @@ _FIRST_SUMS: Final = (
     *(f"coalesce({name}, 0.0)" for name in Sums._fields[8:12]),
     "seconds",
 )
-"""Columns that one row adds to the sums."""
+"""SQL terms of one row of `model_call` for the sums."""
 OF_CALLS: Final = ", ".join(f"sum({term})" for term in _FIRST_SUMS)
 _KEY: Final = "day, agent, channel, purpose, provider, model"
 _USED: Final = (
     f"(SELECT {_KEY}, {', '.join(Sums._fields)} FROM usage_day UNION ALL"  # noqa: S608 - constants
     f" SELECT {_KEY}, {', '.join(_FIRST_SUMS)} FROM model_call WHERE folded = FALSE) AS used"
 )
-"""The sums of days with the calls that are not folded into them yet."""
+"""Subquery: the sums of days, and the calls that are not added to them yet."""
 _GROUP: Final = {UsageGroup.MODEL: "provider || '/' || model"}
 _PRUNED_AT_ONCE: Final = 5_000
 _ADDED: Final = ", ".join(
@@ -182,7 +182,7 @@ def book(unit: Unit, call: BookedCall) -> None:
 
 
 def fold(unit: Unit) -> bool:
-    """Adds some calls to the sums of their days; returns whether there may be more."""
+    """Adds a batch of calls to the sums of their days; returns whether there may be more."""
     rows = unit.all(
         "SELECT serial FROM model_call WHERE folded = FALSE ORDER BY day LIMIT ?", (AT_ONCE,)
     )
@@ -195,9 +195,9 @@ def fold(unit: Unit) -> bool:
 
 
 def unbooked(reader: Reader, calls: Mapping[str, BookedCall]) -> list[BookedCall]:
-    """Returns those of the calls, by their ids, that the ledger does not have.
+    """Returns the calls, given by id, that are missing in the ledger.
 
-    It looks for them among the rows of their sessions.
+    Searches only the rows of their sessions.
     """
     ids, booked = list({call.session_id for call in calls.values()}), set[str]()
     for at in range(0, len(ids), AT_ONCE):
@@ -212,14 +212,14 @@ def unbooked(reader: Reader, calls: Mapping[str, BookedCall]) -> list[BookedCall
 
 
 def daily(reader: Reader, first: str, last: str, agent: str | None = None) -> dict[str, Sums]:
-    """Returns the sums of each day from `first` to `last` on which there was a call, in order."""
+    """Returns the sums of each day with calls from `first` to `last`, in order."""
     return grouped(reader, UsageGroup.DAY, first, last, agent)
 
 
 def grouped(
     reader: Reader, by: UsageGroup, first: str, last: str, agent: str | None = None
 ) -> dict[str, Sums]:
-    """Returns the sums of these days by what is asked; days in order, else the dearest first."""
+    """Returns the sums by group; days in order, other groups by cost, the highest first."""
     if by is UsageGroup.SESSION:
         return _by_session(reader, first, last, agent)
     name = _GROUP.get(by, by.value)
@@ -250,7 +250,7 @@ def _bound(value: str | None) -> tuple[str, ...]:
 
 
 def _by_session(reader: Reader, first: str, last: str, agent: str | None) -> dict[str, Sums]:
-    """Returns the sums of each conversation, by its key; all its sessions together."""
+    """Returns the sums of each conversation by key, over all its sessions."""
     rows = reader.all(
         f"SELECT coalesce(key, session_id), {OF_CALLS} FROM model_call"  # noqa: S608 - constants
         " LEFT JOIN session USING (session_id) WHERE day BETWEEN ? AND ?"
@@ -268,7 +268,7 @@ def of_sessions(
     key: str | None = None,
     agent: str | None = None,
 ) -> dict[str, Sums]:
-    """Returns the sums of each session, by its id: the dearest, or those of one conversation."""
+    """Returns the sums of up to `limit` sessions by id, those with the highest cost first."""
     of_key = "" if key is None else _OF_KEY
     rows = reader.all(
         f"SELECT session_id, {OF_CALLS} FROM model_call WHERE day BETWEEN ? AND ?"  # noqa: S608 - constants
@@ -281,7 +281,7 @@ def of_sessions(
 def by_day_and_model(
     reader: Reader, first: str, last: str, agent: str | None = None
 ) -> dict[tuple[str, str, str], Sums]:
-    """Returns the sums of each provider's models on each of these days."""
+    """Returns the sums by day, provider and model."""
     rows = reader.all(
         f"SELECT day, provider, model, {_SUMS} FROM {_USED} WHERE day BETWEEN ? AND ?"  # noqa: S608 - constants
         f"{_of_agent(agent)} GROUP BY 1, 2, 3 ORDER BY 1",
@@ -291,7 +291,7 @@ def by_day_and_model(
 
 
 def by_day_and_agent(reader: Reader, first: str) -> dict[tuple[str, str], Sums]:
-    """Returns the sums of each agent on each day from `first` on."""
+    """Returns the sums by day and agent, from `first` on."""
     rows = reader.all(
         f"SELECT day, agent, {_SUMS} FROM {_USED} WHERE day >= ? GROUP BY 1, 2",  # noqa: S608 - constants
         (first,),
@@ -300,7 +300,7 @@ def by_day_and_agent(reader: Reader, first: str) -> dict[tuple[str, str], Sums]:
 
 
 def total(sums: Iterable[Sums]) -> Sums:
-    """Returns all of them together."""
+    """Returns the total of several sums."""
     sum_ = Sums()
     for part in sums:
         sum_ = sum_.plus(part)
@@ -308,9 +308,9 @@ def total(sums: Iterable[Sums]) -> Sums:
 
 
 def prune(unit: Unit, before: int) -> int:
-    """Drops rows of calls that ended before this time, some thousand at once; returns how many.
+    """Deletes a batch of rows of calls that ended before a time; returns the number of rows.
 
-    The sums of their days stay; a row that is not in them yet stays too.
+    The sums of their days are kept, and so are rows that are not added to them yet.
     """
     return unit.execute(
         "DELETE FROM model_call WHERE serial IN"
@@ -329,23 +329,23 @@ def count_tool(unit: Unit, day: str, agent: str, key: str) -> None:
 
 
 def tools_of_day(reader: Reader, day: str) -> dict[str, int]:
-    """Returns how many tools each agent called on a day."""
+    """Returns the number of tool calls on a day, by agent."""
     rows = reader.all("SELECT agent, sum(calls) FROM tool_day WHERE day = ? GROUP BY 1", (day,))
     return dict(rows)
 
 
 def drop_tools(unit: Unit, before: str) -> None:
-    """Forgets how many tools were called on the days before."""
+    """Deletes the counts of tool calls of the days before `before`."""
     unit.execute("DELETE FROM tool_day WHERE day < ?", (before,))
 
 
 def warned(reader: Reader) -> dict[str, str]:
-    """Returns for each budget the day on which it was last said that it is nearly used up."""
+    """Returns the day of the last warning for each budget."""
     return dict(reader.all("SELECT budget, day FROM usage_warned"))
 
 
 def note_warned(unit: Unit, budget: str, day: str) -> None:
-    """Notes that it was said."""
+    """Stores the day of a warning."""
     unit.execute(
         "INSERT INTO usage_warned (budget, day) VALUES (?, ?)"
         " ON CONFLICT (budget) DO UPDATE SET day = excluded.day",

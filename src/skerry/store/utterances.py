@@ -1,4 +1,4 @@
-"""Reads conversations for the memory that indexes what was said."""
+"""Reads conversations for the index of the memory."""
 
 import logging
 
@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 def conversations(reader: Reader, agent: str, since: int) -> list[TrackedConversation]:
-    """Returns the agent's in which something was said since then, but those that were deleted."""
+    """Returns the agent's sessions with entries, updated since then, except deleted ones."""
     rows = reader.all(
         "SELECT session.session_id, key, tail, coalesce(size, 0), updated_at FROM session"
         " LEFT JOIN mirror USING (session_id)"
@@ -26,9 +26,9 @@ def conversations(reader: Reader, agent: str, since: int) -> list[TrackedConvers
 
 
 def of_session(reader: Reader, session_id: str, after: int = 0) -> list[Utterance]:
-    """Returns the texts of person and assistant, in order: no tools, summaries or notices.
+    """Returns the texts of person and assistant after entry `after`, in order.
 
-    Those of the entries behind number `after`.
+    Tool calls and results, summaries, commands and notices are excluded.
     """
     rows = reader.all(
         "SELECT seq, at, body FROM entry WHERE session_id = ? AND seq > ? AND kind IS NULL"
@@ -44,7 +44,7 @@ def _utterance(seq: int, at: int, body: bytes) -> Utterance | None:
     try:
         entry = message.decode(body)
     except (TypeError, *UNREADABLE):
-        logger.exception("an entry cannot be read; the memory does not find it")
+        logger.exception("entry %d cannot be read and is not indexed for the memory", seq)
         return None
     match entry:
         case UserMessage() if entry.text and not entry.text.startswith("/"):

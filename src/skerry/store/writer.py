@@ -1,8 +1,7 @@
-"""The one thread that writes: many units in one transaction, answered after its COMMIT.
+"""The writer thread: many units in one transaction, whose callers get results after the COMMIT.
 
-Group commit: the thread takes whatever has queued up, gives each unit behind the first a savepoint
-of its own, so that a failing one leaves its neighbours alone, commits once, and wakes the event
-loop once.
+Group commit: the thread takes all queued units, writes each unit after the first in a savepoint, so
+that a failing unit does not affect the others, commits once, and wakes the event loop once.
 """
 
 import logging
@@ -25,12 +24,12 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 MAX_UNITS: Final = 256
-"""Units in one transaction at most: bounds how long the first of them waits."""
+"""Limit on the units of one transaction, which bounds the wait of the first."""
 MAX_RIDERS: Final = 10_000
-"""Units that ride and wait for one to ride with; only on a full disk do they gather."""
+"""Limit on the units that wait for the transaction of another unit; reached only on a full disk."""
 
 QUIET_SECONDS: Final = 60.0
-"""Seconds between two log lines about a full disk; checkpoints come every second."""
+"""Seconds between two log lines about a full disk: checkpoints are tried every second."""
 
 
 class _Job(Struct):
@@ -43,7 +42,7 @@ class _Job(Struct):
 
 
 class Writer:
-    """Owns the writing connection. `start` it in the event loop that hands in units."""
+    """Owns the writing connection. Call `start` in the event loop that submits the units."""
 
     def __init__(
         self,
@@ -65,39 +64,39 @@ class Writer:
         self._ending = False
         self._quiet_until = 0.0
         self.turn = threading.Lock()
-        """Held while a transaction is written; whoever else holds it keeps writers waiting."""
+        """Held while a transaction is written; another holder blocks the writer."""
 
     def start(self) -> None:
-        """Begins to write."""
+        """Starts the thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """Takes nothing more. Called in the event loop, so that nothing comes behind the end."""
+        """Refuses further units. Call it in the event loop, so that no unit follows the end."""
         self._open = False
         self._jobs.put(None)
 
     def join(self) -> None:
-        """Waits until all that was handed in is written. Blocks."""
+        """Waits until all queued units are written. Blocks."""
         self._thread.join()
 
     def write(self, work: Callable[[Unit], T]) -> Future[T]:
-        """Queues a unit; the future has its value once it is committed.
+        """Queues a unit; the future gets its value after the COMMIT.
 
-        The future fails with what `work` raised, or with `StoreFailedError` when the transaction
-        was not committed; in both cases nothing of the unit is on disk.
+        The future fails with the error of `work`, or with `StoreFailedError` if the transaction was
+        not committed; in both cases nothing of the unit is stored.
         """
         future: Future[T] = self._loop.create_future()
         self._put(_Job(work, future, []))
         return future
 
     def post(self, work: Callable[[Unit], object]) -> None:
-        """Queues a unit whose value nobody awaits; that it failed is logged."""
+        """Queues a unit without a waiting caller; a failure is logged."""
         self._put(_Job(work, None, []))
 
     def ride(self, work: Callable[[Unit], object]) -> None:
-        """Has a unit written with the next that is, or at the end: it wakes nobody by itself.
+        """Adds a unit to the next transaction, or to the last one; it does not wake the thread.
 
-        One that finds no room on the disk rides again.
+        A unit that fails on a full disk is added to the next transaction again.
         """
         self._riders.append(_Job(work, None, [], rides=True))
 
@@ -116,7 +115,7 @@ class Writer:
             self._loop.call_soon_threadsafe(self._answer, batch)
 
     def _take(self) -> list[_Job] | None:
-        """Waits for a job, then takes all that are there; None when the queue has ended."""
+        """Waits for a job, then takes all queued jobs; None after the end of the queue."""
         first = self._jobs.get()
         batch = [self._riders.popleft() for _ in range(len(self._riders))]
         if first is None:
@@ -151,16 +150,17 @@ class Writer:
             if failing and not unwritten and self._connection.total_changes != changes:
                 self._condition.note_success()
             self._reach("store.after-commit")
-        except (sqlite3.Error, MemoryError) as error:  # the module's name for SQLITE_NOMEM
+        except (sqlite3.Error, MemoryError) as error:  # `sqlite3` raises it for SQLITE_NOMEM
             if self._connection.in_transaction:
-                with suppress(sqlite3.Error, MemoryError):  # the thread must live; the next BEGIN
-                    self._connection.execute("ROLLBACK")  # comes here too
+                # The thread must not end; a failing BEGIN of the next batch is handled here too.
+                with suppress(sqlite3.Error, MemoryError):
+                    self._connection.execute("ROLLBACK")
             self._fail(batch, _as_sqlite(error))
 
     def _fail(self, batch: list[_Job], error: sqlite3.Error) -> None:
-        """Gives every unit a transaction of its own: one that finds no room must not fail others.
+        """Writes every unit in a separate transaction, so that a full disk fails only large units.
 
-        Where another program holds the file all fail at once: each would wait for it as long again.
+        If another program locks the file, all fail at once: each would wait for the lock again.
         """
         if len(batch) == 1 or kind(error) is Storage.BUSY:
             for job in batch:
@@ -171,7 +171,7 @@ class Writer:
             self._write([job])
 
     def _write_first(self, job: _Job) -> None:
-        """Writes the first unit of a transaction: if it fails, the transaction begins anew."""
+        """Writes the first unit of a transaction; if it fails, starts the transaction again."""
         self._do(job)
         if job.error is not None:
             self._connection.execute("ROLLBACK")
@@ -191,17 +191,17 @@ class Writer:
             job.touched = unit.touched
         except Exception as error:
             job.error = self._failed(error) if is_database_fault(error) else error
-            if not self._connection.in_transaction:  # a full disk rolls all of it back
+            if not self._connection.in_transaction:  # a full disk rolls back all units
                 raise sqlite3.OperationalError(str(error)) from error
 
     def _failed(self, error: sqlite3.Error) -> StoreFailedError:
         self._condition.note_failure(error)
-        failed = StoreFailedError(f"nothing was written: {error}")
+        failed = StoreFailedError(f"the database was not written: {error}")
         failed.__cause__ = error
         return failed
 
     def _answer(self, batch: list[_Job]) -> None:
-        """Gives every caller its value, and the mirror its hint; runs in the event loop."""
+        """Returns the values to the callers, and the changed sessions to the followers."""
         touched: list[str] = []
         for job in batch:
             if job.future is None:
@@ -222,7 +222,7 @@ class Writer:
             follow(session_ids)
 
     def _complain(self, error: BaseException) -> None:
-        """Logs that a posted unit failed; where that was its own fault, with the place."""
+        """Logs the failure of a posted unit, with a traceback if the unit itself raised."""
         if not isinstance(error, StoreFailedError):
             logger.error("a posted unit failed", exc_info=error)
             return

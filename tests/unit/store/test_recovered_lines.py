@@ -73,7 +73,7 @@ async def test_a_database_that_is_another_one_is_named(files: Files) -> None:
         await files.start(store)
     back = rollback_check.read_note(files.home / recovered_lines.FOLDER)
     assert back is not None
-    assert "is another" in back.message
+    assert "was replaced" in back.message
     (kept,) = recovered_lines.every(files.home)
     assert (kept.key, kept.messages) == (str(KEY), 2)  # the session map had the key
     assert not files.file.exists()
