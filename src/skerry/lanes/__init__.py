@@ -1,1 +1,1 @@
-"""Decides when a run may start and what happens to messages that come meanwhile."""
+"""Decides when a run may start, and how messages that arrive meanwhile are handled."""

@@ -1,7 +1,7 @@
-"""The runs that are accepted and not ended, and the rules of the queue for those that wait.
+"""Runs that are accepted and not ended, and the queue rules for those that wait.
 
-Rules and wording of the queue: openclaw-behaviour 5.2 and 5.3. One thing differs on purpose: a
-message that waited alone stays as it was written.
+Rules and wording of the queue: openclaw-behaviour 5.2 and 5.3. One difference is intended: a
+single waiting message is not reworded.
 """
 
 import math
@@ -28,7 +28,7 @@ OVERFLOW: Final = "[Queue overflow]"
 _NEXT: Final = re.compile(r"(?:\A|\n\n)---\nQueued #\d+(?:\n(?!\n---\nQueued #)|(?=\n)|\Z)")
 LINE_LENGTH: Final = 160
 MAX_CHARS: Final = 4 * 1024 * 1024
-"""Limit on one collected prompt, the base64 of its images included; the rest follows in another."""
+"""Limit on one collected prompt, with the base64 of its images; the rest is in the next prompt."""
 _QUEUED: Final = frozenset(
     {QueueMode.COLLECT, QueueMode.STEER, QueueMode.FOLLOWUP, QueueMode.STEER_BACKLOG}
 )
@@ -37,14 +37,14 @@ _NO_SESSION: Final = SessionId("")
 
 
 class Batch(Struct, frozen=True):
-    """Runs that are one turn. The last answers for all of them."""
+    """Runs that share one turn. The last of them answers for all."""
 
     runs: tuple["ActiveRun", ...]
     dropped: int = 0
-    """Number of runs, from the first, of which the prompt has only a line."""
+    """Number of first runs that have only one line in the prompt."""
 
     def prompt(self, at: int) -> UserMessage:
-        """Returns the one prompt of the runs, as a message of time `at`."""
+        """Returns the common prompt of the runs, as a message with the time `at`."""
         requests = [run.request for run in self.runs]
         if len(requests) == 1 and not self.dropped:
             return requests[0].message(at)
@@ -62,7 +62,7 @@ class Batch(Struct, frozen=True):
 
 
 def summary(texts: Sequence[str], unseen: int = 0) -> str:
-    """Returns the note for the model about dropped messages; `unseen` ones are only counted."""
+    """Returns the note for the model about dropped messages; `unseen` counts those without text."""
     number = len(texts) + unseen
     lines = [f"{OVERFLOW} Dropped {number} message{'s' * (number != 1)} due to cap."]
     if texts:
@@ -71,9 +71,9 @@ def summary(texts: Sequence[str], unseen: int = 0) -> str:
 
 
 def messages_in(prompt: str) -> list[str]:
-    """Returns the messages that a prompt was made of, a line of each that was dropped.
+    """Returns the messages of a collected prompt, of a dropped one only its line.
 
-    Empty for one message of one person. The inverse of `Batch.prompt`.
+    Empty for a prompt of one message. The inverse of `Batch.prompt`.
     """
     if not prompt.startswith((TITLE, OVERFLOW)):
         return []
@@ -91,9 +91,9 @@ class ContinuedRun(Struct, frozen=True):
     """Messages and blocks that a run had produced before a restart."""
 
     messages: tuple[Message, ...]
-    """Messages after its prompt, those that have entered it included."""
+    """Messages after its prompt, including those that have entered the run."""
     prompt_index: int | None
-    """Index of its prompt in the conversation; None where that was summarised."""
+    """Index of its prompt in the conversation; None if it was summarised."""
     blocks: int = 0
     """Number of its blocks in the outbox."""
     sent: str | None = None
@@ -103,33 +103,33 @@ class ContinuedRun(Struct, frozen=True):
 
 
 class ActiveRun(Struct, eq=False):
-    """One run between acceptance and end, and its mailbox."""
+    """One run between acceptance and end, with its mailbox."""
 
     request: RunRequest
     session_id: SessionId = _NO_SESSION
     accepted_at: int = 0
     entry: int = 0
-    """Number of its user entry in the transcript; 0 while that is not written."""
+    """Number of its user entry in the transcript; 0 before that is written."""
     settings: SessionSettings | None = None
-    """Settings of its session when it begins; None until they are read."""
+    """Settings of its session at its start; None until they are read."""
     rules: QueueRules | None = None
-    """Rules of the queue for it; None until they are read, or when nothing preceded it."""
+    """Queue rules for it; None until they are read, or if no run was before it."""
     arrived: float = -math.inf
-    """The event loop's time when it was accepted; minus infinity if an earlier process did that."""
+    """Event loop time of its acceptance; minus infinity if an earlier process accepted it."""
     serial: int = 0
-    """Number of its acceptance in this process."""
+    """Sequence number of its acceptance in this process."""
     turn: Job | None = None
     """Its job in the lane, while it waits there."""
     started_at: int = 0
-    """Milliseconds since 1970 when its turn began; 0 while it waits."""
+    """Start of its turn in milliseconds since 1970; 0 while it waits."""
     unseen: int = 0
-    """Messages that waited before it, and were dropped without the model seeing a line of them."""
+    """Number of messages before it that were dropped without a line in the prompt."""
     batch: Batch | None = None
-    """The messages that are its prompt, where it is not its own alone."""
+    """Runs whose messages are in its prompt; None if it has only its own message."""
     ended_before: SessionEntry | None = None
-    """The session that expired as its message arrived."""
+    """The session that expired when its message arrived."""
     admitted: anyio.Event = field(default_factory=anyio.Event)
-    """Set when the store has it, or when it was withdrawn."""
+    """Set when the run is stored or withdrawn."""
     goes_on: bool = False
     """True when it was interrupted and continues after its last durable step."""
     continued: ContinuedRun | None = None
@@ -138,20 +138,21 @@ class ActiveRun(Struct, eq=False):
     sent: str | None = None
     """Text of the answer that an earlier process sent, as in `ContinuedRun.sent`."""
     withdrawn: bool = False
-    """True when its id was in use already, or nothing could be stored: there is no run."""
+    """True when its id was already in use, or it could not be stored: the run does not exist."""
     ended: anyio.Event = field(default_factory=anyio.Event)
     result: RunResult | None = None
     nudge: anyio.Event | None = None
-    """Set when a message is to enter it, so that a wait for a person ends; None without a wait."""
+    """Event that a new message in the mailbox sets to end a wait for a person; None without a
+    wait."""
     scope: anyio.CancelScope | None = None
     """Scope that `abort` cancels while the run works."""
     aborted_by: str | None = None
     steering: deque["ActiveRun"] = field(default_factory=deque)
-    """Runs whose message is to enter this one after the present tool call."""
+    """Mailbox: runs whose message enters this run after the present tool call."""
     entered: bool = False
-    """True when its message has entered an active run, though it keeps its own turn."""
+    """True when its message has entered an active run but it keeps its own turn."""
     joined: list["ActiveRun"] = field(default_factory=list)
-    """Runs whose message has entered; they end with this one."""
+    """Runs whose message has entered this run; they end with it."""
     host: "ActiveRun | None" = None
     """The run that its own message has entered."""
     working: bool = False
@@ -171,7 +172,7 @@ class ActiveRun(Struct, eq=False):
 
     @property
     def is_queued(self) -> bool:
-        """Returns whether the run is a message that waits behind another run, by its mode."""
+        """Returns whether the run waits in the queue behind another run."""
         return (
             self.rules is not None
             and self.rules.mode in _QUEUED
@@ -183,21 +184,21 @@ class ActiveRun(Struct, eq=False):
 
     @property
     def quiet_seconds(self) -> float:
-        """Returns the seconds without a further message before the run's turn begins."""
+        """Returns the seconds without a new message after which the run's turn begins."""
         if self.rules is None or self.rules.mode not in _DEBOUNCED or not self.is_queued:
             return 0.0
         return self.rules.debounce_ms / 1000
 
     @property
     def is_collected(self) -> bool:
-        """Returns whether its prompt is made of all that waits with it."""
+        """Returns whether its prompt collects all messages that wait with it."""
         return self.rules is not None and self.rules.mode is QueueMode.COLLECT
 
     def steers(self, host: "ActiveRun") -> bool:
-        """Returns whether its message, which waits, may enter the active run `host`.
+        """Returns whether its waiting message may enter the active run `host`.
 
-        One of `steer-backlog` may have entered a run of an earlier process: it has its own turn
-        only.
+        In mode `steer-backlog`, a message from before a restart may have entered a run already; it
+        only gets its own turn.
         """
         if not self.is_queued or self.rules is None or not host.may_share(self):
             return False
@@ -206,10 +207,10 @@ class ActiveRun(Struct, eq=False):
         return self.rules.mode is QueueMode.STEER
 
     def may_share(self, candidate: "ActiveRun") -> bool:
-        """Returns whether one run may answer both: it reaches both people, with equal rights.
+        """Returns whether one run may answer both: same chat, and senders with equal rights.
 
-        The rights of a run follow from its sender. A stranger's words in a run of the owner's would
-        have its tools and its memory; so they never enter one, in a group either.
+        A run has the rights of its sender. A stranger's message in a run of the owner would get the
+        owner's tools and memory, so it never enters one, not even in a group.
         """
         if self.request.origin is not candidate.request.origin:
             return False
@@ -224,9 +225,9 @@ class ActiveRun(Struct, eq=False):
         )
 
     def open(self, scope: anyio.CancelScope, *, exclusive: bool = False) -> None:
-        """Notes that the loop begins; a run that was aborted while it waited ends at once.
+        """Notes that the loop begins; cancels a run that was aborted while it waited.
 
-        `exclusive`: no message may enter it.
+        `exclusive`: True if no message may enter the run.
         """
         self.scope = scope
         self.working = not exclusive
@@ -234,14 +235,14 @@ class ActiveRun(Struct, eq=False):
             scope.cancel()
 
     def close(self) -> None:
-        """Notes that the loop has ended: it is too late to enter and to abort."""
+        """Notes that the loop has ended: messages cannot enter, and `abort` has no effect."""
         self.working = False
         self.scope = None
         self.finished = True
 
     @contextmanager
     def untimed(self) -> Generator[None]:
-        """Keeps the block outside the run's time limit."""
+        """Excludes the duration of the block from the run's time limit."""
         scope, began = self.scope, anyio.current_time()
         if scope is None:
             yield
@@ -253,35 +254,35 @@ class ActiveRun(Struct, eq=False):
             scope.deadline = deadline + anyio.current_time() - began
 
     def take_in(self, guest: "ActiveRun") -> None:
-        """Puts a message into the mailbox; it enters after the present tool call."""
+        """Adds a message to the mailbox; it enters after the present tool call."""
         self.steering.append(guest)
         if self.nudge is not None:
             self.nudge.set()
 
     def join(self, guest: "ActiveRun") -> None:
-        """Notes that the guest's message has entered; from here on both stop together."""
+        """Notes that the guest's message has entered; from now on both are aborted together."""
         guest.host = self
         self.joined.append(guest)
         if guest.aborted_by is not None:
             self.abort(guest.aborted_by)
 
     def is_steered(self) -> bool:
-        """Returns whether a message waits that will enter after the present tool call."""
+        """Returns whether a message in the mailbox will enter after the present tool call."""
         return any(
             run.admitted.is_set() and not run.withdrawn and run.aborted_by is None
             for run in self.steering
         )
 
     def empty_mailbox(self) -> list["ActiveRun"]:
-        """Takes out what did not enter, in order."""
+        """Empties the mailbox; returns the runs that did not enter, in order."""
         runs = list(self.steering)
         self.steering.clear()
         return runs
 
     def abort(self, by: str) -> bool:
-        """Stops the run: at once if it works, else when its turn comes; returns whether it will.
+        """Stops the run, now or at the start of its turn; returns False if it has finished.
 
-        The first caller is the one that counts. A run that has entered another stops with it.
+        `aborted_by` is set by the first caller. For a run that has entered another, stops that run.
         """
         if self.host is not None:
             return self.host.abort(by)
@@ -295,7 +296,7 @@ class ActiveRun(Struct, eq=False):
 
 
 def line(front: ActiveRun, behind: Sequence[ActiveRun]) -> list[ActiveRun]:
-    """Returns the messages from the `front` on that belong to one queue: same people, same mode."""
+    """Returns the runs from `front` on that can share a prompt: same chat, rights and mode."""
     if not front.is_queued:
         return [front]
     room = MAX_CHARS - _chars(front.request)
@@ -310,7 +311,7 @@ def line(front: ActiveRun, behind: Sequence[ActiveRun]) -> list[ActiveRun]:
 
 
 def batch(front: ActiveRun, behind: Sequence[ActiveRun]) -> Batch:
-    """Returns the runs that share the turn of `front`, from those `behind` it, in order."""
+    """Returns the runs that share the turn of `front`, selected from those `behind` it."""
     runs = line(front, behind)
     rules = runs[-1].rules
     if not front.is_queued or rules is None:
@@ -322,10 +323,11 @@ def batch(front: ActiveRun, behind: Sequence[ActiveRun]) -> Batch:
 
 
 def excess(queued: Sequence[ActiveRun], rules: QueueRules) -> list[ActiveRun]:
-    """Returns those of the waiting messages, in order, that are dropped.
+    """Returns the waiting messages that are dropped, in order.
 
-    With `summarize` more may wait than the cap, and the turn makes lines of them; at most `cap`
-    lines (openclaw-behaviour 5.3), so what is beyond twice the cap is dropped without one.
+    With `summarize` more messages than the cap may wait, and the prompt has a line for each
+    additional one. It has at most `cap` lines (openclaw-behaviour 5.3), so messages beyond twice
+    the cap are dropped without a line.
     """
     match rules.drop:
         case DropPolicy.NEW:
@@ -337,12 +339,12 @@ def excess(queued: Sequence[ActiveRun], rules: QueueRules) -> list[ActiveRun]:
 
 
 def _chars(request: RunRequest) -> int:
-    """Returns the characters of a request, those of its images included."""
+    """Returns the characters of a request, including those of its images."""
     return len(request.text) + sum(len(image.data) for image in request.images)
 
 
 class ActiveRuns:
-    """All active runs, by id and by session, each in the order of acceptance."""
+    """All active runs, by id and by session key, in the order of acceptance."""
 
     def __init__(self) -> None:
         self._runs: dict[RunId, ActiveRun] = {}
@@ -350,11 +352,11 @@ class ActiveRuns:
         self._sessions: dict[SessionKey, dict[RunId, ActiveRun]] = {}
 
     def get(self, run_id: RunId) -> ActiveRun | None:
-        """Returns the run, if it is active."""
+        """Returns the run; None if it is not active."""
         return self._runs.get(run_id)
 
     def add(self, run: ActiveRun) -> None:
-        """Takes the run in; from here on its id is in flight."""
+        """Adds the run; from now on its id is in use."""
         run_id, key = run.request.run_id, run.request.key
         self._accepted += 1
         run.serial = self._accepted
@@ -362,25 +364,25 @@ class ActiveRuns:
         self._sessions.setdefault(key, {})[run_id] = run
 
     def withdraw(self, run: ActiveRun) -> None:
-        """Forgets a run that does not exist after all, and wakes whoever waits for it."""
+        """Removes a run that was not stored, and sets its events."""
         run.withdrawn = True
         self._remove(run)
         run.admitted.set()
         run.ended.set()
 
     def finish(self, run: ActiveRun, result: RunResult) -> None:
-        """Notes how the run ended, and wakes whoever waits for it."""
+        """Stores the result of the run, removes the run, and sets its event."""
         run.result = result
         self._remove(run)
         run.ended.set()
 
     def of(self, key: SessionKey | None = None) -> list[ActiveRun]:
-        """Returns the active runs, of one session or of all, oldest first."""
+        """Returns the active runs of one session key, or all, oldest first."""
         chosen = self._runs if key is None else self._sessions.get(key, {})
         return list(chosen.values())
 
     def working(self, key: SessionKey) -> ActiveRun | None:
-        """Returns the run of the session that a message can still enter; none that is to stop."""
+        """Returns the run of the session that a message can enter; None if there is none."""
         return next((run for run in self.of(key) if run.working and run.aborted_by is None), None)
 
     def _remove(self, run: ActiveRun) -> None:

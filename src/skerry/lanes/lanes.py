@@ -1,13 +1,13 @@
-"""Lanes: one run at a time for each session, a limit over each group of them, and nobody starves.
+"""Lanes: one run at a time for each session, a limit for each group of sessions, and fairness.
 
-A session that has work waits in one queue of sessions; it gets a slot for one run and then goes to
-the end of that queue. So a session with a hundred messages delays another by one run, not by a
+Sessions with work wait in one queue per group; a session gets a slot for one run and then moves to
+the end of the queue. So a session with a hundred messages delays another by one run, not by a
 hundred.
 
-Sub-agents are a group of their own: a run that waits for those it started must not hold the place
-that they need. So are scheduled runs, that they take no place from people.
+Sub-agents are a separate group: a run that waits for its sub-agents must not hold a slot that they
+need. Scheduled runs are a separate group, so that they take no slots from people.
 
-A job can ask to be delayed when its turn comes. Meanwhile its session holds no slot.
+A job can be delayed when its turn comes. Meanwhile its session holds no slot.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ def at_once() -> float:
 
 
 class _WaitingJob(Struct, frozen=True):
-    """A job in a lane; one that is not `counted` needs no slot, only the lane."""
+    """A job in a lane; if it is not `counted`, it needs the lane but no slot."""
 
     job: Job
     counted: bool
@@ -47,7 +47,7 @@ class _WaitingJob(Struct, frozen=True):
 
 
 class _Group(Struct):
-    """Keys that share a limit."""
+    """Session keys that share a limit."""
 
     name: str
     limit: int
@@ -57,7 +57,7 @@ class _Group(Struct):
     ready: deque[str] = field(default_factory=deque)
     """Keys with work, in the order of their turn."""
     returning: deque[tuple[str, anyio.Event]] = field(default_factory=deque)
-    """Keys whose job waits for its slot again, with what wakes it; they go first."""
+    """Keys whose job waits for a slot again, with the event that wakes it; they have priority."""
 
     @property
     def used(self) -> int:
@@ -67,11 +67,11 @@ class _Group(Struct):
 class Lanes(anyio.AsyncContextManagerMixin):
     """Runs jobs in order per key, at most `limit` at a time. Use as `async with`.
 
-    Besides, at most `subagents` jobs run whose key is a sub-agent's (`...:subagent:...`), and at
-    most `cron` whose key is a scheduled job's (`...:cron:...`).
+    In addition, at most `subagents` jobs with the key of a sub-agent (`...:subagent:...`) run, and
+    at most `cron` jobs with the key of a scheduled job (`...:cron:...`).
 
-    Leaving the block cancels the jobs that still run and drops those that wait; `drain` first to
-    let them end. Their runs are in the store, and the next start resumes them.
+    The end of the block cancels running jobs and drops waiting ones; call `drain` first to let them
+    end. Their runs are stored, and the next start resumes them.
     """
 
     def __init__(self, limit: int, subagents: int = 8, cron: int = 1) -> None:
@@ -94,7 +94,7 @@ class Lanes(anyio.AsyncContextManagerMixin):
                 self._tasks.cancel_scope.cancel()
 
     def close(self) -> None:
-        """Starts nothing more."""
+        """Starts no further job."""
         self._closed = True
         self._waiting.clear()
         for timer in self._delayed.values():
@@ -105,31 +105,31 @@ class Lanes(anyio.AsyncContextManagerMixin):
         self._note_quiet()
 
     async def drain(self, seconds: float) -> bool:
-        """Starts nothing more and waits for what runs; returns whether all of it ended in time."""
+        """Starts no further job, and waits for the running ones; returns whether all have ended."""
         self.close()
         with anyio.move_on_after(seconds):
             await self._quiet.wait()
         return self._quiet.is_set()
 
     def resize(self, limit: int, subagents: int, cron: int) -> None:
-        """Lets so many run from now on; what runs already ends undisturbed."""
+        """Changes the limits; running jobs are not affected."""
         self._main.limit, self._subagents.limit, self._cron.limit = limit, subagents, cron
         for group in self._groups():
             self._start(group)
 
     def use(self) -> list[LaneUse]:
-        """Returns how full each group is."""
+        """Returns the usage of each group."""
         return [
             LaneUse(group.name, group.used, len(group.ready), group.limit)
             for group in self._groups()
         ]
 
     def idle(self, key: str) -> bool:
-        """Returns whether nothing of the key runs or waits."""
+        """Returns whether the key has no running and no waiting job."""
         return key not in self._group(key).running and key not in self._waiting
 
     def waiting(self, key: str) -> list[Job]:
-        """Returns the key's jobs that wait, in their order."""
+        """Returns the key's waiting jobs in order."""
         return [waiting.job for waiting in self._waiting.get(key, ())]
 
     def submit(
@@ -141,12 +141,11 @@ class Lanes(anyio.AsyncContextManagerMixin):
         counted: bool = True,
         delay: Callable[[], float] = at_once,
     ) -> None:
-        """Puts the job into the key's lane; it starts where there is room.
+        """Adds the job to the key's lane; it starts when the lane and a slot are free.
 
-        It goes to the end, or where `place` of those that wait are left before it.
-        One that is not `counted` waits for its lane only, however many others run: it must be
-        short. `delay` is asked when the job's turn comes, how many seconds are still to pass, and
-        again when they have passed.
+        It is added at the end, or at position `index` of the waiting jobs. A job that is not
+        `counted` waits only for its lane, not for a slot, and must be short. When its turn comes,
+        `delay` returns the seconds for which the job still waits, and is called again after them.
         """
         if self._closed:
             return
@@ -162,9 +161,9 @@ class Lanes(anyio.AsyncContextManagerMixin):
 
     @asynccontextmanager
     async def outside(self, key: str) -> AsyncGenerator[None]:
-        """Gives the slot of the key's job to others for the block, and waits for one behind it.
+        """Releases the slot of the key's job for the block, and waits for a slot after it.
 
-        A block that is cancelled or raises gets no slot any more: its job ends.
+        If the block is cancelled or raises, the job gets no slot again: it must end.
         """
         group = self._group(key)
         if key not in group.running or key in group.uncounted:
@@ -186,7 +185,7 @@ class Lanes(anyio.AsyncContextManagerMixin):
             raise
 
     def withdraw(self, key: str, job: Job) -> bool:
-        """Takes a job out that waits; returns false where it does not, because it began."""
+        """Removes a waiting job; returns False if it does not wait because it has started."""
         queue = self._waiting.get(key, deque())
         match = next((waiting_job for waiting_job in queue if waiting_job.job is job), None)
         if match is None:
@@ -200,7 +199,7 @@ class Lanes(anyio.AsyncContextManagerMixin):
         return True
 
     def look_again(self, key: str) -> None:
-        """Asks the delayed job of the key once more how long it is to wait."""
+        """Evaluates the delay of the key's delayed job again."""
         if key in self._delayed:
             group = self._group(key)
             self._make_ready(group, key)
@@ -259,7 +258,7 @@ class Lanes(anyio.AsyncContextManagerMixin):
         try:
             await waiting.job()
         except Exception:
-            # One job's failure must not stop the lane: the others in it are someone's messages.
+            # A failing job must not stop the lane, in which other messages wait.
             logger.exception("a job in lane %s failed", key)
         finally:
             group.running.discard(key)

@@ -1,7 +1,7 @@
-"""Cuts a text into blocks while it comes (pure).
+"""Cuts a streamed text into blocks (pure).
 
-The blocks depend on the text alone, not on how it came. A block ends at the first break of the
-preferred kind behind the minimum, and at the maximum wherever it must, as in `cutting`.
+The blocks depend only on the text, not on the sizes of the deltas. A block ends at the first break
+of the preferred kind after the minimum; at the maximum it is cut as in `split_points`.
 """
 
 from dataclasses import dataclass
@@ -31,21 +31,21 @@ class Chunking:
     """Length of blocks: openclaw-behaviour 6.5."""
 
     minimum: int = 800
-    """Characters before which no block ends while more comes."""
+    """Minimum characters of a block, except for the last one."""
     maximum: int = 1200
-    """Units of the platform that no block exceeds, the added lines of fences included."""
+    """Maximum units of a block on the platform, including the added lines of fences."""
     preference: Break = Break.PARAGRAPH
     unit: TextUnit = TextUnit.CHARACTERS
 
     @property
     def room(self) -> PartRoom:
-        """Returns where a block ends that has no break of the preferred kind."""
+        """Returns the size limits and break kinds for a block without a preferred break."""
         kinds = _ORDER[_ORDER.index(self.preference) :]
         return PartRoom(self.maximum, self.unit, min(self.minimum, self.maximum), kinds)
 
 
 class Chunker:
-    """Takes a text piece by piece and gives it back in blocks."""
+    """Takes the deltas of a text and returns blocks."""
 
     def __init__(self, chunking: Chunking) -> None:
         self._chunking = chunking
@@ -57,7 +57,7 @@ class Chunker:
         """Position up to which breaks were searched."""
 
     def feed(self, delta: str) -> list[TextPiece]:
-        """Takes what comes next; returns the blocks that are complete."""
+        """Adds a delta; returns the blocks that are complete."""
         self._text += delta
         self._size += size(delta, self._chunking.unit)
         if len(self._text) < self._room.minimum:
@@ -68,7 +68,7 @@ class Chunker:
         return blocks
 
     def flush(self) -> list[TextPiece]:
-        """Returns the rest; the next text begins anew."""
+        """Returns the remaining text in blocks, and resets the chunker for another text."""
         blocks: list[TextPiece] = []
         while not fits(self._text, self._state, self._room):
             block, state = cut(self._text, self._state, self._room)
@@ -79,11 +79,11 @@ class Chunker:
         return blocks
 
     def drop(self) -> None:
-        """Forgets the rest; the next text begins anew."""
+        """Discards the remaining text, and resets the chunker for another text."""
         self._text, self._size, self._searched, self._state = "", 0, 0, START
 
     def take_up(self, text: str) -> None:
-        """Goes on behind a text whose blocks are known."""
+        """Continues after a text whose blocks were already returned."""
         self.drop()
         self._state = FenceMap(text, START).at(len(text))
 
@@ -102,11 +102,11 @@ class Chunker:
         return self._take(*cut(self._text, self._state, self._room))
 
     def _preferred(self, hard: int) -> int | None:
-        """Returns the first break of the preferred kind behind the minimum, outside of fences."""
+        """Returns the first break of the preferred kind after the minimum, outside of fences."""
         start = max(self._searched, self._room.minimum - AHEAD, 0)
         lines: FenceMap | None = None
         kind = self._chunking.preference
-        # Within a line, what follows decides whether a cut would make a fence.
+        # Within a line, the following characters decide whether a cut would create a fence.
         decided = len(self._text) - (AHEAD if kind is Break.SENTENCE else 0)
         for end in ends(self._text, kind, start, min(hard, decided)):
             if end < self._room.minimum:
@@ -125,7 +125,7 @@ class Chunker:
 
 
 class Coalescer:
-    """Joins blocks that follow each other quickly in one text."""
+    """Joins blocks that follow each other quickly."""
 
     def __init__(self, minimum: int, maximum: int, unit: TextUnit) -> None:
         self._minimum = minimum
@@ -135,11 +135,11 @@ class Coalescer:
 
     @property
     def holds(self) -> bool:
-        """Returns whether a block waits for more."""
+        """Returns whether a block waits to be joined with the next."""
         return self._pending is not None
 
     def add(self, block: TextPiece) -> list[TextPiece]:
-        """Takes a block; returns those that are to leave."""
+        """Adds a block; returns those that are ready to send."""
         pending, self._pending = self._pending, block
         if pending is None:
             return []
@@ -162,7 +162,7 @@ class Coalescer:
 
 
 def remainder(text: str, start: int) -> TextPiece:
-    """Returns the text after the first `start` characters, inside the fence that is open there."""
+    """Returns the text from character `start` on, with the opening line of a fence open there."""
     state = FenceMap(text[:start], START).at(start)
     fence = "" if state.fence is None else f"{state.fence.opening}\n"
     return TextPiece(text[start:], fence)

@@ -6,8 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 LOOKS_LIKE_ONE: Final = re.compile(r"[ \t]{0,3}(?:`{3}|~{3})")
-"""Pattern that would begin or end a fence at the start of a line. Looks at six characters at
-most."""
+"""Start of a line that may begin or end a fence. Matches at most six characters."""
 _FENCE: Final = re.compile(r"([ \t]*)(`{3,}|~{3,})([^\n]*)")
 
 
@@ -19,9 +18,9 @@ class Fence(Struct, frozen=True):
 
 
 def after(line: str, fence: Fence | None) -> Fence | None:
-    """Returns the fence that is open behind a line, given the one that was open before it.
+    """Returns the fence that is open after a line, given the fence that was open before it.
 
-    Models indent fences in lists, so an indent of any width counts.
+    Accepts an indent of any width, because models indent fences in lists.
     """
     match = _FENCE.match(line)
     if match is None:

@@ -1,7 +1,7 @@
 """Positions at which a text may be cut without splitting a visible character (pure).
 
-The rules are those of Unicode's annex 29, made simpler on the safe side: what they join is never
-cut; some rare pairs that they would cut (after a joiner, after a virama) stay together too.
+Implements a simplified form of Unicode annex 29: characters that it joins are never separated, and
+some rare pairs that it separates (after a joiner, after a virama) are kept together too.
 """
 
 import unicodedata
@@ -9,7 +9,7 @@ from typing import Final
 
 from skerry.model.outbound import TextUnit
 
-_FIRST_MARK: Final = "\u0300"  # below it nothing joins but CR LF
+_FIRST_MARK: Final = "\u0300"  # below it only CR LF is joined
 _JOINER: Final = "\u200d"
 _JOINING: Final = frozenset({"Mn", "Me", "Mc"})
 _CONTROL: Final = frozenset({"Cc", "Zl", "Zp"})
@@ -20,14 +20,14 @@ _THREE_BYTES: Final = 0x800
 
 
 def size(text: str, unit: TextUnit) -> int:
-    """Returns how long the text is in the unit."""
+    """Returns the length of the text in the unit."""
     if unit is TextUnit.CHARACTERS or text.isascii():
         return len(text)
     return sum(_weight(char, unit) for char in text)
 
 
 def reach(text: str, limit: int, unit: TextUnit) -> int:
-    """Returns how many characters of the text's beginning fit into `limit` units."""
+    """Returns the number of first characters of the text that fit into `limit` units."""
     window = text[: max(limit, 0)]
     if unit is TextUnit.CHARACTERS or window.isascii():
         return len(window)
@@ -40,7 +40,7 @@ def reach(text: str, limit: int, unit: TextUnit) -> int:
 
 
 def is_boundary(text: str, index: int) -> bool:
-    """Returns whether no visible character spans `place`."""
+    """Returns whether no visible character spans the position `index`."""
     if index <= 0 or index >= len(text):
         return True
     before, after = text[index - 1], text[index]
@@ -60,7 +60,7 @@ def is_boundary(text: str, index: int) -> bool:
 
 
 def last_boundary(text: str, end: int) -> int:
-    """Returns the last place up to `end` where the text may be cut, or `end` if there is none."""
+    """Returns the last position up to `end` where the text may be cut; `end` without one."""
     index = end
     while index > 0 and not is_boundary(text, index):
         index -= 1
@@ -86,7 +86,7 @@ def _joins_before(character: str) -> bool:
 
 
 def _is_prepended(character: str) -> bool:
-    """Returns whether the character belongs to the one behind it (Arabic number signs)."""
+    """Returns whether the character belongs to the one after it (Arabic number signs)."""
     return "\u0600" <= character <= "\u0605" or character in "\u06dd\u070f\u08e2\U000110bd"
 
 
@@ -102,7 +102,7 @@ def _regionals_before(text: str, index: int) -> int:
 
 
 def _is_hangul_pair(before: int, after: int) -> bool:
-    """Returns whether two parts of Korean belong to one syllable."""
+    """Returns whether two Hangul characters belong to one syllable."""
     lead, vowel, tail = _hangul(before)
     next_lead, next_vowel, next_tail = _hangul(after)
     if lead and not (vowel or tail):
@@ -113,7 +113,7 @@ def _is_hangul_pair(before: int, after: int) -> bool:
 
 
 def _hangul(code: int) -> tuple[bool, bool, bool]:
-    """Returns whether a character has a leading consonant, a vowel, a trailing consonant."""
+    """Returns whether a character has a leading consonant, a vowel, and a trailing consonant."""
     if 0xAC00 <= code <= 0xD7A3:  # noqa: PLR2004 - whole syllables, every 28th without a tail
         return True, True, (code - 0xAC00) % 28 != 0
     return (

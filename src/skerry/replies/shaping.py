@@ -1,4 +1,4 @@
-"""Conversion of a model's text to the text for people, piece by piece or at once (pure)."""
+"""Conversion of a model's text to the text for people, streamed or whole (pure)."""
 
 import re
 from collections.abc import Callable
@@ -22,35 +22,35 @@ from skerry.replies.tags import ReplyMarks, TagFilter
 
 SILENT: Final = "NO_REPLY"
 _EDGE: Final = " \t\r\n`*\"'.!\u2026\u201c\u201d\u2018\u2019"
-"""Characters that may surround the word."""
+"""Characters that may surround the silent word."""
 _OBJECT: Final = '{"action":"NO_REPLY"}'
 _LONGEST: Final = 64
-"""Characters of a silent reply with what surrounds the word."""
+"""Limit on the characters of a silent reply, with the characters around the word."""
 _TAIL: Final = re.compile(
-    r"(?<!\w)N(?:O(?:_(?:R(?:E(?:P(?:L(?:Y[\s`*\"'.!]{0,8})?)?)?)?)?)?)?\Z"  # begun, or whole
+    r"(?<!\w)N(?:O(?:_(?:R(?:E(?:P(?:L(?:Y[\s`*\"'.!]{0,8})?)?)?)?)?)?)?\Z"  # a prefix, or whole
 )
 _SURE: Final = 3
-"""Letters of the word after which nothing else is meant by it."""
+"""Number of letters from which on a prefix is certainly the silent word."""
 
 
 def is_silent(text: str) -> bool:
-    """Returns whether the text is the word and nothing else."""
+    """Returns whether the text is only the silent word."""
     return text.strip(_EDGE) == SILENT or "".join(text.split()) == _OBJECT
 
 
 class SilenceFilter:
-    """Lets a text through as it comes, less the word where it counts."""
+    """Passes a streamed text through, and removes the silent word from its end."""
 
     __slots__ = ("_before", "_open", "_pending", "silent")
 
     def __init__(self) -> None:
         self._before = ""
-        """The last character that was let through: the word is none behind a letter."""
+        """The last released character: after a letter, the silent word does not count."""
         self._pending = ""
         self._open = False
-        """True if something was said, so that the reply is not silent."""
+        """True after other text, so that the reply is not silent."""
         self.silent = False
-        """True if the reply, which has ended, is silent."""
+        """True if the ended reply is silent."""
 
     def feed(self, text: str) -> str:
         """Returns the text that may be sent now."""
@@ -70,7 +70,7 @@ class SilenceFilter:
         return released
 
     def end(self, *, cut: bool) -> str:
-        """Returns the text that was held back and is to be sent; `cut`: the reply broke off."""
+        """Returns the pending text to send; `cut` is true if the reply was interrupted."""
         text, self._pending = self._pending, ""
         word = text.strip(_EDGE)
         if not self._open and is_silent(text):
@@ -83,25 +83,25 @@ class SilenceFilter:
 
 
 def _may_be_silent(text: str) -> bool:
-    """Returns whether a reply that begins so may turn out to be silent."""
+    """Returns whether a reply that begins with the text may be silent."""
     if len(text) > _LONGEST:
         return False
     word = text.lstrip(_EDGE)
     if word and word[0] not in "N{":
-        return False  # as most replies
+        return False  # most replies
     if SILENT.startswith(word) or is_silent(text):
         return True
     return word.startswith("{") and _OBJECT.startswith("".join(word.split()))
 
 
 _PLAIN: Final = re.compile(r"[<\[{]|MEDIA:|" + SILENT)
-"""Pattern of a text that may need shaping."""
+"""Start of anything that may need shaping."""
 _THINKS: Final = re.compile(r"<\s{0,3}/?\s{0,3}(?:think|thought|antthinking|final)", re.IGNORECASE)
 
 _COMPLETE: Final = frozenset({"stop", "length", "toolUse"})
 
 Show = Callable[[str], str]
-"""Function from a file that the model names to the text that replaces it."""
+"""Function that returns the text in place of a file that the model names."""
 
 
 def named(reference: str) -> str:
@@ -110,7 +110,7 @@ def named(reference: str) -> str:
 
 
 class ShapedText(Struct, frozen=True):
-    """Text of one response for the person, and the marks for its sending."""
+    """Text of one response for the person, and its reply marks."""
 
     text: str
     silent: bool = False
@@ -118,36 +118,36 @@ class ShapedText(Struct, frozen=True):
 
 
 class Shaper:
-    """Shapes one response while it comes."""
+    """Shapes one streamed response."""
 
     __slots__ = ("_silence", "_tags")
 
     def __init__(self, think: Callable[[str], object] = lambda _: None, show: Show = named) -> None:
-        """Takes who hears the thoughts in its tags, and who says what stands for a file."""
+        """Takes the receiver of the thoughts, and the function that replaces a file."""
         self._tags = TagFilter(think, show)
         self._silence = SilenceFilter()
 
     @property
     def silent(self) -> bool:
-        """Returns whether the response, which has ended, says nothing on purpose."""
+        """Returns whether the ended response is silent."""
         return self._silence.silent
 
     @property
     def marks(self) -> ReplyMarks:
-        """Returns how it is to be sent, as far as it has said so."""
+        """Returns the reply marks found so far."""
         return self._tags.marks
 
     def feed(self, delta: str) -> str:
-        """Returns the text that the person may read now."""
+        """Adds a delta; returns the text that can be shown now."""
         return self._silence.feed(self._tags.feed(delta))
 
     def end(self, *, cut: bool = False) -> str:
-        """Returns the held text; `cut`: the response broke off."""
+        """Returns the pending text; `cut` is true if the response was interrupted."""
         return self._silence.feed(self._tags.end()) + self._silence.end(cut=cut)
 
 
 def shaped(text: str, show: Show = named) -> ShapedText:
-    """Shapes a whole response; the result is the same as piece by piece."""
+    """Shapes a whole response, with the same result as a streamed one."""
     if _PLAIN.search(text) is None:
         return ShapedText(text)
     shaper = Shaper(show=show)
@@ -158,7 +158,7 @@ def shaped(text: str, show: Show = named) -> ShapedText:
 def as_read(message: Message) -> Message:
     """Returns a message of the transcript as people read it.
 
-    What broke off was kept as it was read, and what the gateway said itself is no model's.
+    Interrupted responses were stored as shown, and messages of the gateway need no shaping.
     """
     if not isinstance(message, AssistantMessage) or message.stop_reason not in _COMPLETE:
         return message
@@ -174,9 +174,9 @@ def as_read(message: Message) -> Message:
 
 
 def parted(text: str) -> tuple[str, str] | None:
-    """Returns a response without its thoughts, and the thoughts; None where it has none.
+    """Returns a response without its thoughts, and the thoughts; None if it has none.
 
-    Everything else is as the model wrote it: this is for the transcript, which the model reads.
+    All other text is unchanged, for the transcript, which is sent to the model.
     """
     if _THINKS.search(text) is None:
         return None
@@ -187,7 +187,7 @@ def parted(text: str) -> tuple[str, str] | None:
 
 
 def without_nul(reply: ModelReply) -> ModelReply:
-    """Returns the reply with texts that every database takes."""
+    """Returns the reply with texts that every database can store, without NUL."""
     if not any("\0" in block.text for block in reply.content if isinstance(block, TextBlock)):
         return reply
     content = (
@@ -198,7 +198,7 @@ def without_nul(reply: ModelReply) -> ModelReply:
 
 
 def without_thoughts(reply: ModelReply) -> ModelReply:
-    """Returns the reply with the thoughts in its text as thinking, where they belong."""
+    """Returns the reply with the thoughts of its text moved to thinking blocks."""
     content: list[Block] = []
     thinks = False
     for block in reply.content:

@@ -1,8 +1,8 @@
-"""Finds where a text is cut so that each piece fits, and fenced code stays fenced (pure).
+"""Finds positions to cut a text into pieces that fit, and keeps fenced code fenced (pure).
 
-The bodies of the pieces, joined, are the text. A piece that begins inside a fence shows the fence's
-opening line first, with its info string; one that ends inside a fence shows a closing line last.
-Only these lines are added. Where they would take more than half of the room they are left out.
+The joined bodies of the pieces are the text. A piece that begins inside a fence starts with the
+fence's opening line and its info string; a piece that ends inside a fence gets a closing line. Only
+these lines are added, unless they would take more than half of the room.
 """
 
 import re
@@ -17,11 +17,11 @@ from skerry.replies.code_fences import Fence
 from skerry.replies.graphemes import is_boundary, last_boundary, reach, size
 
 AHEAD: Final = 8
-"""Characters behind the room that a decision may depend on."""
+"""Number of characters after the room that a decision may depend on."""
 
 
 class Break(StrEnum):
-    """A kind of place at which a text may be cut, the best first."""
+    """Kind of position at which a text may be cut, the best first."""
 
     PARAGRAPH = "paragraph"
     """Break after an empty line."""
@@ -37,12 +37,12 @@ _PATTERNS: Final = {
     Break.SENTENCE: re.compile(r"[.!?][\"'\u201d\u2019)\]]{0,3}\s"),
     Break.SPACE: re.compile(r"\s"),
 }
-"""None is longer than `AHEAD`."""
+"""Patterns of the breaks; no match is longer than `AHEAD`."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextPiece:
-    """A part of a text, and the lines that keep its code fenced."""
+    """A part of a text, with the added lines that keep its code fenced."""
 
     body: str
     opening: str = ""
@@ -50,13 +50,13 @@ class TextPiece:
 
     @property
     def text(self) -> str:
-        """Returns the text as it is shown."""
+        """Returns the shown text: the body with the added lines."""
         return f"{self.opening}{self.body}{self.closing}"
 
 
 @dataclass(frozen=True, slots=True)
 class PartRoom:
-    """Size of a piece: at most `limit` units, and at least `minimum` if possible."""
+    """Size of a piece: at most `limit` units, and at least `minimum` characters if possible."""
 
     limit: int
     unit: TextUnit = TextUnit.CHARACTERS
@@ -67,7 +67,7 @@ class PartRoom:
 
 @dataclass(frozen=True, slots=True)
 class FenceState:
-    """State at a position of a text: the open fence, and whether a line begins."""
+    """State at a position of a text: the open fence, and whether a line begins there."""
 
     fence: Fence | None = None
     fresh: bool = True
@@ -77,7 +77,7 @@ START: Final = FenceState()
 
 
 def opening(state: FenceState, room: PartRoom) -> str:
-    """Returns the first line of a piece that begins at the place."""
+    """Returns the added first line of a piece that begins in the state; empty outside of fences."""
     if state.fence is None:
         return ""
     line = f"{state.fence.opening}\n"
@@ -86,7 +86,7 @@ def opening(state: FenceState, room: PartRoom) -> str:
 
 
 def fits(text: str, state: FenceState, room: PartRoom) -> bool:
-    """Returns whether all that is left of a text is one piece."""
+    """Returns whether the remaining text fits into one piece."""
     before = opening(state, room)
     if len(before) + len(text) > room.limit:
         return False
@@ -94,7 +94,7 @@ def fits(text: str, state: FenceState, room: PartRoom) -> bool:
 
 
 def cut(text: str, state: FenceState, room: PartRoom) -> tuple[TextPiece, FenceState]:
-    """Returns the next piece of a text that does not fit, and where the rest goes on."""
+    """Returns the next piece of a text that does not fit, and the state after it."""
     before = opening(state, room)
     hard = reach(text, room.limit - size(before, room.unit), room.unit)
     lines = FenceMap(text[: hard + AHEAD], state)
@@ -108,7 +108,7 @@ def cut(text: str, state: FenceState, room: PartRoom) -> tuple[TextPiece, FenceS
 
 
 class FenceMap:
-    """The fences of a text: what is open at each place of it."""
+    """The fences of a text: the open fence at each position."""
 
     def __init__(self, text: str, state: FenceState) -> None:
         self._starts = [0]
@@ -123,21 +123,21 @@ class FenceMap:
             self._fences.append(fence)
 
     def at(self, index: int) -> FenceState:
-        """Returns the fence that is open there; a line counts when its end is before."""
+        """Returns the state at a position; a fence line takes effect after its end."""
         line = self._line(index)
         start = self._starts[line]
         return FenceState(self._fences[line], index == start and (line > 0 or self._fresh))
 
     def is_inside(self, index: int) -> bool:
-        """Returns whether the place is inside a fence."""
+        """Returns whether the position is inside a fence."""
         return self._fences[self._line(index)] is not None
 
     def may_cut(self, index: int) -> bool:
-        """Returns whether a cut there breaks no line of a fence, and makes none."""
+        """Returns whether a cut at the position neither splits a fence line nor creates one."""
         line = self._line(index)
         start = self._starts[line]
         if index == start:
-            # Behind an opening line it would leave an empty fence.
+            # A cut after an opening line would create an empty fence.
             return line == 0 or self._fences[line] is None or self._fences[line - 1] is not None
         text = self._text
         return is_boundary(text, index) and not any(
@@ -152,15 +152,15 @@ class FenceMap:
 
 
 def ends(text: str, kind: Break, start: int, stop: int) -> Iterator[int]:
-    """Yields the places up to `stop` at which a cut of the kind may be, those behind `start`."""
+    """Yields the positions of the breaks of a kind between `start` and `stop`."""
     pattern = _PATTERNS[kind]
     while (match := pattern.search(text, start, stop)) is not None:
         yield match.end()
-        start = match.start() + 1  # what overlaps counts too, wherever the search began
+        start = match.start() + 1  # finds overlapping breaks, so that `start` makes no difference
 
 
 def _end(text: str, hard: int, lines: FenceMap, room: PartRoom, before: str) -> int:
-    """Returns where to cut: the last good place, outside of fences if that can be."""
+    """Returns the position of the cut: the last good one, outside of fences if possible."""
     room_left = room.limit - size(before, room.unit)
 
     def is_good(index: int) -> bool:
@@ -176,21 +176,21 @@ def _end(text: str, hard: int, lines: FenceMap, room: PartRoom, before: str) -> 
 
     if not lines.is_inside(hard):
         end = last(room.kinds, room.minimum, inside=False)
-    else:  # a fence that does not fit is moved as a whole only behind enough other text
+    else:  # the cut is before the fence only if enough other text is before it
         end = last(room.kinds, max(room.minimum, room.limit // 2), inside=False)
         end = end or last((Break.NEWLINE, Break.SPACE), 1, inside=True)
     return end or _hard(text, hard, is_good)
 
 
 def _hard(text: str, hard: int, is_good: Callable[[int], bool]) -> int:
-    """Returns the last place between two visible characters; failing that, any that fits."""
+    """Returns the last good position between two visible characters; without one, the last."""
     index = hard
     while index > 0:
         index = last_boundary(text, index)
         if is_good(index):
             return index
         index -= 1
-    return last_boundary(text, hard)  # a line of a fence that is longer than the room
+    return last_boundary(text, hard)  # a fence line is longer than the room
 
 
 def _closing(text: str, end: int, behind: FenceState, room: PartRoom) -> str:
@@ -202,5 +202,5 @@ def _closing(text: str, end: int, behind: FenceState, room: PartRoom) -> str:
 
 def _has_room(text: str, end: int, closing: str, room_left: int, unit: TextUnit) -> bool:
     if not closing:
-        return True  # it is within reach
+        return True  # `end` is within the room
     return size(text[:end], unit) + size(closing, unit) <= room_left

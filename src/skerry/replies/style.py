@@ -18,15 +18,15 @@ from skerry.replies.split_points import Break
 NATURAL: Final = (0.8, 2.5)
 """Seconds of a natural pause: openclaw-behaviour 6.5."""
 TOOL_CHARS: Final = 2000
-"""Characters of a tool's result that a message shows."""
+"""Limit on the characters of a tool result in a message."""
 _ABOUT: Final = 120
 _ALL: Final = 1_000_000_000
-"""Characters that no answer has."""
+"""More characters than any answer has."""
 _VARIABLE: Final = re.compile(r"\{([a-zA-Z.]+)\}")
 
 
 class Detail(StrEnum):
-    """Amount of detail that is shown."""
+    """Level of detail that is shown."""
 
     OFF = "off"
     ON = "on"
@@ -55,7 +55,8 @@ class Style(Struct, frozen=True):
     joined_from: int
     joined_to: int
     idle: float
-    """Characters, units and seconds by which blocks are joined."""
+    """`joined_from`, `joined_to` and `idle`: minimum characters, maximum units and idle seconds of
+    joined blocks."""
     pause: tuple[float, float] | None
     reasoning: Detail
     verbose: Detail
@@ -63,7 +64,7 @@ class Style(Struct, frozen=True):
     typing: TypingMode
     interval: float
     preview: str = "off"
-    """Mode in which an answer grows in one message: `off`, `partial` or `block`."""
+    """Mode of an answer that grows in one edited message: `off`, `partial` or `block`."""
 
 
 def style(
@@ -74,7 +75,7 @@ def style(
     *,
     direct: bool,
 ) -> Style:
-    """Returns how a run's answers are sent to a platform that takes `limit` units at once."""
+    """Returns the style of a run's answers on a platform with messages of up to `limit` units."""
     chunk, join = defaults.block_streaming_chunk, defaults.block_streaming_coalesce
     maximum = min(chunk.max_chars, limit)
     minimum = min(chunk.min_chars, maximum)
@@ -97,10 +98,10 @@ def style(
 
 
 def on_channel(usual: Style, channel: ChannelStreaming, *, edits: bool) -> Style:
-    """Returns the style on a channel with settings of its own.
+    """Returns the style with the settings of a channel applied.
 
-    An answer that grows is one block for each message of the model, cut where it is sent; `edits`
-    says that it can grow.
+    `edits` is true if the platform can edit messages. An answer that grows is one block for each
+    message of the model, which is split when it is sent.
     """
     if channel.block_streaming is not None:
         usual = replace(usual, streams=channel.block_streaming)
@@ -113,7 +114,7 @@ def on_channel(usual: Style, channel: ChannelStreaming, *, edits: bool) -> Style
 
 
 def prefix(template: str, variables: Mapping[str, str]) -> str:
-    """Returns the prefix of an answer; an unknown variable is left as it is."""
+    """Returns the prefix of an answer; unknown variables are not replaced."""
     values = {name.lower(): value for name, value in variables.items()}
 
     def value(match: re.Match[str]) -> str:
@@ -123,7 +124,7 @@ def prefix(template: str, variables: Mapping[str, str]) -> str:
 
 
 def footer(level: Detail, usage: Usage, key: str) -> str:
-    """Returns the line that says what an answer took, or nothing."""
+    """Returns the line with the usage of an answer; empty if it is off or unknown."""
     if level is Detail.OFF or not usage.total_tokens:
         return ""
     text = f"Usage: {_count(usage.input)} in / {_count(usage.output)} out"
@@ -137,20 +138,20 @@ def footer(level: Detail, usage: Usage, key: str) -> str:
 
 
 def reasoning(thoughts: str) -> str:
-    """Returns thoughts as a message of their own."""
+    """Returns the text of a separate message with the thoughts."""
     lines = (f"_{line.strip()}_" if line.strip() else "" for line in thoughts.strip().split("\n"))
     return "Reasoning:\n" + "\n".join(lines)
 
 
 def tool_begun(call: ToolCall) -> str:
-    """Returns the message that says which tool is called, and with what in few words."""
+    """Returns the message about a tool call: its name and its first text argument."""
     texts = (argument for argument in call.arguments.values() if isinstance(argument, str))
     about = " ".join(next(texts, "").split())[:_ABOUT]
     return f"🛠️ {call.name}: {about}" if about else f"🛠️ {call.name}"
 
 
 def tool_ended(call: ToolCall, text: str, *, failed: bool) -> str:
-    """Returns the message that says what a tool answered."""
+    """Returns the message with the result of a tool call."""
     sign = "⚠️" if failed else "✅"
     excerpt = text[:TOOL_CHARS] + ("…" if len(text) > TOOL_CHARS else "")
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", excerpt)), 3)

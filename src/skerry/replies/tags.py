@@ -1,8 +1,9 @@
-"""Directives in a model's text, removed from it as it streams (pure).
+"""Removes directives from the streamed text of a model (pure).
 
-`<think>` and its like are thoughts; `<final>` is nothing. `[[reply_to_current]]`, `[[reply_to:ID]]`
-and `[[audio_as_voice]]` say how to send. A line `MEDIA: file` names a file. In code all of them are
-text. The result depends on the text alone, not on how it came.
+`<think>` and similar tags contain thoughts; `<final>` is removed. `[[reply_to_current]]`,
+`[[reply_to:ID]]` and `[[audio_as_voice]]` set how the reply is sent. A line `MEDIA: file` names a
+file. In code all of them are plain text. The result depends only on the text, not on the sizes of
+the deltas.
 """
 
 import re
@@ -29,31 +30,31 @@ _DIRECTIVE: Final = re.compile(
 _LONGEST_DIRECTIVE: Final = 170
 _WORDS: Final = ("reply_to_current", "reply_to:", "audio_as_voice")
 _BEGINS: Final = frozenset({"", " ", "\t", "`", "~", "M"})
-"""First characters of a line that may be a fence or name a file, and of one that has not begun."""
+"""First characters of a line that may be a fence or name a file; empty for a line without any."""
 _HEAD: Final = re.compile(r"[ \t]{0,100}(`{3,}|~{3,}|MEDIA:)")
 _HEAD_BEGUN: Final = re.compile(r"[ \t]{0,100}(?:`{1,2}|~{1,2}|M(?:E(?:D(?:I(?:A)?)?)?)?)?\Z")
 _TICKS: Final = re.compile(r"`+")
 _LONGEST: Final = 4096
-"""Characters in which code within a line, or a line that is read whole, must end."""
+"""Limit on the characters of inline code, and of a line that is read as a whole."""
 _LONGEST_CLOSING: Final = 200
 _REFERENCES: Final = re.compile(r"`([^`]+)`|\"([^\"]+)\"|'([^']+)'|(\S+)")
 _A_FILE: Final = re.compile(r"(?:[/~.]|[a-z][a-z0-9+.-]*://)|.*\.\w{1,10}\Z", re.IGNORECASE)
 _SURE: Final = 3
-"""Letters of a tag after which nothing else is meant by it."""
+"""Number of letters from which on a prefix is certainly a tag or directive."""
 
 
 class ReplyMarks(Struct):
-    """Reply marks that the model set on its text."""
+    """Reply marks in the text of the model."""
 
     reply_to: str | None = None
-    """The message to reply to, as the platform names it."""
+    """Platform id of the message to reply to."""
     reply_to_current: bool = False
     voice: bool = False
-    """True when sounds are to be sent as voice messages."""
+    """True when audio files are sent as voice messages."""
 
 
 def media(line: str) -> list[str] | None:
-    """Returns the files that a line `MEDIA: ...` names; None for another line."""
+    """Returns the files in a line `MEDIA: ...`; None for any other line."""
     _, begins, names = line.partition("MEDIA:")
     if not begins:
         return None
@@ -62,7 +63,7 @@ def media(line: str) -> list[str] | None:
 
 
 class TagFilter:
-    """Lets a text through as it comes, less what is written between the lines."""
+    """Passes a streamed text through without its directives."""
 
     __slots__ = (
         *("_code_line", "_fence", "_fresh", "_pending", "_last", "_media", "_out", "_think"),
@@ -72,7 +73,7 @@ class TagFilter:
     def __init__(self, think: Callable[[str], object], show: Callable[[str], str] | None) -> None:
         """Takes the receiver of the thoughts, and the function that replaces a file.
 
-        With None only thoughts and `<final>` are taken out.
+        If `show` is None, only thoughts and `<final>` are removed.
         """
         self._think = think
         self._media = show
@@ -89,7 +90,7 @@ class TagFilter:
         self._out: list[str] = []
 
     def feed(self, text: str) -> str:
-        """Returns the text that may be released now."""
+        """Adds a delta; returns the text that can be released now."""
         busy = self._pending or self._thinking or self._fence or self._swallow
         begins = self._fresh and text[:1] in _BEGINS
         if not busy and not begins and _SPECIAL.search(text) is None:
@@ -99,7 +100,7 @@ class TagFilter:
         return self._read(text, final=False)
 
     def end(self) -> str:
-        """Returns the held text; a tag that broke off is left out."""
+        """Returns the pending text, without an incomplete tag at the end."""
         return self._read("", final=True) if self._pending else ""
 
     def _read(self, text: str, *, final: bool) -> str:
@@ -122,7 +123,7 @@ class TagFilter:
         self._out.clear()
         return released
 
-    # Each returns the place up to which the text was read; -1 when more must come first.
+    # Each method returns the position up to which the text was read; -1 if it needs more text.
 
     def _read_thought(self, text: str, index: int, *, final: bool) -> int:
         match = _END.search(text, index)
@@ -148,7 +149,7 @@ class TagFilter:
         return end
 
     def _read_head(self, text: str, index: int, *, final: bool) -> int:
-        """Reads the beginning of a line: a fence and a line of files are read whole."""
+        """Reads the beginning of a line; a fence line or a line of files is read as a whole."""
         match = _HEAD.match(text, index)
         end = text.find("\n", index, index + _LONGEST) + 1
         too_long = not end and len(text) - index >= _LONGEST
@@ -168,7 +169,7 @@ class TagFilter:
         return end
 
     def _files(self, line: str) -> str | None:
-        """Returns the replacement of a line of files; None for another line."""
+        """Returns the replacement of a line of files; None for any other line."""
         names = media(line) if self._media is not None else None
         if names is None or self._media is None:
             return None
@@ -200,7 +201,7 @@ class TagFilter:
             case _:
                 after = self._read_directive(text, at, final=final)
         if after < 0 and at > index:
-            return at  # what was said is not held
+            return at  # the text before the mark is already released
         return after
 
     def _read_ticks(self, text: str, at: int, *, final: bool) -> int:
@@ -249,7 +250,7 @@ class TagFilter:
         return self._broken_off(text, at, letters, final=final)
 
     def _broken_off(self, text: str, at: int, letters: int, *, final: bool) -> int:
-        """Holds back what may be the beginning of a mark; at the end drop what surely is one."""
+        """Keeps a possible beginning of a mark pending; at the end drops it if it is certain."""
         if letters < 0:
             self._say(text[at])
             return at + 1
@@ -272,7 +273,7 @@ class TagFilter:
 
 
 def _tag_letters(rest: str) -> int:
-    """Returns how many letters of a tag's name `rest` has, if it may go on as a tag; else -1."""
+    """Returns the number of letters of a tag name in `rest`; -1 if it cannot become a tag."""
     if len(rest) == _LONGEST_TAG or ">" in rest or "\n" in rest or "<" in rest[1:]:
         return -1
     word = rest[1:].replace("/", "", 1).strip().lower()
@@ -282,7 +283,7 @@ def _tag_letters(rest: str) -> int:
 
 
 def _directive_letters(rest: str) -> int:
-    """Returns how many letters of a directive `rest` has, if it may go on as one; else -1."""
+    """Returns the number of letters of a directive in `rest`; -1 if it cannot become one."""
     if len(rest) == _LONGEST_DIRECTIVE or "]]" in rest or "\n" in rest:
         return -1
     if not "[[".startswith(rest[:2]):

@@ -1,1 +1,1 @@
-"""Decides agent and session key from an inbound message (pure)."""
+"""Selects agent and session key for an inbound message (pure)."""

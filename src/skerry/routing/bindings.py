@@ -37,20 +37,20 @@ class MatchedBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MessageOrigin:
-    """Source of a message, as far as bindings use it. Ids are the platform's own."""
+    """Source of a message, with the platform ids that bindings can match."""
 
     channel: str
     account: str
     peer: Peer
     parent: Peer | None = None
-    """The conversation that a thread belongs to."""
+    """Conversation that contains the thread."""
     guild_id: str = ""
     team_id: str = ""
     roles: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, message: InboundMessage) -> "MessageOrigin":
-        """Returns where a platform's message comes from: a thread with a parent is a peer."""
+        """Returns the source of a platform message; a thread with a parent is a peer."""
         peer = message.peer
         if message.parent is not None and message.thread_id:
             peer = Peer(peer.kind, message.thread_id)
@@ -67,7 +67,7 @@ class MessageOrigin:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Agent that answers, and the kind of binding that selected it."""
+    """Selected agent, and the kind of binding that selected it."""
 
     agent: AgentId
     matched_by: MatchedBy
@@ -76,7 +76,7 @@ class Route:
 def route(
     origin: MessageOrigin, bindings: Sequence[Binding], agents: Sequence[AgentId], default: AgentId
 ) -> Route:
-    """Returns who answers a message. A binding to an agent that is not known means the default."""
+    """Returns the agent for a message. A binding to an unknown agent selects the default."""
     tiers = list(MatchedBy)
     best: tuple[int, Binding] | None = None
     for binding in bindings:
@@ -90,7 +90,7 @@ def route(
 
 
 def broadcast(message: InboundMessage, config: Config) -> tuple[AgentId, ...] | None:
-    """Returns the agents that all answer in the conversation; None where it is no broadcast."""
+    """Returns the agents of the conversation's broadcast group; None without one."""
     for name in (f"{message.channel}:{message.peer.id}", message.peer.id):
         if message.peer.id and (listed := config.broadcast.get(name)):
             return tuple(dict.fromkeys(map(agent_id, listed)))
@@ -98,7 +98,7 @@ def broadcast(message: InboundMessage, config: Config) -> tuple[AgentId, ...] | 
 
 
 def addressees(message: InboundMessage, config: Config) -> tuple[AgentId, ...]:
-    """Returns the agents that a message goes to: those of its broadcast group, or the bound one."""
+    """Returns the agents for a message: those of its broadcast group, or the bound one."""
     listed = broadcast(message, config)
     if listed is not None:
         return listed
@@ -106,7 +106,7 @@ def addressees(message: InboundMessage, config: Config) -> tuple[AgentId, ...]:
 
 
 def chosen(message: InboundMessage, config: Config) -> Route:
-    """Returns the agent that the topic of a message names, else the bound one."""
+    """Returns the agent in the settings of the message's topic, else the bound one."""
     agents, section = config.agents, config.channel(message.channel)
     if section is not None and message.peer.kind is not PeerKind.DIRECT:
         rules = section.access_rules(f"channels.{message.channel}", message.account)
@@ -118,7 +118,7 @@ def chosen(message: InboundMessage, config: Config) -> Route:
 
 
 def specificity(match: Match, origin: MessageOrigin) -> MatchedBy | None:
-    """Returns the tier in which `match` fits the origin, or None: all that it names must fit."""
+    """Returns the tier of a match; None unless all of its fields match the origin."""
     fits = (
         match.channel.lower() == origin.channel.lower()
         and match.account_id in {None, ANY, origin.account}
@@ -133,7 +133,7 @@ def specificity(match: Match, origin: MessageOrigin) -> MatchedBy | None:
     if match.guild_id is not None:
         return MatchedBy.ROLES if match.roles else MatchedBy.GUILD
     if match.roles:
-        return None  # roles are those of a server, which it does not name
+        return None  # roles belong to a guild, which the match does not name
     if match.team_id is not None:
         return MatchedBy.TEAM
     return MatchedBy.CHANNEL if match.account_id in {None, ANY} else MatchedBy.ACCOUNT

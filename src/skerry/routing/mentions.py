@@ -1,4 +1,4 @@
-"""Recognises messages in groups that are addressed to an agent (pure).
+"""Recognises group messages that are addressed to an agent (pure).
 
 Source: openclaw-behaviour 4.6.
 """
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from skerry.infra.linear_patterns import Searches
 
 _LOOKED_AT: Final = 8192
-"""Characters of a message in which patterns are searched."""
+"""Limit on the characters of a message that are searched for patterns."""
 Patterns = tuple["Searches", ...]
 _SPACE: Final = r"\s{1,9}"
 
 
 def patterns(config: Config, agent: AgentId) -> Patterns:
-    """Returns the patterns that mean the agent: its own, those of all, else its name and emoji."""
+    """Returns the agent's mention patterns: its own, else the common ones, else name and emoji."""
     settings = config.agents.by_id.get(agent)
     for section in (settings.group_chat if settings else None, config.messages.group_chat):
         if section is not None and section.mention_patterns is not None:
@@ -34,7 +34,7 @@ def patterns(config: Config, agent: AgentId) -> Patterns:
 
 
 def is_addressed(message: InboundMessage, names: Sequence["Searches"]) -> bool:
-    """Returns whether the platform marks a mention of us, it answers us, or a pattern is in it."""
+    """Returns whether the message mentions the bot, replies to it, or matches a pattern."""
     if message.mentions_me or (message.reply is not None and message.reply.is_me):
         return True
     text = visible(message.text[:_LOOKED_AT])
@@ -43,7 +43,7 @@ def is_addressed(message: InboundMessage, names: Sequence["Searches"]) -> bool:
 
 @lru_cache(maxsize=256)
 def _compiled(texts: tuple[str, ...]) -> Patterns:
-    # Imported here: few configurations have patterns.
+    # Imported here because few configurations have patterns.
     from skerry.infra.linear_patterns import compiled  # noqa: PLC0415 - at first use
 
     return tuple(map(compiled, texts))

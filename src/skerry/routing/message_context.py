@@ -1,7 +1,7 @@
-"""Builds what a model reads around a platform's message: trusted facts, and words of people (pure).
+"""Builds the context of a platform message for a model: trusted facts and untrusted text (pure).
 
-Facts are what the platform itself vouches for: ids, kinds and times. Names, titles and quotes are
-chosen by people, so they belong to the untrusted part, whoever sent the message.
+Facts are verified by the platform: ids, kinds and times. Names, titles and quotes are chosen by
+people, so they are in the untrusted part, also for messages of the owner.
 """
 
 from collections.abc import Sequence
@@ -19,18 +19,18 @@ from skerry.policy.folding import visible
 _MAX_ID: Final = 128
 _MAX_NAME: Final = 64
 MAX_QUOTE: Final = 500
-"""Characters of a quoted message, and of a message of the history."""
+"""Limit on the characters of a quoted message, and of a message of the history."""
 FORWARDED: Final = "[I forward you a message that somebody else wrote.]"
-"""Text of a message in the place of words that its sender passes on."""
+"""Text of a forwarded message, whose words are in the context."""
 _BRACKETS: Final = str.maketrans("[]", "()")
 
 
 class HistoryLine(msgspec.Struct, frozen=True):
-    """One message of a group that was not addressed to the agent."""
+    """One group message that was not addressed to the agent."""
 
     serial: int
     name: str
-    """Name of the sender, or the id."""
+    """Name of the sender; the id without a name."""
     text: str
 
 
@@ -42,9 +42,9 @@ def context_of(
     history: Sequence[HistoryLine] = (),
     passed_on: str = "",
 ) -> MessageContext:
-    """Returns the facts about a message and the words of people around it.
+    """Returns the facts about a message, and the untrusted text of its context.
 
-    `passed_on` are words that its sender did not write.
+    `passed_on` is quoted or forwarded text, which the sender did not write.
     """
     lines = _quoted(message, origin, history)
     if message.forwarded:
@@ -64,9 +64,9 @@ def in_context(
     mentioned: bool,
     history: Sequence[HistoryLine],
 ) -> RunRequest:
-    """Returns the request of a platform's message with what a model reads around it.
+    """Returns the request of a platform message with its context for the model.
 
-    Words that the sender passes on stand there too, so that they are neither command nor directive.
+    Quoted and forwarded text is moved to the context, so that it cannot be a command or directive.
     """
     words = request.text
     passed_on = words if arrived.forwarded else arrived.passed_on
@@ -116,13 +116,13 @@ def _quoted(message: InboundMessage, origin: Origin, history: Sequence[HistoryLi
 def _answered(reply: Quoted | None, origin: Origin) -> list[str]:
     if reply is None or (reply.is_me and (not reply.text or origin is Origin.OWNER)):
         return []
-    # On some platforms the sender says what the quoted message was, and may say anything.
+    # On some platforms the sender supplies the quoted text, which may be false.
     author = "yours, which its sender quotes so" if reply.is_me else _author(reply)
     return [f"It answers a message of {author}:", f"  {_line(reply.text, MAX_QUOTE)}"]
 
 
 def sender_name(message: InboundMessage) -> str:
-    """Returns the sender's names in one line without brackets; empty where there is none."""
+    """Returns the sender's names in one line without brackets; empty without a name."""
     name = _line(message.sender_name, _MAX_NAME)
     username = _line(message.sender_username, _MAX_NAME)
     if name and username:

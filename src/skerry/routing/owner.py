@@ -1,6 +1,6 @@
-"""Owner on a chat platform, and the senders who may give commands there (pure).
+"""Recognises the owner on a chat platform, and decides the rights of senders (pure).
 
-Whatever is in doubt is somebody else, who may give none.
+A sender that cannot be identified with certainty is not the owner.
 """
 
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ from skerry.model.rights import Rights
 
 
 def is_owner(message: InboundMessage, owners: Sequence[str]) -> bool:
-    """Returns whether the sender is one of `owners`, each written `channel:id`.
+    """Returns whether the sender is one of `owners`, each in the form `channel:id`.
 
-    The channel is compared whatever its case, the id exactly: on some platforms two persons differ
-    in it. A sender without an id, or whose id nobody vouches for, is nobody.
+    Ignores the case of the channel, but not of the id: on some platforms the ids of two persons
+    differ only in case. False for a sender without an id, or with an unverified one.
     """
     if not message.sender_id or not message.is_verified:
         return False
@@ -26,9 +26,10 @@ def is_owner(message: InboundMessage, owners: Sequence[str]) -> bool:
 
 
 def rights(message: InboundMessage, config: CommandsConfig) -> Rights:
-    """Returns which commands the sender may give. Source: openclaw-behaviour 4.8.
+    """Returns the sender's rights to commands. Source: openclaw-behaviour 4.8.
 
-    `allowFrom` decides alone where it is set, and then a platform that it does not name has nobody.
+    If `allowFrom` is set, it alone decides; on a platform that it does not list, no sender has
+    rights.
     """
     owns = is_owner(message, config.owner_allow_from)
     if config.allow_from is not None:
@@ -50,7 +51,7 @@ def _listed(message: InboundMessage, allow_from: dict[str, tuple[str, ...]]) -> 
         return False
     for sender_name in listed:
         prefix, _, name = sender_name.partition(":")
-        # An id may itself have a colon, as on Matrix.
+        # An id may contain a colon, as on Matrix.
         if sender_name in {"*", sender} or (prefix.lower() == channel and name == sender):
             return True
     return False

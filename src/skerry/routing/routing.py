@@ -1,8 +1,8 @@
-"""Decides which conversation a platform's message belongs to (pure).
+"""Builds the session key of a platform message (pure).
 
-Source: openclaw-behaviour 2.1 and 2.2; decisions 6, "dmScope main". Two persons share one only
-where the configuration says so: an id that is missing, or that could be read as another, gets a
-spelling of its own.
+Source: openclaw-behaviour 2.1 and 2.2; decisions 6, "dmScope main". Two persons share a
+conversation only if the configuration allows it: a missing id, or an id that could be confused with
+another, gets a unique part in the key.
 """
 
 import hashlib
@@ -18,14 +18,14 @@ from skerry.model.inbound import InboundMessage, PeerKind
 _PLAIN: Final = re.compile(r"[!-$&-9;-~]+(?::[!-$&-9;-~]+)*")
 """Printable ASCII without spaces and `%`; colons only between other characters."""
 _RESERVED: Final = re.compile(r"(^|:)(thread|topic|direct|dm|group|channel)(:|$)", re.IGNORECASE)
-"""Words with a meaning of their own in a key."""
+"""Reserved words of a session key."""
 _LONGEST: Final = 120
 
 
 def session_key(
     message: InboundMessage, agent: AgentId, config: SessionConfig, *, is_owner: bool
 ) -> SessionKey:
-    """Returns the key of the conversation that the message belongs to."""
+    """Returns the session key for the message."""
     if config.scope is Scope.GLOBAL:
         return SessionKey.parse("global", agent)
     if message.peer.kind is PeerKind.DIRECT:
@@ -61,7 +61,7 @@ def _direct(
 
 
 def _linked(channel: str, peer: str, links: Mapping[str, Sequence[str]]) -> str | None:
-    """Returns the name of the person whom the links call `channel:peer`; the first counts."""
+    """Returns the name of the first person with `channel:peer` in the links; None without one."""
     if not peer:
         return None
     address = f"{channel}:{peer}".lower()
@@ -69,9 +69,9 @@ def _linked(channel: str, peer: str, links: Mapping[str, Sequence[str]]) -> str 
 
 
 def _part(text: str) -> str:
-    """Returns an id as part of a key: in lower case; what is not plain is percent-encoded.
+    """Returns an id as part of a key: in lower case, and percent-encoded unless it is plain.
 
-    Of two ids that differ in more than the case of ASCII letters, the parts differ.
+    Ids that differ in more than the case of ASCII letters have different parts.
     """
     if _PLAIN.fullmatch(text) and not _RESERVED.search(text) and len(text) <= _LONGEST:
         return text.lower()
@@ -83,7 +83,7 @@ def _part(text: str) -> str:
 
 
 def _unique_part(message: InboundMessage) -> str:
-    """Returns a part that no other message has: who wrote is not known."""
+    """Returns a unique part for a message of an unknown sender."""
     return _hashed(f"{message.channel}\0{message.account}\0{message.message_id}")
 
 

@@ -1,7 +1,7 @@
 """Position at which a conversation is cut for a compaction (pure).
 
 Source: openclaw-behaviour 7.4. A cut is made before a message of the person or of the assistant,
-never before a tool's result, so that no result is parted from its call.
+never before a tool result, so that every result stays with its call.
 """
 
 from collections.abc import Sequence
@@ -20,23 +20,23 @@ from skerry.model.message import (
 from skerry.sessions.window import weight
 
 Numbered = tuple[int, Message]
-"""An entry: its number in the transcript, and what it says."""
+"""An entry: its number in the transcript, and its message."""
 
 
 class CompactionCut(Struct, frozen=True):
     """Messages to summarise, and the first one to keep."""
 
     messages: tuple[Message, ...]
-    """All that is summarised, oldest first."""
+    """Messages to summarise, oldest first."""
     first_kept: int
-    """Number of the first entry that stays."""
+    """Number of the first entry that is kept."""
     splits: bool
-    """True when a turn was cut: its rest is kept."""
+    """True when the cut is inside a turn, whose rest is kept."""
 
     def open_request(self, before: str) -> str:
-        """Returns the person's request in the turn that was cut; empty if none was.
+        """Returns the person's request of the turn that is cut; empty if no turn is cut.
 
-        `before` is the same of the compaction before: a long turn may be cut again and again.
+        `before` is the open request of the previous compaction: a long turn may be cut repeatedly.
         """
         if not self.splits:
             return ""
@@ -47,7 +47,7 @@ class CompactionCut(Struct, frozen=True):
 
 
 def model_entries(entries: Sequence[Numbered]) -> list[Numbered]:
-    """Returns the entries that a model is told: no commands, no answers to them, no summaries."""
+    """Returns the entries for a model, without commands, their answers, and summaries."""
     selected: list[Numbered] = []
     for number, message in entries:
         match is_note(message):
@@ -61,9 +61,9 @@ def model_entries(entries: Sequence[Numbered]) -> list[Numbered]:
 
 
 def mended(entries: Sequence[tuple[int, Message]]) -> list[tuple[int, Message]]:
-    """Returns numbered entries so that each call has its result, where some could not be read.
+    """Returns the entries with a result for each call, after unreadable entries were skipped.
 
-    Entries without gaps are returned as they are.
+    Entries without gaps are returned unchanged.
     """
     if not entries or entries[-1][0] - entries[0][0] + 1 == len(entries):
         return list(entries)
@@ -84,10 +84,10 @@ def mended(entries: Sequence[tuple[int, Message]]) -> list[tuple[int, Message]]:
 
 
 def cut(entries: Sequence[Numbered], keep: int) -> CompactionCut | None:
-    """Returns where to cut so that about `keep` tokens stay; None where nothing is before the cut.
+    """Returns the cut that keeps about `keep` tokens; None if no message is before the cut.
 
-    Walks back from the newest until `keep` is reached, then to the next place where a cut may
-    stand. Where only results of one response follow, it stands before that response.
+    Counts back from the newest message until `keep` is reached, then moves forward to the next
+    possible cut. If only results of one response follow, the cut is before that response.
     """
     index = _first_kept([message for _, message in entries], keep)
     if index <= 0:
@@ -98,7 +98,7 @@ def cut(entries: Sequence[Numbered], keep: int) -> CompactionCut | None:
 
 
 def _first_kept(messages: Sequence[Message], keep: int) -> int:
-    """Returns the index of the first message that stays; 0 where all do."""
+    """Returns the index of the first message that is kept; 0 if all are."""
     index, tokens = len(messages), 0
     while index and tokens < keep:
         index -= 1
@@ -116,9 +116,9 @@ def may_begin(message: Message) -> bool:
 
 
 def batches(messages: Sequence[Message], room: int) -> list[tuple[Message, ...]]:
-    """Returns the messages in runs of about `room` tokens, each of which begins where a cut may.
+    """Splits the messages into batches of about `room` tokens, at positions of possible cuts.
 
-    One message, or one response with its results, may be larger than `room`.
+    A single message, or a response with its results, may be larger than `room`.
     """
     runs: list[list[Message]] = []
     tokens = 0
@@ -133,7 +133,7 @@ def batches(messages: Sequence[Message], room: int) -> list[tuple[Message, ...]]
 
 
 def _groups(messages: Sequence[Message]) -> list[list[Message]]:
-    """Returns each response with its results, and every other message alone."""
+    """Groups each response with its results; every other message is a group of its own."""
     groups: list[list[Message]] = []
     for message in messages:
         if groups and isinstance(message, ToolResultMessage):

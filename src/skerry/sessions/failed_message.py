@@ -1,4 +1,4 @@
-"""Message that `/retry` runs again: the last of a conversation whose run failed."""
+"""Message that `/retry` runs again: the last message of a conversation, if its run failed."""
 
 from collections.abc import Callable
 from typing import Final
@@ -17,7 +17,8 @@ from skerry.store.runs import FinishedRun, OpenRun
 NOTHING_TO_RETRY: Final = "Nothing can be run again: the last message was answered."
 _FAILED: Final = frozenset({StopReason.INTERRUPTED, StopReason.ERROR, StopReason.TIMEOUT})
 _LOOK_BACK: Final = 20
-"""Runs: messages that entered the last one, and commands after it, come before it."""
+"""Limit on the runs that are read: commands, and messages that entered the failed run, are newer
+than that run."""
 
 
 def to_retry(
@@ -28,11 +29,11 @@ def to_retry(
     *,
     by_owner: bool = True,
 ) -> RunRequest | None:
-    """Returns the request that runs the last message again; None when it is answered.
+    """Returns the request that runs the last message again; None if it was answered.
 
-    Its id follows from the run that it repeats, so that asking twice runs it once. Messages that
-    had entered that run are said with it, for they ended with it. The answer goes to where the run
-    `asked` came from, which is the command's. What the owner said runs again for the owner alone.
+    Its run id is derived from the failed run, so that two commands run it once. Messages that had
+    entered that run are included, because they ended with it. The answer is sent to the chat of
+    `command_run`, the run of the command. The owner's message is repeated only if `by_owner`.
     """
     entered: list[RunRequest] = []
     for ended in runs.last_ended(reader, str(key), _LOOK_BACK):
@@ -64,10 +65,10 @@ def to_retry(
 
 
 def as_asked_by(request: RunRequest, scopes: tuple[str, ...] | None) -> RunRequest:
-    """Returns the request as somebody with these scopes may repeat it.
+    """Returns the request with the scopes of the client that repeats it.
 
-    What its first sender set for it alone (model, thinking, directives) stays only where who
-    repeats it has all of the first sender's scopes. None are those of the owner in a chat.
+    Options of the request (model, thinking, directives) are kept only if the client has all scopes
+    of the first sender. `scopes` is None for the owner in a chat.
     """
     first = (ADMIN,) if request.scopes is None else request.scopes
     if scopes is None or all(allows(scopes, scope) for scope in first):
@@ -76,7 +77,7 @@ def as_asked_by(request: RunRequest, scopes: tuple[str, ...] | None) -> RunReque
 
 
 def _original_request(reader: Reader, ended: FinishedRun, key: SessionKey) -> RunRequest | None:
-    """Returns the request; the text of a large or an old one is read from the transcript."""
+    """Returns the request of a run; reads the text of a large or old one from the transcript."""
     request = ended.request
     if request is not None and (request.text or request.images or request.opening is not None):
         return request

@@ -1,7 +1,7 @@
-"""Reads the transcript files of pi sessions, version 3, as they are exported (pure).
+"""Reads transcript files of pi sessions, version 3 (pure).
 
-Source: openclaw-behaviour 2.5. A file is a tree of lines; what is taken is the path from its root
-to its last entry, as pi itself would go on with it. Whatever cannot be taken is counted and named.
+Source: openclaw-behaviour 2.5. A file is a tree of lines; the imported conversation is the path
+from the root to the last entry, as in pi itself. Other lines are counted in the report.
 """
 
 import re
@@ -33,22 +33,22 @@ from skerry.model.origin import Origin
 VERSION: Final = 3
 SESSION_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 MAX_LINE: Final = 64 * 1024 * 1024
-"""Bytes; a longer line is left out."""
+"""Limit in bytes; a longer line is skipped."""
 NAMED: Final = 20
-"""Lines that a report names; the rest it counts."""
+"""Limit on the broken lines that a report lists; the others are only counted."""
 _EXTRA_LEVELS: Final = 4
-"""Levels of a line around the arguments of a call, which may be as deep as a model's."""
+"""Nesting levels of a line above the arguments of a call, which may have the depth of a model's."""
 _ENVELOPE: Final = re.compile(
     r"\[(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?"
     r"(?: [A-Za-z0-9+:/_-]{1,40})?\] "
 )
-"""Time stamp that OpenClaw writes before the text for the model to read."""
+"""Time stamp that OpenClaw writes before the text, for the model."""
 _TOO_DEEP: Final = "it is nested too deep"
 _UNANSWERED: Final = "imported without an answer"
 
 
 class FormatError(ValueError):
-    """The file is no transcript of this kind; the text says why."""
+    """The file is not a readable transcript; the message is the reason."""
 
 
 @dataclass(slots=True)
@@ -57,15 +57,15 @@ class TranscriptReport:
 
     messages: int = 0
     other_branch: int = 0
-    """Entries that the conversation has left by going back."""
+    """Number of entries on branches that the conversation does not continue."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """Lines that are no messages, by their type."""
+    """Number of skipped lines by type."""
     broken: list[str] = field(default_factory=list)
-    """Lines that cannot be read, and why; at most 20."""
+    """Unreadable lines with the reason; at most 20."""
     broken_lines: int = 0
 
     def refuse(self, number: int, reason: str) -> None:
-        """Counts a line that cannot be read."""
+        """Counts an unreadable line."""
         self.broken_lines += 1
         if len(self.broken) < NAMED:
             self.broken.append(f"line {number}: {reason}")
@@ -73,17 +73,17 @@ class TranscriptReport:
 
 @dataclass(frozen=True, slots=True)
 class ImportedSession:
-    """One session as a file has it."""
+    """One session, as read from a file."""
 
     session_id: str
     created_at: int
     messages: tuple[tuple[int, Message], ...]
-    """Each with the time of its entry, in milliseconds."""
+    """(time in ms, message) of each entry."""
     report: TranscriptReport
 
 
 def read(lines: Iterable[bytes]) -> ImportedSession:
-    """Returns the session that the lines hold.
+    """Returns the session in the lines.
 
     Raises:
         FormatError: the first line is no header of a session of version 3.
@@ -116,7 +116,7 @@ def read(lines: Iterable[bytes]) -> ImportedSession:
 
 
 def owned(session: ImportedSession) -> ImportedSession:
-    """Returns the session with what its person said as the owner's."""
+    """Returns the session with its user messages marked as the owner's."""
     messages = tuple((at, _owners(entry)) for at, entry in session.messages)
     return replace(session, messages=messages)
 
@@ -143,10 +143,10 @@ class _TranscriptLine:
 
 
 def header(line: bytes) -> tuple[str, int]:
-    """Returns the id of a session and when it began, from the first line of its file.
+    """Returns id and start of a session, in ms, from the first line of its file.
 
     Raises:
-        FormatError: the line is no header of a session of version 3.
+        FormatError: the line is not the header of a session of version 3.
     """
     try:
         record = _decoded(line)
@@ -156,7 +156,7 @@ def header(line: bytes) -> tuple[str, int]:
         raise FormatError("its first line is not the header of a session")
     version = record.get("version", 1)
     if version != VERSION:
-        raise FormatError(f"it is of version {version}; open it once with a newer pi or OpenClaw")
+        raise FormatError(f"it has version {version}; open it once with a newer pi or OpenClaw")
     session_id = record.get("id")
     if not isinstance(session_id, str) or not SESSION_ID.fullmatch(session_id):
         raise FormatError("its header has no usable session id")
@@ -193,7 +193,7 @@ def _decoded(line: bytes) -> Any:
     """Decodes a line.
 
     Raises:
-        FormatError: it cannot be read, or not by everybody who will have to.
+        FormatError: the line is too long, not JSON, or nested too deeply for other readers.
     """
     if len(line) > MAX_LINE:
         raise FormatError("it is too long")
@@ -209,7 +209,7 @@ def _decoded(line: bytes) -> Any:
 
 
 def _path(entries: dict[str, _TranscriptLine], last: str | None) -> Iterator[_TranscriptLine]:
-    """Yields the entries from the root to the last one; a parent that is missing ends the path."""
+    """Yields the entries from the root to the last one; a missing parent ends the path."""
     chain: dict[str, _TranscriptLine] = {}
     while last is not None and last in entries and last not in chain:
         chain[last] = entries[last]
@@ -218,7 +218,7 @@ def _path(entries: dict[str, _TranscriptLine], last: str | None) -> Iterator[_Tr
 
 
 def _message(entry: _TranscriptLine, report: TranscriptReport) -> Message | None:
-    """Returns the message of an entry; None where it has none, which is counted."""
+    """Returns the message of an entry; None without a valid one, which is counted in the report."""
     if entry.kind == "compaction":
         return _compaction(entry, report)
     if entry.kind != "message":
@@ -237,7 +237,7 @@ def _message(entry: _TranscriptLine, report: TranscriptReport) -> Message | None
 
 
 def _compaction(entry: _TranscriptLine, report: TranscriptReport) -> CompactionMessage | None:
-    """Returns the summary of a compaction; `_numbered` gives it the place that it refers to."""
+    """Returns the summary of a compaction; `_numbered` sets its `first_kept`."""
     summary, before = entry.message.get("summary"), entry.message.get("tokensBefore")
     if not isinstance(summary, str):
         report.refuse(entry.number, "the compaction has no summary")
@@ -268,9 +268,9 @@ def _texts(value: object) -> tuple[str, ...]:
 def _numbered(
     messages: Iterable[tuple[int, Message]], decoded: list[tuple[_TranscriptLine, Message]]
 ) -> Iterator[tuple[int, Message]]:
-    """Yields the messages; those of a compaction with the number of the first that it keeps.
+    """Yields the messages, and sets `first_kept` of each summary.
 
-    A place that is not among them keeps nothing: the summary stands for all before it.
+    A summary with an unknown first kept entry replaces all messages before it.
     """
     listed = list(messages)
     seqs = {id(listed_message): seq for seq, (_, listed_message) in enumerate(listed, 1)}
@@ -288,7 +288,7 @@ def _numbered(
 
 
 def _without_envelope(prompt: UserMessage) -> UserMessage:
-    """Returns the message without the time before its text; all else stays exact."""
+    """Returns the message without the time stamp before its text; the rest is unchanged."""
     match prompt.content:
         case (TextBlock(text=text) as first, *rest) if envelope := _ENVELOPE.match(text):
             return structs.replace(
@@ -298,7 +298,7 @@ def _without_envelope(prompt: UserMessage) -> UserMessage:
 
 
 def _plain(fields: object) -> object:
-    """Returns the message in the one form that is stored; who said it is not for a file to tell."""
+    """Returns the message in the stored form, without the origin: a file must not set that."""
     if not isinstance(fields, dict):
         return fields
     stored = {name: value for name, value in fields.items() if name != "origin"}
@@ -308,7 +308,7 @@ def _plain(fields: object) -> object:
 
 
 def paired(messages: Iterable[tuple[int, Message]]) -> Iterator[tuple[int, Message]]:
-    """Yields the messages so that every call has its result, and the last word is an answer."""
+    """Yields the messages with a result for every call, and with an answer at the end."""
     open_: list[Message] = []
     at, last = 0, None
     for at, entry in messages:
@@ -333,7 +333,7 @@ def paired(messages: Iterable[tuple[int, Message]]) -> Iterator[tuple[int, Messa
 
 
 def _time(value: object) -> int | None:
-    """Returns the milliseconds of an ISO time or of a number of them."""
+    """Returns milliseconds from an ISO time or a number of milliseconds; None if invalid."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 47:
         return value
     if isinstance(value, str):

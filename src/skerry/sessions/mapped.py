@@ -1,7 +1,7 @@
-"""Reads the session map of OpenClaw, and finds the conversation of sessions that it lost (pure).
+"""Reads the session map of OpenClaw, and infers the conversations of archived sessions (pure).
 
-The map names the present session of each conversation. An archived transcript is named by none:
-it belongs to the conversation whose next session began when it was archived.
+The map has only the present session of each conversation. An archived session belongs to the
+conversation whose next session began when it was archived.
 """
 
 import re
@@ -17,7 +17,7 @@ from skerry.model.queue import CHOICES
 from skerry.model.session import SessionSettings
 
 NEAR_MS: Final = 300_000
-"""Milliseconds between the end of a session and the first line of the next of its conversation."""
+"""Limit on the milliseconds from the end of a session to the first line of the next one."""
 _STAMP: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)(?:\.(\d{1,6}))?Z?")
 _MAX_LABEL: Final = 500
 _MAX_TOKENS: Final = 1 << 50
@@ -59,27 +59,27 @@ _READ_KEYS: Final = frozenset(
         "updatedAt",
     }
 )
-"""Keys that are read, or derived from the transcript; all others are reported."""
+"""Keys that are read or derived from the transcript; others are reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class MappedSession:
-    """One session as the map has it."""
+    """One session of the map."""
 
     key: str
     label: str = ""
     settings: SessionSettings = field(default_factory=SessionSettings)
     tokens: tuple[int, int, int] = (0, 0, 0)
-    """Read, written, and held by the context."""
+    """Numbers of input tokens, output tokens, and tokens in the context."""
     model: tuple[str, str] = ("", "")
-    """Provider and model that answered last."""
+    """Provider and model of the last answer."""
     ignored: tuple[str, ...] = ()
-    """Names of what is not taken."""
+    """Keys that are not imported."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartedSession:
-    """A session with the time of its first line, and the time at which it was archived."""
+    """A session with the times of its first line and of its archiving."""
 
     session_id: str
     created_at: int
@@ -87,7 +87,7 @@ class StartedSession:
 
 
 def rows(content: bytes) -> dict[str, MappedSession]:
-    """Returns the sessions that the map names, by their ids; none where it cannot be read."""
+    """Returns the sessions of the map by id; empty if it cannot be read."""
     try:
         decoded: Any = msgspec.json.decode(content)
     except UNREADABLE:
@@ -101,7 +101,7 @@ def rows(content: bytes) -> dict[str, MappedSession]:
 
 
 def row(key: str, entry: Mapping[str, Any]) -> MappedSession:
-    """Parses the entry of a conversation."""
+    """Parses the map's entry of a conversation."""
     ignored = [name for name in entry if name not in _READ_KEYS]
     settings_of: dict[str, Any] = {}
     for name, words in _LEVELS.items():
@@ -131,7 +131,7 @@ def row(key: str, entry: Mapping[str, Any]) -> MappedSession:
 
 
 def stamp(name: str) -> int | None:
-    """Returns the milliseconds of the time at the end of an archived file's name."""
+    """Returns the time in the name of an archived file, in ms; None without one."""
     if (match := _STAMP.search(name)) is None:
         return None
     day, hour, minute, second, fraction = match.groups()
@@ -143,9 +143,9 @@ def stamp(name: str) -> int | None:
 
 
 def keys(begun: Sequence[StartedSession], mapped: Mapping[str, MappedSession]) -> dict[str, str]:
-    """Returns the key of each session whose conversation is known, or can be told.
+    """Returns the session keys by session id, as far as they are known or can be inferred.
 
-    Where the map names one conversation only, sessions that it does not name are of that one.
+    If the map has only one conversation of a person, all other sessions are assigned to it.
     """
     keys_by_id = {
         session.session_id: mapped[session.session_id].key
@@ -167,7 +167,7 @@ def keys(begun: Sequence[StartedSession], mapped: Mapping[str, MappedSession]) -
 def _near(
     session: StartedSession, begun: Sequence[StartedSession], keys_by_id: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Yields the sessions that began when this one was archived, with their keys."""
+    """Yields (session id, key) of the sessions that began when this one was archived."""
     for candidate in begun:
         distance = abs(candidate.created_at - (session.archived_at or 0))
         if candidate is not session and candidate.session_id in keys_by_id and distance <= NEAR_MS:

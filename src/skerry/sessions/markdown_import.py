@@ -1,7 +1,7 @@
-"""Reads the Markdown that `skerry sessions export` writes back (pure).
+"""Reads the Markdown that `skerry sessions export` writes (pure).
 
-A document is for people: it has who said what and when, to the minute and in local time. Whatever
-else a session has cannot be had from it, and is counted and named.
+A document is written for people: it has speaker, text and time of each message, to the minute and
+in local time. Other entries of a session cannot be imported from it, and are counted.
 """
 
 import re
@@ -32,22 +32,22 @@ _HEAD_LINES: Final = 3
 
 
 def escaped(text: str) -> str:
-    """Escapes the text so that none of its lines is taken for a message's heading."""
+    """Escapes the lines of a text that look like the heading of a message."""
     return _LIKE_HEADING.sub(r"\1\\", text) if "## " in text else text
 
 
 def read_markdown(content: str) -> ImportedSession:
-    """Returns the session that a document holds.
+    """Returns the session in a document.
 
-    The calls of tools stay in the text as they are shown; results have lost their calls.
+    Tool calls stay in the text as they are shown; tool results are skipped, without their calls.
 
     Raises:
-        FormatError: it is no such document.
+        FormatError: the text is not such a document.
     """
     lines = [line.removesuffix("\r") for line in content.removesuffix("\n").split("\n")]
     about = _ABOUT.fullmatch(lines[2]) if len(lines) >= _HEAD_LINES else None
     if about is None or not lines[0].startswith("# "):
-        raise FormatError("it is no Markdown that `skerry sessions export` wrote")
+        raise FormatError("it was not written by `skerry sessions export`")
     if not SESSION_ID.fullmatch(about[1]):
         raise FormatError("it has no usable session id")
     report = TranscriptReport()
@@ -64,7 +64,7 @@ def _messages(lines: list[str], report: TranscriptReport) -> Iterator[tuple[int,
         heading = _HEADING.fullmatch(lines[index])
         at = _time(heading["at"]) if heading else None
         if heading is None or at is None:
-            report.refuse(_HEAD_LINES + index + 1, "there is no such time")
+            report.refuse(_HEAD_LINES + index + 1, "its time is not valid")
             continue
         speaker = heading["speaker"]
         text = "\n".join(_unescaped(line) for line in lines[index + 2 : end])

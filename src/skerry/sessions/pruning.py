@@ -1,7 +1,7 @@
 """Pruning of old tool results that are not sent again (pure).
 
-Source: openclaw-behaviour 7.3. The transcript and the conversation in memory stay as they are: what
-is pruned are copies, for one request and those after it.
+Source: openclaw-behaviour 7.3. The transcript and the conversation in memory do not change: copies
+are pruned, for one request and the following ones.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,15 +25,15 @@ from skerry.model.message import (
 def pruned(
     messages: Sequence[Message], settings: ContextPruning, window: int
 ) -> Mapping[int, ToolResultMessage]:
-    """Returns the replacements of the messages at these indices.
+    """Returns the replacement messages by index.
 
     Args:
         messages: The conversation, oldest first.
-        settings: Thresholds and forms; `mode` and `ttl` are the caller's.
+        settings: Thresholds and forms; the caller evaluates `mode` and `ttl`.
         window: Tokens of the model's window; a token counts as four characters.
 
-    Whole results are taken out only after shortening did not bring the conversation below
-    `hardClearRatio`, oldest first, and until it is below.
+    If the conversation is still above `hardClearRatio` after shortening, whole results are cleared,
+    oldest first, until it is below.
     """
     indexes = _prunable(messages, settings)
     room = window * CHARS_PER_TOKEN
@@ -61,7 +61,7 @@ def pruned(
 
 
 def shortened(result: ToolResultMessage, form: SoftTrim) -> ToolResultMessage:
-    """Returns the result with its begin and its end, where it has more than `max_chars`."""
+    """Returns the beginning and the end of a result with more than `max_chars`."""
     text = result.text
     if len(text) <= form.max_chars or form.head_chars + form.tail_chars >= len(text):
         return result
@@ -74,7 +74,7 @@ def shortened(result: ToolResultMessage, form: SoftTrim) -> ToolResultMessage:
 
 
 def _prunable(messages: Sequence[Message], settings: ContextPruning) -> list[int]:
-    """Returns the indices of old results without images behind the first message of a person."""
+    """Returns the indices of old results without images after the first message of a person."""
     start = next(
         (n for n, message in enumerate(messages) if isinstance(message, UserMessage)), None
     )
@@ -101,7 +101,7 @@ def _result(messages: Sequence[Message], index: int) -> ToolResultMessage | None
 
 
 def allowed(tool: str, rules: PruningTools) -> bool:
-    """Returns whether results of the tool may be pruned; `deny` counts more."""
+    """Returns whether results of the tool may be pruned; `deny` takes precedence."""
     name = tool.lower()
     if any(fnmatchcase(name, pattern.lower()) for pattern in rules.deny):
         return False

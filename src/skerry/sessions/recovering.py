@@ -1,9 +1,9 @@
-"""Takes what was kept aside of a transcript back into the store (see `store.aside`).
+"""Adds kept lines of a transcript to the store again (see `store.recovered_lines`).
 
-What goes on where the session ends is added to it. Where somebody spoke in it since, or where the
-database does not have it, it becomes a session of its conversation. Such a file is the gateway's
-own, in the directory that only its user can write: who said a message is believed, as it is of the
-database beside it.
+Entries that continue the end of their session are added to it. If the session has new entries
+since, or is missing in the database, they become another session of the conversation. The origins
+of the messages in such a file are trusted like those of the database: only the gateway's user can
+write in its directory.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,14 +41,14 @@ from skerry.store.session_import import ImportOutcome, IncomingSession
 from skerry.store.unreadable_entries import BrokenEntry
 
 _OPEN = 64
-"""Entries before the end of a session among which calls may wait for their results."""
+"""Number of last entries of a session that are searched for calls without results."""
 
 _Entry = tuple[int, int, Message]
 """Number, time, message."""
 
 
 class RecoveryOutcome(StrEnum):
-    """Result of recovering kept lines."""
+    """Result of the recovery of kept lines."""
 
     ADDED = "added to its session"
     EARLIER = "imported as an earlier session"
@@ -61,19 +61,19 @@ def look(about: RecoveredFile) -> ImportedSession:
     """Reads the file. Blocks.
 
     Raises:
-        FormatError: it is no transcript.
-        OSError: it cannot be read.
+        FormatError: the file is not a transcript.
+        OSError: the file cannot be read.
     """
     with Path(about.file).open("rb") as lines:
         return read(lines)
 
 
 def take(unit: Unit, about: RecoveredFile, now: int) -> RecoveryOutcome:
-    """Writes what the database does not have of it. It reads the file.
+    """Reads the file, and writes the entries that the database lacks.
 
     Raises:
-        FormatError: it is no transcript.
-        OSError: it cannot be read.
+        FormatError: the file is not a transcript.
+        OSError: the file cannot be read.
     """
     transcript = look(about)
     entries = list(entries_of(Path(about.file)))
@@ -99,7 +99,7 @@ def take(unit: Unit, about: RecoveredFile, now: int) -> RecoveryOutcome:
 
 
 def mend(unit: Unit, broken: BrokenEntry, files: Iterable[Path]) -> bool:
-    """Writes an entry that cannot be read as a file of its session has it; returns whether one has.
+    """Replaces an unreadable entry with that of a transcript file; returns False if none has it.
 
     Raises:
         OSError: a file cannot be read.
@@ -114,16 +114,16 @@ def mend(unit: Unit, broken: BrokenEntry, files: Iterable[Path]) -> bool:
 
 
 def accept(unit: Unit, broken: BrokenEntry, text: str, now: int) -> None:
-    """Puts a notice of the gateway in the place of an entry that cannot be read: it is given up.
+    """Replaces an unreadable entry, which is given up, with a notice of the gateway.
 
-    No model reads a notice, so the conversation goes on as it did while the entry was left out.
+    Notices are not sent to models, so the conversation continues as without the entry.
     """
     at = unreadable_entries.last_time(unit, broken.session_id, broken.seq) or now
     unreadable_entries.mend(unit, broken, at, message.encode(notice(text, at)))
 
 
 def _go_on(unit: Unit, session: SessionEntry, missing: Sequence[_Entry]) -> None:
-    """Adds the entries to the session that ends where they begin."""
+    """Adds the entries to the session whose end they continue."""
     before = sessions.entries(unit, session.session_id, limit=_OPEN)
     last = [
         (entry.at, entry.message) for entry in before if not sessions.is_compaction(entry.message)
@@ -151,7 +151,7 @@ def _go_on(unit: Unit, session: SessionEntry, missing: Sequence[_Entry]) -> None
 def _summarise(unit: Unit, session: SessionEntry, tail: int, entry: tuple[int, Message]) -> int:
     at, summary = entry
     if not isinstance(summary, CompactionMessage):
-        raise TypeError(f"{type(summary).__name__} is no summary")
+        raise TypeError(f"{type(summary).__name__} is not a summary")
     return compactions.add(unit, session.session_id, tail, summary, at, session.total_tokens)
 
 
@@ -187,7 +187,7 @@ def _outcome(outcome: ImportOutcome) -> RecoveryOutcome:
 
 
 def _key(about: RecoveredFile) -> SessionKey:
-    """Returns the conversation that the session belongs to, or one of its own."""
+    """Returns the key of the session's conversation; a new key if it is unknown."""
     agent = AgentId(about.agent)
     if about.key:
         return SessionKey.parse(about.key, agent)
@@ -195,7 +195,7 @@ def _key(about: RecoveredFile) -> SessionKey:
 
 
 def entries_of(file: Path) -> Iterator[_Entry]:
-    """Yields the entries that the lines of our own mirror are, in order, and can be read."""
+    """Yields the readable entries of a mirror file of this program, in order."""
     seqs: dict[str, int] = {}
     for line in recovered_lines.lines(file):
         try:
@@ -207,7 +207,7 @@ def entries_of(file: Path) -> Iterator[_Entry]:
         seq = seqs.get(record.get("parentId") or "", 0) + 1
         name, at = record.get("id"), recovered_lines.milliseconds(record.get("timestamp"))
         if name != entry_id(seq) or at is None:
-            continue  # none of ours
+            continue  # not a line of this program
         seqs[name] = seq
         try:
             yield seq, at, _message(record, seqs, at)
@@ -219,7 +219,7 @@ def _message(record: dict[str, Any], seqs: dict[str, int], at: int) -> Message:
     """Returns the message of a line.
 
     Raises:
-        ValueError: it is none that can be read.
+        ValueError: the message cannot be read.
     """
     if record["type"] == "message":
         return message.decode(msgspec.json.encode(record.get("message")))

@@ -1,7 +1,7 @@
-"""Retention of conversations: decided purely, and carried out one session at a time.
+"""Retention of conversations: a pure decision, executed one session at a time.
 
-Source: openclaw-behaviour 2.4, `session.maintenance`. What is unused is archived first, and can be
-restored; what was archived long ago is removed.
+Source: openclaw-behaviour 2.4, `session.maintenance`. Unused sessions are archived and can be
+restored; sessions that were archived long ago are removed.
 """
 
 import logging
@@ -29,7 +29,7 @@ PRUNE: Final = "prune"
 
 @dataclass(frozen=True, slots=True)
 class DueSession:
-    """A session that is over a limit."""
+    """A session that exceeds a limit."""
 
     session: RetainedSession
     reason: str
@@ -44,15 +44,15 @@ class RetentionPlan:
 
     @property
     def size(self) -> int:
-        """Returns the bytes of the transcripts that would be removed."""
+        """Returns the total bytes of the transcripts to remove."""
         return sum(due.session.size for due in self.remove)
 
 
 def plan(stored: Sequence[RetainedSession], config: MaintenanceConfig, now: int) -> RetentionPlan:
-    """Returns the sessions that exceed the limits; `sessions` begins with the least recently used.
+    """Returns the sessions that exceed the limits; `stored` has the least recently used first.
 
-    A main conversation, one that is pinned and one with an open run are never archived. What is
-    archived now is not removed in the same turn: it can be restored until the next.
+    Main and pinned conversations, and those with an open run, are never archived. A session is
+    never archived and removed in the same pass, so that it can be restored until the next one.
     """
     before, days = now - config.prune_after, config.prune_after / DAY_MS
     present = [session for session in stored if not session.archived_at]
@@ -99,7 +99,7 @@ def _stays(key: str) -> bool:
 async def carry_out(
     store: Store, hooks: Hooks, agents_dir: Path, planned: RetentionPlan, now: int
 ) -> RetentionPlan:
-    """Archives and removes what is due; returns what was, less what somebody used meanwhile."""
+    """Archives and removes the planned sessions; returns those that were not used meanwhile."""
     away, removed = [], []
     for due in planned.archive:
         session = await store.write(partial(retention.put_away, session=due.session, now=now))
@@ -117,7 +117,7 @@ async def carry_out(
         try:
             await retention.wipe(store)
         except StoreFailedError as error:
-            logger.warning("removed text may still be in free parts of the file: %s", error)
+            logger.warning("removed text may remain in unused pages of the database: %s", error)
     return RetentionPlan(tuple(away), tuple(removed))
 
 
@@ -131,5 +131,5 @@ def summary(due: RetentionPlan, *, completed: bool) -> str:
         return f"session.maintenance: {text}"
     return (
         f"over the limits of session.maintenance: {text}. `skerry sessions prune --dry-run` lists"
-        " them; mode enforce does it"
+        " them; mode enforce archives and removes them"
     )

@@ -12,16 +12,16 @@ from skerry.model.session import SessionSettings
 def sends_to(
     policy: SendPolicy, settings: SessionSettings | None, key: SessionKey, to: ReplyTo | None
 ) -> ReplyTo | None:
-    """Returns where replies go; None where they stay here, as those of clients do."""
+    """Returns the target of the replies; None if they are only stored, as those for clients."""
     return None if to is None or is_mute(policy, settings, key, to) else to
 
 
 def is_mute(
     policy: SendPolicy, settings: SessionSettings | None, key: SessionKey, to: ReplyTo
 ) -> bool:
-    """Returns whether replies stay here: what the conversation says counts before the policy.
+    """Returns whether replies are not sent. The conversation's setting overrides the policy.
 
-    Any rule that fits and denies counts, then any that fits and allows, then the default.
+    A matching rule that denies comes before one that allows; without a match the default applies.
     """
     if settings is not None and settings.send_policy in {"allow", "deny"}:
         return settings.send_policy == "deny"

@@ -1,7 +1,7 @@
 """Selection of the session that a message enters: the present one, a new one, or a resumed one.
 
-Decided and written in the unit that writes the message itself, so that a crash leaves the old
-session without it or the new one with it.
+The selection is written in the unit of the message, so that after a crash either the old session
+without the message exists, or the new one with it.
 """
 
 import re
@@ -48,12 +48,12 @@ class SessionLimits(Struct, frozen=True):
     idle_minutes: int | None = None
 
     def passed(self, spoke: int, now: int, zone: tzinfo | None = None) -> Expiry | None:
-        """Returns which limit came first after a person last spoke; None while there was none.
+        """Returns the first limit that was reached since a person's last message; None without one.
 
         Args:
-            spoke: Milliseconds since 1970; 0 when nobody did, and then nothing can expire.
-            now: When the next message arrives.
-            zone: That of the gateway's machine, which None is.
+            spoke: Time of the last message, in ms since 1970; 0 without one, which never expires.
+            now: Time at which the next message arrives.
+            zone: Time zone; None is the zone of the machine.
 
         """
         if not spoke:
@@ -62,7 +62,7 @@ class SessionLimits(Struct, frozen=True):
         if self.idle_minutes is not None and now > spoke + self.idle_minutes * _MINUTE_MS:
             ends.append((spoke + self.idle_minutes * _MINUTE_MS, Expiry.IDLE))
         if self.at_hour is not None and spoke < (end := boundary(now, self.at_hour, zone)):
-            # What counts is the first boundary since, not the last.
+            # The first boundary since then counts, not the last one.
             ends.append((min(end, boundary(spoke + DAY_MS, self.at_hour, zone)), Expiry.DAILY))
         return min(ends)[1] if ends else None
 
@@ -92,8 +92,8 @@ def kind_of(key: SessionKey) -> str:
 def boundary(now: int, hour: int, zone: tzinfo | None = None) -> int:
     """Returns the last time at or before `now` at which it was `hour` o'clock, in milliseconds.
 
-    Where clocks are put forward over that hour it is the moment at which they are; where the hour
-    comes twice it is the first.
+    If a clock change skips the hour, returns the moment of the change; if the hour occurs twice,
+    returns the first.
     """
     local_time = datetime.fromtimestamp(now / 1000, zone).replace(
         hour=hour, minute=0, second=0, microsecond=0, fold=0
@@ -104,7 +104,7 @@ def boundary(now: int, hour: int, zone: tzinfo | None = None) -> int:
 
 
 def _limits(*sections: ResetConfig) -> SessionLimits:
-    """Returns the limits of the first section that sets each; by default sessions end daily."""
+    """Combines sections: the first that sets a value counts; the default mode is daily."""
     mode = next((section.mode for section in sections if section.mode), ResetMode.DAILY)
     hour = next((section.at_hour for section in sections if section.at_hour is not None), None)
     idle = next((section.idle_minutes for section in sections if section.idle_minutes), None)
@@ -123,36 +123,36 @@ PUT_AWAY: Final = (
     "🌱 A new conversation: the last one was put away, unused for long. `/resume` brings it back."
 )
 OFFERED: Final = 9
-"""Earlier sessions that a person can name by their place."""
+"""Limit on the earlier sessions that a person can select by their position."""
 _RESUME: Final = re.compile(r"/resume(?:[:\s]\s*(\S*))?", re.IGNORECASE)
 _LOOKED_AT: Final = 50
-"""Entries of a session in which nobody spoke; with more it counts as used."""
+"""Limit on the entries that are searched for a message; a longer session counts as used."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedSession:
-    """The session that a message enters, and what became of the one before."""
+    """The session that a message enters, and the session that it ended."""
 
     session_id: SessionId
     tail: int
     request: RunRequest
-    """The request, with what its opening did."""
+    """The request, with the effect of its opening."""
     ended: SessionEntry | None = None
-    """The session that was archived, with the reason in `reason`."""
+    """The archived session, if any; `reason` has the reason."""
     reason: str = ""
-    """`new`, `reset`, `daily`, `idle`, `fresh` for a run that begins one by itself, or `restore`
-    when an earlier session took its place."""
+    """`new`, `reset`, `daily`, `idle`, `fresh` for a run that always begins a session, or `restore`
+    when an earlier session replaced it."""
     began: bool = False
     """True when the session is new."""
     notes: tuple[Message, ...] = ()
-    """Notices for the person, placed before the message in the transcript."""
+    """Notices for the person, stored before the message in the transcript."""
 
 
 def opening(request: RunRequest, triggers: Sequence[str]) -> RunRequest:
-    """Returns the request with what its text does to the conversation, if it does something.
+    """Parses a trigger or `/resume` in the text; returns the request with its opening, if any.
 
     A trigger is the whole text or is followed by a space; the rest becomes the first message of the
-    new session. It counts where it is the owner's, or in a direct chat of one's own.
+    new session. Only the owner, and persons in a direct chat, can use triggers.
     """
     if request.purpose is not Purpose.MESSAGE or not _may_open(request):
         return request
@@ -185,14 +185,14 @@ def _may_open(request: RunRequest) -> bool:
 def enter(
     unit: Unit, request: RunRequest, limits: SessionLimits | None, new_id: SessionId, at: int
 ) -> OpenedSession:
-    """Returns the session that the message enters; begins it as `new_id` or restores it, if due.
+    """Returns the session that the message enters; begins it as `new_id`, or restores one.
 
     Args:
-        unit: The one that writes the message.
-        request: What arrived.
-        limits: How long a session lives; None where the message does not count as a turn.
-        new_id: The id that a new session gets.
-        at: When the message arrived.
+        unit: Unit that writes the message.
+        request: The request with the message.
+        limits: Lifetime of the session; None if the message does not count as a turn.
+        new_id: Id for a new session.
+        at: Time at which the message arrived, in ms.
 
     """
     present = sessions.present(unit, request.key)
@@ -219,7 +219,7 @@ def notices(request: RunRequest, limits: SessionLimits | None) -> tuple[str, ...
     """Returns the text of each notice that `enter` may place before the message."""
     opening = request.opening
     if opening is not None and not opening.done:
-        # Whatever session is ended, the notice says only that one can be brought back.
+        # The id of the ended session does not appear in the notice.
         return (begun_notice(replace(opening, ended=SessionId("any"))),)
     if limits is None:
         return ()
@@ -233,7 +233,7 @@ def notices(request: RunRequest, limits: SessionLimits | None) -> tuple[str, ...
 def _first(
     unit: Unit, request: RunRequest, limits: SessionLimits | None, new_id: SessionId, at: int
 ) -> OpenedSession:
-    """Begins the session of a conversation that has none; of one put away, say so to a person."""
+    """Begins the first session, or the next after an archived one, which adds a notice."""
     last = archive.last_put_away(unit, request.key)
     sessions.begin(unit, request.key, new_id, at)
     if last is None:
@@ -287,7 +287,7 @@ def _resume(
 
 
 def chosen_session(earlier: Sequence[SessionEntry], target: str) -> SessionEntry | None:
-    """Returns the session that the person means: the last, one by its place, or one by its id."""
+    """Returns the selected session: by position, by the start of its id, or by default the last."""
     if not target:
         return earlier[0] if earlier else None
     if target.isdecimal() and len(target) == 1:
@@ -299,7 +299,7 @@ def chosen_session(earlier: Sequence[SessionEntry], target: str) -> SessionEntry
 
 
 def begun_notice(opening: SessionOpening) -> str:
-    """Returns the notice about a session that the person began."""
+    """Returns the notice about a session that a person began."""
     model = f" with `{opening.model}`" if opening.model else ""
     back = " `/resume` brings the last one back." if opening.ended else ""
     return f"🌱 A new conversation{model}.{back}"
@@ -315,7 +315,7 @@ def _expired(passed: Expiry, limits: SessionLimits) -> str:
 
 
 def _is_used(reader: Reader, session: SessionEntry) -> bool:
-    """Returns whether there is anything but commands in the session."""
+    """Returns whether the session has entries other than commands."""
     if session.user_at or session.tail > _LOOKED_AT:
         return True
     entries = sessions.entries(reader, session.session_id, limit=_LOOKED_AT)
@@ -323,7 +323,7 @@ def _is_used(reader: Reader, session: SessionEntry) -> bool:
 
 
 def listed(earlier: Sequence[SessionEntry], titles: Sequence[str]) -> list[str]:
-    """Returns a line for each session that can be brought back, in Markdown."""
+    """Returns a Markdown line for each session that can be restored."""
     return [
         f"{number}. {title} ({_day(session.user_at)}, `{session.session_id[:8]}`)"
         for number, (session, title) in enumerate(zip(earlier, titles, strict=True), 1)

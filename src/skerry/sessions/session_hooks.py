@@ -1,4 +1,4 @@
-"""Tells plugins which sessions begin and end; nothing waits for them."""
+"""Calls the hooks of plugins for the start and the end of sessions, without waiting for them."""
 
 import logging
 
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 def start(
     hooks: Hooks, key: SessionKey, session_id: SessionId, after: SessionEntry | None = None
 ) -> None:
-    """Tells that a session of the conversation began or came back, and which one it follows."""
+    """Calls `session_start` for a new or restored session; `after` is the session before it."""
     point = hooks.session_start
     if point.handlers:
         point.start(
@@ -30,7 +30,7 @@ def start(
 
 
 def ended(hooks: Hooks, session: SessionEntry | None, reason: str) -> None:
-    """Tells that `session`, if there was one, was archived."""
+    """Calls `session_end` for the archived session, if any."""
     point = hooks.session_end
     if session is not None and point.handlers:
         point.start(
@@ -46,7 +46,7 @@ def ended(hooks: Hooks, session: SessionEntry | None, reason: str) -> None:
 
 
 async def will_reset(hooks: Hooks, store: Store, session: SessionEntry | None, reason: str) -> None:
-    """Tells that `session` ends because its conversation begins anew, with what was said in it."""
+    """Calls `before_reset` with the messages of the session that a reset ends, if any."""
     point = hooks.before_reset
     if session is None or not point.handlers:
         return
@@ -65,17 +65,16 @@ async def will_reset(hooks: Hooks, store: Store, session: SessionEntry | None, r
 
 
 async def opened(hooks: Hooks, store: Store, session: OpenedSession) -> None:
-    """Tells what a message did to its conversation.
+    """Calls the hooks for the session that a message has opened, and for the one that it ended.
 
-    It was written in the unit that took the message, so handlers are called right after; what was
-    said in the old session is still there for them.
+    They are called after the COMMIT of the message; the entries of the old session still exist.
     """
     old = session.ended
     if old is not None and session.reason != RESTORE:
         try:
             await will_reset(hooks, store, old, session.reason)
         except StateError:
-            # The message is taken, whatever its plugins miss.
-            logger.exception("before_reset is not told of %s", old.session_id)
+            # The message is already accepted.
+            logger.exception("before_reset was not called for session %s", old.session_id)
     ended(hooks, old, session.reason)
     start(hooks, session.request.key, session.session_id, old)

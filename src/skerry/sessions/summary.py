@@ -1,4 +1,4 @@
-"""The texts of a compaction: what the summariser reads, what counts as a summary (pure)."""
+"""Texts of a compaction: the summariser's prompt, and the checks of a summary (pure)."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ from skerry.sessions.compaction_cut import calls_of
 from skerry.sessions.window import fitted, tokens
 
 RESULT_CHARS: Final = 2000
-"""Characters of a tool's result that the summariser reads."""
+"""Limit on the characters of a tool result in the summariser's prompt."""
 MAX_FILES: Final = 40
 SYSTEM: Final = (
     "You summarise conversations so that they can go on without their beginning. Do not continue"
@@ -44,7 +44,7 @@ _WRITES: Final = frozenset({"write", "edit"})
 
 
 def summary_message(entry: CompactionMessage) -> UserMessage:
-    """Returns the message for a model in place of those that were summarised."""
+    """Returns the message that replaces the summarised messages in requests."""
     text = f"{_HEAD}\n\n<summary>\n{entry.text}\n</summary>"
     return UserMessage((TextBlock(text),), entry.timestamp, entry.origin or Origin.MEMORY)
 
@@ -61,7 +61,7 @@ def request_text(conversation: str, previous: str, instructions: str, *, max_tok
 
 
 def lines(messages: Iterable[Message]) -> list[str]:
-    """Returns each message as text."""
+    """Returns the messages as text, one or two items per message."""
     return [line for message in messages for line in _lines(message)]
 
 
@@ -83,9 +83,9 @@ def _lines(message: Message) -> Iterable[str]:
 
 
 def chunks(sections: Sequence[str], room: int) -> list[str]:
-    """Returns the pieces joined to texts of at most `room` tokens; one that is larger is cut.
+    """Joins the sections to texts of at most `room` tokens.
 
-    What is cut of one piece stands in the next text: the summariser reads all of it.
+    A larger section is continued in the next text, so that the summariser reads all of it.
     """
     texts: list[str] = []
     used = room
@@ -101,7 +101,7 @@ def chunks(sections: Sequence[str], room: int) -> list[str]:
 
 
 def _parts(text: str, room: int) -> Iterable[str]:
-    """Gives the text in parts of at most `room` tokens, less one for the end of a line."""
+    """Yields the text in parts of less than `room` tokens, which leaves one for a line end."""
     while tokens(text) + 1 > room and len(text) > 1:
         half = len(text) // 2
         while half > 1 and tokens(text[:half]) + 1 > room:
@@ -112,7 +112,7 @@ def _parts(text: str, room: int) -> Iterable[str]:
 
 
 def fault(summary: str, replaced: int, max_tokens: int) -> str | None:
-    """Returns the fault of a summary of `replaced` tokens; None if it is acceptable."""
+    """Returns the fault of a summary that replaces `replaced` tokens; None if it is acceptable."""
     if not summary.strip():
         return "it is empty"
     if tokens(summary) >= replaced:
@@ -123,9 +123,9 @@ def fault(summary: str, replaced: int, max_tokens: int) -> str | None:
 
 
 def extracted(messages: Sequence[Message], previous: str, max_tokens: int) -> str:
-    """Returns a summary made without a model: what the person asked for, the tools, the last words.
+    """Returns a summary made without a model: the person's requests, the tools, the last answer.
 
-    It is worse than a model's and better than none: the conversation goes on.
+    It is used when the model's summary fails, so that the conversation can continue.
     """
     requests = [
         message.text
@@ -158,7 +158,7 @@ def extracted(messages: Sequence[Message], previous: str, max_tokens: int) -> st
 def files(
     messages: Sequence[Message], before: CompactionMessage | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Returns the files that were only read, and those that were written; the last ones count."""
+    """Returns the last files that were only read, and the last that were modified."""
     read = list(before.read_files if before else ())
     edited = list(before.modified_files if before else ())
     for name, arguments in calls_of(messages):
@@ -171,7 +171,7 @@ def files(
 
 
 def with_files(summary: str, read: Sequence[str], modified: Sequence[str]) -> str:
-    """Returns the summary with the lists of files behind it."""
+    """Returns the summary, followed by the lists of files."""
     for name, paths in (("read-files", read), ("modified-files", modified)):
         if paths:
             summary += f"\n\n<{name}>\n" + "\n".join(paths) + f"\n</{name}>"

@@ -1,4 +1,4 @@
-"""The window of a model: the tokens of each part, what is sent of a conversation (pure)."""
+"""Context window of a model: its token budget, and the messages that are sent (pure)."""
 
 from bisect import bisect_left
 from itertools import chain
@@ -26,7 +26,7 @@ RESERVE_SHARE: Final = 3
 KEEP_SHARE: Final = 3
 SUMMARY_SHARE: Final = 4
 LEAST_ROOM: Final = 256
-"""Tokens; a window that the system prompt fills is an error of the model's call, not of ours."""
+"""Minimum tokens for the conversation; a system prompt that fills the window fails at the model."""
 RESULT_SHARE: Final = 0.3
 """Share of the room that one message may take (openclaw-behaviour 7.3, 30 %)."""
 LEAST_RESULT: Final = 2000
@@ -34,31 +34,31 @@ LEAST_RESULT: Final = 2000
 
 
 PROMPT_SHARE: Final = 2
-"""A person's message may have so many times what a tool's result may."""
+"""Factor on the limit of a tool result, for a person's message."""
 _GAP: Final = "\n[… left out: {count} characters]\n"
 
 
 class TokenBudget(Struct, frozen=True):
-    """Tokens of one window."""
+    """Token limits for one context window."""
 
     window: int
     reserve: int
     room: int
-    """Tokens that a conversation may have before it is compacted."""
+    """Limit on the conversation, above which it is compacted."""
     keep: int
-    """Tokens of the newest messages that a compaction keeps as they are."""
+    """Tokens of the newest messages that a compaction keeps unchanged."""
     summary: int
-    """Tokens that the summary may have."""
+    """Limit on the summary."""
 
     def tighter(self, times: int) -> "TokenBudget":
-        """Returns the budget after the model refused a conversation that should have fitted."""
+        """Returns a smaller budget after the model refused a request `times` times."""
         if not times:
             return self
         keep = self.keep // 4**times
         return replace(self, keep=keep, summary=max(64, self.summary // 2**times))
 
     def below(self, refused: int) -> "TokenBudget":
-        """Returns how a window is used that did not take a request of `refused` tokens."""
+        """Returns the budget after the model refused a request of `refused` tokens."""
         if not 0 < refused < self.window:
             return self
         fixed = self.window - self.reserve - self.room
@@ -69,12 +69,12 @@ class TokenBudget(Struct, frozen=True):
 
     @property
     def max_chars(self) -> int:
-        """Returns how many characters one message may have in a request."""
+        """Returns the limit on the characters of one message in a request."""
         return max(LEAST_RESULT, int(self.room * CHARS_PER_TOKEN * RESULT_SHARE))
 
 
 def budget(window: int, fixed: int, settings: Compaction) -> TokenBudget:
-    """Returns how a window of `window` tokens is used; `fixed` are the system prompt and tools."""
+    """Returns the budget of a window; `fixed` are the tokens of the system prompt and tools."""
     configured = max(settings.reserve_tokens, settings.reserve_tokens_floor)
     reserve = min(configured, window // RESERVE_SHARE)
     room = max(window - reserve - fixed, LEAST_ROOM)
@@ -84,13 +84,13 @@ def budget(window: int, fixed: int, settings: Compaction) -> TokenBudget:
 
 
 def tokens(text: str) -> int:
-    """Returns about how many tokens the text has, rather too many: one a non-ASCII character."""
+    """Estimates the tokens of a text, rather too high: each non-ASCII character counts as one."""
     foreign = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
     return (len(text) + (CHARS_PER_TOKEN - 1) * foreign) // CHARS_PER_TOKEN + 1
 
 
 def fitted(text: str, max_tokens: int) -> str:
-    """Returns at most `max_tokens` tokens of the text: its begin and its end, a mark between."""
+    """Returns at most `max_tokens` tokens of the text: beginning and end, with a mark between."""
     if tokens(text) <= max_tokens:
         return text
     gap = tokens(_GAP) + 4
@@ -104,7 +104,7 @@ def fitted(text: str, max_tokens: int) -> str:
 
 
 def weight(message: Message) -> int:
-    """Returns about how many tokens the message has."""
+    """Estimates the tokens of a message."""
     text = message.text
     foreign = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
     return (size(message) + (CHARS_PER_TOKEN - 1) * foreign) // CHARS_PER_TOKEN + 1
@@ -113,9 +113,9 @@ def weight(message: Message) -> int:
 def first_that_fits(history: History, budget: int) -> int:
     """Returns the index of the first message to send, so that about `budget` tokens are sent.
 
-    Counts four characters as a token and begins at a message of the person, so that no tool result
-    is parted from its call. The last message of the person is always sent. The transcript itself
-    loses nothing. Costs O(log n) while everything fits.
+    Counts four characters as a token, and begins at a message of the person, so that every tool
+    result stays with its call. The last message of the person is always sent. The transcript does
+    not change. Costs O(log n) while everything fits.
     """
     if not history.ends:
         return 0
@@ -131,23 +131,23 @@ def first_that_fits(history: History, budget: int) -> int:
 
 
 class MessageOverlay:
-    """A conversation with some messages replaced. The conversation itself stays as it is."""
+    """A view of a conversation with some messages replaced. The conversation does not change."""
 
     def __init__(self) -> None:
         self._replaced: dict[int, tuple[Message, Message]] = {}
-        """By index: the message of the conversation, and what is sent in its place."""
+        """(message of the conversation, replacement) by index."""
         self._sources: list[Message] = []
         self._copy: History | None = None
 
     def replace(self, history: History, index: int, message: Message) -> None:
-        """Sends `message` in place of the one at `place`, as long as that is there."""
+        """Replaces the message at `index`, as long as that message is at this index."""
         self._replaced[index] = history.messages[index], message
         if self._copy is not None and index < len(self._copy.messages):
             self._copy.cut(index)
             del self._sources[index:]
 
     def of(self, history: History) -> History:
-        """Returns the messages to send: the conversation itself where nothing is replaced."""
+        """Returns the messages to send: the conversation itself if none is replaced."""
         messages = history.messages
         self._replaced = {
             index: pair
@@ -167,7 +167,7 @@ class MessageOverlay:
         return copy
 
     def sent(self, history: History) -> list[Message]:
-        """Returns the messages as they would be sent."""
+        """Returns the messages with the replacements."""
         return [self._at(index, message) for index, message in enumerate(history.messages)]
 
     def _at(self, index: int, message: Message) -> Message:
@@ -176,7 +176,7 @@ class MessageOverlay:
 
 
 def _common(first: list[Message], second: list[Message]) -> int:
-    """Returns how many messages the two have in common at their begin, by identity."""
+    """Returns the number of identical messages at the beginning of both lists."""
     for index, same in enumerate(map(is_, first, second)):
         if not same:
             return index
@@ -184,9 +184,9 @@ def _common(first: list[Message], second: list[Message]) -> int:
 
 
 def token_count(history: History, since: int, limits: TokenBudget) -> int:
-    """Returns about how many tokens the next request has: as the model counted last, if more.
+    """Estimates the tokens of the next request, or uses the model's last count if that is higher.
 
-    The model's counts of messages before index `since` do not hold any more.
+    The model's counts up to index `since` are outdated and not used.
     """
     fixed = limits.window - limits.reserve - limits.room
     ends = history.ends
@@ -200,7 +200,7 @@ def token_count(history: History, since: int, limits: TokenBudget) -> int:
 
 
 def shorten(history: History, view: MessageOverlay, limits: TokenBudget) -> None:
-    """Lets no message take more of the window than is its share. Costs O(1) while all are short."""
+    """Shortens messages that exceed their share of the window. Costs O(1) while all are short."""
     max_chars = limits.max_chars
     if not history.ends or history.ends[-1] <= max_chars:
         return
@@ -215,7 +215,7 @@ def shorten(history: History, view: MessageOverlay, limits: TokenBudget) -> None
 
 
 def fit(message: Message, max_chars: int) -> Message:
-    """Returns the message with a tool's result, or a person's words, cut to their share."""
+    """Returns the message, with a tool result or a person's text cut to its limit."""
     match message:
         case ToolResultMessage() if not _has_image(message):
             form = SoftTrim(
@@ -232,10 +232,9 @@ def fit(message: Message, max_chars: int) -> Message:
 def prune(
     history: History, view: MessageOverlay, settings: ContextPruning, model: ModelInfo, now: int
 ) -> None:
-    """Shortens old tool results, if the provider's cache of them has expired.
+    """Shortens old tool results after the provider's cache of them has expired.
 
-    What was shortened once stays so: else the next request would be another than the one that the
-    provider has cached.
+    A shortened result stays shortened, so that the next request matches the provider's cache.
     """
     if settings.mode == "off" or not _caches(model.api, model.id):
         return
@@ -248,7 +247,7 @@ def prune(
 
 
 def _last_call(messages: list[Message]) -> int | None:
-    """Returns when a model that caches last answered, in milliseconds."""
+    """Returns the time of the last answer of a caching model, in ms; None without one."""
     for message in reversed(messages):
         if isinstance(message, AssistantMessage) and _caches(message.api, message.model):
             return message.timestamp
@@ -256,7 +255,7 @@ def _last_call(messages: list[Message]) -> int | None:
 
 
 def _caches(api: str, model: str) -> bool:
-    """Returns whether the provider keeps the beginning of a request for some minutes."""
+    """Returns whether the provider caches the beginning of a request for some minutes."""
     return api == "anthropic-messages" or model.startswith("anthropic/")
 
 

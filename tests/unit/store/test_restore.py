@@ -86,7 +86,7 @@ async def test_the_newest_is_first_and_seven_daily_ones_are_kept(tmp_path: Path)
     assert (len(there), there[0].made_at, there[-1]) == (8, NOW + 8 * DAY, manual)
     assert backups.find(tmp_path, "latest") == there[0]
     assert backups.find(tmp_path, manual.name) == manual
-    with pytest.raises(BackupError, match="no backup 'x'"):
+    with pytest.raises(BackupError, match="No backup is named 'x'"):
         backups.find(tmp_path, "x")
 
 

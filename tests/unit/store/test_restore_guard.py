@@ -133,7 +133,7 @@ async def test_a_backup_with_a_schema_that_is_not_ours_is_refused_and_changes_no
     with closing(sqlite3.connect(made.path, isolation_level=None)) as connection:
         connection.executescript(sql)
     before = (tmp_path / DATABASE).read_bytes()
-    with pytest.raises(BackupError, match="not made by this program") as refused:
+    with pytest.raises(BackupError, match="not created by this program") as refused:
         restore(tmp_path, made, NOW)
     assert named in str(refused.value)
     assert refused.value.remedy

@@ -249,7 +249,7 @@ async def test_a_conversation_exported_as_markdown_is_imported_and_goes_on(tmp_p
     there.mkdir()
     mixed = await skerry(there, "import", "--key", "trip", str(exported), str(other))
     assert mixed.returncode == 1
-    assert b"no Markdown that `skerry sessions export` wrote" in mixed.stdout
+    assert b"it was not written by `skerry sessions export`" in mixed.stdout
     assert b"trip.md: 1 results of tools left out" in mixed.stderr
     assert "already there" in await printed(there, "import", str(exported))
     async with running_gateway(home=there) as gateway:
