@@ -18,7 +18,7 @@ PNG: Final = b"\x89PNG\r\n\x1a\n" + bytes(40)
 
 def with_file(adapter: ChannelAdapter, town: Town, path: Path, number: int = 0) -> OutboundPart:
     media = OutboundMedia(AttachmentKind.IMAGE, str(path), "image/png", "chart.png")
-    return replace(part(adapter, town.alice, "", number), more=Additions(media=media))
+    return replace(part(adapter, town.alice, "", number), additions=Additions(media=media))
 
 
 async def has_the_methods_of_what_it_names(town: Town, _: Path) -> None:

@@ -318,7 +318,7 @@ async def test_a_file_comes_in_and_goes_out(url: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("words")
     media = OutboundMedia(AttachmentKind.FILE, str(tmp_path / "a.txt"), "text/plain")
     plain = part(adapter, Peer(PeerKind.DIRECT, room), "look")
-    await adapter.send(replace(plain, more=Additions(media=media)))
+    await adapter.send(replace(plain, additions=Additions(media=media)))
     (sent,) = (row for row in alice.events(room, bot.id) if row["type"] == "m.room.message")
     assert (sent["content"]["body"], sent["content"]["filename"]) == ("look", "a.txt")
     handle = sent["content"]["url"]

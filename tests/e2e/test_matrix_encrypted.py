@@ -223,7 +223,7 @@ async def test_files_are_encrypted_both_ways(url: str, nio: Nio, tmp_path: Path)
     (tmp_path / "a.txt").write_text("words")
     media = OutboundMedia(AttachmentKind.FILE, str(tmp_path / "a.txt"), "text/plain")
     plain = part(town.adapter, town.alice, "look")
-    await town.adapter.send(replace(plain, more=Additions(media=media)))
+    await town.adapter.send(replace(plain, additions=Additions(media=media)))
     (row,) = await nio.read(town.alice.id, town.bot, 1)
     assert texts([row]) == ["look"]
     assert "url" not in row["content"]

@@ -330,7 +330,7 @@ def _check_once(client: Client) -> None:
 
 
 def _check_access(client: Client, method: str, answer: Frame) -> None:
-    need = NEEDS.get(method, access.UNKNOWN)
+    need = NEEDS.get(method, access.UNLISTED)
     error = answer.get("error") or {}
     assert error.get("message") != "internal error", answer
     told = error.get("message", "")

@@ -116,15 +116,17 @@ def check(
         if dropped:
             assert result.error is not None
             assert result.error.code == "queue.full"
-            assert mode not in {QueueMode.OWN, QueueMode.INTERRUPT}
-        elif mode in {QueueMode.OWN, QueueMode.FOLLOWUP, QueueMode.INTERRUPT} and not interrupted:
+            assert mode not in {QueueMode.OWN_RUN, QueueMode.INTERRUPT}
+        elif (
+            mode in {QueueMode.OWN_RUN, QueueMode.FOLLOWUP, QueueMode.INTERRUPT} and not interrupted
+        ):
             head = active_runs.summary([""])[:16]
             overflown = any(head in prompt and name in prompt for prompt in prompts)
             assert overflown or ("ok" in result.payloads and result.joined is None), name
         if result.stop_reason is StopReason.ABORTED:
             assert interrupted
     # What keeps its place is answered in the order in which it was said.
-    kept = [name for name, mode in said if mode in {QueueMode.OWN, QueueMode.COLLECT}]
+    kept = [name for name, mode in said if mode in {QueueMode.OWN_RUN, QueueMode.COLLECT}]
     order = [text for text in texts if text in kept]
     assert order == [name for name in kept if name in order], "somebody overtook"
 

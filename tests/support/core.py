@@ -97,7 +97,7 @@ def request(
     key: SessionKey = MAIN,
     *,
     timeout: float | None = None,
-    queue_mode: QueueMode | None = QueueMode.OWN,
+    queue_mode: QueueMode | None = QueueMode.OWN_RUN,
 ) -> RunRequest:
     """Returns a request whose id is its text unless another is given."""
     return RunRequest(

@@ -17,7 +17,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from skerry.infra.atomic import write_atomic
-from skerry.ports.vault import Kept, VaultKey
+from skerry.ports.vault import VaultEntry, VaultKey
 from skerry.store import Store, Unit, channel_secrets
 
 KEY_BYTES: Final = 32
@@ -73,7 +73,9 @@ class StoreVault(Struct):
             lambda reader: channel_secrets.every(reader, self.channel, self.account, kind)
         )
 
-    async def write(self, changes: Sequence[Kept], most: Mapping[str, int] | None = None) -> None:
+    async def write(
+        self, changes: Sequence[VaultEntry], limits: Mapping[str, int] | None = None
+    ) -> None:
         """Writes values in one COMMIT, then notes in the file that this was done.
 
         Raises:
@@ -86,7 +88,7 @@ class StoreVault(Struct):
                 raise ValueError(f"{label} has {size} bytes; {MOST_BYTES} are kept.")
         number = await self.store.write(
             lambda unit: channel_secrets.write(
-                unit, self.channel, self.account, changes, most or {}
+                unit, self.channel, self.account, changes, limits or {}
             )
         )
         await anyio.to_thread.run_sync(self._mark, number)

@@ -21,7 +21,7 @@ async def stored_records(store: Store, clock: Clock) -> FileRecords:
     def keep(record: FileRecord) -> None:
         # Which content was only seen, and is clean, the next look finds out again: it is worth no
         # unit of its own. Riders are written before the others, so that what is newer stays.
-        is_loaded = record.who == HAND and not record.taint
+        is_loaded = record.writer == HAND and not record.taint
         write, now = (store.ride if is_loaded else store.post), clock.now_ms()
         write(lambda unit: file_records.keep(unit, record, now))
 

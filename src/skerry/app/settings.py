@@ -23,7 +23,7 @@ from skerry.config.reload import ReloadMode
 from skerry.config.reload_rules import needs_restart
 from skerry.config.remote_write_policy import Pattern, guard
 from skerry.config.root import Config, PresentConfig
-from skerry.config.write import META, ConfigAuthor, Edit, Written, rewrite, set_values
+from skerry.config.write import META, ConfigAuthor, ConfigWriteResult, Edit, rewrite, set_values
 from skerry.gateway.configuration import Applied, ConfigFile
 from skerry.infra.clock import Clock, SystemClock
 from skerry.model.errors import ConfigError, ConfigInvalidError
@@ -144,7 +144,7 @@ class Settings:
             ConfigError: they cannot be written or make no sense; nothing changed.
         """
 
-        def write() -> Written:
+        def write() -> ConfigWriteResult:
             return set_values(self.config.path, values, author=self._author("model choice"))
 
         await self._apply(write)
@@ -220,7 +220,7 @@ class Settings:
         may = partial(guard, borrows=_borrows, also=also)
         return ConfigAuthor(by, self._given, directory, self._clock, may, strict=True)
 
-    async def _apply(self, write: Callable[[], Written] | None) -> Applied:
+    async def _apply(self, write: Callable[[], ConfigWriteResult] | None) -> Applied:
         async with self._changing:  # else the older of two could be read first and used last
             with anyio.CancelScope(shield=True):  # what is written is used, whoever hangs up
                 loaded = await anyio.to_thread.run_sync(self._write, write)
@@ -255,7 +255,7 @@ class Settings:
             self.overrides = {}
             return loaded.config
 
-    def _write(self, write: Callable[[], Written] | None) -> Loaded:
+    def _write(self, write: Callable[[], ConfigWriteResult] | None) -> Loaded:
         if write is not None:
             write()
         loaded = load(self._given, self.config.state_dir, self.config.path)

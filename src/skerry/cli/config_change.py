@@ -16,7 +16,7 @@ from skerry.config.load import load, locate
 from skerry.config.paths import show_key_path
 from skerry.config.redact import JSON
 from skerry.config.reload_rules import needs_restart
-from skerry.config.write import ConfigAuthor, Written, set_values
+from skerry.config.write import ConfigAuthor, ConfigWriteResult, set_values
 from skerry.infra.atomic import make_private
 from skerry.infra.lock import owner
 from skerry.model.errors import ClientError, ConfigError, ConfigInvalidError
@@ -50,7 +50,7 @@ def _sound() -> bool:
     return True
 
 
-def report_written(done: Written, *, quiet: bool = False) -> int:
+def report_written(done: ConfigWriteResult, *, quiet: bool = False) -> int:
     """Prints what was changed, and lets a running gateway use it; returns the exit code."""
     if not done.changed:
         if not quiet:
@@ -58,7 +58,7 @@ def report_written(done: Written, *, quiet: bool = False) -> int:
         return 0
     if not quiet:
         show(f"Changed {', '.join(map(show_key_path, done.changed))} in {done.source.path}.")
-    for issue in done.unknown:
+    for issue in done.unknown_keys:
         notice(f"warning: {plain(str(issue))}")
     state_dir, _ = locate(os.environ)
     if owner(state_dir / LOCK) is not None:
@@ -66,7 +66,7 @@ def report_written(done: Written, *, quiet: bool = False) -> int:
     return 0
 
 
-async def _tell(done: Written, quiet: bool) -> None:  # noqa: FBT001 - called by anyio.run
+async def _tell(done: ConfigWriteResult, quiet: bool) -> None:  # noqa: FBT001 - called by anyio.run
     """Lets the running gateway use the file, and says what needs a restart."""
     params = {"raw": done.source.raw, "baseHash": done.source.hash}
     try:

@@ -186,7 +186,7 @@ class AgentConfig(OpenSection):
         return value
 
 
-def _again(ids: list[AgentId], index: int) -> InitErrorDetails:
+def _duplicate_error(ids: list[AgentId], index: int) -> InitErrorDetails:
     first = ids.index(ids[index])
     error = PydanticCustomError(
         "duplicate",
@@ -207,16 +207,22 @@ class AgentsConfig(OpenSection):
     @classmethod
     def _ids_are_unique(cls, value: tuple[AgentConfig, ...]) -> tuple[AgentConfig, ...]:
         ids = [agent.id for agent in value]
-        again = [index for index, id_ in enumerate(ids) if id_ in ids[:index]]
-        if again:
-            raise ValidationError.from_exception_data(cls.__name__, [_again(ids, n) for n in again])
+        duplicates = [index for index, id_ in enumerate(ids) if id_ in ids[:index]]
+        if duplicates:
+            raise ValidationError.from_exception_data(
+                cls.__name__, [_duplicate_error(ids, n) for n in duplicates]
+            )
         return value
 
     def limits_path(self, agent_id_: AgentId, scope: str, name: str) -> str:
         """Returns which `limits` section has a limit of an agent."""
         for index, agent in enumerate(self.list):
-            own = getattr(agent.limits, scope, None)
-            if agent.id == agent_id_ and own is not None and name in own.model_fields_set:
+            agent_limits = getattr(agent.limits, scope, None)
+            if (
+                agent.id == agent_id_
+                and agent_limits is not None
+                and name in agent_limits.model_fields_set
+            ):
                 return f"agents.list[{index}].limits"
         return "agents.defaults.limits"
 

@@ -32,7 +32,7 @@ MAX_AUDIT: Final = 1_048_576
 _MOST_PATHS: Final = 200
 
 
-def beside(path: Path, ending: str) -> Path:
+def copy_path(path: Path, ending: str) -> Path:
     """Returns the path of a file that is kept beside the configuration."""
     return path.with_name(path.name + ending)
 
@@ -43,7 +43,7 @@ def keep_before(before: Source) -> None:
     Raises:
         OSError: it cannot be kept.
     """
-    paths = [beside(before.path, ending) for ending in BACKUPS]
+    paths = [copy_path(before.path, ending) for ending in BACKUPS]
     for older, newer in zip(reversed(paths), reversed(paths[:-1]), strict=False):
         with suppress(FileNotFoundError):
             newer.replace(older)
@@ -61,7 +61,7 @@ def keep_good(read: Source, expanded: Expanded) -> None:
     if expanded.files:
         text = json.dumps(expanded.merged, indent=2, ensure_ascii=False) + "\n"
     data = text.encode()
-    copy = beside(read.path.resolve(), LAST_GOOD)
+    copy = copy_path(read.path.resolve(), LAST_GOOD)
     try:
         if not copy.is_file() or copy.is_symlink() or copy.read_bytes() != data:
             write_atomic(copy, data)
@@ -98,7 +98,7 @@ def note(state_dir: Path, entry: AuditEntry) -> None:
     try:
         make_private(file.parent)
         if file.exists() and file.stat().st_size > MAX_AUDIT:
-            file.replace(beside(file, ".1"))
+            file.replace(copy_path(file, ".1"))
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         with os.fdopen(os.open(file, flags, 0o600), "a", encoding="utf-8") as opened:
             opened.write(json.dumps(line, ensure_ascii=False) + "\n")

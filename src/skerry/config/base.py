@@ -106,7 +106,7 @@ class FeatureSection:
     def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Returns the schema of a value that the class of the feature checks and writes itself."""
         del handler
-        writer = core_schema.plain_serializer_function_ser_schema(self._written, info_arg=True)
+        writer = core_schema.plain_serializer_function_ser_schema(self._serialize, info_arg=True)
         return core_schema.no_info_plain_validator_function(self._checked, serialization=writer)
 
     def __get_pydantic_json_schema__(
@@ -121,7 +121,7 @@ class FeatureSection:
             return None
         return self.kind.model_validate(value)
 
-    def _written(self, value: Section | None, info: SerializationInfo) -> Any:
+    def _serialize(self, value: Section | None, info: SerializationInfo) -> Any:
         if value is None and self.is_optional:
             return None
         section: Section = self.default if value is None else value

@@ -108,30 +108,30 @@ class ChannelConfig(ChannelAccount):
     def names(self) -> list[AccountId]:
         """Returns the names of the accounts, also of those without credentials."""
         is_own = self.is_configured or "enabled" in self.model_fields_set
-        own = [DEFAULT] if is_own and DEFAULT not in self.accounts else []
-        return [*own, *map(AccountId, self.accounts)]
+        default_names = [DEFAULT] if is_own and DEFAULT not in self.accounts else []
+        return [*default_names, *map(AccountId, self.accounts)]
 
     def account(self, name: str) -> ChannelAccount | None:
         """Returns the settings of an account, those of the platform included; None without it."""
-        own = self.accounts.get(name)
-        if own is not None:
-            own_alone = {key: getattr(own, key) for key in self.not_shared}
+        settings = self.accounts.get(name)
+        if settings is not None:
+            unshared = {key: getattr(settings, key) for key in self.not_shared}
             shared: ChannelAccount = self
-            return overlaid(shared, own).model_copy(update=own_alone)
+            return overlaid(shared, settings).model_copy(update=unshared)
         return self if name in self.names else None
 
     def access_rules(self, path: str, account: str) -> AccessRules:
         """Returns who may write to an account, configured or not; `path` is the platform's key."""
         rules = self._rules_by_account.get(account)
         if rules is None:
-            own = self.account(account) or self
-            rules = self._rules_by_account[account] = own.access(path, own.groups)
+            settings = self.account(account) or self
+            rules = self._rules_by_account[account] = settings.access(path, settings.groups)
         return rules
 
     def streaming_of(self, account: str) -> ChannelStreaming:
         """Returns how an account sends answers while they are written."""
-        own = self.account(account) or self
-        return ChannelStreaming(own.streaming.mode, own.block_streaming)
+        settings = self.account(account) or self
+        return ChannelStreaming(settings.streaming.mode, settings.block_streaming)
 
     @cached_property
     def _rules_by_account(self) -> dict[str, AccessRules]:

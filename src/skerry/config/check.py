@@ -28,7 +28,7 @@ UNSUPPORTED: Final[Mapping[type, frozenset[str]]] = {
 }
 """Keys of the format that this version lacks, and that would leave something open if ignored."""
 
-UNKNOWN: Final = "unknown key."
+UNKNOWN_KEY: Final = "unknown key."
 NO_EFFECT: Final = "unknown to this version; it has no effect."
 LACKING: Final = "not supported by this version."
 _Tree = Mapping[str, Any]
@@ -56,12 +56,12 @@ def check(parsed: _Tree, *, state_dir: Path, path: Path) -> tuple[Config, tuple[
     """
     findings = list(_section(Config, parsed, ""))
     errors = [issue for fatal, issue in findings if fatal]
-    own = {"state_dir": state_dir, "path": path}
-    foreign = {*own, "stateDir", "included"}
+    paths = {"state_dir": state_dir, "path": path}
+    foreign = {*paths, "stateDir", "included"}
     tree = {key: value for key, value in parsed.items() if key not in foreign}
     config = None
     try:
-        config = _validator().validate_python({**tree, **own})
+        config = _validator().validate_python({**tree, **paths})
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=False, include_input=False)
         errors += [_issue(detail) for detail in details if detail["type"] != "extra_forbidden"]
@@ -73,28 +73,28 @@ def check(parsed: _Tree, *, state_dir: Path, path: Path) -> tuple[Config, tuple[
 def _section(section: type[Section], tree: _Tree, path: str) -> Iterator[tuple[bool, ConfigIssue]]:
     fields = _fields(section)
     for key, value in tree.items():
-        where = f"{path}.{key}" if path else key
+        key_path = f"{path}.{key}" if path else key
         if key in fields:
-            yield from _value(kind_of(fields[key]), value, where)
+            yield from _value(kind_of(fields[key]), value, key_path)
         elif section.free_names is not None and section.free_names.fullmatch(key):
             continue
         elif path or key not in SILENT:
-            yield _unknown(section, key, where)
+            yield _unknown_key(section, key, key_path)
 
 
-def _value(kind: Any, value: object, where: str) -> Iterator[tuple[bool, ConfigIssue]]:
+def _value(kind: Any, value: object, key_path: str) -> Iterator[tuple[bool, ConfigIssue]]:
     """Finds unknown keys beneath a value whose declared type is `kind`."""
     arguments = [get_arg for get_arg in get_args(kind) if get_arg is not NoneType]
     if isinstance(value, list) and arguments:
         for index, element in enumerate(value):
-            yield from _value(arguments[0], element, f"{where}[{index}]")
+            yield from _value(arguments[0], element, f"{key_path}[{index}]")
     elif isinstance(value, dict) and get_origin(kind) in {dict, Mapping}:
         for key, element in value.items():
-            yield from _value(_member(arguments[1], key), element, f"{where}.{key}")
+            yield from _value(_member(arguments[1], key), element, f"{key_path}.{key}")
     elif isinstance(value, dict) and isinstance(kind, type) and issubclass(kind, Section):
-        yield from _section(kind, value, where)
+        yield from _section(kind, value, key_path)
     elif arguments:
-        yield from _value(arguments[0], value, where)
+        yield from _value(arguments[0], value, key_path)
 
 
 def _member(kind: Any, key: object) -> Any:
@@ -104,10 +104,10 @@ def _member(kind: Any, key: object) -> Any:
     return kind.for_key(str(key)) if isinstance(kind, type) and issubclass(kind, Section) else kind
 
 
-def _unknown(section: type[Section], key: str, where: str) -> tuple[bool, ConfigIssue]:
+def _unknown_key(section: type[Section], key: str, key_path: str) -> tuple[bool, ConfigIssue]:
     guarded = frozenset[str]().union(*(UNSUPPORTED.get(kind, ()) for kind in section.__mro__))
     if key in guarded:
-        return True, ConfigIssue(where, LACKING, "Remove it.")
+        return True, ConfigIssue(key_path, LACKING, "Remove it.")
     aliases = [field.alias or name for name, field in _fields(section).items()]
     near = spelt_like(key, [*aliases, *guarded], cutoff=0.75)
     hint = f"Did you mean {near[0]!r}?" if near else ""
@@ -115,8 +115,8 @@ def _unknown(section: type[Section], key: str, where: str) -> tuple[bool, Config
         hint += " This version does not support it; remove it."
     strict = not issubclass(section, OpenSection)
     if strict or (near and (near[0] in guarded or _is_strict(section, near[0]))):
-        return True, ConfigIssue(where, UNKNOWN, hint or "Remove it.")
-    return False, ConfigIssue(where, NO_EFFECT, hint)
+        return True, ConfigIssue(key_path, UNKNOWN_KEY, hint or "Remove it.")
+    return False, ConfigIssue(key_path, NO_EFFECT, hint)
 
 
 def _is_strict(section: type[Section], key: str) -> bool:

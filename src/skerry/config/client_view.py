@@ -162,23 +162,23 @@ def _stored_list(new: list[Any], old: Any, views: tuple[Any, ...]) -> list[Any]:
         _stored(
             element,
             _partner(element, number, new, olds),
-            *(_partner(element, number, new, many) for many in views),
+            *(_partner(element, number, new, elements) for elements in views),
         )
         for number, element in enumerate(new)
     ]
 
 
-def _partner(element: Any, number: int, new: list[Any], others: Any) -> Any:
-    if not isinstance(others, list):
+def _partner(element: Any, number: int, new: list[Any], list_elements: Any) -> Any:
+    if not isinstance(list_elements, list):
         return MISSING
     if isinstance(element, dict) and "id" in element:
         same = (
-            other
-            for other in others
-            if isinstance(other, dict) and other.get("id") == element["id"]
+            candidate
+            for candidate in list_elements
+            if isinstance(candidate, dict) and candidate.get("id") == element["id"]
         )
         return next(same, MISSING)
-    return others[number] if len(others) == len(new) else MISSING
+    return list_elements[number] if len(list_elements) == len(new) else MISSING
 
 
 def _unhidden(new: Any, old: Any) -> Any:

@@ -235,10 +235,10 @@ def _change_list(document: _Document, node: _Node, old: list[Any], new: list[Any
     _fit(document, node, remaining, [(None, element) for element in values[len(middle) :]])
 
 
-def _alike(values: Sequence[Any], other: Sequence[Any], limit: int) -> int:
+def _alike(values: Sequence[Any], other_values: Sequence[Any], limit: int) -> int:
     """Returns how many values are the same at the beginning, at most `limit`."""
     count = 0
-    while count < limit and _same(values[count], other[count]):
+    while count < limit and _same(values[count], other_values[count]):
         count += 1
     return count
 
@@ -341,5 +341,5 @@ def _value_text(document: _Document, value: Any, base: str, *, lines: bool = Tru
     return document.newline.join([opening, f",{document.newline}".join(members), base + closing])
 
 
-def _same(value: Any, other: Any) -> bool:
-    return next(changes(value, other), None) is None
+def _same(value: Any, new_value: Any) -> bool:
+    return next(changes(value, new_value), None) is None

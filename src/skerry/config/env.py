@@ -99,15 +99,15 @@ class EnvConfig(OpenSection):
         listed = value.get("vars", {})
         if not direct or not isinstance(listed, dict):
             return value
-        others = {key: member for key, member in value.items() if key not in direct}
-        return {**others, "vars": {**direct, **listed}}
+        options = {key: member for key, member in value.items() if key not in direct}
+        return {**options, "vars": {**direct, **listed}}
 
     @field_validator("vars")
     @classmethod
     def _allowed(cls, value: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        wrong = [name for name in value if not (_NAME.fullmatch(name) and may_be_set(name))]
-        if wrong:
-            message = f"{wrong[0]!r} may not be set here; set it where the gateway is started"
+        refused = [name for name in value if not (_NAME.fullmatch(name) and may_be_set(name))]
+        if refused:
+            message = f"{refused[0]!r} may not be set here; set it where the gateway is started"
             raise ValueError(message)
         return value
 

@@ -85,9 +85,9 @@ class ApprovalsFile(_Part):
         for name, rules in self.agents.items():
             agent = _MAIN if name == _LEGACY else name
             for entry in rules.allowlist:
-                made = _made(agent, entry)
-                if made is not None:
-                    entries.setdefault((agent, made.pattern), made)
+                parsed = _parsed_entry(agent, entry)
+                if parsed is not None:
+                    entries.setdefault((agent, parsed.pattern), parsed)
         return list(entries.values())
 
     def modes(self) -> dict[str, dict[str, str]]:
@@ -141,7 +141,7 @@ class ApprovalsFile(_Part):
         return {"defaults": self.defaults, **{f"agents.{n}": r for n, r in self.agents.items()}}
 
 
-def _made(agent: str, entry: _Entry | str) -> FileEntry | None:
+def _parsed_entry(agent: str, entry: _Entry | str) -> FileEntry | None:
     if isinstance(entry, str):
         return FileEntry(agent, entry.strip()) if entry.strip() else None
     if not entry.pattern.strip() or entry.arg_pattern:

@@ -51,8 +51,10 @@ def expand(read: Source, environ: Mapping[str, str], *, fetch: bool = False) -> 
         merged, includes = included(read)
         section = Substitution({name: text for name, text in environ.items() if text})
         variables = section.value({"env": merged.get("env", {})}, secret=True)
-        everything = with_vars(variables, environ)
-        substitution = Substitution(everything, Fetcher(merged, everything) if fetch else unfetched)
+        environment = with_vars(variables, environ)
+        substitution = Substitution(
+            environment, Fetcher(merged, environment) if fetch else unfetched
+        )
         tree = substitution.value(
             {key: member for key, member in merged.items() if key not in _PLAIN}
         )
@@ -66,7 +68,7 @@ def expand(read: Source, environ: Mapping[str, str], *, fetch: bool = False) -> 
         merged,
         tree,
         includes,
-        everything,
+        environment,
         {**section.used, **substitution.used},
         (*section.issues, *substitution.issues),
     )

@@ -40,7 +40,7 @@ class AuthConfig(Section):
 
     @field_validator("token", "password")
     @classmethod
-    def _something(cls, value: SecretStr | None) -> SecretStr | None:
+    def _not_empty(cls, value: SecretStr | None) -> SecretStr | None:
         """Refuses what a client could meet by sending nothing, or by a stray space."""
         text = None if value is None else value.get_secret_value()
         if text is not None and (not text or text != text.strip()):

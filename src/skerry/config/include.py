@@ -94,84 +94,94 @@ def _value(value: Any, key_path: KeyPath, chain: _Chain, includes: Includes) -> 
         ]
     if not isinstance(value, dict):
         return value
-    beside = {
+    siblings = {
         key: _value(member, (*key_path, key), chain, includes)
         for key, member in value.items()
         if key != KEY
     }
     if KEY not in value:
-        return beside
+        return siblings
     content = _content(value[KEY], key_path, chain, includes)
-    if not beside:
+    if not siblings:
         return content
     if not isinstance(content, dict):
         message = "its file is not an object, and other keys are beside it."
         raise chain[-1].invalid((*key_path, KEY), message, "Remove the other keys.")
-    return merged(content, beside)
+    return merged(content, siblings)
 
 
 def _content(names: object, key_path: KeyPath, chain: _Chain, includes: Includes) -> Any:
-    here = (*key_path, KEY)
+    include_path = (*key_path, KEY)
     listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, list) or not listed or not all(isinstance(n, str) for n in listed):
-        raise chain[-1].invalid(here, "it must be a file, or a list of files.", "Name a file.")
+        raise chain[-1].invalid(
+            include_path, "it must be a file, or a list of files.", "Name a file."
+        )
     content: Any = None
     for number, name in enumerate(listed):
-        file = _open(name, here, chain, includes)
+        file = _open(name, include_path, chain, includes)
         includes.files.append((key_path, file.path))
-        parsed = _parsed(file, here)
+        parsed = _parsed(file, include_path)
         tree = _value(parsed, key_path, (*chain, file), includes)
         content = merged(content, tree) if number else tree
     return content
 
 
-def _open(name: str, here: KeyPath, chain: _Chain, includes: Includes) -> _File:
+def _open(name: str, include_path: KeyPath, chain: _Chain, includes: Includes) -> _File:
     """Reads one file, beneath the directory of the root file and through no link out of it."""
     by, root = chain[-1], chain[0]
-    where = f"{by.line(name)}: {name!r}"
+    subject = f"{by.line(name)}: {name!r}"
     top = root.real.parent
     path = Path(os.path.normpath(by.real.parent / name))
     inside = f"Move the file beneath {top}."
     if "\0" in name or not path.is_relative_to(top) or path == top:
-        raise by.invalid(here, f"{where} leaves the directory of the configuration.", inside)
+        raise by.invalid(
+            include_path, f"{subject} leaves the directory of the configuration.", inside
+        )
     real = path.resolve()
     if not real.is_relative_to(top):
-        raise by.invalid(here, f"{where} is a link out of the directory.", inside)
-    _check_limits(real, where, here, chain, includes)
+        raise by.invalid(include_path, f"{subject} is a link out of the directory.", inside)
+    _check_limits(real, subject, include_path, chain, includes)
     try:
         with RootedFolder(top).open(str(real.relative_to(top))) as opened:
             data = opened.read(source.MAX_BYTES + 1)
     except EscapeError as error:
-        raise by.invalid(here, f"{where} is refused: {error.reason}.", inside) from error
+        raise by.invalid(include_path, f"{subject} is refused: {error.reason}.", inside) from error
     except OSError as error:
         remedy = "Correct the name, or make the file."
-        raise by.invalid(here, f"{where} cannot be read: {error.strerror}.", remedy) from error
+        raise by.invalid(
+            include_path, f"{subject} cannot be read: {error.strerror}.", remedy
+        ) from error
     includes.bytes += len(data)
     if len(data) > source.MAX_BYTES or includes.bytes > MAX_BYTES:
-        raise by.invalid(here, f"{where} is too large.", f"{MAX_BYTES} bytes are taken in all.")
+        raise by.invalid(
+            include_path, f"{subject} is too large.", f"{MAX_BYTES} bytes are taken in all."
+        )
     return _File(path, real, source.text(path, data))
 
 
 def _check_limits(
-    real: Path, where: str, here: KeyPath, chain: Sequence[_File], includes: Includes
+    real: Path, subject: str, include_path: KeyPath, chain: Sequence[_File], includes: Includes
 ) -> None:
     by = chain[-1]
     names = [file.real for file in chain]
     if real in names:
         circle = " -> ".join(file.name for file in [*names[names.index(real) :], real])
-        raise by.invalid(here, f"{where} includes itself: {circle}.", "Break the circle.")
+        raise by.invalid(include_path, f"{subject} includes itself: {circle}.", "Break the circle.")
     if len(chain) > MAX_DEPTH:
         remedy = f"Nest at most {MAX_DEPTH} files."
-        raise by.invalid(here, f"{where} is nested too deep.", remedy)
+        raise by.invalid(include_path, f"{subject} is nested too deep.", remedy)
     if len(includes.files) >= MAX_FILES:
-        raise by.invalid(here, f"{where} is one file too many.", f"Include at most {MAX_FILES}.")
+        raise by.invalid(
+            include_path, f"{subject} is one file too many.", f"Include at most {MAX_FILES}."
+        )
 
 
-def _parsed(file: _File, here: KeyPath) -> Any:
+def _parsed(file: _File, include_path: KeyPath) -> Any:
     """Returns the tree of the file; its own error says line and column."""
     try:
         return source.parse_any(file.path, file.raw)
     except ConfigInvalidError as error:
         (issue,) = error.issues
         message = f"{file.path}: {issue.message}"
-        raise file.invalid(here, message, issue.remedy) from None
+        raise file.invalid(include_path, message, issue.remedy) from None

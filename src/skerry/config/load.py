@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from skerry.config import source
-from skerry.config.backup import LAST_GOOD, beside
+from skerry.config.backup import LAST_GOOD, copy_path
 from skerry.config.check import check
 from skerry.config.expand import Expanded, expand
 from skerry.config.gateway import AuthMode
@@ -98,8 +98,8 @@ def checked(
     """
     path = read.path
     expanded = expand(read, environ, fetch=fetch)
-    tree, wrong = _overlay(expanded.tree, environ)
-    issues = [*wrong, *expanded.issues]
+    tree, env_issues = _overlay(expanded.tree, environ)
+    issues = [*env_issues, *expanded.issues]
     try:
         config, warnings = check(tree, state_dir=state_dir, path=path)
     except ConfigInvalidError as error:
@@ -137,9 +137,11 @@ def load_good(
         found_state, found_path = locate(environ)
         state_dir, path = state_dir or found_state, path or found_path
         try:
-            good = source.read(beside(path.resolve(), LAST_GOOD))
-            good = replace(good, path=path)
-            loaded = checked(good, environ, state_dir, fetch=fetch) if good.exists else None
+            last_good = source.read(copy_path(path.resolve(), LAST_GOOD))
+            last_good = replace(last_good, path=path)
+            loaded = (
+                checked(last_good, environ, state_dir, fetch=fetch) if last_good.exists else None
+            )
         except ConfigInvalidError:
             loaded = None
         if loaded is None:

@@ -63,16 +63,16 @@ class EmbeddingConfig(OpenSection):
     local: EmbeddingLocal = EmbeddingLocal.model_construct()
 
 
-def overlaid(base: S, own: S) -> S:
-    """Returns `base` with what `own` says over it, key by key.
+def overlaid(base: S, override: S) -> S:
+    """Returns `base` with what `override` says over it, key by key.
 
     Another `remote.baseUrl` takes neither key nor headers along: they are for the old address.
     """
-    if isinstance(own, EmbeddingRemote) and "base_url" in own.model_fields_set:
-        return own
+    if isinstance(override, EmbeddingRemote) and "base_url" in override.model_fields_set:
+        return override
     values = {}
-    for name in own.model_fields_set:
-        mine, theirs = getattr(own, name), getattr(base, name, None)
-        both = isinstance(mine, Section) and isinstance(theirs, type(mine))
-        values[name] = overlaid(theirs, mine) if both else mine
+    for name in override.model_fields_set:
+        new_value, base_value = getattr(override, name), getattr(base, name, None)
+        are_sections = isinstance(new_value, Section) and isinstance(base_value, type(new_value))
+        values[name] = overlaid(base_value, new_value) if are_sections else new_value
     return base.model_copy(update=values)

@@ -51,21 +51,21 @@ class QueueConfig(OpenSection):
     `summarize` keeps a line of each of the oldest for the model."""
 
     def rules(
-        self, channel: str, own: SessionSettings | None = None, mode: QueueMode | None = None
+        self, channel: str, settings: SessionSettings | None = None, mode: QueueMode | None = None
     ) -> QueueRules:
         """Returns the rules for a message of `mode`, else of its session, its channel, or any.
 
         Source: openclaw-behaviour 5.2.
         """
-        own = own or SessionSettings()
-        debounce = own.queue_debounce_ms
+        settings = settings or SessionSettings()
+        debounce = settings.queue_debounce_ms
         if debounce is None:
             debounce = self.debounce_ms_by_channel.get(channel, self.debounce_ms)
         return QueueRules(
-            mode or own.queue_mode or self.by_channel.get(channel, self.mode),
+            mode or settings.queue_mode or self.by_channel.get(channel, self.mode),
             debounce,
-            own.queue_cap or self.cap,
-            own.queue_drop or self.drop,
+            settings.queue_cap or self.cap,
+            settings.queue_drop or self.drop,
         )
 
 

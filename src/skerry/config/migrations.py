@@ -30,16 +30,16 @@ class Migrated:
     """The tree of this version, and what was done, for people."""
 
     tree: Tree
-    done: tuple[str, ...]
+    changes: tuple[str, ...]
 
 
 def migrate(tree: Mapping[str, Any]) -> Migrated:
     """Returns the tree as this version has it; the one that is given stays as it is."""
-    new, done = copy.deepcopy(dict(tree)), list[str]()
+    new, changes = copy.deepcopy(dict(tree)), list[str]()
     for migration in MIGRATIONS:
         new, notes = migration.run(new)
-        done += [f"{note} (since {migration.since})" for note in notes]
-    return Migrated(new, tuple(done))
+        changes += [f"{note} (since {migration.since})" for note in notes]
+    return Migrated(new, tuple(changes))
 
 
 def _moved(tree: Tree, old: KeyPath, new: KeyPath) -> tuple[Tree, list[str]]:
@@ -49,11 +49,11 @@ def _moved(tree: Tree, old: KeyPath, new: KeyPath) -> tuple[Tree, list[str]]:
         return tree, []
     present = lookup(tree, new)
     if isinstance(value, dict) and isinstance(present, dict):
-        done = []
+        changes = []
         for key in value:
             tree, notes = _moved(tree, (*old, key), (*new, key))
-            done += notes
-        return (replaced(tree, old, MISSING) if not lookup(tree, old) else tree), done
+            changes += notes
+        return (replaced(tree, old, MISSING) if not lookup(tree, old) else tree), changes
     tree = replaced(tree, old, MISSING)
     if present is not MISSING:
         return tree, [f"dropped {show_key_path(old)}: {show_key_path(new)} counts"]
@@ -70,22 +70,22 @@ def _moves(*moves: tuple[str, str]) -> Callable[[Tree], tuple[Tree, list[str]]]:
     key_paths = [(tuple(old.split(".")), tuple(new.split("."))) for old, new in moves]
 
     def run(tree: Tree) -> tuple[Tree, list[str]]:
-        done = []
+        changes = []
         for old, new in key_paths:
             tree, notes = _moved(tree, old, new)
-            done += notes
+            changes += notes
         for old, _ in key_paths:
             for depth in range(len(old) - 1, 0, -1):
-                if lookup(tree, old[:depth]) == {} and _took_from(done, old[:depth]):
+                if lookup(tree, old[:depth]) == {} and _took_from(changes, old[:depth]):
                     tree = replaced(tree, old[:depth], MISSING)
-        return tree, done
+        return tree, changes
 
     return run
 
 
-def _took_from(done: list[str], key_path: KeyPath) -> bool:
+def _took_from(changes: list[str], key_path: KeyPath) -> bool:
     """Returns whether something was taken away from the section."""
-    return any(f" {show_key_path(key_path)}." in note for note in done)
+    return any(f" {show_key_path(key_path)}." in note for note in changes)
 
 
 _SCOPES: Final = {
@@ -110,14 +110,14 @@ def _scope(tree: Tree) -> tuple[Tree, list[str]]:
 
 def _peers(tree: Tree) -> tuple[Tree, list[str]]:
     """Writes `direct` for the `dm` of older bindings."""
-    done = []
+    changes = []
     listed = tree.get("bindings")
     for number in range(len(listed) if isinstance(listed, list) else 0):
         key_path: KeyPath = ("bindings", number, "match", "peer", "kind")
         if lookup(tree, key_path) == "dm":
             tree = replaced(tree, key_path, "direct")
-            done.append(f"{show_key_path(key_path)} 'dm' is 'direct'")
-    return tree, done
+            changes.append(f"{show_key_path(key_path)} 'dm' is 'direct'")
+    return tree, changes
 
 
 MIGRATIONS: Final = (

@@ -21,7 +21,7 @@ class Mode(StrEnum):
 
 _PLUGIN_API: Final = r"[a-z0-9][a-z0-9_-]*\.[a-zA-Z0-9._-]{1,64}"
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_OURS: Final = frozenset({"connection", "content-length", "transfer-encoding"})
+_RESERVED_HEADERS: Final = frozenset({"connection", "content-length", "transfer-encoding"})
 
 
 def _api(value: str) -> str:
@@ -42,7 +42,7 @@ Api = Annotated[str, AfterValidator(_api), WithJsonSchema(_API_SCHEMA)]
 
 def _headers(value: dict[str, SecretStr]) -> dict[str, SecretStr]:
     for name in value:
-        if _HEADER.fullmatch(name) is None or name.lower() in _OURS:
+        if _HEADER.fullmatch(name) is None or name.lower() in _RESERVED_HEADERS:
             message = f"{name!r} is no header that can be set"
             raise ValueError(message)
     return value

@@ -67,10 +67,10 @@ class Protected(Struct, frozen=True):
 
     def _workspace(self, names: _Names) -> _Names:
         """Returns the innermost workspace around a file; nothing where it lies in none."""
-        around = [
+        enclosing = [
             workspace for workspace in map(_folded, self.workspaces) if _within(names, workspace)
         ]
-        return max(around, key=len, default=())
+        return max(enclosing, key=len, default=())
 
 
 def protected(config: Config) -> Protected:
@@ -81,12 +81,12 @@ def protected(config: Config) -> Protected:
     qmd = Path(config.memory.qmd.command).expanduser()
     programs = [qmd] if qmd.is_absolute() else []
     profiles = (config.agent_dir(agent) / PROFILES for agent in config.agents.ids)
-    own = (config.path, *config.included, *profiles)
+    config_files = (config.path, *config.included, *profiles)
     return Protected(
         state=config.state_dir.resolve(),
         # The place of a link too: the file could be put in its place.
-        configuration=frozenset(_both(own)),
-        code=frozenset(_both((*plugins, *hooks, *programs))) | _installed(),
+        configuration=frozenset(_with_resolved(config_files)),
+        code=frozenset(_with_resolved((*plugins, *hooks, *programs))) | _installed(),
         workspaces=frozenset(config.workspace(agent).resolve() for agent in config.agents.ids),
     )
 
@@ -94,18 +94,18 @@ def protected(config: Config) -> Protected:
 @cache
 def _installed() -> frozenset[Path]:
     """Returns where our code is, which does not change while it runs."""
-    return frozenset(_both((Path(__file__).parents[1], Path(sys.prefix))))
+    return frozenset(_with_resolved((Path(__file__).parents[1], Path(sys.prefix))))
 
 
 def gate(
-    config: Config, actor: Actor = OWNER, records: FileRecords | None = None, who: str = GATEWAY
+    config: Config, actor: Actor = OWNER, records: FileRecords | None = None, writer: str = GATEWAY
 ) -> FileGate:
     """Returns the policy on files; the gateway itself acts for the owner."""
     closed = protected(config)
-    return FileGate(closed, closed.workspaces, actor, records, who)
+    return FileGate(closed, closed.workspaces, actor, records, writer)
 
 
-def _both(paths: tuple[Path, ...] | list[Path]) -> list[Path]:
+def _with_resolved(paths: tuple[Path, ...] | list[Path]) -> list[Path]:
     """Returns where each path is, and where it leads."""
     return [
         spelling

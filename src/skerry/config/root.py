@@ -42,7 +42,7 @@ from skerry.policy.tool_policy import SANDBOX, ToolRules
 
 
 @lru_cache(maxsize=256)
-def _beneath(directory: Path, name: str) -> Path:
+def _child_path(directory: Path, name: str) -> Path:
     """Returns a path; each turn asks for one, and making it costs as much as a query."""
     return directory / name
 
@@ -93,12 +93,12 @@ class Config(OpenSection):
     @model_validator(mode="after")
     def _bindings_name_agents(self) -> Self:
         agent_ids = self.agents.ids
-        wrong = [
+        invalid = [
             n
             for n, binding in enumerate(self.bindings)
             if agent_id(binding.agent_id) not in agent_ids
         ]
-        if wrong:
+        if invalid:
             listed = {"known": ", ".join(agent_ids)}
             text = "it names no agent of agents.list, which has {known}"
             error = PydanticCustomError("unknown_agent", text, listed)
@@ -106,7 +106,7 @@ class Config(OpenSection):
                 type(self).__name__,
                 [
                     InitErrorDetails(type=error, loc=("bindings", n, "agentId"), input=None)
-                    for n in wrong
+                    for n in invalid
                 ],
             )
         return self
@@ -170,26 +170,28 @@ class Config(OpenSection):
 
     def workspace(self, agent: AgentId) -> Path:
         """Returns the agent's directory (seed 004; under our state directory)."""
-        own = self.agents.by_id.get(agent)
-        if own is not None and own.workspace is not None:
-            return own.workspace.expanduser()
+        settings = self.agents.by_id.get(agent)
+        if settings is not None and settings.workspace is not None:
+            return settings.workspace.expanduser()
         if agent == self.agents.default_id:
             configured = self.agents.defaults.workspace
-            return configured.expanduser() if configured else _beneath(self.state_dir, "workspace")
-        return _beneath(self.state_dir, f"workspace-{agent}")
+            return (
+                configured.expanduser() if configured else _child_path(self.state_dir, "workspace")
+            )
+        return _child_path(self.state_dir, f"workspace-{agent}")
 
     def thinking(self, agent: AgentId) -> ThinkingLevel | None:
         """Returns how much the agent's model is to think, if that is configured."""
-        own = self.agents.by_id.get(agent)
-        if own is not None and own.thinking_default is not None:
-            return own.thinking_default
+        settings = self.agents.by_id.get(agent)
+        if settings is not None and settings.thinking_default is not None:
+            return settings.thinking_default
         return self.agents.defaults.thinking_default
 
     def primary_model(self, agent: AgentId) -> str | None:
         """Returns the `provider/model` that is configured for the agent, if any."""
-        own = self.agents.by_id.get(agent)
-        if own is not None and own.model is not None and own.model.primary:
-            return own.model.primary
+        settings = self.agents.by_id.get(agent)
+        if settings is not None and settings.model is not None and settings.model.primary:
+            return settings.model.primary
         return self.agents.defaults.model.primary
 
     def fallback_models(self, agent: AgentId) -> tuple[str, ...]:
@@ -197,24 +199,28 @@ class Config(OpenSection):
 
         An agent's list takes the place of that of `agents.defaults`, even an empty one.
         """
-        own = self.agents.by_id.get(agent)
-        if own is not None and own.model is not None and own.model.fallbacks is not None:
-            return own.model.fallbacks
+        settings = self.agents.by_id.get(agent)
+        if (
+            settings is not None
+            and settings.model is not None
+            and settings.model.fallbacks is not None
+        ):
+            return settings.model.fallbacks
         return self.agents.defaults.model.fallbacks or ()
 
     def memory_search(self, agent: AgentId) -> MemorySearchConfig:
         """Returns the memory settings of the agent: its own section wins, key by key."""
-        own = self.agents.by_id.get(agent)
+        settings = self.agents.by_id.get(agent)
         defaults = self.agents.defaults.memory_search
-        if own is not None and own.memory_search is not None:
-            return overlaid(defaults, own.memory_search)
+        if settings is not None and settings.memory_search is not None:
+            return overlaid(defaults, settings.memory_search)
         return defaults
 
     def limits(self, agent: AgentId | str) -> LimitsConfig:
         """Returns the usage limits of the agent: its own section wins, key by key."""
-        own = self.agents.by_id.get(AgentId(agent))
-        if own is not None and own.limits is not None:
-            return overlaid(self.agents.defaults.limits, own.limits)
+        settings = self.agents.by_id.get(AgentId(agent))
+        if settings is not None and settings.limits is not None:
+            return overlaid(self.agents.defaults.limits, settings.limits)
         return self.agents.defaults.limits
 
     def tool_rules(
@@ -237,30 +243,30 @@ class Config(OpenSection):
 
     def channel(self, name: str) -> ChannelConfig | None:
         """Returns the rules of a chat platform, whatever the case of its name; None for none."""
-        own = self.channels.get(name)
-        if own is not None or not self.channels:
-            return own
+        rules = self.channels.get(name)
+        if rules is not None or not self.channels:
+            return rules
         folded = name.lower()
-        return next((rules for key, rules in self.channels.items() if key.lower() == folded), None)
+        return next((value for key, value in self.channels.items() if key.lower() == folded), None)
 
     def sandbox(self, agent: AgentId) -> SandboxConfig:
         """Returns the sandbox of the agent's commands: its own section wins, key by key."""
-        own = self.agents.by_id.get(agent)
-        if own is not None and own.sandbox is not None:
-            return overlaid(self.agents.defaults.sandbox, own.sandbox)
+        settings = self.agents.by_id.get(agent)
+        if settings is not None and settings.sandbox is not None:
+            return overlaid(self.agents.defaults.sandbox, settings.sandbox)
         return self.agents.defaults.sandbox
 
     def is_sandboxed(self, key: SessionKey) -> bool:
         """Returns whether the commands of the conversation run in a sandbox."""
-        own = self.agents.by_id.get(key.agent)
-        host = (own and own.tools and own.tools.exec.host) or self.tools.exec.host
+        settings = self.agents.by_id.get(key.agent)
+        host = (settings and settings.tools and settings.tools.exec.host) or self.tools.exec.host
         return host == SANDBOX and self.sandbox(key.agent).covers(key)
 
     def agent_dir(self, agent: AgentId) -> Path:
         """Returns where the agent's credentials are: never what its tools may touch."""
-        own = self.agents.by_id.get(agent)
-        if own is not None and own.agent_dir is not None:
-            return own.agent_dir.expanduser()
+        settings = self.agents.by_id.get(agent)
+        if settings is not None and settings.agent_dir is not None:
+            return settings.agent_dir.expanduser()
         return self.state_dir / "agents" / agent / "agent"
 
 

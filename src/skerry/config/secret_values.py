@@ -145,7 +145,7 @@ def _run(name: str, provider: SecretProvider, request: bytes, environ: Mapping[s
     passed = {variable: environ[variable] for variable in provider.pass_env if variable in environ}
     command = [str(_trusted(name, provider)), *provider.args]
     try:
-        done = process.run_blocking(
+        completed = process.run_blocking(
             process.Program(command, passed, folder=Path("/")),
             seconds=provider.timeout_ms / 1000,
             stdin=request,
@@ -157,9 +157,9 @@ def _run(name: str, provider: SecretProvider, request: bytes, environ: Mapping[s
         raise _failed(f"the secret provider {name!r} did not end in time.") from None
     except process.FloodError:
         raise _failed(f"the secret provider {name!r} prints too much.") from None
-    if done.code != 0:
-        raise _failed(f"the secret provider {name!r} ended with code {done.code}.")
-    return done.out
+    if completed.code != 0:
+        raise _failed(f"the secret provider {name!r} ended with code {completed.code}.")
+    return completed.out
 
 
 def _trusted(name: str, provider: SecretProvider) -> Path:

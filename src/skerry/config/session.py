@@ -13,7 +13,7 @@ _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(b|kb|mb|gb|tb)?")
 _MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _BYTES: Final = {"b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
 _DAY: Final = _MS["d"]
-_MOST: Final = 1e15
+_MAX_VALUE: Final = 1e15
 """Milliseconds or bytes: thirty thousand years. A larger number may not fit the database."""
 
 
@@ -47,7 +47,7 @@ def duration(value: object) -> object:
     match = _DURATION.fullmatch(str(value).strip().lower())
     if match is None:
         raise ValueError("it is a number with ms, s, m, h, d or w, such as 30d")
-    return round(min(float(match[1]) * _MS[match[2] or "d"], _MOST))
+    return round(min(float(match[1]) * _MS[match[2] or "d"], _MAX_VALUE))
 
 
 def span(milliseconds: int) -> str:
@@ -65,7 +65,7 @@ def size(value: object) -> object:
     match = _SIZE.fullmatch(str(value).strip().lower())
     if match is None:
         raise ValueError("it is a number with b, kb, mb, gb or tb, such as 500mb")
-    return round(min(float(match[1]) * _BYTES[match[2] or "b"], _MOST))
+    return round(min(float(match[1]) * _BYTES[match[2] or "b"], _MAX_VALUE))
 
 
 def person(text: str) -> str:

@@ -96,7 +96,9 @@ def parse_any(path: Path, raw: str) -> Any:
         return pyjson5.loads(raw)
     except pyjson5.Json5Exception as error:
         # The other arguments of the exception hold what was parsed so far, secrets included.
-        raise _invalid(path, _where(str(error.args[0]), raw), "Correct the syntax.") from None
+        raise _invalid(
+            path, _syntax_message(str(error.args[0]), raw), "Correct the syntax."
+        ) from None
 
 
 def parse(path: Path, raw: str) -> dict[str, Any]:
@@ -130,7 +132,7 @@ def read_bytes(path: Path) -> tuple[bytes, int]:
     return data, stat.S_IMODE(status.st_mode)
 
 
-def _where(message: str, raw: str) -> str:
+def _syntax_message(message: str, raw: str) -> str:
     """Says line and column where the parser says the number of a character."""
     match = _MESSAGE.fullmatch(message)
     if match is None:

@@ -221,19 +221,19 @@ class ToolsConfig(ToolsScope):
 
     def loops(self, agent: AgentTools | None) -> LoopLimits:
         """Returns when repeated calls of an agent are noticed; its own section is the only one."""
-        own = (agent and agent.loop_detection) or self.loop_detection
-        return own.limits if own else LoopLimits()
+        detection = (agent and agent.loop_detection) or self.loop_detection
+        return detection.limits if detection else LoopLimits()
 
     def rules(
         self,
-        own: tuple[str, AgentTools | None],
+        agent_tools: tuple[str, AgentTools | None],
         channels: Mapping[str, HasGroups],
         plugins: PluginsConfig,
         plugin_tools: frozenset[str],
         spawn_depth: int = 1,
     ) -> ToolRules:
         """Returns all rules on the tools of one agent; see `Config.tool_rules`."""
-        path, agent = own
+        path, agent = agent_tools
         parts = (agent, channels, plugins)
         key = (path, plugin_tools, spawn_depth)
         cached = self._rules_by_agent.get(key)

@@ -36,9 +36,9 @@ def permissions(state_dir: Path, read: Source) -> list[ConfigIssue]:
     return issues
 
 
-def without_effect(written: Mapping[str, Any]) -> list[ConfigIssue]:
+def without_effect(file_tree: Mapping[str, Any]) -> list[ConfigIssue]:
     """Returns which keys of the format say nothing here."""
-    session = written.get("session")
+    session = file_tree.get("session")
     section = session if isinstance(session, dict) else {}
     return [
         ConfigIssue(f"session.{key}", message, "Remove it.")
@@ -48,18 +48,21 @@ def without_effect(written: Mapping[str, Any]) -> list[ConfigIssue]:
 
 
 def openings(
-    config: Config, written: Mapping[str, Any], *, from_environment: bool
+    config: Config, file_tree: Mapping[str, Any], *, from_environment: bool
 ) -> list[ConfigIssue]:
-    """Warns of settings that open access; `written` is the file's tree without the environment."""
+    """Returns warnings about settings that open access.
+
+    `file_tree` is the tree of the file, before variables of the environment override it.
+    """
     auth = config.gateway.auth
     if auth.mode is AuthMode.NONE:
         message = "every program and web page on this machine can steer the agents."
         return [ConfigIssue("gateway.auth.mode", message, "Set it to 'token'.")]
     issues = []
     if config.gateway.control_ui.dangerously_disable_device_auth:
-        where = "gateway.controlUi.dangerouslyDisableDeviceAuth"
+        key_path = "gateway.controlUi.dangerouslyDisableDeviceAuth"
         message = "the shared secret alone lets other machines in."
-        issues.append(ConfigIssue(where, message, "Remove it, and approve devices one by one."))
+        issues.append(ConfigIssue(key_path, message, "Remove it, and approve devices one by one."))
     if auth.mode is AuthMode.PASSWORD and not auth.secret:
         message = "it is missing, and a gateway does not start without it."
         remedy = "Set it, or SKERRY_GATEWAY_PASSWORD for the gateway."
@@ -70,7 +73,7 @@ def openings(
     if auth.token is not None and len(auth.token.get_secret_value()) < SHORT_TOKEN:
         message = f"the token is shorter than {SHORT_TOKEN} characters."
         issues.append(ConfigIssue("gateway.auth.token", message, "Remove it; a start writes one."))
-    mode = written.get("gateway", {}).get("auth", {}).get("mode")
+    mode = file_tree.get("gateway", {}).get("auth", {}).get("mode")
     if from_environment and mode == AuthMode.NONE.value:
         message = "'none' does not count, because the environment gives a token."
         issues.append(ConfigIssue("gateway.auth.mode", message, "Remove one of the two."))

@@ -109,9 +109,9 @@ class WebhooksConfig(Section):
     @classmethod
     def _names_are_unique(cls, value: tuple[MappingConfig, ...]) -> tuple[MappingConfig, ...]:
         names = [mapping.name for mapping in value]
-        again = sorted({name for name in names if names.count(name) > 1})
-        if again:
-            raise ValueError(f"two webhooks have the name {again[0]!r}")
+        duplicates = sorted({name for name in names if names.count(name) > 1})
+        if duplicates:
+            raise ValueError(f"two webhooks have the name {duplicates[0]!r}")
         return value
 
     @model_validator(mode="after")

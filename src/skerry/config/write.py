@@ -58,12 +58,12 @@ class ConfigAuthor:
     """Makes a change of a key that this version does not know an error."""
 
 
-class Written(Struct, frozen=True):
+class ConfigWriteResult(Struct, frozen=True):
     """Result of a write, with the places that changed; none means that nothing was written."""
 
     source: source.Source
     changed: tuple[KeyPath, ...]
-    unknown: tuple[ConfigIssue, ...] = ()
+    unknown_keys: tuple[ConfigIssue, ...] = ()
     """Keys among the changed ones that this version does not know."""
 
 
@@ -73,7 +73,7 @@ def set_values(
     *,
     keep: bool = False,
     author: ConfigAuthor | None = None,
-) -> Written:
+) -> ConfigWriteResult:
     """Sets the values at the places in `values`; None removes the key. See `rewrite`.
 
     Args:
@@ -128,7 +128,7 @@ def rewrite(
     *,
     verify: Callable[[Expanded, Expanded], None] | None = None,
     remedy: str = "Make the change in an editor.",
-) -> Written:
+) -> ConfigWriteResult:
     """Writes the tree that `edit` makes of the file.
 
     The order of keys stays. In a file with comments or JSON5 syntax only the text of the changed
@@ -161,7 +161,9 @@ def rewrite(
     return _replace(path, text, author, verify=verify)
 
 
-def write_text(path: Path, raw: str, author: ConfigAuthor, *, base: str | None = None) -> Written:
+def write_text(
+    path: Path, raw: str, author: ConfigAuthor, *, base: str | None = None
+) -> ConfigWriteResult:
     """Writes the text as it is, comments too, when it passes the check. See `rewrite`.
 
     Args:
@@ -189,7 +191,7 @@ def _replace(
     *,
     verify: Callable[[Expanded, Expanded], None] | None = None,
     broken: bool = False,
-) -> Written:
+) -> ConfigWriteResult:
     try:
         with exclusive(path.parent):
             before, old = _present(path, author, broken=broken)
@@ -197,20 +199,20 @@ def _replace(
             if raw == before.raw and before.exists:
                 if verify is not None:
                     verify(old, old)
-                return Written(before, ())
+                return ConfigWriteResult(before, ())
             after = source.Source(path, raw, source.parse(path, raw), 0o600)
             data = _encoded(path, raw)
-            new, unknown = _checked(after, old, author)
+            new, unknown_keys = _checked(after, old, author)
             changed = [change for change in changes(old.merged, new.merged) if change[0] != META]
-            unknown = _touched(unknown, changed)
-            if author.strict and unknown:
-                raise ConfigInvalidError(str(path), list(unknown))
+            unknown_keys = _touched(unknown_keys, changed)
+            if author.strict and unknown_keys:
+                raise ConfigInvalidError(str(path), list(unknown_keys))
             if verify is not None:
                 verify(old, new)
             if author.guard is not None:
                 author.guard(before, old, new, changed)
             if author.dry:
-                return Written(after, tuple(changed), unknown)
+                return ConfigWriteResult(after, tuple(changed), unknown_keys)
             _put(before, path, data)
     except OSError as error:
         failure = ConfigError(f"{path} cannot be written: {error.strerror}.")
@@ -219,7 +221,7 @@ def _replace(
     key_paths = [show_key_path(key_path) for key_path in changed]
     entry = backup.AuditEntry(author.clock.now_ms(), author.by, before, after, key_paths)
     backup.note(author.state_dir or path.parent, entry)
-    return Written(after, tuple(changed), unknown)
+    return ConfigWriteResult(after, tuple(changed), unknown_keys)
 
 
 def _put(before: source.Source, path: Path, data: bytes) -> None:
@@ -267,13 +269,15 @@ def _encoded(path: Path, raw: str) -> bytes:
     return data
 
 
-def _touched(unknown: Sequence[ConfigIssue], changed: Sequence[KeyPath]) -> tuple[ConfigIssue, ...]:
+def _touched(
+    unknown_keys: Sequence[ConfigIssue], changed: Sequence[KeyPath]
+) -> tuple[ConfigIssue, ...]:
     """Returns the unknown keys that the change sets, or something within."""
     changed_paths = [f"{show_key_path(key_path)}." for key_path in changed]
     return tuple(
         dict.fromkeys(
             issue
-            for issue in unknown
+            for issue in unknown_keys
             if any(at.startswith(f"{issue.path}.") for at in changed_paths)
         )
     )
@@ -302,8 +306,8 @@ def must_mean(meaning: Mapping[str, Any], old: Expanded, new: Expanded) -> None:
 
 def _is_set(expanded: Expanded, key_path: KeyPath, value: object) -> bool:
     """Returns whether a reference there means the value already, which then stays as written."""
-    written = lookup(expanded.merged, key_path)
-    return refers(written) and lookup(expanded.tree, key_path) == value
+    stored_value = lookup(expanded.merged, key_path)
+    return refers(stored_value) and lookup(expanded.tree, key_path) == value
 
 
 def _long_forms(tree: dict[str, Any], key_path: KeyPath) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from skerry.model.event import (
 )
 from skerry.model.ids import RunId
 from skerry.policy import access
-from skerry.policy.access import ADMINS, ANYBODY, READERS, WRITERS, Need, Role, Verb
+from skerry.policy.access import ADMINS, READERS, UNRESTRICTED, WRITERS, Need, Role, Verb
 from skerry.policy.decide import Actor, Request, decide
 from skerry.sdk.features import registered
 
@@ -208,7 +208,7 @@ class Broadcast:
     def tick(self) -> None:
         """Sends every client a sign that the gateway runs."""
         head = frames.event("tick", {"ts": self._clock.now_ms()})
-        _send(self._clients[ANYBODY], head, droppable=True)
+        _send(self._clients[UNRESTRICTED], head, droppable=True)
 
     def shutdown(self, reason: str, restart_expected_ms: int) -> None:
         """Sends all clients the stop of the gateway, and the latest time of the next start."""

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from skerry.config.check import LACKING, NO_EFFECT, UNKNOWN
+from skerry.config.check import LACKING, NO_EFFECT, UNKNOWN_KEY
 from skerry.config.expand import Expanded
 from skerry.config.remote_write_policy import Pattern
 from skerry.config.source import Source
@@ -17,7 +17,7 @@ from skerry.model.errors import (
     ConfigRewriteError,
 )
 
-_UNRECOGNISED: Final = frozenset({UNKNOWN, NO_EFFECT, LACKING})
+_UNRECOGNISED: Final = frozenset({UNKNOWN_KEY, NO_EFFECT, LACKING})
 
 Edit = Callable[[Source, Expanded], dict[str, Any]]
 """Returns the tree to write, for the file as it is."""
@@ -56,7 +56,7 @@ async def applied(call: Call, change: Awaitable[Applied]) -> Applied:
     except ConfigInvalidError as error:
         raise invalid_config(call, error) from None
     except ConfigProtectedError as error:
-        details = {"code": error.code, "paths": list(error.places), "remedy": error.remedy}
+        details = {"code": error.code, "paths": list(error.paths), "remedy": error.remedy}
         raise RefusedError(f"{error} {error.remedy}", details=details) from None
     except ConfigRewriteError as error:
         error.remedy = "Edit the file by hand, or remove its comments."

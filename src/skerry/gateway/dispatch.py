@@ -129,7 +129,7 @@ class MethodTable:
         if (need := self._needs.get(name)) is not None:
             return need
         added = self._added.get(name)
-        return added.need if added else access.UNKNOWN
+        return added.need if added else access.UNLISTED
 
     async def _call_feature(self, frame: RequestFrame, call: Call) -> Json:
         """Calls a method of a feature, all of which are imported by the first call of one."""

@@ -42,8 +42,8 @@ class ApprovalNotOpenError(RequestError):
     remedy = "`skerry approvals list` shows the pending approvals."
 
     def __init__(self, approval_id: str, state: ApprovalState | None) -> None:
-        why = f"is {state}" if state else "does not exist"
-        super().__init__(f"The approval {approval_id!r} {why}.")
+        state_text = f"is {state}" if state else "does not exist"
+        super().__init__(f"The approval {approval_id!r} {state_text}.")
         self.state = state
 
 

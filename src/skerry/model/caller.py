@@ -37,5 +37,5 @@ class Caller(Struct, frozen=True):
     @property
     def askers(self) -> tuple[Asker, ...]:
         """Returns `behalf` of a run that this one starts."""
-        own = Asker(self.key, self.channel, self.sender)
-        return self.behalf if own in self.behalf else (*self.behalf, own)
+        asker = Asker(self.key, self.channel, self.sender)
+        return self.behalf if asker in self.behalf else (*self.behalf, asker)

@@ -48,8 +48,8 @@ class ConfigIssue(Struct, frozen=True):
     remedy: str = ""
 
     def __str__(self) -> str:
-        where = self.path or "(whole file)"
-        return f"{where}: {self.message}" + (f" {self.remedy}" if self.remedy else "")
+        subject = self.path or "(whole file)"
+        return f"{subject}: {self.message}" + (f" {self.remedy}" if self.remedy else "")
 
 
 class ConfigInvalidError(ConfigError):
@@ -88,18 +88,18 @@ class ConfigIncludedError(ConfigError):
 class ConfigProtectedError(ConfigError):
     """A change over the wire touches what decides which code or command runs, or who may connect.
 
-    `places` names them.
+    `paths` names them.
     """
 
     code = "config.protected"
 
     def __init__(self, file: str, paths: Sequence[str], remedy: str) -> None:
-        self.places = tuple(paths)
+        self.paths = tuple(paths)
         self.remedy = remedy or (
             f"Set gateway.control.allowCodeChanges to true in {file} by hand first,"
             " or edit the file itself."
         )
-        listed = ", ".join(self.places[:5]) + (", ..." if len(self.places) > 5 else "")  # noqa: PLR2004 - enough to see what is meant
+        listed = ", ".join(self.paths[:5]) + (", ..." if len(self.paths) > 5 else "")  # noqa: PLR2004 - enough to see what is meant
         super().__init__(f"{listed} cannot be changed from here.")
 
 
@@ -197,9 +197,9 @@ class NewerStateError(StateError):
 
     code = "state.newer"
 
-    def __init__(self, file: str, found: int, known: int) -> None:
+    def __init__(self, file: str, schema: int, supported: int) -> None:
         self.remedy = "Install the newer Skerry again, or restore the backup beside the file."
-        super().__init__(f"{file} has schema {found}; this version knows {known}.")
+        super().__init__(f"{file} has schema {schema}; this version knows {supported}.")
 
 
 class ModelError(SkerryError):
@@ -314,8 +314,8 @@ class ModelsFailedError(ModelError):
     remedy = "`skerry models status` shows who cools down and until when."
 
     def __init__(self, attempts: Sequence[str]) -> None:
-        self.attempts, more = tuple(attempts), f"{len(attempts) - 1} more failed, see /status."
-        super().__init__(f"No model answered: {attempts[0].rstrip('.')}; {more}")
+        self.attempts, summary = tuple(attempts), f"{len(attempts) - 1} more failed, see /status."
+        super().__init__(f"No model answered: {attempts[0].rstrip('.')}; {summary}")
 
 
 class BudgetError(ModelError):

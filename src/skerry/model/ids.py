@@ -20,7 +20,7 @@ MAX_KEY_LENGTH: Final = 512
 
 _AGENT_ID: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _ALIASES: Final = {"dm": "direct"}
-_EVERYBODY: Final = frozenset({("global",), ("unknown",)})
+_SHARED_SCOPES: Final = frozenset({("global",), ("unknown",)})
 
 
 class SessionKind(StrEnum):
@@ -100,7 +100,9 @@ class SessionKey(Struct, frozen=True):
         That is `main`, and what clients of the gateway name; not the one that the configuration
         makes of everybody's.
         """
-        return self.kind in {SessionKind.MAIN, SessionKind.OTHER} and self.scope not in _EVERYBODY
+        return (
+            self.kind in {SessionKind.MAIN, SessionKind.OTHER} and self.scope not in _SHARED_SCOPES
+        )
 
     @property
     def kind(self) -> SessionKind:

@@ -119,9 +119,9 @@ class MemoryQuestion(Struct, frozen=True):
     """Seconds beyond the usual that may be waited for a model that is being loaded."""
     opens: Callable[[str], bool] | None = None
     """Tells of the key of a conversation whether what was said there may be found; None is all."""
-    heard: KnownMessages | None = None
+    context_messages: KnownMessages | None = None
     """Messages in the asking model's context, which are left out."""
-    enough: float = 0.0
+    sufficient_score: float = 0.0
     """Score, 0 to 1, that the best hit needs, else nothing is found; the weaker hits are kept with
     the best: an answer has several parts, and not each has the question's words."""
 
@@ -187,7 +187,7 @@ class MemoryProvenance(Struct, frozen=True):
     line: int
     """Line on which the note ends."""
     origin: Origin
-    where: str
+    conversation: str
     """The key of the conversation; `gateway` for a person at the gateway itself."""
     at: str
     """Time, such as `2026-11-22T08:24Z`."""
@@ -214,7 +214,7 @@ class MemoryNote(Struct, frozen=True):
 
     path: str
     text: str
-    said: MemoryProvenance
+    provenance: MemoryProvenance
 
 
 class MemoryFile(Struct, frozen=True):

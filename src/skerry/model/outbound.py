@@ -73,7 +73,7 @@ class Content(Struct, frozen=True):
     """Text of a part, and what it has besides."""
 
     text: str
-    more: Additions = PLAIN
+    additions: Additions = PLAIN
 
 
 class OutboundPart(Struct, frozen=True):
@@ -89,7 +89,7 @@ class OutboundPart(Struct, frozen=True):
     part: int
     to: ReplyTo
     text: str
-    more: Additions = PLAIN
+    additions: Additions = PLAIN
 
     @property
     def nonce(self) -> str:

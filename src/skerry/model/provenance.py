@@ -19,7 +19,7 @@ from skerry.model.origin import Origin
 BULLET: Final = "- "
 INDENT: Final = "  "
 MARK: Final = re.compile(
-    r"(?<![ \t])[ \t]*+<!-- skerry:(?P<id>[0-9a-f]{10}) (?P<origin>[a-z]+) (?P<where>\S+)"
+    r"(?<![ \t])[ \t]*+<!-- skerry:(?P<id>[0-9a-f]{10}) (?P<origin>[a-z]+) (?P<conversation>\S+)"
     r" (?P<at>\d{4}-\d\d-\d\dT\d\d:\d\dZ) -->[ \t]*$",
     re.MULTILINE,
 )
@@ -33,20 +33,20 @@ class Provenance(Struct, frozen=True):
     """Origin, place and time of a note."""
 
     origin: Origin
-    where: str
+    conversation: str
     """The key of the conversation; `gateway` for a person at the gateway itself."""
     at: str
     """Time, such as `2026-11-22T08:24Z`."""
 
     @classmethod
-    def now(cls, origin: Origin, where: str, now_ms: int) -> "Provenance":
+    def now(cls, origin: Origin, conversation: str, now_ms: int) -> "Provenance":
         """Returns the provenance of a note that is made now."""
         at = datetime.fromtimestamp(now_ms / 1000, UTC)
-        return cls(origin, where, f"{at:%Y-%m-%dT%H:%MZ}")
+        return cls(origin, conversation, f"{at:%Y-%m-%dT%H:%MZ}")
 
     def id_of(self, text: str) -> str:
         """Returns the id of the text as a note."""
-        parts = f"{self.origin}\0{self.where}\0{self.at}\0{text}"
+        parts = f"{self.origin}\0{self.conversation}\0{self.at}\0{text}"
         return sha256(parts.encode()).hexdigest()[:10]
 
 
@@ -58,10 +58,10 @@ def tidy(text: str) -> str:
 
 def item(text: str, provenance: Provenance) -> list[str]:
     """Returns the lines of a note; `text` is tidy."""
-    where = quote(provenance.where, safe=":-_.@+")
-    mark = f"<!-- skerry:{provenance.id_of(text)} {provenance.origin} {where} {provenance.at} -->"
-    first, *others = text.split("\n")
-    lines = [BULLET + first, *(INDENT + line for line in others)]
+    name, conversation = provenance.id_of(text), quote(provenance.conversation, safe=":-_.@+")
+    mark = f"<!-- skerry:{name} {provenance.origin} {conversation} {provenance.at} -->"
+    first, *continuation = text.split("\n")
+    lines = [BULLET + first, *(INDENT + line for line in continuation)]
     return [*lines[:-1], f"{lines[-1]} {mark}"]
 
 

@@ -19,7 +19,7 @@ class QueueMode(StrEnum):
     """Enters the run as with `steer`, and has a turn of its own afterwards too."""
     INTERRUPT = "interrupt"
     """Stops the run and the waiting messages, and is answered at once."""
-    OWN = "queue"
+    OWN_RUN = "queue"
     """Waits for a run of its own, regardless of the configuration: a caller waits for this one's
     answer.
 
@@ -39,7 +39,7 @@ class DropPolicy(StrEnum):
     """Keeps one line of each of the oldest messages for the model."""
 
 
-CHOICES: Final = tuple(mode.value for mode in QueueMode if mode is not QueueMode.OWN)
+CHOICES: Final = tuple(mode.value for mode in QueueMode if mode is not QueueMode.OWN_RUN)
 _ALIASES: Final = {
     "queue": QueueMode.STEER,
     "queued": QueueMode.STEER,

@@ -28,7 +28,7 @@ class TranscriptHit(Struct, frozen=True):
 
     key: str
     session_id: SessionId
-    said: Excerpt
+    excerpt: Excerpt
     before: Excerpt | None
     after: Excerpt | None
     archived: bool = False

@@ -90,7 +90,7 @@ class Redaction:
         parts: list[str] = []
         last = 0
         for begin, end, spans in _lines(text, self._spans(text)):
-            marked = [(start, other, "" if is_whole else MARK) for start, other, is_whole in spans]
+            marked = [(start, stop, "" if is_whole else MARK) for start, stop, is_whole in spans]
             new = _tidied(_put(text, marked, begin, end), text[begin : spans[0][0]])
             parts.append(text[last:begin])
             if not _BULLET.fullmatch(new):
@@ -204,9 +204,9 @@ def _last(text: str, end: int) -> tuple[int, bool]:
     return _between(text, high, min(len(text), high + _WORD), 1), False
 
 
-def _between(text: str, start: int, most: int, step: int) -> int:
+def _between(text: str, start: int, end: int, step: int) -> int:
     """Returns the nearest place from there on that is not within a word."""
-    for index in range(start, most, step):
+    for index in range(start, end, step):
         if text[index - 1].isspace() or text[index].isspace():
             return index
     return start

@@ -74,16 +74,21 @@ class Forgotten(Struct, frozen=True):
 
 
 def forgotten_json(
-    forgotten: Forgotten, near: Sequence[MemoryHit], *, shows: bool, most: int = 1000
+    forgotten: Forgotten, near: Sequence[MemoryHit], *, shows: bool, max_chars: int = 1000
 ) -> dict[str, Any]:
-    """Returns it as JSON has it (pure); `shows` the statements, `most` characters a passage."""
+    """Returns the report as a JSON object (pure).
+
+    `shows` includes the texts of the lines. The text of a passage is cut after `max_chars`.
+    """
     counted = asdict(forgotten)
     lines = [asdict(line) for line in forgotten.lines]
     for line in lines if not shows else ():
         del line["text"]
     remaining = [{"path": path, "reason": reason} for path, reason in forgotten.left]
     backups = [_backup(backup) for backup in forgotten.backups]
-    passages = [{"path": hit.path, "line": hit.start_line, "text": hit.text[:most]} for hit in near]
+    passages = [
+        {"path": hit.path, "line": hit.start_line, "text": hit.text[:max_chars]} for hit in near
+    ]
     return {**counted, "lines": lines, "left": remaining, "backups": backups, "near": passages}
 
 

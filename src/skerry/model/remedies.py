@@ -5,8 +5,8 @@ from typing import Final
 
 from skerry.model.errors import ModelError
 
-_OTHER: Final = "choose another model: skerry models use."
-_WAIT: Final = f"Wait a while, or {_OTHER}"
+_ANOTHER_MODEL: Final = "choose another model: skerry models use."
+_WAIT: Final = f"Wait a while, or {_ANOTHER_MODEL}"
 _STEPS: Final = {
     "model.rate_limit": _WAIT,
     "model.overloaded": _WAIT,
@@ -18,5 +18,5 @@ _STEPS: Final = {
 def step(error: ModelError) -> str:
     """Returns the next step for a person, or empty: the error's own, or one of its kind."""
     if not error.remedy and error.retry_after is not None:
-        return f"Send it again in {math.ceil(error.retry_after)} s, or {_OTHER}"
+        return f"Send it again in {math.ceil(error.retry_after)} s, or {_ANOTHER_MODEL}"
     return error.remedy or _STEPS.get(error.code, "")

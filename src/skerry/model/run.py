@@ -142,7 +142,7 @@ class RunRequest(Struct, frozen=True):
     extra_system_prompt: str = ""
     skills: tuple[str, ...] | None = None
     """Names of the skills that it is offered; None is all."""
-    queue_mode: QueueMode | None = QueueMode.OWN
+    queue_mode: QueueMode | None = QueueMode.OWN_RUN
     """Handling while another run of its session is active; None takes that of the session, its
     channel or the configuration."""
     reply_to: ReplyTo | None = None
@@ -327,7 +327,7 @@ class CompactionResult(Struct, frozen=True):
     before: int
     """Tokens that the conversation had, about."""
     after: int
-    kept: int
+    kept_messages: int
     """Messages that the model still reads as they are."""
 
 

@@ -57,8 +57,8 @@ class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
 
     def over(self, settings: "SessionSettings") -> "SessionSettings":
         """Returns `settings` with what is set here in its place."""
-        own = ((name, getattr(self, name)) for name in self.__struct_fields__)
-        is_set = {name: value for name, value in own if value is not None and value is not False}
+        fields = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        is_set = {name: value for name, value in fields if value is not None and value is not False}
         return msgspec.structs.replace(settings, **is_set)
 
     def with_model(self, model: str) -> "SessionSettings":

@@ -6,7 +6,10 @@ from typing import Final
 ACCEPTED: Final = "gzip, deflate"
 """Encodings that a request accepts: those whose decoder takes a limit."""
 _STEP: Final = 256 * 1024
-_BITS: Final = {"gzip": 47, "x-gzip": 47}  # 32 more than a window: the header tells which format
+_WINDOW_BITS: Final = {
+    "gzip": 47,
+    "x-gzip": 47,
+}  # 32 more than a window: the header tells which format
 
 
 class EncodingError(Exception):
@@ -26,12 +29,12 @@ class Decoder:
             EncodingError: it names another encoding, or several.
         """
         name = encoding.strip().lower()
-        if name not in {"", "identity", "deflate", *_BITS}:
+        if name not in {"", "identity", "deflate", *_WINDOW_BITS}:
             raise EncodingError(f"The body has the encoding {name[:40]!r}, which is not decoded.")
         self._limit = limit
         self._body = bytearray()
         self._name = name
-        self._zlib = zlib.decompressobj(_BITS[name]) if name in _BITS else None
+        self._zlib = zlib.decompressobj(_WINDOW_BITS[name]) if name in _WINDOW_BITS else None
         self.is_full = False
         """True when there were more bytes than the limit."""
 

@@ -123,11 +123,11 @@ class Proxy:
         with suppress(httpx2.HTTPError):
             await upstream.write(first, self._idle_seconds)
             upstream.flush()
-            async with anyio.create_task_group() as both:
-                watch = _Watch(both.cancel_scope, self._idle_seconds)
-                both.start_soon(self._upwards, client, upstream, remaining, watch)
+            async with anyio.create_task_group() as group:
+                watch = _Watch(group.cancel_scope, self._idle_seconds)
+                group.start_soon(self._upwards, client, upstream, remaining, watch)
                 await self._downwards(client, upstream, watch)
-                both.cancel_scope.cancel()
+                group.cancel_scope.cancel()
 
     async def _downwards(
         self, client: anyio.abc.ByteStream, upstream: Stream, watch: "_Watch"
@@ -221,8 +221,8 @@ def _forwarded(request: _Request) -> bytes:
     """Returns the head for the server: for this host, and for one request."""
     headers = [f"{name}: {value}" for name, value in request.headers if name.lower() not in _HOP]
     first = f"{request.method} {request.target.path} HTTP/1.1"
-    own = [f"Host: {request.target.authority}", "Connection: close"]
-    return "\r\n".join((first, *own, *headers, "", "")).encode("latin-1")
+    connection_headers = [f"Host: {request.target.authority}", "Connection: close"]
+    return "\r\n".join((first, *connection_headers, *headers, "", "")).encode("latin-1")
 
 
 async def _answer(client: anyio.abc.ByteStream, status: str, reason: str) -> None:

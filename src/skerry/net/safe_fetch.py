@@ -36,9 +36,9 @@ _BODILESS: Final = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
 _PLAIN: Final = re.compile(r"/[\w~%/-]*(?:\?[\w~=&%-]*)?", re.ASCII)
 """Path and query that are sent as they are: no part of them has two spellings."""
 _REPEATING: Final = frozenset({307, 308})
-_KEPT_ACROSS: Final = frozenset({"accept", "accept-language", "user-agent"})
+_CROSS_ORIGIN_HEADERS: Final = frozenset({"accept", "accept-language", "user-agent"})
 """Headers that another origin gets too."""
-_OWN: Final = frozenset(
+_CONNECTION_HEADERS: Final = frozenset(
     {"accept-encoding", "connection", "content-length", "expect", "host", "keep-alive"}
     | {"proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
 )
@@ -144,7 +144,7 @@ class SafeClient:
         headers = {
             name.lower(): value.strip()
             for name, value in request.headers.items()
-            if name.lower() not in _OWN
+            if name.lower() not in _CONNECTION_HEADERS
         }
         step = _Step(target, request.method.upper(), headers, request.body, [])
         if step.method not in _METHODS or not _are_fields(headers):
@@ -242,7 +242,9 @@ def _redirect(step: _Step, target: Target, status: int) -> None:
     """Changes the step to that of a redirect: another origin gets no credentials and no body."""
     is_elsewhere = target.origin != step.target.origin
     if is_elsewhere:
-        step.headers = {name: step.headers[name] for name in step.headers.keys() & _KEPT_ACROSS}
+        step.headers = {
+            name: step.headers[name] for name in step.headers.keys() & _CROSS_ORIGIN_HEADERS
+        }
     if step.method not in {"GET", "HEAD"} and (is_elsewhere or status not in _REPEATING):
         step.method, step.body = "GET", b""
         step.headers.pop("content-type", None)
@@ -278,11 +280,11 @@ async def _read(
 
 
 def _blocked(step: _Step, refusal: Refusal) -> Fetched:
-    where = f"Redirect {len(step.visited)}: " if len(step.visited) > 1 else ""
+    prefix = f"Redirect {len(step.visited)}: " if len(step.visited) > 1 else ""
     return Fetched(
         Outcome.BLOCK,
         refusal.rule,
-        where + refusal.reason,
+        prefix + refusal.reason,
         status=step.status,
         final_url=step.target.url,
     )

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Final
 
 from skerry.policy.access import Verb
-from skerry.policy.decide import OWNER as ANYBODY
+from skerry.policy.decide import OWNER as OWNER_ACTOR
 from skerry.policy.decide import Request, decide
 from skerry.policy.file_gate import GATEWAY
-from skerry.policy.file_kinds import FileKind, Thing
+from skerry.policy.file_kinds import FileKind, FileSubject
 from skerry.policy.file_records import HAND, OWNER, FileRecord, FileRecords
 
 PIN: Final = "pin"
@@ -59,7 +59,7 @@ def author(
             by hand, and is noted so.
     """
     digest = sha256(data)
-    record: FileRecord | None = records.written(str(path), digest.digest())
+    record: FileRecord | None = records.matching(str(path), digest.digest())
     if pinned == digest.hexdigest():
         origins = tuple(sorted(record.taint)) if record else ()
         return HookFile(path.name, digest.hexdigest(), PIN, origins)
@@ -67,7 +67,7 @@ def author(
         record = records.loaded(str(path), digest.digest(), len(data))
     if record is None:
         return HookFile(path.name, digest.hexdigest())
-    thing = Thing(FileKind.LOADED, str(path), taint=record.taint)
-    decision = decide(Request(ANYBODY, Verb.OBEY, thing=thing))
+    file = FileSubject(FileKind.LOADED, str(path), taint=record.taint)
+    decision = decide(Request(OWNER_ACTOR, Verb.OBEY, file=file))
     origins = tuple(sorted(record.taint))
-    return HookFile(path.name, digest.hexdigest(), record.who, origins, decision.reason)
+    return HookFile(path.name, digest.hexdigest(), record.writer, origins, decision.reason)

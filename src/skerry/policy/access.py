@@ -73,7 +73,7 @@ class Need(Struct, frozen=True):
     """Asked for with commands, which also come over platforms, where nobody has scopes."""
 
 
-ANYBODY: Final = Need(None, None)
+UNRESTRICTED: Final = Need(None, None)
 NODES: Final = Need(Role.NODE, None)
 READERS: Final = Need(Role.OPERATOR, READ)
 WRITERS: Final = Need(Role.OPERATOR, WRITE)
@@ -82,7 +82,7 @@ PAIRERS: Final = Need(Role.OPERATOR, PAIRING)
 APPROVERS: Final = Need(Role.OPERATOR, APPROVALS)
 QUESTIONERS: Final = Need(Role.OPERATOR, "operator.questions")
 
-UNKNOWN: Final = ADMINS
+UNLISTED: Final = ADMINS
 """Need for a method that does not exist: only admins learn that it does not."""
 
 METHODS: Final[Mapping[str, Need]] = MappingProxyType(
@@ -179,7 +179,7 @@ EVENTS: Final[Mapping[str, Need]] = MappingProxyType(
         "agent": READERS,
         "chat": READERS,
         "config.changed": READERS,
-        "connect.challenge": ANYBODY,
+        "connect.challenge": UNRESTRICTED,
         "device.pair.requested": PAIRERS,
         "device.pair.resolved": PAIRERS,
         "health": READERS,
@@ -189,8 +189,8 @@ EVENTS: Final[Mapping[str, Need]] = MappingProxyType(
         "presence": READERS,
         "session.message": READERS,
         "sessions.changed": READERS,
-        "shutdown": ANYBODY,
-        "tick": ANYBODY,
+        "shutdown": UNRESTRICTED,
+        "tick": UNRESTRICTED,
     }
 )
 """Needs for receiving each event of the kernel; features register theirs."""

@@ -76,8 +76,8 @@ def problem(text: str) -> str:
         pattern = parse(text)
     except PatternError as error:
         return str(error)
-    if why := _syntax(text):
-        return why
+    if reason := _syntax(text):
+        return reason
     program = pattern.program.rpartition("/")[2]
     if program in PRIVILEGED:
         return f"{program} runs a command as somebody else, and never unasked"
@@ -91,7 +91,7 @@ def problem(text: str) -> str:
 def _syntax(text: str) -> str:
     """Returns why a pattern is no list of literal words, which alone are compared."""
     plain = "".join(
-        piece["plain"] or ("x" if not piece["blank"] else " ") for piece in _PIECE.finditer(text)
+        match["plain"] or ("x" if not match["blank"] else " ") for match in _TOKEN.finditer(text)
     )
     if operator := _OPERATOR.search(plain):
         return (
@@ -126,13 +126,13 @@ def _split(text: str) -> list[str]:
         raise PatternError("it has a control or invisible character")
     words: list[str] = []
     word: list[str] | None = None
-    for piece in _PIECE.finditer(text):
-        if piece["blank"]:
+    for match in _TOKEN.finditer(text):
+        if match["blank"]:
             words += [] if word is None else ["".join(word)]
             word = None
             continue
         word = [] if word is None else word
-        word.append(_piece(piece))
+        word.append(_unquoted(match))
     words += [] if word is None else ["".join(word)]
     if not words or not words[0]:
         raise PatternError("it is empty")
@@ -141,17 +141,17 @@ def _split(text: str) -> list[str]:
 
 _OPERATOR: Final = re.compile(r"&&|\|\||[|&;<>()$`]")
 _ASSIGNMENT: Final = re.compile(r" *[A-Za-z_][A-Za-z0-9_]*=")
-_PIECE: Final = re.compile(
+_TOKEN: Final = re.compile(
     r"(?P<blank> +)|'(?P<raw>[^']*)'|\"(?P<quoted>(?:\\.|[^\"\\])*)\"|\\(?P<escaped>.)"
     r"|(?P<star>\*)|(?P<open>['\"\\])|(?P<plain>.)"
 )
 
 
-def _piece(piece: re.Match[str]) -> str:
-    if piece["open"]:
+def _unquoted(match: re.Match[str]) -> str:
+    if match["open"]:
         raise PatternError("a quote is not closed")
-    if piece["quoted"] is not None:
-        return re.sub(r"\\(.)", r"\1", piece["quoted"])
-    if piece["star"]:
+    if match["quoted"] is not None:
+        return re.sub(r"\\(.)", r"\1", match["quoted"])
+    if match["star"]:
         return _STAR
-    return str(piece["raw"] or piece["escaped"] or piece["plain"] or "")
+    return str(match["raw"] or match["escaped"] or match["plain"] or "")

@@ -15,16 +15,16 @@ from skerry.model.caller import Caller
 from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
 from skerry.model.rights import Rights
-from skerry.policy.access import ADMIN, ANYBODY, READ, WRITE, Need, Role, Verb
+from skerry.policy.access import ADMIN, READ, UNRESTRICTED, WRITE, Need, Role, Verb
 from skerry.policy.effect import ToolEffect, strictest
-from skerry.policy.file_kinds import LASTING, FileKind, Thing
+from skerry.policy.file_kinds import LASTING, FileKind, FileSubject
 from skerry.policy.taint import foreign, guarded_act
 from skerry.policy.taint import reason as taint_reason
 from skerry.policy.tool_layers import PolicyStep
 from skerry.policy.tool_names import OWNER_ONLY, canonical
 from skerry.policy.tool_policy import ELEVATION_REASONS, ToolPolicy, elevation
 
-OTHERS: Final = frozenset({Origin.KNOWN, Origin.STRANGER})
+OTHER_PEOPLE: Final = frozenset({Origin.KNOWN, Origin.STRANGER})
 """People whose words show that a conversation is not the owner's alone."""
 _FOR_OWNER: Final = frozenset({Origin.OWNER, Origin.BOOT})
 
@@ -94,9 +94,9 @@ class Request(Struct, frozen=True):
     verb: Verb
     name: str = ""
     """Name of the method, event, command or tool."""
-    need: Need = ANYBODY
+    need: Need = UNRESTRICTED
     """Need that the table lists for the effect."""
-    thing: Thing | None = None
+    file: FileSubject | None = None
     """The file as it was opened."""
     effect: Verb | None = None
     """Effect that a tool of ours declares, asked for beside its use; None for a plugin's tool."""
@@ -144,16 +144,16 @@ class Rule(Struct, frozen=True):
 
 
 def _writes_kept_file(request: Request) -> bool:
-    return request.thing is not None and request.thing.kind in LASTING
+    return request.file is not None and request.file.kind in LASTING
 
 
 def _reads_memory(request: Request) -> bool:
-    thing = request.thing
-    return thing is not None and thing.kind in {FileKind.MEMORY, FileKind.UNVERIFIED}
+    file = request.file
+    return file is not None and file.kind in {FileKind.MEMORY, FileKind.UNVERIFIED}
 
 
 def _is_shared(request: Request) -> bool:
-    return bool(OTHERS & request.actor.taint)
+    return bool(OTHER_PEOPLE & request.actor.taint)
 
 
 def _origins_read(request: Request) -> str:
@@ -245,9 +245,9 @@ RULES: Final = (
     Rule(
         "closed",
         _FILES,
-        lambda r: r.thing is None or bool(r.thing.closed),
+        lambda r: r.file is None or bool(r.file.closed),
         allowed=False,
-        reason=lambda r: r.thing.closed if r.thing else "nothing was opened",
+        reason=lambda r: r.file.closed if r.file else "nothing was opened",
     ),
     Rule(
         "owners-memory",
@@ -306,17 +306,17 @@ RULES: Final = (
     Rule(
         "tainted-file",
         _OBEY,
-        lambda r: r.thing is None or bool(r.thing.taint),
+        lambda r: r.file is None or bool(r.file.taint),
         allowed=False,
         reason=lambda r: (
             "a run wrote it that had read words of others than the owner"
-            f" ({', '.join(sorted(r.thing.taint)) if r.thing else 'unknown'})"
+            f" ({', '.join(sorted(r.file.taint)) if r.file else 'unknown'})"
         ),
     ),
     Rule(
         "foreign-file",
         _OBEY,
-        lambda r: r.thing is not None and r.thing.is_foreign,
+        lambda r: r.file is not None and r.file.is_foreign,
         allowed=False,
         reason=lambda _: "it belongs to another user of this machine",
     ),
@@ -376,7 +376,7 @@ def _tainted(request: Request, name: str) -> PolicyStep:
             name,
             plugin=request.plugin,
             host=request.host or request.tools.host,
-            thing=request.thing,
+            file=request.file,
             reads=request.reads,
         )
         return PolicyStep(

@@ -98,15 +98,17 @@ def neutral(text: str) -> str:
 
     The bracket that begins a mark becomes `&lt;`; everything else stays as it is.
     """
-    seen = visible(text)
-    flat = seen.translate({ord(char): _flat(char) for char in set(seen) if not char.isascii()})
+    shown_text = visible(text)
+    flat = shown_text.translate(
+        {ord(char): _flat(char) for char in set(shown_text) if not char.isascii()}
+    )
     flat = flat.lower() if flat.isascii() else "".join(map(_lower, flat))
     parts: list[str] = []
     last = 0
     for match in _MARK.finditer(flat):
-        parts += (seen[last : match.start()], "&lt;")
+        parts += (shown_text[last : match.start()], "&lt;")
         last = match.end()
-    return "".join((*parts, seen[last:]))
+    return "".join((*parts, shown_text[last:]))
 
 
 def _flat(char: str) -> str:

@@ -18,7 +18,7 @@ from skerry.model.origin import Origin
 from skerry.model.provenance import origins
 from skerry.policy.access import Verb
 from skerry.policy.decide import OWNER, Actor, Decision, Request, decide
-from skerry.policy.file_kinds import FileKind, Thing, kind_of
+from skerry.policy.file_kinds import FileKind, FileSubject, kind_of
 from skerry.policy.file_records import FileRecord, FileRecords
 from skerry.policy.taint import foreign
 
@@ -49,9 +49,9 @@ class FileGate(Struct, frozen=True):
     """Absolute, without links."""
     actor: Actor = OWNER
     records: FileRecords | None = None
-    who: str = GATEWAY
+    writer: str = GATEWAY
     """The conversation, for the records of what is written."""
-    heard: frozenset[Origin] = frozenset()
+    read_origins: frozenset[Origin] = frozenset()
     """Origins of the text that the gateway itself may write here."""
 
     def reading(self, opened: Opened) -> str | None:
@@ -69,17 +69,17 @@ class FileGate(Struct, frozen=True):
         path = str(opened.path)
         # What a person approved, with its content, is as if they had written it.
         taint = frozenset() if self.actor.is_approved else foreign(self.actor.taint)
-        taint |= self.heard
+        taint |= self.read_origins
         if not self.actor.is_owner:
             taint |= {self.actor.origin}
         before = self.records.of(path)
         if before is not None and not whole:
             taint |= before.taint
-        self.records.note(FileRecord(path, sha256(data).digest(), len(data), self.who, taint))
+        self.records.note(FileRecord(path, sha256(data).digest(), len(data), self.writer, taint))
 
     def itself(self, read_origins: frozenset[Origin]) -> Self:
         """Returns the gate for the gateway itself, which may write others' words here."""
-        return replace(self, actor=OWNER, heard=read_origins)
+        return replace(self, actor=OWNER, read_origins=read_origins)
 
     def origin(self, opened: Opened, file: BinaryIO, text: str) -> Origin:
         """Returns whose words the opened file has, of which `text` is shown.
@@ -119,7 +119,7 @@ class FileGate(Struct, frozen=True):
         taint = foreign(self.actor.taint)
         if self.records is None:  # nobody knows who wrote the files
             return Origin.TOOL
-        taint |= self.records.present_beneath(str(root.resolve()))
+        taint |= self.records.present_origins(str(root.resolve()))
         return _origin_of(taint) if taint else Origin.LOCAL
 
     def note_changes(self, root: Path, since_ns: int, words: Origin) -> None:
@@ -136,11 +136,11 @@ class FileGate(Struct, frozen=True):
         taint = foreign((*self.actor.taint, words))
         if self.records is None or not taint:
             return
-        seen, top = 0, root.resolve()
+        file_count, top = 0, root.resolve()
         for folder, folders, names in os.walk(top):
             folders[:] = [name for name in folders if name != ".git"]
             for name in names:
-                seen += 1
+                file_count += 1
                 path = Path(folder, name)
                 with suppress(OSError):
                     status = path.lstat()
@@ -149,23 +149,23 @@ class FileGate(Struct, frozen=True):
                     with path.open("rb") as file:
                         digest = _digest(file)
                     self.records.note(
-                        FileRecord(str(path), digest, status.st_size, self.who, taint)
+                        FileRecord(str(path), digest, status.st_size, self.writer, taint)
                     )
-            if seen > MOST_CHANGED:
-                self.records.note(FileRecord(f"{top}/", b"", 0, self.who, taint))
+            if file_count > MOST_CHANGED:
+                self.records.note(FileRecord(f"{top}/", b"", 0, self.writer, taint))
                 return
 
-    def thing(self, opened: Opened) -> Thing:
+    def subject(self, opened: Opened) -> FileSubject:
         """Returns the file as the policy sees it."""
-        return Thing(kind_of(opened, self.workspaces), str(opened.path))
+        return FileSubject(kind_of(opened, self.workspaces), str(opened.path))
 
     def obeyed(self, opened: Opened, file: BinaryIO) -> Decision:
         """Returns whether what the file holds counts as the owner's instruction."""
         return obeyed(opened, self.records, _digest(file))
 
     def _refusal(self, verb: Verb, opened: Opened, closed: str | None) -> str | None:
-        file = Thing(kind_of(opened, self.workspaces), str(opened.path), closed or "")
-        decision = decide(Request(self.actor, verb, thing=file))
+        file = FileSubject(kind_of(opened, self.workspaces), str(opened.path), closed or "")
+        decision = decide(Request(self.actor, verb, file=file))
         return None if decision.allowed else decision.reason
 
 
@@ -180,15 +180,15 @@ def obeyed(opened: Opened, records: FileRecords | None, digest: bytes) -> Decisi
 def doubted(opened: Opened, taint: frozenset[Origin]) -> Decision:
     """Returns whether a file counts as the owner's word, of which the taint is known."""
     kind, path = FileKind.INSTRUCTIONS, str(opened.path)
-    file = Thing(kind, path, taint=taint, is_foreign=opened.is_foreign)
-    return decide(Request(OWNER, Verb.OBEY, thing=file))
+    file = FileSubject(kind, path, taint=taint, is_foreign=opened.is_foreign)
+    return decide(Request(OWNER, Verb.OBEY, file=file))
 
 
 def _digest(file: BinaryIO) -> bytes:
     file.seek(0)
     digest = sha256()
-    while piece := file.read(65_536):
-        digest.update(piece)
+    while chunk := file.read(65_536):
+        digest.update(chunk)
     return digest.digest()
 
 

@@ -48,7 +48,7 @@ LASTING: Final = frozenset(FileKind) - {FileKind.PLAIN}
 """Kinds that later runs read, whoever asks: the owner's to change."""
 
 
-class Thing(Struct, frozen=True):
+class FileSubject(Struct, frozen=True):
     """A file as it was opened, with what is recorded of it."""
 
     kind: FileKind
@@ -68,11 +68,11 @@ def kind_of(opened: Opened, workspaces: frozenset[Path]) -> FileKind:
     Its place is told by the identities of the directories that were opened, so that a second name
     of the workspace or of `memory/` changes nothing; by names where a directory is not there yet.
     """
-    kinds = {_of(names) for names in _beneath(opened, workspaces)}
+    kinds = {_of(names) for names in _relative_names(opened, workspaces)}
     return next((kind for kind in FileKind if kind in kinds), FileKind.PLAIN)
 
 
-def _beneath(opened: Opened, workspaces: frozenset[Path]) -> list[tuple[str, ...]]:
+def _relative_names(opened: Opened, workspaces: frozenset[Path]) -> list[tuple[str, ...]]:
     """Returns the names of the file beneath each workspace that is around it."""
     names = opened.path.parts
     steps = [
@@ -80,11 +80,11 @@ def _beneath(opened: Opened, workspaces: frozenset[Path]) -> list[tuple[str, ...
     ]
     roots = [(root, root_id) for root in workspaces if (root_id := identity(root)) is not None]
     for root, mark in roots:
-        places = {mark: (), identity(root / FOLDER): (FOLDER,)}
+        names_by_folder = {mark: (), identity(root / FOLDER): (FOLDER,)}
         for index, folder in enumerate(opened.folders):
-            if folder in places:
+            if folder in names_by_folder:
                 below = names[len(names) - (len(opened.folders) - index) :]
-                steps.append((*places[folder], *below))
+                steps.append((*names_by_folder[folder], *below))
     return steps
 
 

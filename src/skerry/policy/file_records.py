@@ -28,7 +28,7 @@ class FileRecord(Struct, frozen=True):
     digest: bytes
     """SHA-256 of the content."""
     size: int
-    who: str
+    writer: str
     """The conversation whose run wrote it; `gateway` for a person there, `owner` where the
     owner confirmed it, `hand` for an editor."""
     taint: frozenset[Origin]
@@ -99,17 +99,7 @@ class FileRecords:
                 return self._by_path[folder].taint
         return self.copied(digest()) if size in self._sizes else frozenset()
 
-    def beneath(self, root: str) -> frozenset[Origin]:
-        """Returns the taint of all files below a directory together."""
-        below = root.rstrip("/") + "/"
-        taints = [
-            record.taint
-            for record in self._by_path.values()
-            if record.taint and (record.path.startswith(below) or below.startswith(record.path))
-        ]
-        return frozenset[Origin]().union(*taints)
-
-    def present_beneath(self, root: str) -> frozenset[Origin]:
+    def present_origins(self, root: str) -> frozenset[Origin]:
         """Returns the taint of those files below a directory together that still exist."""
         below = root.rstrip("/") + "/"
         taints = [
@@ -121,10 +111,10 @@ class FileRecords:
         ]
         return frozenset[Origin]().union(*taints)
 
-    def written(self, path: str, digest: bytes) -> FileRecord | None:
+    def matching(self, path: str, digest: bytes) -> FileRecord | None:
         """Returns the record of exactly this content: the file's, or of what it is a copy of."""
         record = self._by_path.get(path)
-        if record is not None and record.digest == digest and record.who != HAND:
+        if record is not None and record.digest == digest and record.writer != HAND:
             return record
         of_copy = self._tainted.get(digest)
         return of_copy or (record if record is not None and record.digest == digest else None)
@@ -134,10 +124,10 @@ class FileRecords:
 
         Its taint is that of what it is a copy of; who writes it anew is rid of it.
         """
-        record = self.written(path, digest)
+        record = self.matching(path, digest)
         if record is None or record.path != path:
-            who = record.who if record else HAND
-            record = FileRecord(path, digest, size, who, record.taint if record else frozenset())
+            writer = record.writer if record else HAND
+            record = FileRecord(path, digest, size, writer, record.taint if record else frozenset())
             self.note(record)
         return record
 
@@ -181,5 +171,7 @@ class FileRecords:
         if record.taint:
             self._sizes.add(record.size)
             before = self._tainted.get(record.digest)
-            if before is None or record.who != HAND:  # who wrote it tells more than who copied it
+            if (
+                before is None or record.writer != HAND
+            ):  # who wrote it tells more than who copied it
                 self._tainted[record.digest] = record

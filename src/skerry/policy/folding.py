@@ -47,8 +47,8 @@ _SUPPLEMENT: Final = range(0xE0000, 0xE1000)
 _BLANKS: Final = frozenset({0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, 0x2800})
 """Fillers and blanks that are letters or symbols by their category."""
 _WIDE: Final = re.compile("[\uff01-\uff5e\U0001d400-\U0001d7ff]")
-_MANY: Final = 8
-_FEW: Final = 2
+_MIN_WIDE: Final = 8
+_MAX_LEET: Final = 2
 _MOST_DECODED: Final = 4096
 _LEAST_WORDS: Final = 3
 
@@ -92,9 +92,9 @@ def fold(text: str) -> FoldedText:
         decoded.append("".join(chr(ord(char) - 0xE0000) for char in run))
     if len(_SPLIT.findall(bare)) > 1:
         hints.add("split")
-    seen = visible(bare)
-    flat = unicodedata.normalize("NFKC", seen)
-    if len(_WIDE.findall(seen)) >= _MANY:
+    visible_text = visible(bare)
+    flat = unicodedata.normalize("NFKC", visible_text)
+    if len(_WIDE.findall(visible_text)) >= _MIN_WIDE:
         hints.add("wide")
     flat = visible(flat)
     latin = _latin(flat)
@@ -115,8 +115,10 @@ def _latin(text: str) -> str:
     if not mixed:
         return text
     folded = {word: word.translate(LOOKALIKES) for word in words}
-    good = {word: plain for word, plain in folded.items() if plain.isascii() or word in mixed}
-    return _WORD.sub(lambda match: good.get(match[0], match[0]), text)
+    replacements = {
+        word: plain for word, plain in folded.items() if plain.isascii() or word in mixed
+    }
+    return _WORD.sub(lambda match: replacements.get(match[0], match[0]), text)
 
 
 def _decode(text: str, hints: set[str], decoded: list[str]) -> FoldedText:
@@ -137,7 +139,7 @@ def _decode(text: str, hints: set[str], decoded: list[str]) -> FoldedText:
         hints.add("spaced")
         decoded.append(" ".join(words)[:_MOST_DECODED])
     leet = _LEET_WORD.findall(text)
-    if len(leet) > _FEW and len(leet) * 4 > len(_PLAIN_WORD.findall(text)):
+    if len(leet) > _MAX_LEET and len(leet) * 4 > len(_PLAIN_WORD.findall(text)):
         hints.add("leet")
         decoded.append(
             _LEET_WORD.sub(lambda match: match[0].translate(_LEET), text)[:_MOST_DECODED]

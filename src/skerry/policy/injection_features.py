@@ -28,10 +28,10 @@ _SEGMENT: Final = re.compile(
 _ADDRESS: Final = re.compile(r"https?://|www\.|\w@\w|\.com\b")
 _CJK: Final = 0x2E80
 _LONG: Final = 250
-_ALONE: Final = 2
+_LONE_LINES: Final = 2
 _PLURAL: Final = 5
 _GERUND: Final = 6
-_MANY: Final = 4
+_MIN_SEGMENTS: Final = 4
 _WIDTH: Final = 12
 """Words of the first and the last segment that are features of their own."""
 _NGRAMS: Final = 10.0
@@ -132,7 +132,7 @@ def _shape(lines: Sequence[str], segments: Sequence[TextSegment], *, is_table: b
     """Returns `T` for a table, `D` for a document, `S` for a short text."""
     if is_table:
         return "T"
-    is_long = sum(map(len, lines)) + len(lines) >= _LONG and len(segments) >= _MANY
+    is_long = sum(map(len, lines)) + len(lines) >= _LONG and len(segments) >= _MIN_SEGMENTS
     return "D" if is_long else "S"
 
 
@@ -148,7 +148,7 @@ def _placed(
     is_last = segment.line == lines - 1 and segment.index == segment.count - 1
     edge = "A" if segment.line == segment.index == 0 else "Z" if is_last else "M"
     kind = _kind(segment.text, _class_of(tokens[0], _classes()))
-    key = f"{shape}{kind}{'L' if segment.count <= _ALONE else 'l'}"
+    key = f"{shape}{kind}{'L' if segment.count <= _LONE_LINES else 'l'}"
     dense[key] = min(dense.get(key, 0.0) + 1, 2.0)
     dense[f"{shape}{kind}{edge}"] = 1.0
     if edge != "M":
@@ -201,5 +201,5 @@ def _pairs(
     for index, name in enumerate(ordered):
         dense[f"c{shape}{name}"] = 1.0
         dense[f"k{kind}{name}"] = 1.0
-        for other in ordered[index + 1 :]:
-            dense[f"p{name}{other}"] = 1.0
+        for second in ordered[index + 1 :]:
+            dense[f"p{name}{second}"] = 1.0

@@ -144,8 +144,10 @@ def check_answers(target: Target, answers: Iterable[str], rules: NetworkRules) -
             return Refusal("address-syntax", f"{text[:60]!r} is not an address.")
         kind = kind_of(address)
         if kind is not AddressKind.PUBLIC and kind not in opened:
-            whose = "" if target.address is not None else f" of {target.host}"
-            return Refusal(f"address-{kind}", f"The address {text}{whose} is not public ({kind}).")
+            of_host = "" if target.address is not None else f" of {target.host}"
+            return Refusal(
+                f"address-{kind}", f"The address {text}{of_host} is not public ({kind})."
+            )
     return Refusal("name-unresolved", f"{target.host} has no address.") if empty else None
 
 
@@ -188,8 +190,8 @@ def check_fetch(
         refusal = target if isinstance(target, Refusal) else _refusal(target, answers, rules)
         if refusal is not None or isinstance(target, Refusal):
             refusal = refusal or Refusal("url-syntax", "The URL cannot be read.")
-            where = f"Redirect {len(visited)}: " if visited else ""
-            return NetworkVerdict(allowed=False, rule=refusal.rule, reason=where + refusal.reason)
+            prefix = f"Redirect {len(visited)}: " if visited else ""
+            return NetworkVerdict(allowed=False, rule=refusal.rule, reason=prefix + refusal.reason)
         visited.append(target)
         if location is not None:
             target = next_target(visited, location)

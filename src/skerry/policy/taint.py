@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from skerry.model.origin import Origin
-from skerry.policy.file_kinds import LASTING, Thing
+from skerry.policy.file_kinds import LASTING, FileSubject
 from skerry.policy.tool_names import HOST_TOOLS
 
 FOREIGN: Final = frozenset(Origin) - {Origin.OWNER, Origin.BOOT, Origin.LOCAL}
@@ -51,7 +51,12 @@ def foreign(taint: Iterable[Origin]) -> frozenset[Origin]:
 
 
 def guarded_act(
-    name: str, *, plugin: str = "", host: str = "", thing: Thing | None = None, reads: bool = False
+    name: str,
+    *,
+    plugin: str = "",
+    host: str = "",
+    file: FileSubject | None = None,
+    reads: bool = False,
 ) -> str:
     """Returns the rule by which a tainted run needs a person for a call; empty where it is free.
 
@@ -59,14 +64,14 @@ def guarded_act(
         name: Canonical name of the tool.
         plugin: Id of the plugin that the tool belongs to; empty for a tool of ours.
         host: Host of the command; empty and `sandbox` are the sandbox.
-        thing: File that the call writes.
+        file: File that the call writes.
         reads: True for a tool that declares that a call has no effect.
 
     """
     if name in HOST_TOOLS:
         return "" if host in {"", "sandbox"} else "tainted-host"
     if name in _WRITERS:
-        return "tainted-file" if thing is not None and thing.kind in LASTING else ""
+        return "tainted-file" if file is not None and file.kind in LASTING else ""
     if name in _ACTS:
         return _ACTS[name]
     return "tainted-plugin" if plugin and not reads else ""

@@ -12,7 +12,7 @@ from msgspec import Struct
 from skerry.policy.effect import ToolEffect
 from skerry.policy.tool_names import CORE, GROUP, KNOWN_PLUGINS, PLUGIN_GROUP, PROFILES, expanded
 
-ANYTHING: Final = "*"
+WILDCARD: Final = "*"
 _IMPLIED: Final = {"apply_patch": "exec"}
 """Tools that an allowlist has together with another: a command can do as much as a patch."""
 
@@ -72,7 +72,7 @@ class ToolSelection:
         self._names = expanded(entries)
         self._all_plugins = self._names.pop(PLUGIN_GROUP, "")
         self._patterns = [
-            (_pattern(name), entry) for name, entry in self._names.items() if ANYTHING in name
+            (_pattern(name), entry) for name, entry in self._names.items() if WILDCARD in name
         ]
 
     def entry(self, name: str, plugin: str = "") -> str:
@@ -181,7 +181,7 @@ def _selects(entry: str, plugins: frozenset[str]) -> bool:
 
 
 def _fits_any(name: str, tools: frozenset[str]) -> bool:
-    if ANYTHING not in name or name.startswith(GROUP):
+    if WILDCARD not in name or name.startswith(GROUP):
         return False
     selection = ToolSelection([name])
     return any(selection.entry(tool) for tool in tools)

@@ -170,14 +170,16 @@ def policy(rules: ToolRules, situation: Situation) -> ToolPolicy:
     )
 
 
-def together(policies: Iterable[ToolPolicy]) -> ToolPolicy:
+def combined(policies: Iterable[ToolPolicy]) -> ToolPolicy:
     """Returns the policy of a run with several who ask: what all of them may do."""
-    first, *others = policies
-    if not others:
+    first, *remaining = policies
+    if not remaining:
         return first
-    own = [layer for other in others for layer in other.after if layer.name in _OF_SENDERS]
-    situations = tuple(other.situation for other in others)
-    return replace(first, after=(*first.after, *own), joined=situations)
+    sender_layers = [
+        layer for policy in remaining for layer in policy.after if layer.name in _OF_SENDERS
+    ]
+    situations = tuple(policy.situation for policy in remaining)
+    return replace(first, after=(*first.after, *sender_layers), joined=situations)
 
 
 def _before(rules: ToolRules) -> list[Layer]:
@@ -213,9 +215,9 @@ def _groups(rules: ToolRules, situation: Situation) -> list[Layer]:
         return []
     groups = rules.groups[situation.channel]
     path = f"channels.{situation.channel}.groups"
-    own, every = groups.get(situation.group, GroupRules()), groups.get(ANY, GroupRules())
-    layers = _lists("group", f"{path}.tools", own.lists.over(every.lists), rules.plugins)
-    for group in (own, every):
+    named, every = groups.get(situation.group, GroupRules()), groups.get(ANY, GroupRules())
+    layers = _lists("group", f"{path}.tools", named.lists.over(every.lists), rules.plugins)
+    for group in (named, every):
         source = f"{path}.toolsBySender"
         lists = group.by_sender.get(ANY, ToolLists())
         for key in situation.sender:

@@ -152,12 +152,12 @@ def _is_idna(label: str) -> bool:
     """Returns whether an `xn--` label encodes a name that needs it, and in the only way."""
     try:
         name = label[4:].encode().decode("punycode")
-        again = name.encode("punycode").decode()
+        encoded = name.encode("punycode").decode()
     except (UnicodeError, ValueError):
         return False
     return (
         not name.isascii()
-        and again == label[4:]
+        and encoded == label[4:]
         and name == unicodedata.normalize("NFKC", name).lower()
         and not any(unicodedata.category(character)[0] in "CZ" for character in name)
         and not any(character in _DOTS for character in name)

@@ -125,7 +125,9 @@ class TranscriptSource(Protocol):
         """
         ...
 
-    async def said(self, conversation: TrackedConversation, after: int = 0) -> Sequence[Utterance]:
+    async def utterances(
+        self, conversation: TrackedConversation, after: int = 0
+    ) -> Sequence[Utterance]:
         """Returns the texts of the person and the assistant, in order, without tool results.
 
         Those of the entries behind number `after`.
@@ -185,7 +187,7 @@ class MemoryService(Memories, Protocol):
         ...
 
     async def write(
-        self, agent: AgentId, text: str, section: str | None, origin: Origin, where: str
+        self, agent: AgentId, text: str, section: str | None, origin: Origin, conversation: str
     ) -> MemoryNoted:
         """Appends a note to the log of the day, or to a section of MEMORY.md.
 
@@ -194,7 +196,7 @@ class MemoryService(Memories, Protocol):
             text: What is noted.
             section: The heading in MEMORY.md; None is the log of the day.
             origin: Who said it.
-            where: The key of the conversation; `gateway` for a person at the gateway itself.
+            conversation: The key of the conversation; `gateway` for a person at the gateway itself.
 
         Raises:
             MemoryBackendError: it is not written.

@@ -124,8 +124,8 @@ class History:
         """Puts a message in place of another; those behind it are encoded anew."""
         behind = self.messages[index + 1 :]
         self.cut(index)
-        for later in (message, *behind):
-            self.append(later)
+        for item in (message, *behind):
+            self.append(item)
 
     def cut(self, count: int) -> None:
         """Forgets all messages but the first `count`."""
@@ -264,8 +264,10 @@ class ModelOffer(Struct, frozen=True):
                 f"{self.name} on {self.address} was confirmed as run by user {self.before};"
                 f" now user {self.owner or '(not told)'} listens there, so it is not used."
             )
-        who = f"run by user {self.owner}" if self.owner else "this system does not tell who runs it"
-        return f"{self.name} answers on {self.address} ({who})."
+        runner = (
+            f"run by user {self.owner}" if self.owner else "this system does not tell who runs it"
+        )
+        return f"{self.name} answers on {self.address} ({runner})."
 
     @property
     def remedy(self) -> str:

@@ -61,8 +61,8 @@ class FailedAttempt(Struct, frozen=True):
     error: ModelError
 
     def __str__(self) -> str:
-        who = f"{self.model}@{self.profile}" if self.profile else self.model
-        return f"{who}: {self.error}"
+        candidate = f"{self.model}@{self.profile}" if self.profile else self.model
+        return f"{candidate}: {self.error}"
 
 
 class Candidates(Protocol):

@@ -18,7 +18,7 @@ from skerry.policy.access import Verb
 from skerry.policy.decide import NO_LAYERS, Actor, Decision, Request, decide
 from skerry.policy.effect import ToolEffect
 from skerry.policy.file_gate import FileGate
-from skerry.policy.file_kinds import LASTING, Thing
+from skerry.policy.file_kinds import LASTING, FileSubject
 from skerry.policy.tool_policy import ToolPolicy
 
 GATEWAY: Final = "gateway"
@@ -27,10 +27,10 @@ GATEWAY: Final = "gateway"
 class Recall(Protocol):
     """Search in the conversation in which a tool runs."""
 
-    async def search(self, query: str, *, limit: int, others: bool) -> SearchResults:
+    async def search(self, query: str, *, limit: int, other_conversations: bool) -> SearchResults:
         """Returns the entries with words of the query, without those of the present run.
 
-        `others`: also in the owner's other conversations, where this one is the owner's.
+        `other_conversations` includes the owner's other conversations if this one is the owner's.
         """
         ...
 
@@ -79,7 +79,7 @@ class ToolContext(Struct, frozen=True):
     """Caller and conversation; None if nobody asks: then nothing of the owner's is opened."""
     taint: frozenset[Origin] = frozenset()
     """Origins of text in the model's context that is not the owner's, such as `web`."""
-    heard: KnownMessages | None = None
+    context_messages: KnownMessages | None = None
     """Messages in the model's context; None if there are none."""
     run_id: str = ""
     """Id of the run that makes the call; empty where there is none."""
@@ -218,11 +218,11 @@ def call_of(
         is_call=True,
         reads=reads_only(tool),
         host=host if isinstance(host, str) else "",
-        thing=_kept_file(tool, arguments, context) if asks_for_files else None,
+        file=_kept_file(tool, arguments, context) if asks_for_files else None,
     )
 
 
-def _kept_file(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> Thing | None:
+def _kept_file(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> FileSubject | None:
     """Returns the first file that the call would write and that later runs read.
 
     A tool names the files of a call with `writes(arguments)`. What cannot be opened is left to the
@@ -234,7 +234,7 @@ def _kept_file(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> T
         return None
     for path in writes(arguments):
         with suppress(EscapeError, OSError):
-            protected = gate.thing(context.workspace.target(path))
+            protected = gate.subject(context.workspace.target(path))
             if protected.kind in LASTING:
                 return protected
     return None

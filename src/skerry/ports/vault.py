@@ -6,7 +6,7 @@ from typing import Protocol
 from msgspec import Struct
 
 
-class Kept(Struct, frozen=True):
+class VaultEntry(Struct, frozen=True):
     """One value; an empty one deletes it."""
 
     kind: str
@@ -44,9 +44,11 @@ class Vault(Protocol):
         """Returns names and values of a kind, oldest first."""
         ...
 
-    async def write(self, changes: Sequence[Kept], most: Mapping[str, int] | None = None) -> None:
+    async def write(
+        self, changes: Sequence[VaultEntry], limits: Mapping[str, int] | None = None
+    ) -> None:
         """Writes values in one COMMIT; act upon them only after that.
 
-        Of a kind in `most` only so many are kept, the newest.
+        Of a kind in `limits` only so many are kept, the newest.
         """
         ...

@@ -259,7 +259,7 @@ class Arrival(Struct, frozen=True):
         request = active.request
         mode = request.queue_mode
         if request.opening is not None or runtime.commands.command_in(request) is not None:
-            mode = QueueMode.OWN  # it is not sent to the model, so it needs a separate turn
+            mode = QueueMode.OWN_RUN  # it is not sent to the model, so it needs a separate turn
         channel = request.reply_to.channel if request.reply_to else WEBCHAT
         queue = config.messages.queue
         limits, to = runtime.limits(request, config), request.reply_to

@@ -175,7 +175,7 @@ class Sender(Struct):
     async def _finish(self, waiting: WaitingPart) -> float | None:
         """Sends the part unless it has arrived; returns the pause before a retry, or None."""
         part, last = waiting.part, waiting.attempts >= MAX_ATTEMPTS
-        if part.more.preview and await self.store.read(lambda r: outbox.is_completed(r, part)):
+        if part.additions.preview and await self.store.read(lambda r: outbox.is_completed(r, part)):
             return await self._mark_unknown(waiting)  # the finished text is sent instead
         match await self._settlement(waiting):
             case Settlement.DELIVERED:
@@ -196,7 +196,7 @@ class Sender(Struct):
         """Handles a part that may have arrived, as the configuration says; returns as `_finish`."""
         part, now = waiting.part, self.clock.now_ms()
         logger.warning("delivery of %s is unknown", part.nonce)
-        if part.more.preview:
+        if part.additions.preview:
             await self._mark(part, PartState.DROPPED)
             return None
         if part.block < 0 and part.text == MISSING:
@@ -220,7 +220,7 @@ class Sender(Struct):
 
     async def _settlement(self, waiting: WaitingPart) -> Settlement | None:
         """Returns whether the part has arrived; None if the adapter cannot be asked now."""
-        if waiting.state is PartState.PENDING or waiting.part.more.completes:
+        if waiting.state is PartState.PENDING or waiting.part.additions.completes:
             return Settlement.ABSENT  # a preview may be replaced by the same text again
         try:
             with anyio.fail_after(SEND_SECONDS):
@@ -254,12 +254,12 @@ class Sender(Struct):
 
     async def _hand_over(self, waiting: WaitingPart) -> Receipt:
         """Sends the part with the adapter; with the repeat mark it may need several messages."""
-        if waiting.part.more.completes:
+        if waiting.part.additions.completes:
             with anyio.fail_after(SEND_SECONDS):
                 receipt = await preview_streaming.completed(self.store, self.adapter, waiting.part)
             if receipt is not None:
                 return receipt
-        texts, has_file = [waiting.part.text], waiting.part.more.media is not None
+        texts, has_file = [waiting.part.text], waiting.part.additions.media is not None
         if waiting.repeated:
             marked = REPEATED + waiting.part.text
             texts = split(marked, self.adapter.text_limit, self.adapter.text_unit)
@@ -292,7 +292,7 @@ class Sender(Struct):
     ) -> bool:
         now = self.clock.now_ms()
         dead = state in {PartState.FAILED, PartState.UNKNOWN}
-        if dead and part.more.preview:  # the part that completes it has a state of its own
+        if dead and part.additions.preview:  # the part that completes it has a state of its own
             dead, state = False, PartState.DROPPED
 
         def write(unit: Unit) -> bool:
@@ -305,11 +305,11 @@ class Sender(Struct):
         if dead:
             self._wake_owner()
         is_over = state is PartState.SENT and not capabilities(self.adapter).late_refusals
-        if is_over and part.more.media is not None:
+        if is_over and part.additions.media is not None:
             from skerry.runtime.media_out import discard  # noqa: PLC0415 - it imports the runtime, which has the deliveries
 
-            discard(part.more.media)
-        is_reported = state in {PartState.SENT, PartState.FAILED} and not part.more.preview
+            discard(part.additions.media)
+        is_reported = state in {PartState.SENT, PartState.FAILED} and not part.additions.preview
         if self.hooks.message_sent.handlers and is_reported:
             self._notify_hooks(part, state, receipt)
         return marked

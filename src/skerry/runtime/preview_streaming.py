@@ -117,7 +117,7 @@ class Preview:
 
 async def completed(store: Store, adapter: ChannelAdapter, part: OutboundPart) -> Receipt | None:
     """Replaces the preview that a part completes; returns None if the part must be sent."""
-    message_id = await _message_of(store, adapter, part.more.completes)
+    message_id = await _message_of(store, adapter, part.additions.completes)
     if message_id and isinstance(adapter, Edits):
         try:
             await adapter.edit(part.to, message_id, part.text)
@@ -126,7 +126,7 @@ async def completed(store: Store, adapter: ChannelAdapter, part: OutboundPart) -
         else:
             return Receipt((message_id,))
     # From now on it is an ordinary part: the adapter must be asked if it arrived.
-    additions = replace(part.more, completes=0)
+    additions = replace(part.additions, completes=0)
     await store.write(lambda unit: outbox.change(unit, part.serial, additions))
     return None
 

@@ -95,7 +95,7 @@ class Queue(Struct):
             self._steer(run.request.key)
         elif rules.mode is QueueMode.INTERRUPT:
             self._interrupt(run)
-        if run.turn is not None and rules.mode is not QueueMode.OWN:
+        if run.turn is not None and rules.mode is not QueueMode.OWN_RUN:
             await self._make_room(run.request.key, rules)
 
     def _answer_now(self, run: ActiveRun, command: Command, arguments: str) -> None:

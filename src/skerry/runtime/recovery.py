@@ -325,5 +325,5 @@ def _without_settings(request: RunRequest) -> RunRequest:
         request,
         inline=Inline(inline.sent, SessionSettings(), inline.status),
         thinking=None if settings.thinking_level else request.thinking,
-        queue_mode=QueueMode.OWN if settings.queue_mode else request.queue_mode,
+        queue_mode=QueueMode.OWN_RUN if settings.queue_mode else request.queue_mode,
     )

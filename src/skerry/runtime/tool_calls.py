@@ -262,7 +262,7 @@ class SessionRecall(Struct, frozen=True):
     store: Store
     active: ActiveRun
 
-    async def search(self, query: str, *, limit: int, others: bool) -> SearchResults:
+    async def search(self, query: str, *, limit: int, other_conversations: bool) -> SearchResults:
         """Returns the entries with words of the query, without those of this run.
 
         Other conversations are searched only in runs of the owner.
@@ -275,7 +275,7 @@ class SessionRecall(Struct, frozen=True):
             active.request.key,
             query,
             limit=limit,
-            owner_conversations=others and active.request.origin is Origin.OWNER,
+            owner_conversations=other_conversations and active.request.origin is Origin.OWNER,
             until=(active.session_id, active.entry) if active.entry else None,
         )
         return await search(self.store, question)

@@ -7,7 +7,7 @@ from typing import Final
 
 from skerry.config.root import Config
 from skerry.model.caller import Asker, Caller
-from skerry.policy.tool_policy import Situation, ToolPolicy, policy, together
+from skerry.policy.tool_policy import Situation, ToolPolicy, policy, combined
 from skerry.ports.model import ModelInfo
 from skerry.ports.tool import Tool, permitted, plugin_of, serving
 
@@ -107,7 +107,7 @@ def tool_layers(
     # The caller is first; further senders, and callers of a parent run, can only remove tools.
     senders = dict.fromkeys((caller.sender, *joined))
     askers = (*(Asker(key, caller.channel, sender) for sender in senders), *caller.behalf)
-    return together(
+    return combined(
         policy(
             rules,
             Situation.of(

@@ -12,7 +12,7 @@ from skerry.infra.clock import Clock
 from skerry.model.ids import AccountId
 from skerry.net.safe_fetch import MAX_BYTES, Fetched, FetchRequest, Outcome, SafeClient
 from skerry.policy.network import NetworkRules
-from skerry.ports.vault import Kept, Vault, VaultKey
+from skerry.ports.vault import Vault, VaultEntry, VaultKey
 
 __all__ = (
     "AccountHttp",
@@ -20,7 +20,6 @@ __all__ = (
     "Cursor",
     "Fetched",
     "FormFile",
-    "Kept",
     "MemoryVault",
     "Menu",
     "MenuCommand",
@@ -28,6 +27,7 @@ __all__ = (
     "Recent",
     "Reports",
     "Vault",
+    "VaultEntry",
     "VaultKey",
 )
 K = TypeVar("K")
@@ -189,14 +189,16 @@ class MemoryVault:
         """Returns the names and values of a kind, oldest first."""
         return [(name, value) for (of, name), value in self._values_by_name.items() if of == kind]
 
-    async def write(self, changes: Sequence[Kept], most: Mapping[str, int] | None = None) -> None:
+    async def write(
+        self, changes: Sequence[VaultEntry], limits: Mapping[str, int] | None = None
+    ) -> None:
         """Writes the values."""
         for change in changes:
             if change.value:
                 self._values_by_name[change.kind, change.name] = change.value
             else:
                 self._values_by_name.pop((change.kind, change.name), None)
-        for kind, count in (most or {}).items():
+        for kind, count in (limits or {}).items():
             for name, _ in (await self.every(kind))[:-count]:
                 del self._values_by_name[kind, name]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from skerry.ports.vault import Kept
+from skerry.ports.vault import VaultEntry
 from skerry.store.unit import Reader, Unit
 
 _NUMBER = "number"
@@ -35,7 +35,7 @@ def number(reader: Reader, channel: str, account: str) -> int:
 
 
 def write(
-    unit: Unit, channel: str, account: str, changes: Sequence[Kept], limits: Mapping[str, int]
+    unit: Unit, channel: str, account: str, changes: Sequence[VaultEntry], limits: Mapping[str, int]
 ) -> int:
     """Writes values, an empty one deletes; returns the new number of changes.
 
@@ -55,7 +55,7 @@ def write(
 
 def advance(unit: Unit, channel: str, account: str, reached: int) -> int:
     """Sets the number of changes to one more than `reached`, and returns it."""
-    _put(unit, channel, account, Kept(_NUMBER, "", str(reached + 1).encode()))
+    _put(unit, channel, account, VaultEntry(_NUMBER, "", str(reached + 1).encode()))
     return reached + 1
 
 
@@ -64,7 +64,7 @@ def clear(unit: Unit, channel: str, account: str) -> None:
     unit.execute("DELETE FROM channel_secret WHERE channel = ? AND account = ?", (channel, account))
 
 
-def _put(unit: Unit, channel: str, account: str, secret: Kept) -> None:
+def _put(unit: Unit, channel: str, account: str, secret: VaultEntry) -> None:
     key = (channel, account, secret.kind, secret.name)
     if not secret.value:
         unit.execute(

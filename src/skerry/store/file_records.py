@@ -25,7 +25,7 @@ def written_at(reader: Reader, path: str) -> int | None:
 def keep(unit: Unit, record: FileRecord, now: int) -> None:
     """Stores the record of a file; it replaces the earlier one."""
     taint = " ".join(sorted(record.taint))
-    row = (record.path, record.digest, record.size, record.who, taint, now)
+    row = (record.path, record.digest, record.size, record.writer, taint, now)
     unit.execute(
         "INSERT INTO file_record (path, digest, size, who, taint, at) VALUES (?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (path) DO UPDATE SET digest = excluded.digest, size = excluded.size,"

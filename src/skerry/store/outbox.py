@@ -78,7 +78,7 @@ def add(
             (
                 *(run_id, block, part, to.channel, to.account, destination),
                 *(storable(content.text), now, now),
-                _encode(content.more) if content.more != PLAIN else None,
+                _encode(content.additions) if content.additions != PLAIN else None,
             )
             for part, content in enumerate(contents)
         ],
@@ -245,14 +245,15 @@ def ids_of(reader: Reader, serial: int) -> tuple[str, ...]:
 def open_preview(reader: Reader, run_id: RunId) -> int:
     """Returns the serial of the last preview of a run that no part completes; 0 without one."""
     parts = [row.waiting.part for row in of_run(reader, run_id)]
-    completed = {part.more.completes for part in parts}
-    return max((p.serial for p in parts if p.more.preview and p.serial not in completed), default=0)
+    completed = {part.additions.completes for part in parts}
+    previews = (part.serial for part in parts if part.additions.preview)
+    return max((serial for serial in previews if serial not in completed), default=0)
 
 
 def is_completed(reader: Reader, part: OutboundPart) -> bool:
     """Returns whether a later part of its run has the finished text of a preview."""
     rows = of_run(reader, part.run_id)
-    return any(row.waiting.part.more.completes == part.serial for row in rows)
+    return any(row.waiting.part.additions.completes == part.serial for row in rows)
 
 
 def change(unit: Unit, serial: int, additions: Additions) -> None:

@@ -59,7 +59,7 @@ class FakeBackend:
         hits = [
             candidate for candidate in self.hits if candidate.score >= (question.min_score or 0.0)
         ][: question.limit]
-        if not any(candidate.score >= question.enough for candidate in hits):
+        if not any(candidate.score >= question.sufficient_score for candidate in hits):
             hits = []
         if question.explain:
             hits = [

@@ -41,7 +41,7 @@ class SessionSearch:
         if context.recall is None:
             raise ToolError("There is no conversation to search.")
         results = await context.recall.search(
-            params.query, limit=params.limit, others=params.others
+            params.query, limit=params.limit, other_conversations=params.others
         )
         return ToolResult(as_text(results), origin=Origin.MEMORY)
 
@@ -58,7 +58,7 @@ def as_text(results: SearchResults) -> str:
 
 def _hit(number: int, hit: TranscriptHit) -> str:
     where = f"{hit.key}, earlier session" if hit.archived else hit.key
-    excerpt = hit.said
+    excerpt = hit.excerpt
     lines = [f"{number}. {_day(excerpt.at)} entry {excerpt.entry} ({where})"]
     lines += [
         _line(excerpt)

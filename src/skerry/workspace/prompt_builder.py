@@ -326,7 +326,7 @@ class Prompts(Struct):
     def _writer(self, workspace: Path, name: str) -> str:
         """Returns the key of the conversation that last wrote a file; it has the text already."""
         record = self.records.of(str((workspace / name).resolve()))
-        return record.who if record else ""
+        return record.writer if record else ""
 
     def forget(self, session_id: SessionId | None = None) -> None:
         """Drops the cached initial prompt of a session, or of all sessions."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry.config.backup import LAST_GOOD, beside, keep_good
+from skerry.config.backup import LAST_GOOD, copy_path, keep_good
 from skerry.config.load import TokenSource, load, load_good, locate, prepare
 from skerry.model.errors import ConfigError, ConfigInvalidError
 from skerry.model.ids import AgentId
@@ -215,7 +215,7 @@ def test_a_broken_file_without_a_good_one_is_refused(environ: dict[str, str]) ->
     file = written(environ, '{"gateway": {"prot": 7}}')
     with pytest.raises(ConfigInvalidError, match="prot"):
         load_good(environ)
-    beside(file, LAST_GOOD).write_text("{also broken")
+    copy_path(file, LAST_GOOD).write_text("{also broken")
     with pytest.raises(ConfigInvalidError, match="prot"):
         load_good(environ)
 
@@ -228,7 +228,7 @@ def test_the_good_one_is_whole_without_the_files_it_included(environ: dict[str, 
     environ["NOTE"] = "secret-note"
     loaded = load(environ)
     keep_good(loaded.source, loaded.expanded)
-    good = beside(file, LAST_GOOD)
+    good = copy_path(file, LAST_GOOD)
     assert json.loads(good.read_text()) == {
         "messages": {"queue": {"mode": "steer"}},
         "note": "${NOTE}",

@@ -59,7 +59,7 @@ def test_a_file_of_every_earlier_version_can_be_used_and_is_not_changed_twice(
     assert tree == before, "the tree that is given stays"
     check(found.tree, state_dir=tmp_path, path=tmp_path / "skerry.json")
     again = migrate(found.tree)
-    assert (again.tree, again.done) == (found.tree, ())
+    assert (again.tree, again.changes) == (found.tree, ())
 
 
 def test_old_keys_move_and_what_the_new_place_says_counts() -> None:
@@ -75,8 +75,8 @@ def test_old_keys_move_and_what_the_new_place_says_counts() -> None:
     assert found.tree["session"]["dmScope"] == "per-channel-peer"
     assert found.tree["messages"] == {"queue": {"mode": "collect"}}
     assert not {"agent", "routing", "memorySearch"} & found.tree.keys()
-    assert any("dropped agent.workspace" in one for one in found.done)
-    assert "5eed" not in " ".join(found.done)
+    assert any("dropped agent.workspace" in one for one in found.changes)
+    assert "5eed" not in " ".join(found.changes)
     assert lookup(migrate(SECOND).tree, ("bindings", 0, "match", "peer", "kind")) == "direct"
     assert migrate(NEWEST).tree["memory"] == {"backend": "builtin"}
 
@@ -118,8 +118,8 @@ def test_whatever_a_file_holds_migrating_twice_is_migrating_once(tree: dict[str,
     once = migrate(tree)
     twice = migrate(once.tree)
     assert twice.tree == once.tree
-    assert twice.done == ()
-    assert (once.tree == tree) == (not once.done)
+    assert twice.changes == ()
+    assert (once.tree == tree) == (not once.changes)
 
 
 def test_the_command_shows_first_and_writes_when_told_to(

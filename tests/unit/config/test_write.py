@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from skerry import __version__
-from skerry.config.backup import BACKUPS, beside
+from skerry.config.backup import BACKUPS, copy_path
 from skerry.config.source import MAX_BYTES
 from skerry.config.write import ConfigAuthor, set_values, write_text
 from skerry.model.errors import (
@@ -156,9 +156,9 @@ def test_the_file_says_which_version_wrote_it_and_when(file: Path) -> None:
 def test_five_files_before_are_kept_and_the_sixth_goes(file: Path) -> None:
     for port in range(1, 9):
         set_values(file, {"gateway.port": port})
-    kept = [json.loads(beside(file, one).read_text())["gateway"]["port"] for one in BACKUPS]
+    kept = [json.loads(copy_path(file, one).read_text())["gateway"]["port"] for one in BACKUPS]
     assert kept == [7, 6, 5, 4, 3]
-    assert {beside(file, one).stat().st_mode & 0o777 for one in BACKUPS} == {0o600}
+    assert {copy_path(file, one).stat().st_mode & 0o777 for one in BACKUPS} == {0o600}
     assert len([one for one in file.parent.iterdir() if ".bak" in one.name]) == 5
 
 
@@ -235,7 +235,7 @@ def test_a_broken_file_can_be_replaced_by_a_whole_text_only(file: Path) -> None:
     with pytest.raises(ConfigInvalidError):
         set_values(file, {"gateway.port": 1})
     write_text(file, "{}", ConfigAuthor())
-    assert (file.read_text(), beside(file, ".bak").read_text()) == ("{}", "{broken")
+    assert (file.read_text(), copy_path(file, ".bak").read_text()) == ("{}", "{broken")
 
 
 def test_a_text_made_of_another_file_is_refused(file: Path) -> None:

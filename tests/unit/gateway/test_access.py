@@ -31,7 +31,7 @@ def test_which_scope_includes_which(*, held: list[str], wanted: str, allowed: bo
 @pytest.mark.parametrize(
     ("need", "role", "scopes", "met"),
     [
-        (access.ANYBODY, Role.NODE, (), True),
+        (access.UNRESTRICTED, Role.NODE, (), True),
         (access.NODES, Role.NODE, (), True),
         (access.NODES, Role.OPERATOR, (ADMIN,), False),
         (access.READERS, Role.OPERATOR, (WRITE,), True),
@@ -69,7 +69,7 @@ async def test_every_method_is_refused_or_not_by_its_row(rig: Rig, scope: str | 
     async with connected(rig.url, scopes=scopes) as wire:
         needs = MethodTable().needs
         for name in [*needs, "no.such.method"]:
-            need = needs.get(name, access.UNKNOWN)
+            need = needs.get(name, access.UNLISTED)
             message = (await wire.ask(name, {"bogus": 1})).get("error", {}).get("message", "")
             if need.role not in {None, Role.OPERATOR}:
                 assert message == "unauthorized role: operator", name

@@ -139,7 +139,7 @@ async def test_what_a_request_says_of_its_run_arrives(rig: Rig, wire: Wire) -> N
     assert (submitted.text, submitted.timeout) == ("hello", 30.0)
     assert submitted.extra_system_prompt == "be brief"
     assert submitted.label == "Trip"
-    assert submitted.queue_mode is QueueMode.OWN
+    assert submitted.queue_mode is QueueMode.OWN_RUN
 
 
 async def test_a_key_of_another_agent_is_refused(rig: Rig, wire: Wire) -> None:

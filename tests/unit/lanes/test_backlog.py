@@ -94,7 +94,7 @@ def test_follow_ups_are_taken_one_by_one_behind_a_summary_of_those_over_the_cap(
     "other",
     [
         waiting("other", QueueRules(QueueMode.FOLLOWUP)),
-        waiting("other", QueueRules(QueueMode.OWN)),
+        waiting("other", QueueRules(QueueMode.OWN_RUN)),
         waiting("other", None),
         waiting("other", to=PLACE),
     ],
@@ -160,7 +160,7 @@ def test_a_prompt_has_the_images_and_the_origin_of_what_was_collected() -> None:
         (QueueMode.STEER_BACKLOG, 1.0),
         (QueueMode.STEER, 0.0),
         (QueueMode.INTERRUPT, 0.0),
-        (QueueMode.OWN, 0.0),
+        (QueueMode.OWN_RUN, 0.0),
     ],
 )
 def test_only_what_may_get_company_waits_for_it(mode: QueueMode, seconds: float) -> None:

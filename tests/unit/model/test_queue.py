@@ -31,4 +31,4 @@ def test_what_earlier_versions_stored_as_queue_is_still_a_run_of_its_own() -> No
     stored = (
         b'{"run_id":"a","key":{"agent":"main","scope":["main"]},"text":"t","queue_mode":"queue"}'
     )
-    assert msgspec.json.decode(stored, type=RunRequest).queue_mode is QueueMode.OWN
+    assert msgspec.json.decode(stored, type=RunRequest).queue_mode is QueueMode.OWN_RUN

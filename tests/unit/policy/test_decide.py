@@ -26,8 +26,8 @@ from skerry.policy.access import (
     Role,
     Verb,
 )
-from skerry.policy.decide import OTHERS, RULES, Actor, Decision, Request, decide
-from skerry.policy.file_kinds import LASTING, FileKind, Thing, kind_of
+from skerry.policy.decide import OTHER_PEOPLE, RULES, Actor, Decision, Request, decide
+from skerry.policy.file_kinds import LASTING, FileKind, FileSubject, kind_of
 from skerry.policy.taint import foreign
 from skerry.policy.tool_policy import ToolPolicy
 from skerry.testing.model import ScriptedModels
@@ -120,25 +120,25 @@ def tainted() -> Iterator[Actor]:
         yield Actor(actor.origin, actor.is_private, taint=taint)
 
 
-def file(kind: FileKind, closed: str = "") -> Thing:
-    return Thing(kind, "/w/x", closed)
+def file_of(kind: FileKind, closed: str = "") -> FileSubject:
+    return FileSubject(kind, "/w/x", closed)
 
 
 def test_what_later_runs_read_is_written_by_the_owner_in_an_untainted_run_alone() -> None:
     for actor, kind in product(tainted(), FileKind):
-        found = decide(Request(actor, Verb.WRITE, thing=file(kind)))
+        found = decide(Request(actor, Verb.WRITE, file=file_of(kind)))
         wanted = kind is FileKind.PLAIN or (own(actor) and not foreign(actor.taint))
         assert found.allowed is wanted, (actor, kind)
 
 
 def test_the_memory_is_read_for_the_owner_where_nobody_else_reads_with_them() -> None:
     for actor, kind in product(tainted(), FileKind):
-        found = decide(Request(actor, Verb.READ, thing=file(kind)))
+        found = decide(Request(actor, Verb.READ, file=file_of(kind)))
         remembered = kind in {FileKind.MEMORY, FileKind.UNVERIFIED}
-        wanted = not remembered or (starts(actor) and not OTHERS & actor.taint)
+        wanted = not remembered or (starts(actor) and not OTHER_PEOPLE & actor.taint)
         assert found.allowed is wanted, (actor, kind)
         recalled = decide(Request(actor, Verb.RECALL)).allowed
-        assert recalled is (starts(actor) and not OTHERS & actor.taint)
+        assert recalled is (starts(actor) and not OTHER_PEOPLE & actor.taint)
         assert decide(Request(actor, Verb.NOTE)).allowed is (
             own(actor) and not foreign(actor.taint)
         )
@@ -146,14 +146,14 @@ def test_the_memory_is_read_for_the_owner_where_nobody_else_reads_with_them() ->
 
 def test_a_closed_file_is_closed_to_everybody_and_no_file_is_nobodys() -> None:
     for actor, verb, kind in product(tainted(), (Verb.READ, Verb.WRITE), FileKind):
-        assert decide(Request(actor, verb, thing=file(kind, "closed"))).rule == "closed"
+        assert decide(Request(actor, verb, file=file_of(kind, "closed"))).rule == "closed"
         assert decide(Request(actor, verb)).rule == "closed"
 
 
 def test_a_file_is_obeyed_unless_a_tainted_run_or_another_user_wrote_it() -> None:
     for actor, taint, others in product(PEOPLE, TAINTS, (False, True)):
-        thing = Thing(FileKind.INSTRUCTIONS, "/w/AGENTS.md", taint=taint, is_foreign=others)
-        assert decide(Request(actor, Verb.OBEY, thing=thing)).allowed is not (taint or others)
+        subject = FileSubject(FileKind.INSTRUCTIONS, "/w/AGENTS.md", taint=taint, is_foreign=others)
+        assert decide(Request(actor, Verb.OBEY, file=subject)).allowed is not (taint or others)
     assert not decide(Request(PEOPLE[0], Verb.OBEY)).allowed
 
 

@@ -127,7 +127,10 @@ class Since:
     spec = ToolSpec("since", "Tell.", {"type": "object", "properties": {}})
 
     async def run(self, _: dict[str, object], context: ToolContext) -> ToolResult:
-        return ToolResult(str(context.heard.since if context.heard else None), origin=Origin.MEMORY)
+        return ToolResult(
+            str(context.context_messages.since if context.context_messages else None),
+            origin=Origin.MEMORY,
+        )
 
 
 async def test_what_no_longer_fits_the_window_is_not_what_the_model_has_before_it(

@@ -35,9 +35,9 @@ class Filing(Adapter):
     capabilities: Capabilities = FILES
 
     async def send(self, part: OutboundPart) -> Receipt:
-        if part.more != PLAIN:
-            assert part.more.media is not None
-            assert Path(part.more.media.path).read_bytes() == b"png"
+        if part.additions != PLAIN:
+            assert part.additions.media is not None
+            assert Path(part.additions.media.path).read_bytes() == b"png"
         await Adapter.send(self, part)
         return RECEIPT
 

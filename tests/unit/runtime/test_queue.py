@@ -188,7 +188,7 @@ async def test_what_somebody_waits_for_by_its_key_is_not_collected(tmp_path: Pat
         (QueueMode.STEER_BACKLOG, True),
         (QueueMode.COLLECT, False),
         (QueueMode.FOLLOWUP, False),
-        (QueueMode.OWN, False),
+        (QueueMode.OWN_RUN, False),
     ],
 )
 async def test_only_steering_skips_calls_and_every_call_has_its_result(

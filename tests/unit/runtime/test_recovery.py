@@ -29,7 +29,7 @@ from tests.support.hooks import on
 CALL = ToolCall("c1", "read", {"path": "note.txt"})
 
 
-def said_by(name: str, message_id: str, mode: QueueMode = QueueMode.OWN) -> RunRequest:
+def said_by(name: str, message_id: str, mode: QueueMode = QueueMode.OWN_RUN) -> RunRequest:
     peer = Peer(PeerKind.DIRECT, name)
     to = ReplyTo(ChannelId("memory"), AccountId("default"), peer, message_id)
     return replace(request(message_id, queue_mode=mode), reply_to=to)
@@ -287,5 +287,5 @@ async def test_a_run_that_is_closed_completes_the_message_that_grew(tmp_path: Pa
         assert (await ended(core, "m1")).stop_reason is StopReason.INTERRUPTED
         parts = await core.store.read(lambda reader: outbox.of_run(reader, RunId("m1")))
         preview, whole, notice = (part.waiting.part for part in parts)
-        assert (preview.more.preview, whole.text, notice.text) == (True, "One. Two.", INTERRUPTED)
-        assert (whole.more.completes, notice.more.completes) == (preview.serial, 0)
+        assert (preview.additions.preview, whole.text, notice.text) == (True, "One. Two.", INTERRUPTED)
+        assert (whole.additions.completes, notice.additions.completes) == (preview.serial, 0)

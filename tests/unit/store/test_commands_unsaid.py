@@ -32,7 +32,7 @@ async def say(store: Store, *said: Message) -> None:
 
 async def found(store: Store, text: str) -> list[str]:
     result = await search(store, TranscriptQuery(MAIN, text, limit=20))
-    return [hit.said.text for hit in result.hits]
+    return [hit.excerpt.text for hit in result.hits]
 
 
 async def sound(store: Store) -> None:

@@ -63,7 +63,7 @@ async def test_what_was_compacted_is_found_and_the_summary_is_not(tmp_path: Path
     async with open_store(tmp_path / "s.sqlite") as store:
         await compacted(store)
         found = await search(store, TranscriptQuery(MAIN, "boats"))
-    assert [hit.said.text for hit in found.hits] == ["a blue boat"]
+    assert [hit.excerpt.text for hit in found.hits] == ["a blue boat"]
 
 
 async def test_the_session_knows_its_compactions_and_its_last_words(tmp_path: Path) -> None:

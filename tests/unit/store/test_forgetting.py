@@ -183,7 +183,7 @@ async def test_the_search_finds_the_rest_of_what_was_said_and_not_what_is_gone(
         await redact(store, AGENT, Redaction([WORD]))
         assert (await search(store, TranscriptQuery(MAIN, "zebra"))).hits == []
         (hit,) = (await search(store, TranscriptQuery(MAIN, "tea"))).hits
-        assert MARK in hit.said.text
+        assert MARK in hit.excerpt.text
         assert len((await search(store, TranscriptQuery(OTHER, "zebra"))).hits) == 1
 
 

@@ -43,7 +43,7 @@ async def test_a_search_reads_no_more_the_more_was_said(
 
         await store.write(work)
         found = await search(store, TranscriptQuery(MAIN, "heron boat number", 2))
-    assert found.hits[0].said.text == texts[3]
+    assert found.hits[0].excerpt.text == texts[3]
     assert sorted(rows) == [1, 50, 50]
     # Eight for each hit, with two on either side.
     assert len(read) <= 2 * 8 * (2 * search_candidates.NEIGHBOURS + 1)

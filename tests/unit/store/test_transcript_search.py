@@ -49,8 +49,8 @@ async def test_what_was_just_said_is_found_with_what_stands_around_it(tmp_path: 
     async with open_store(tmp_path / DATABASE) as store:
         await say(store, MAIN, "one", "My dog is called Bello.", "three", "the weather")
         (hit,) = await found(store, "what is the name of my dog")
-    assert (hit.said.text, hit.said.role) == ("My dog is called Bello.", "user")
-    assert hit.said.entry == entry_id(2)
+    assert (hit.excerpt.text, hit.excerpt.role) == ("My dog is called Bello.", "user")
+    assert hit.excerpt.entry == entry_id(2)
     assert (hit.before and hit.before.text, hit.after and hit.after.text) == ("one", "three")
 
 
@@ -58,7 +58,7 @@ async def test_more_of_the_words_come_first_and_stems_count(tmp_path: Path) -> N
     async with open_store(tmp_path / DATABASE) as store:
         await say(store, MAIN, "boats are wet", "x", "a blue boat in the harbour", "y")
         hits = await found(store, "blue boats harbours")
-        assert [hit.said.seq for hit in hits] == [3, 1]
+        assert [hit.excerpt.seq for hit in hits] == [3, 1]
         assert len(await found(store, "boat", limit=1)) == 1
 
 
@@ -67,11 +67,11 @@ async def test_an_exchange_whose_question_and_answer_both_match_is_one_hit(tmp_p
     async with open_store(tmp_path / DATABASE) as store:
         await say(store, MAIN, "which boat is blue", answer(long), "x", "y", "a boat", "z")
         hits = await found(store, "blue boat", limit=2)
-    assert sorted(hit.said.seq for hit in hits) in ([1, 5], [2, 5])
-    said = [one.seq for hit in hits for one in (hit.before, hit.said, hit.after) if one]
+    assert sorted(hit.excerpt.seq for hit in hits) in ([1, 5], [2, 5])
+    said = [one.seq for hit in hits for one in (hit.before, hit.excerpt, hit.after) if one]
     assert len(said) == len(set(said))
-    first = next(hit for hit in hits if hit.said.seq < 5)
-    told = first.said if first.said.seq == 2 else first.after
+    first = next(hit for hit in hits if hit.excerpt.seq < 5)
+    told = first.excerpt if first.excerpt.seq == 2 else first.after
     assert told is not None
     assert len(told.text) > 400
 
@@ -89,7 +89,7 @@ async def test_an_exchange_whose_question_and_answer_both_match_is_one_hit(tmp_p
 async def test_any_script_is_found(tmp_path: Path, said: str, asked: str) -> None:
     async with open_store(tmp_path / DATABASE) as store:
         await say(store, MAIN, "something else", said)
-        assert [hit.said.text for hit in await found(store, asked)] == [said]
+        assert [hit.excerpt.text for hit in await found(store, asked)] == [said]
 
 
 async def test_earlier_incarnations_are_found_and_deleted_ones_are_not(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ async def test_the_question_itself_is_left_out(tmp_path: Path) -> None:
     async with open_store(tmp_path / DATABASE) as store:
         await say(store, MAIN, "where is the cat", "where is the cat")
         hits = await found(store, "cat", until=(SessionId(str(MAIN)), 2))
-        assert [hit.said.seq for hit in hits] == [1]
+        assert [hit.excerpt.seq for hit in hits] == [1]
 
 
 async def test_an_old_database_is_indexed_while_the_gateway_runs(tmp_path: Path) -> None:
@@ -204,9 +204,9 @@ async def test_words_spread_over_an_exchange_tell_more_than_one_entry_with_some(
             "Sage green it is.",
         )
         first, second = await found(store, "which colour did Anna choose for the kitchen", limit=2)
-    assert "bus" in second.said.text
-    assert first.said.seq in {5, 6}
-    assert "sage green" in " ".join(one.text for one in (first.said, first.after) if one)
+    assert "bus" in second.excerpt.text
+    assert first.excerpt.seq in {5, 6}
+    assert "sage green" in " ".join(one.text for one in (first.excerpt, first.after) if one)
 
 
 async def test_a_phrase_in_quotes_and_an_identifier_lead(tmp_path: Path) -> None:
@@ -218,9 +218,9 @@ async def test_a_phrase_in_quotes_and_an_identifier_lead(tmp_path: Path) -> None
         await say(store, MAIN, "what a blue boat", "ERR_CONN_42 came again, see the red log", "x")
         assert (await found(store, '"blue boat" with a red door'))[
             0
-        ].said.text == "what a blue boat"
+        ].excerpt.text == "what a blue boat"
         hits = await found(store, "what does ERR_CONN_42 mean, err conn")
-        assert hits[0].said.text.startswith("ERR_CONN_42")
+        assert hits[0].excerpt.text.startswith("ERR_CONN_42")
 
 
 async def test_what_was_answered_again_is_shown_once_and_another_answer_too(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ async def test_what_was_answered_again_is_shown_once_and_another_answer_too(tmp_
         for code in ("4711", "4711", "0815"):
             await say(store, MAIN, asked, answer(f"The code is {code}."))
         hits = await found(store, "code gate")
-    shown = " ".join(one.text for hit in hits for one in (hit.said, hit.after) if one)
+    shown = " ".join(one.text for hit in hits for one in (hit.excerpt, hit.after) if one)
     assert len(hits) == 2
     assert "0815" in shown
     assert "4711" in shown

@@ -56,8 +56,8 @@ class Poster:
         self._refuse_while_quiet("POST", path)
         payload = self._payload(part)
         try:
-            if part.more.media is not None:
-                file = await read_file(part.more.media)
+            if part.additions.media is not None:
+                file = await read_file(part.additions.media)
                 answer = await self._api.upload(path, payload, file)
             else:
                 answer = await self._api.call("POST", path, payload)
@@ -73,16 +73,16 @@ class Poster:
             "nonce": nonce(part),
             "enforce_nonce": True,
             "allowed_mentions": self._allowed(),
-            "flags": _NO_PREVIEWS | (_SILENT if part.more.silent else 0),
+            "flags": _NO_PREVIEWS | (_SILENT if part.additions.silent else 0),
         }
-        if part.more.poll is not None:
-            payload["poll"] = _poll(part.more.poll)
+        if part.additions.poll is not None:
+            payload["poll"] = _poll(part.additions.poll)
         elif part.text.strip():
             payload["content"] = _content(part.text)
         quoted = wire.plain_id(part.to.quote or "")
         if quoted:
             payload["message_reference"] = {"message_id": quoted, "fail_if_not_exists": False}
-        rows = _rows(part.more.buttons)
+        rows = _rows(part.additions.buttons)
         if rows:
             payload["components"] = rows
         return payload
@@ -176,10 +176,13 @@ def nonce(part: OutboundPart) -> str:
 
 
 def _is_part(stored: wire.Message, part: OutboundPart) -> bool:
-    if part.more.poll is not None:
-        text, question = stored.poll.question.text if stored.poll else "", part.more.poll.question
+    if part.additions.poll is not None:
+        text, question = (
+            stored.poll.question.text if stored.poll else "",
+            part.additions.poll.question,
+        )
         return bool(text) and gist(text) == gist(question)
-    if bool(stored.attachments) is not (part.more.media is not None) or stored.poll:
+    if bool(stored.attachments) is not (part.additions.media is not None) or stored.poll:
         return False
     sent = _content(part.text) if part.text.strip() else ""
     return gist(stored.content) == gist(sent) if gist(sent) else stored.content == sent.strip()

@@ -232,8 +232,8 @@ class EmailAdapter(Account):
         with self._limit.sending():
             thread = await self._thread(part.to)
             mail = composed(part, self._author, recipient, thread, self.host.clock.now_ms())
-            if part.more.media is not None:
-                file = await read_file(part.more.media, _MOST_FILE)
+            if part.additions.media is not None:
+                file = await read_file(part.additions.media, _MOST_FILE)
                 attach(mail, file.data, file.mime, file.name)
             message = mail.as_bytes()
 

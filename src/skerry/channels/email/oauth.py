@@ -13,7 +13,7 @@ from msgspec import Struct
 from skerry.config.channel_oauth import OAuthConfig
 from skerry.config.channels import revealed
 from skerry.sdk.access_tokens import AccessError, AccessToken
-from skerry.sdk.channel_host import AccountHttp, ChannelHost, Kept
+from skerry.sdk.channel_host import AccountHttp, ChannelHost, VaultEntry
 
 _KIND: Final = "oauth"
 _NAME: Final = "refresh"
@@ -90,5 +90,5 @@ class MailTokens:
         cipher, nonce = AESGCM((await self._vault.open()).key), os.urandom(_NONCE)
         record = msgspec.json.encode(_Replaced(self._hash, token))
         sealed = nonce + cipher.encrypt(nonce, record, _KIND.encode())
-        await self._vault.write([Kept(_KIND, _NAME, sealed)])
+        await self._vault.write([VaultEntry(_KIND, _NAME, sealed)])
         self._refresh = token

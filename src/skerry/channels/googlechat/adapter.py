@@ -114,8 +114,8 @@ class GoogleChatAdapter(PostedAccount):
         if thread:
             query["messageReplyOption"] = "REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD"
             body["thread"] = {"name": thread}
-        if part.more.buttons:
-            body["cardsV2"] = wire.buttons(part.more.buttons)
+        if part.additions.buttons:
+            body["cardsV2"] = wire.buttons(part.additions.buttons)
         with self._limit.sending():
             try:
                 answer = await self._api.call("POST", f"{space}/messages", query, body)

@@ -232,8 +232,8 @@ class IMessageAdapter(Account):
         except (PlatformError, msgspec.DecodeError) as error:
             raise DeliveryDelayedError(str(error)) from error  # nothing was sent
         with self._limit.sending():
-            if part.more.media is not None:
-                return await self._send_file(part, part.more.media, chat)
+            if part.additions.media is not None:
+                return await self._send_file(part, part.additions.media, chat)
             return await self._send_text(part, chat, self._quote(part.to))
 
     def _quote(self, to: ReplyTo) -> dict[str, str]:
@@ -294,7 +294,7 @@ class IMessageAdapter(Account):
             for message in newer
             if message.is_from_me and not message.associated_message_type
         ]
-        sure = SURE_MS if part.more.media is None else SURE_FILE_MS
+        sure = SURE_MS if part.additions.media is None else SURE_FILE_MS
         if not mine and self.host.clock.now_ms() - began_at < sure:
             raise PlatformError("The part is not in its chat yet.")
         if not mine:

@@ -36,7 +36,7 @@ def file_name(media: OutboundMedia) -> str:
 
 def is_sent(part: OutboundPart, mine: list[wire.Message]) -> bool:
     """Returns whether the account's own rows have the part: its file and its text."""
-    media, words = part.more.media, plain(part.text).strip()
+    media, words = part.additions.media, plain(part.text).strip()
     has_file = media is None or any(file_name(media) in message.names for message in mine)
     return has_file and (not words or any(message.words == words for message in mine))
 

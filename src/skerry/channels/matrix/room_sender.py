@@ -52,8 +52,8 @@ class RoomSender:
         self._limit.refuse()
         room_id = part.to.peer.id
         with self._limit.sending():
-            if part.more.media is not None:
-                content = await self._file(room_id, part, part.more.media)
+            if part.additions.media is not None:
+                content = await self._file(room_id, part, part.additions.media)
             else:
                 content = _worded("m.text", part.text)
             content |= {wire.PART: part.nonce} | _relation(part.to)

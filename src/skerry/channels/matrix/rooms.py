@@ -12,7 +12,7 @@ from skerry.channels.matrix.api import CLIENT, MatrixApi, path
 from skerry.channels.matrix.crypto import Crypto, EncryptionError
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.sdk.channel_errors import PlatformError
-from skerry.sdk.channel_host import Kept, Recent, Vault
+from skerry.sdk.channel_host import Recent, Vault, VaultEntry
 from skerry.sdk.channels import AccountId, Quoted
 
 logger = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class RoomReader:
                 raise
             return msgspec.json.decode(stored, type=dict[str, Any]) if stored else None
         if answer != stored:
-            await self._vault.write([Kept(_ROOM, room_id, answer)])
+            await self._vault.write([VaultEntry(_ROOM, room_id, answer)])
         return msgspec.json.decode(answer, type=dict[str, Any])
 
     async def timed(

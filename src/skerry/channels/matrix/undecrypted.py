@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from skerry.channels.matrix import wire
 from skerry.channels.matrix.crypto import Crypto, EncryptionError, MissingRoomKeyError
 from skerry.infra.clock import Clock
-from skerry.sdk.channel_host import Kept, Vault
+from skerry.sdk.channel_host import Vault, VaultEntry
 from skerry.sdk.channels import AccountId
 
 logger = logging.getLogger(__name__)
@@ -142,7 +142,7 @@ class UndecryptedEvents:
     async def drop(self, event_id: str) -> None:
         """Removes a message that was read."""
         if (await self._all()).pop(event_id, None) is not None:
-            await self._vault.write([Kept(_KIND, event_id, b"")])
+            await self._vault.write([VaultEntry(_KIND, event_id, b"")])
 
     async def tell(self, notify: Notify) -> None:
         """Sends notices to the rooms of messages whose keys are late."""
@@ -168,7 +168,7 @@ class UndecryptedEvents:
                 await self._put(event_id, replace(waiting, told=True))
 
     async def _put(self, event_id: str, waiting: _Waiting) -> None:
-        record = Kept(_KIND, event_id, msgspec.json.encode(waiting))
+        record = VaultEntry(_KIND, event_id, msgspec.json.encode(waiting))
         await self._vault.write([record], {_KIND: _MOST})
         (await self._all())[event_id] = waiting
 

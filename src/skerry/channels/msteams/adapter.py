@@ -141,10 +141,10 @@ class MsTeamsAdapter(PostedAccount):
         """Sends one part as an activity."""
         self._limit.refuse()
         body = self._activity(part.to, part.text)
-        if part.more.buttons:
-            body["attachments"] = [wire.buttons(part.more.buttons)]
-        if part.more.media is not None:
-            media = await file_consent.attached(part, part.more.media, self.host.cursor)
+        if part.additions.buttons:
+            body["attachments"] = [wire.buttons(part.additions.buttons)]
+        if part.additions.media is not None:
+            media = await file_consent.attached(part, part.additions.media, self.host.cursor)
             body["attachments"] = [*body.get("attachments", ()), media]
         answer = await self._send_activity("POST", part.to, [], body)
         try:

@@ -156,7 +156,7 @@ class SignalAdapter(Account):
     async def send(self, part: OutboundPart) -> Receipt:
         """Sends one part."""
         self._limit.refuse()
-        media, file = part.more.media, None
+        media, file = part.additions.media, None
         if media is not None:
             read = await read_file(media, MOST_FILE)
             file = SignalFile(read.name, read.mime, read.data, media.voice)

@@ -191,8 +191,8 @@ class SlackAdapter(Account):
     async def send(self, part: OutboundPart) -> Receipt:
         """Sends one part, with metadata by which `settle` finds it."""
         self._limit.refuse()
-        if part.more.media is not None:
-            return await self._send_file(part, part.more.media)
+        if part.additions.media is not None:
+            return await self._send_file(part, part.additions.media)
         text = MRKDWN.render(part.text)
         params: dict[str, Any] = {
             "channel": part.to.peer.id,
@@ -203,7 +203,7 @@ class SlackAdapter(Account):
         }
         if part.to.thread_id:
             params["thread_ts"] = part.to.thread_id
-        if part.more.buttons:
+        if part.additions.buttons:
             params["blocks"] = _blocks(text, part)
         answer = await self._call("chat.postMessage", params)
         return Receipt((_sent.decode(answer).ts,))
@@ -228,7 +228,7 @@ class SlackAdapter(Account):
         stored = await self._last_messages(part)
         if _stamp_of(stored, part) is not None:
             return Settlement.DELIVERED
-        if part.more.media is not None:
+        if part.additions.media is not None:
             return Settlement.UNKNOWN  # Slack shares a file some time after the request
         # In a full page the part may be older than all messages of the page.
         return Settlement.ABSENT if len(stored) < _LOOKED_AT else Settlement.UNKNOWN
@@ -292,7 +292,7 @@ class SlackAdapter(Account):
 
 def _stamp_of(stored: tuple[_Stored, ...], part: OutboundPart) -> str | None:
     """Returns the time stamp of the message of a part; None when it is missing."""
-    media = part.more.media
+    media = part.additions.media
     name = file_upload.file_name(part, media) if media is not None else ""
     for message in stored:
         meta = message.metadata
@@ -308,7 +308,7 @@ def _blocks(text: str, part: OutboundPart) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = [
         {"type": "section", "text": {"type": "mrkdwn", "text": text[:MOST_TEXT]}}
     ]
-    for number, row in enumerate(part.more.buttons):
+    for number, row in enumerate(part.additions.buttons):
         elements = [
             {
                 "type": "button",

@@ -168,11 +168,11 @@ class TelegramAdapter(Account):
     async def send(self, part: OutboundPart) -> Receipt:
         """Sends one part; a text with markup that Telegram refuses goes out without it."""
         self._limit.refuse()
-        if part.more.poll is not None:
+        if part.additions.poll is not None:
             return await self._send_poll(part)
         params = self._addressed(part)
-        if part.more.media is not None:
-            return await self._send_file(part, part.more.media, params)
+        if part.additions.media is not None:
+            return await self._send_file(part, part.additions.media, params)
         rendered = HTML.render(part.text)
         try:
             return await self._posted("sendMessage", params | {"text": rendered} | _HTML_MODE)
@@ -183,7 +183,7 @@ class TelegramAdapter(Account):
             return await self._posted("sendMessage", params | {"text": part.text})
 
     async def _send_poll(self, part: OutboundPart) -> Receipt:
-        poll = part.more.poll
+        poll = part.additions.poll
         if poll is None:
             raise DeliveryRefusedError("The part has no poll.")
         poll_params: dict[str, Any] = {
@@ -211,7 +211,7 @@ class TelegramAdapter(Account):
         params: dict[str, Any] = {"chat_id": _chat(part.to)}
         if part.to.thread_id is not None:
             params["message_thread_id"] = _number(part.to.thread_id)
-        if part.more.silent:
+        if part.additions.silent:
             params["disable_notification"] = True
         quote = wire.plain_id(part.to.quote or "")
         if quote is not None:
@@ -222,7 +222,7 @@ class TelegramAdapter(Account):
                 for button in row
                 if len(button.command.encode()) <= _MOST_DATA
             ]
-            for row in part.more.buttons
+            for row in part.additions.buttons
         ]
         if any(rows):
             params["reply_markup"] = {"inline_keyboard": [row for row in rows if row]}

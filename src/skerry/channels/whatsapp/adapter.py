@@ -166,8 +166,8 @@ class WhatsAppAdapter(PostedAccount):
         self._limit.refuse()
         self._fates.pop(part.nonce, None)  # of an earlier attempt
         with self._limit.sending():
-            if part.more.media is not None:
-                content = await self._file(part, part.more.media)
+            if part.additions.media is not None:
+                content = await self._file(part, part.additions.media)
             else:
                 content = outbound.worded(part)
             answer = await self._api.post(outbound.addressed(part) | content)

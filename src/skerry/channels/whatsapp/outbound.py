@@ -56,7 +56,7 @@ def plain_id(message_id: str) -> str:
 def worded(part: OutboundPart) -> dict[str, Any]:
     """Returns a text, with buttons where they fit; the text alone says what they do."""
     text = shaped(part.text, MOST_TEXT)
-    buttons = [button for row in part.more.buttons for button in row]
+    buttons = [button for row in part.additions.buttons for button in row]
     if (
         buttons
         and len(buttons) <= _MOST_ROWS

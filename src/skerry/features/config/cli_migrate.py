@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from skerry.cli.render import notice, one_line, plain, show, show_json
 from skerry.config import source
-from skerry.config.backup import BACKUPS, beside
+from skerry.config.backup import BACKUPS, copy_path
 from skerry.config.expand import Expanded
 from skerry.config.load import locate
 from skerry.config.migrations import migrate
@@ -37,7 +37,12 @@ def run(arguments: Namespace) -> int:
         rewrite(path, edit, ConfigAuthor(_BY, os.environ, state_dir))
     difference = list(_difference(before.parsed, migrated.tree, str(path)))
     if arguments.json:
-        report = {"path": str(path), "done": migrated.done, "diff": difference, "written": written}
+        report = {
+            "path": str(path),
+            "done": migrated.changes,
+            "diff": difference,
+            "written": written,
+        }
         show_json(report)
         return 0
     if not changed:
@@ -45,10 +50,10 @@ def run(arguments: Namespace) -> int:
         return 0
     for line in difference:
         show(plain(line))
-    for change in migrated.done:
+    for change in migrated.changes:
         show(f"- {one_line(change)}")
     if written:
-        show(f"Written. The file as it was is {beside(path.resolve(), BACKUPS[0])}.")
+        show(f"Written. The file as it was is {copy_path(path.resolve(), BACKUPS[0])}.")
     else:
         notice("Nothing was written: skerry config migrate --apply")
     return 0

@@ -12,7 +12,7 @@ from skerry.cli.config_change import author, change, config_file, report_written
 from skerry.cli.failure import FailedError, complain
 from skerry.cli.render import notice, plain, show, show_json
 from skerry.config import source
-from skerry.config.backup import REJECTED, beside
+from skerry.config.backup import REJECTED, copy_path
 from skerry.config.json_schema import schema
 from skerry.config.load import Loaded, checked, load_good, locate
 from skerry.config.paths import MISSING, lookup, parse_key_path, show_key_path
@@ -168,7 +168,7 @@ def _edit() -> int:
     path = config_file().resolve()
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     before = path.read_bytes() if path.exists() else b"{\n}\n"
-    copy = beside(path, REJECTED)
+    copy = copy_path(path, REJECTED)
     if copy.exists():
         notice(f"Continuing with {copy}, the edit that was rejected last time.")
     else:

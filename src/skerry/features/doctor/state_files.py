@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from skerry.config import warnings
-from skerry.config.backup import BACKUPS, LAST_GOOD, LAST_GOOD_REMEDY, REJECTED, beside
+from skerry.config.backup import BACKUPS, LAST_GOOD, LAST_GOOD_REMEDY, REJECTED, copy_path
 from skerry.config.load import Loaded
 from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import ConfigInvalidError
@@ -53,7 +53,7 @@ def broken(error: ConfigInvalidError, good: Loaded | None) -> list[Check]:
         for issue in error.issues
     ]
     if good is not None:
-        message = f"a gateway uses {beside(good.config.path, LAST_GOOD)} in its place."
+        message = f"a gateway uses {copy_path(good.config.path, LAST_GOOD)} in its place."
         remedy = LAST_GOOD_REMEDY.format(path=good.config.path)
         checks.append(Check("last good configuration", Level.WARNING, message, remedy))
     return checks
@@ -62,9 +62,9 @@ def broken(error: ConfigInvalidError, good: Loaded | None) -> list[Check]:
 def kept(path: Path) -> Check:
     """Returns which earlier files of the configuration there are."""
     earlier = [
-        backup for backup in (beside(path, ending) for ending in BACKUPS) if backup.is_file()
+        backup for backup in (copy_path(path, ending) for ending in BACKUPS) if backup.is_file()
     ]
-    aside = beside(path, REJECTED)
+    aside = copy_path(path, REJECTED)
     if aside.is_file():
         message = f"{aside} is an edit that was not taken."
         return Check("earlier files", Level.WARNING, message, "skerry config edit, or remove it.")
@@ -128,7 +128,7 @@ def mirror(state_dir: Path, loaded: Loaded) -> Check:
 
 def _open(state_dir: Path, path: Path) -> Iterator[tuple[Path, int]]:
     """Yields the files that others can read, each with its mode."""
-    candidates = {state_dir, path, *(beside(path, ending) for ending in (*BACKUPS, LAST_GOOD))}
+    candidates = {state_dir, path, *(copy_path(path, ending) for ending in (*BACKUPS, LAST_GOOD))}
     for pattern in PRIVATE:
         candidates.update(state_dir.glob(pattern))
     for file in sorted(candidates):

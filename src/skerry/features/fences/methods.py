@@ -102,7 +102,7 @@ async def _row(call: Call, file: JudgedFile) -> dict[str, Json]:
         "trusted": not file.doubt,
         "reason": file.doubt or None,
         "origins": [*sorted(file.taint)],
-        "writer": record.who if record else None,
+        "writer": record.writer if record else None,
         "recordedAt": at,
     }
 

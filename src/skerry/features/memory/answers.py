@@ -70,7 +70,7 @@ def provenance(note: MemoryProvenance) -> dict[str, Json]:
         "id": note.id,
         "line": note.line,
         "origin": note.origin.value,
-        "where": note.where,
+        "where": note.conversation,
         "at": note.at,
         "edited": note.is_edited,
     }

@@ -79,7 +79,7 @@ class ClaimedMemory:
                 memories = await memory.search(self._agent, question.text, question.limit)
                 return [self._hit(text) for text in memories]
 
-            least = max(question.min_score or 0.0, question.enough)
+            least = max(question.min_score or 0.0, question.sufficient_score)
             all_hits = await self._limited("search", SEARCH_SECONDS, ask)
             hits = [hit for hit in all_hits if hit.score >= least and _fits(hit, question)]
         return MemoryAnswer(hits[: question.limit], self.name, self.name, "", MemoryMode.HYBRID)

@@ -103,7 +103,7 @@ def search(
         explain=question.explain,
     )
     ranked = rank(scores, weighing.profile_of(question), question.limit, options)
-    if not any(hit.score >= question.enough for hit in ranked):
+    if not any(hit.score >= question.sufficient_score for hit in ranked):
         return []
     keys = [int(scores.id[hit.row]) for hit in ranked]
     rows = tables.rows(keys)
@@ -138,9 +138,9 @@ def _without_heard(
     scores: "Scores", tables: Tables, question: MemoryQuestion, asking: SearchSettings
 ) -> "Scores":
     """Returns the scores with a mask for what the model that asks has before it."""
-    if question.heard is None:
+    if question.context_messages is None:
         return scores
-    key, since = question.heard.key, question.heard.since
+    key, since = question.context_messages.key, question.context_messages.since
     only = frozenset({MemorySource.SESSIONS})
     mine = asking.recall(
         (only, None, key, None),
@@ -213,7 +213,7 @@ def by_words(tables: Tables, question: MemoryQuestion) -> list[MemoryHit]:
 
 def _fits(row: Row, question: MemoryQuestion) -> bool:
     at, path = row.passage.at, question.path
-    opens, heard_messages = question.opens, question.heard
+    opens, heard_messages = question.opens, question.context_messages
     return (
         row.source in question.sources
         and (row.source is MemorySource.MEMORY or opens is None or opens(row.session or ""))

@@ -110,7 +110,9 @@ class StoredTranscripts(Struct, frozen=True):
         """Returns the agent's in which something was said since then (ms), but deleted ones."""
         return await self.store.read(lambda reader: utterances.conversations(reader, agent, since))
 
-    async def said(self, conversation: TrackedConversation, after: int = 0) -> Sequence[Utterance]:
+    async def utterances(
+        self, conversation: TrackedConversation, after: int = 0
+    ) -> Sequence[Utterance]:
         """Returns the texts of the person and the assistant, in order, behind entry `after`."""
         return await self.store.read(
             lambda reader: utterances.of_session(reader, conversation.session_id, after)

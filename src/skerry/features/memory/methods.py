@@ -310,7 +310,7 @@ def _service_of(call: Call, name: str | None) -> tuple[MemoryService, AgentId]:
 
 
 def _note(note: MemoryNote) -> Json:
-    return {"path": note.path, "text": note.text, **provenance(note.said)}
+    return {"path": note.path, "text": note.text, **provenance(note.provenance)}
 
 
 METHODS: Final = (

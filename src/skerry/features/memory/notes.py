@@ -48,7 +48,7 @@ def notes(content: str) -> list[Note]:
         body = [*lines[first:number], line[: mark.start()]]
         text = "\n".join(part.strip() for part in body).removeprefix(BULLET)
         origin = _ORIGINS.get(mark["origin"], Origin.STRANGER)
-        provenance = Provenance(origin, unquote(mark["where"]), mark["at"])
+        provenance = Provenance(origin, unquote(mark["conversation"]), mark["at"])
         notes_of_file.append(Note(mark["id"], text, provenance, first + 1, number + 1))
     return notes_of_file
 

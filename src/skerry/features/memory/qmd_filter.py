@@ -16,7 +16,7 @@ _MOST: Final = 200
 def wide(question: MemoryQuestion, limit: int) -> int:
     """Returns how many hits QMD is asked for, so that `limit` may be left."""
     filters = (question.path, question.session, question.since, question.until)
-    narrow = any(filters) or question.opens or question.heard
+    narrow = any(filters) or question.opens or question.context_messages
     return min(_MOST, limit * _WIDER) if narrow else limit
 
 
@@ -25,7 +25,7 @@ def fits(question: MemoryQuestion, hit: MemoryHit, *, scored: bool) -> bool:
 
     `scored` says whether scores compare meaning; others have no measure to be compared with.
     """
-    if scored and hit.score < max(question.min_score or 0.0, question.enough):
+    if scored and hit.score < max(question.min_score or 0.0, question.sufficient_score):
         return False
     if question.session is not None and question.session != hit.session:
         return False

@@ -52,7 +52,7 @@ class SessionExport:
             stamp = stamp_of(conversation)
             if self._written.get(name) == stamp and (folder / name).exists():
                 continue
-            utterances = await self.transcripts.said(conversation)
+            utterances = await self.transcripts.utterances(conversation)
             text = document(conversation, utterances, self.redact).text
             await anyio.to_thread.run_sync(_write, folder / name, text, conversation.updated_at)
             self._written[name] = stamp

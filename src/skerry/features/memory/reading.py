@@ -88,7 +88,7 @@ def provenance_of(note: Note, start: int = 1) -> MemoryProvenance:
     """Returns the provenance of a note in a text that begins with line `start` (pure)."""
     provenance, line = note.provenance, note.last + start - 1
     return MemoryProvenance(
-        note.id, line, provenance.origin, provenance.where, provenance.at, note.is_edited
+        note.id, line, provenance.origin, provenance.conversation, provenance.at, note.is_edited
     )
 
 

@@ -138,8 +138,10 @@ class MemorySearchService(Struct, frozen=True):
         agent = caller.key.agent
         answer = await self._ask(agent, allowed, self.limits(agent).timeout_ms / 1000)
         hits = [hit for hit in answer.hits if may_read(caller, hit)]  # once more: it fails closed
-        if question.heard is not None:
-            hits = list(context_filter.outside_context(hits, question.heard, question.text))
+        if question.context_messages is not None:
+            hits = list(
+                context_filter.outside_context(hits, question.context_messages, question.text)
+            )
         return replace(answer, hits=hits)
 
     async def get(
@@ -167,11 +169,11 @@ class MemorySearchService(Struct, frozen=True):
         return replace(text, notes=[provenance_of(note, start) for note in notes(text.text)])
 
     async def write(
-        self, agent: AgentId, text: str, section: str | None, origin: Origin, where: str
+        self, agent: AgentId, text: str, section: str | None, origin: Origin, conversation: str
     ) -> MemoryNoted:
         """Appends a note to the log of the day, or to a section of MEMORY.md."""
         now, zone = self.clock.now_ms(), self.config().agents.defaults.user_timezone
-        provenance = Provenance.now(origin, where, now)
+        provenance = Provenance.now(origin, conversation, now)
         work = partial(self._notebook(agent).write, text, section, provenance, day(now, zone))
         noted = await anyio.to_thread.run_sync(work)
         self._touch(agent)
@@ -227,14 +229,15 @@ class MemorySearchService(Struct, frozen=True):
     async def confirm(self, agent: AgentId, name: str) -> MemoryNoted:
         """Makes an unverified note the owner's."""
         note = next(
-            (waiting for waiting in await self.unverified(agent) if waiting.said.id == name), None
+            (waiting for waiting in await self.unverified(agent) if waiting.provenance.id == name),
+            None,
         )
         if note is None:
             missing = NoteError(f"No unverified note has the id {name}.")
             missing.remedy = "`skerry memory unverified` lists those that wait."
             raise missing
         # Written first: a crash between leaves the note twice, never lost.
-        noted = await self.write(agent, note.text, None, Origin.OWNER, note.said.where)
+        noted = await self.write(agent, note.text, None, Origin.OWNER, note.provenance.conversation)
         await self.undo(agent, name)
         return noted
 
@@ -319,7 +322,7 @@ class MemorySearchService(Struct, frozen=True):
         config = self.config()
         if question.min_score is None:
             least = config.memory_search(agent).query.min_score
-            question = replace(question, min_score=0.0, enough=least)
+            question = replace(question, min_score=0.0, sufficient_score=least)
         with_sessions = MemorySource.SESSIONS in config.memory_search(agent).sources
         if with_sessions and config.memory.qmd.sessions.enabled:
             return question

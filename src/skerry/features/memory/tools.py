@@ -107,7 +107,9 @@ class MemorySearch(_MemoryTool):
         agent = context.caller.key.agent
         limits = self._service.limits(agent)
         most = min(params.maxResults or limits.max_results, limits.max_results)
-        question = MemoryQuestion(params.query, most * WIDER, params.minScore, heard=context.heard)
+        question = MemoryQuestion(
+            params.query, most * WIDER, params.minScore, context_messages=context.context_messages
+        )
         try:
             answer = await self._service.find(context.caller, question)
         except SkerryError as error:
@@ -263,7 +265,7 @@ class MemoryForget(_MemoryTool):
             done, near = await self._service.forget(caller.key.agent, params.text, caller)
         except SkerryError as error:
             raise ToolError(f"It is not forgotten yet: {error}") from error
-        report = forgotten_json(done, near, shows=False, most=_PASSAGE)
+        report = forgotten_json(done, near, shows=False, max_chars=_PASSAGE)
         # What is near may have been said in a conversation, where a page of the web was read.
         from_talk = any(hit.source is MemorySource.SESSIONS for hit in near)
         origin = Origin.TOOL if from_talk else Origin.MEMORY

@@ -69,7 +69,7 @@ def mapped(tree: Mapping[str, Any]) -> Mapped:
             if reason:
                 unmapped.append(Unmapped(show_key_path(key_path), reason))
     new, unfit = fitting(new)
-    return Mapped(without_empty(new), migrated.done, tuple(dict.fromkeys([*unmapped, *unfit])))
+    return Mapped(without_empty(new), migrated.changes, tuple(dict.fromkeys([*unmapped, *unfit])))
 
 
 def fitting(tree: Mapping[str, Any]) -> tuple[dict[str, Any], list[Unmapped]]:

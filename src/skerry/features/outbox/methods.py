@@ -70,8 +70,8 @@ async def outbox_drop(call: Call, params: PartParams) -> Json:
 def _row(stored: KeptPart, *, short: bool) -> dict[str, Json]:
     waiting, part = stored.waiting, stored.waiting.part
     text = " ".join(part.text.split())[:_SHORT] if short else part.text
-    if part.more.media is not None:
-        text = f"📎 {part.more.media.name} {text}".rstrip()
+    if part.additions.media is not None:
+        text = f"📎 {part.additions.media.name} {text}".rstrip()
     return {
         "serial": part.serial,
         "state": waiting.state,

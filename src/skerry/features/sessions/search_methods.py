@@ -43,7 +43,7 @@ def _hit(hit: TranscriptHit) -> Json:
         "key": hit.key,
         "sessionId": hit.session_id,
         "archived": hit.archived,
-        **_excerpt(hit.said),
+        **_excerpt(hit.excerpt),
         "before": _excerpt(hit.before) if hit.before else None,
         "after": _excerpt(hit.after) if hit.after else None,
     }

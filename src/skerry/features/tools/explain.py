@@ -18,7 +18,7 @@ from skerry.model.run import RunRequest
 from skerry.policy.access import Verb
 from skerry.policy.decide import Actor, Decision, Request, decide
 from skerry.policy.effect import ToolEffect, strictest
-from skerry.policy.file_kinds import Thing, kind_of
+from skerry.policy.file_kinds import FileSubject, kind_of
 from skerry.policy.tool_layers import PolicyStep
 from skerry.policy.tool_names import CHOSEN, CORE, GROUPS, PLANNED, canonical
 from skerry.runtime.run_context import caller_of
@@ -113,8 +113,8 @@ def decided(config: Config, question: ToolQuestion) -> Decision:
         host=question.host,
         is_call=True,
     )
-    thing = _thing(config, call, key.agent, question.path)
-    return _with_file(decide(replace(call, thing=thing)), call, thing)
+    file = _file_subject(config, call, key.agent, question.path)
+    return _with_file(decide(replace(call, file=file)), call, file)
 
 
 def outcome(config: Config, question: ToolQuestion) -> Decision:
@@ -145,7 +145,7 @@ def _agent(config: Config, question: ToolQuestion) -> AgentId:
     return agent_id(question.agent) if question.agent else config.agents.default_id
 
 
-def _thing(config: Config, call: Request, agent: AgentId, path: str) -> Thing | None:
+def _file_subject(config: Config, call: Request, agent: AgentId, path: str) -> FileSubject | None:
     """Returns the file that the call names, by its name: nothing is opened."""
     verb = _FILES.get(call.name)
     if not path or verb is None:
@@ -158,17 +158,17 @@ def _thing(config: Config, call: Request, agent: AgentId, path: str) -> Thing | 
     if not any(absolute.is_relative_to(folder) for folder in files.workspaces):
         reason = reason or "it is outside of the workspace"
     kind = kind_of(Opened(absolute), files.workspaces)
-    return Thing(kind, str(absolute), reason or "")
+    return FileSubject(kind, str(absolute), reason or "")
 
 
-def _with_file(decision: Decision, call: Request, thing: Thing | None) -> Decision:
+def _with_file(decision: Decision, call: Request, file: FileSubject | None) -> Decision:
     """Returns the decision with the step of the rules on files."""
-    if thing is None:
+    if file is None:
         return decision
     actor = replace(call.actor, taint=frozenset())  # the step of the taint decides about that
     if call.name == "read":
         actor = call.actor
-    of_file = decide(Request(actor, _FILES[call.name], thing=thing))
+    of_file = decide(Request(actor, _FILES[call.name], file=file))
     step = PolicyStep("file", of_file.effect, of_file.rule)
     trail = (*decision.trail, step)
     if strictest(decision.effect, of_file.effect) is decision.effect:

@@ -55,13 +55,13 @@ async def test_weaker_hits_come_with_one_that_answers_and_not_without_it(
 ) -> None:
     (workspace / "memory.md").write_text("The key of the shed hangs behind the clock.\n")
     (workspace / "memory" / "boat.md").write_text("The boat has a lamp, an anchor and a clock.\n")
-    asked = MemoryQuestion("Does the key of the shed hang behind the clock?", enough=0.7)
+    asked = MemoryQuestion("Does the key of the shed hang behind the clock?", sufficient_score=0.7)
     good, weak = (await memory.search(asked)).hits
     assert good.score >= 0.7 > weak.score
     (workspace / "memory.md").unlink()
     only = MemoryQuestion(asked.text)
     assert [one.path for one in (await memory.search(only)).hits] == ["memory/boat.md"]
-    assert (await memory.search(MemoryQuestion(asked.text, enough=0.99))).hits == []
+    assert (await memory.search(MemoryQuestion(asked.text, sufficient_score=0.99))).hits == []
 
 
 async def test_a_file_edited_by_hand_is_found_by_the_next_search(

@@ -26,7 +26,9 @@ class Said:
         assert agent == "main"
         return [one for one in self.talks if one.updated_at >= since]
 
-    async def said(self, conversation: TrackedConversation, after: int = 0) -> Sequence[Utterance]:
+    async def utterances(
+        self, conversation: TrackedConversation, after: int = 0
+    ) -> Sequence[Utterance]:
         assert not after  # all of it is asked for
         self.read.append(conversation.session_id)
         return self.talks[conversation]

@@ -26,7 +26,9 @@ class Nobody:
         assert (agent, since > 0) == ("main", True)
         return []
 
-    async def said(self, conversation: TrackedConversation, after: int = 0) -> Sequence[Utterance]:
+    async def utterances(
+        self, conversation: TrackedConversation, after: int = 0
+    ) -> Sequence[Utterance]:
         assert not after  # all of it is asked for
         raise AssertionError(conversation)
 

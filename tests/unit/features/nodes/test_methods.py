@@ -96,7 +96,7 @@ async def test_a_node_may_call_what_nodes_may_and_nothing_else(rig: Rig) -> None
     async with node(rig, Device()) as wire:
         needs = MethodTable().needs
         for name in [*needs, "no.such.method"]:
-            need = needs.get(name, access.UNKNOWN)
+            need = needs.get(name, access.UNLISTED)
             message = (await wire.ask(name, {"bogus": 1})).get("error", {}).get("message", "")
             refused = message == "unauthorized role: node"
             assert refused is (need.role not in {None, Role.NODE}), name

@@ -12,7 +12,7 @@ import anyio
 import msgspec
 from msgspec import Struct, field
 
-from skerry.sdk.channel_host import Kept, Vault
+from skerry.sdk.channel_host import Vault, VaultEntry
 
 DEVICE: Final = "device"
 OLM: Final = "olm"
@@ -110,7 +110,7 @@ class CryptoStore:
     async def write(self, records: Sequence[tuple[str, str, Struct]]) -> None:
         """Writes records in one COMMIT."""
         vault_records = [
-            Kept(kind, name, msgspec.json.encode(record)) for kind, name, record in records
+            VaultEntry(kind, name, msgspec.json.encode(record)) for kind, name, record in records
         ]
         if vault_records:
             bases = {record.kind: record.kind.partition(" ")[0] for record in vault_records}
