@@ -22,18 +22,18 @@ from skerry.model.ids import MAIN_AGENT, AgentId, agent_id
 from skerry.model.thinking import ThinkingLevel
 
 SHORT_FORMS: Final = {"agents.defaults.model": "primary", "agents.defaults.imageModel": "primary"}
-"""Sections for which the file may have a text: the value of this one key."""
+"""Sections that the file may write as a text: the value of this key."""
 
 
 class ModelChoice(OpenSection):
     """Model of an agent and its fallbacks."""
 
     primary: str | None = None
-    """`provider/model`. Without one the first usable of: a provider key in the environment, a local
-    model server, `models.embedded.file`, the packaged demonstration model."""
+    """`provider/model`. When unset, the first usable of: a provider whose key is in the
+    environment, a local model server, `models.embedded.file`, the packaged demonstration model."""
 
     fallbacks: tuple[str, ...] | None = Field(default=None, max_length=20)
-    """Models that answer when the primary one does not, in order; `[]` is none."""
+    """Models that are tried in order when the primary one fails; `[]` is none."""
 
     @model_validator(mode="before")
     @classmethod
@@ -42,20 +42,20 @@ class ModelChoice(OpenSection):
 
 
 class SubagentDefaults(OpenSection):
-    """Agents that an agent starts."""
+    """Sub-agents: agents that an agent starts."""
 
     max_concurrent: int = Field(default=8, ge=1, le=1000)
-    """Runs of sub-agents at the same time; they do not count towards `agents.defaults`."""
+    """Runs of sub-agents at the same time, in addition to `agents.defaults.maxConcurrent`."""
     max_spawn_depth: int = Field(default=1, ge=1, le=5)
-    """Depth to which sub-agents may start sub-agents; with 1 none does."""
+    """Depth to which sub-agents may start sub-agents; with 1 they may not start any."""
     max_children_per_agent: int = Field(default=5, ge=1, le=20)
     """Sub-agents of one conversation that run or wait at the same time."""
     archive_after_minutes: int = Field(default=60, ge=0, le=525_600)
-    """Minutes after which the session of a sub-agent that has ended is archived; 0 keeps it."""
+    """Minutes after the end of a sub-agent at which its session is archived; 0 keeps it."""
     model: str | None = Field(default=None, max_length=256)
-    """`provider/model` of sub-agents; without one that of the conversation that starts them."""
+    """`provider/model` of sub-agents; when unset, that of the conversation that starts them."""
     thinking: ThinkingLevel | None = None
-    """Reasoning effort of sub-agents; that of the conversation that starts them when unset."""
+    """Reasoning effort of sub-agents; when unset, that of the conversation that starts them."""
 
 
 class AgentSubagents(OpenSection):
@@ -64,9 +64,9 @@ class AgentSubagents(OpenSection):
     allow_agents: tuple[str, ...] = Field(default=(), max_length=100)
     """Ids of other agents that this one may start as sub-agents; `*` is every agent."""
     model: str | None = Field(default=None, max_length=256)
-    """`provider/model` of this agent where it is started as a sub-agent."""
+    """`provider/model` of this agent when it runs as a sub-agent."""
     thinking: ThinkingLevel | None = None
-    """Reasoning effort of this agent where it is started as a sub-agent."""
+    """Reasoning effort of this agent when it runs as a sub-agent."""
 
     def allows(self, agent: AgentId) -> bool:
         """Returns whether the agent may start another one."""
@@ -78,32 +78,32 @@ class AgentDefaults(ReplyDefaults):
 
     model: ModelChoice = ModelChoice.model_construct()
     image_model: ModelChoice = ModelChoice.model_construct()
-    """Model that the tool `image` asks about pictures; without one it shows them to the model that
-    answers."""
+    """Model that the tool `image` uses to describe pictures; when unset, the tool gives the
+    pictures to the model of the run."""
     models: dict[str, AllowedModel] = Field(default_factory=dict)
-    """`provider/model` to its alias. When it has entries, no other model may be asked for, but the
-    primary ones."""
+    """Models that conversations may choose, by `provider/model`, with their aliases. With entries,
+    only these and the primary models may be chosen; without any, all may."""
     workspace: Path | None = None
-    """The default agent's directory; without one `<state>/workspace`."""
+    """Workspace of the default agent; `<state>/workspace` when unset."""
     thinking_default: ThinkingLevel | None = None
     """Reasoning effort of models that support it: `off`, `minimal`, `low`, `medium`, `high`,
     `xhigh`; `low` when unset."""
     skip_bootstrap: bool = False
     """Creates new workspaces without the files that a first start normally writes."""
     bootstrap_max_chars: int = Field(default=20_000, ge=200, le=1_000_000)
-    """Characters that the system prompt has of one file of the workspace; of a longer one it has
-    the begin and the end."""
+    """Maximum characters of one workspace file in the system prompt; of a longer file the beginning
+    and the end are included."""
     bootstrap_total_max_chars: int = Field(default=150_000, ge=200, le=4_000_000)
-    """Characters that the system prompt has of all of them."""
+    """Maximum characters of all workspace files together in the system prompt."""
     user_timezone: str | None = None
-    """The person's time zone, such as `Europe/Lisbon`; without it this machine's."""
+    """Time zone of the owner, such as `Europe/Lisbon`; when unset, that of this machine."""
     timeout_seconds: float = Field(default=600.0, ge=0)
-    """A run is aborted after this many seconds; 0 is no limit."""
+    """Seconds after which a run is aborted; 0 is no limit."""
     media_max_mb: int = Field(default=5, ge=0, le=50)
-    """Largest file that an answer, or the tool `message`, sends to a platform, in MB; 0 sends
-    none."""
+    """Maximum size in MB of a file that an answer or the tool `message` sends to a platform; 0
+    sends no files."""
     max_concurrent: int = Field(default=4, ge=1, le=1000)
-    """Runs at the same time over all sessions."""
+    """Maximum number of runs at the same time, over all sessions."""
     subagents: SubagentDefaults = SubagentDefaults.model_construct()
     context_pruning: ContextPruning = ContextPruning.model_construct()
     compaction: Compaction = Compaction.model_construct()
@@ -130,15 +130,15 @@ class IdentityConfig(OpenSection):
     """Identity that an agent shows to people."""
 
     name: str = Field(default="", max_length=50)
-    """Shown in place of the agent's name."""
+    """Name that is shown instead of the agent's `name`."""
     creature: str = Field(default="", max_length=500)
     """Kind of being that the agent presents itself as."""
     vibe: str = Field(default="", max_length=500)
     """Tone in which the agent writes."""
     theme: str = Field(default="", max_length=500)
-    """A few words on its manner."""
+    """Short description of the agent's manner."""
     emoji: str = Field(default="", max_length=16)
-    """Shown beside its name."""
+    """Emoji that is shown next to its name."""
     avatar: str = Field(default="", max_length=200)
     """A letter, an emoji, the https address of a picture, or its path in the workspace."""
 
@@ -147,24 +147,25 @@ class AgentConfig(OpenSection):
     """One agent."""
 
     id: AgentId
-    """Lower-case letters, digits, `-` and `_`; it names the agent everywhere."""
+    """Id of the agent: lower-case letters, digits, `-` and `_`."""
     default: bool = False
-    """Makes this agent answer the messages that no binding matches."""
+    """Makes this agent answer messages that no binding matches."""
     heartbeat: HeartbeatConfig | None = None
-    """Checks of this agent; as soon as one agent has them, only such agents do checks."""
+    """Periodic checks of this agent. If any agent has this section, only agents with it do
+    checks."""
     name: str = ""
-    """Shown to people; the id where empty."""
+    """Name that people see; the id when empty."""
     workspace: Path | None = None
-    """Its directory; without one `<state>/workspace-<id>`."""
+    """Workspace of the agent; `<state>/workspace-<id>` when unset."""
     agent_dir: Path | None = None
     """Directory of the agent's credentials, outside every workspace; `<state>/agents/<id>/agent`
     when unset."""
     model: ModelChoice | None = None
-    """Its model; without one that of `agents.defaults`."""
+    """Model of the agent; when unset, that of `agents.defaults`."""
     thinking_default: ThinkingLevel | None = None
     """Reasoning effort of the agent's model; the value of `agents.defaults` when unset."""
     memory_search: MemorySearchConfig | None = None
-    """Its memory; without it as `agents.defaults` says."""
+    """Memory of the agent; each missing key takes the value of `agents.defaults`."""
     limits: LimitsConfig | None = None
     """Usage limits of the agent; each missing key takes the value of `agents.defaults`."""
     subagents: AgentSubagents = AgentSubagents.model_construct()
@@ -173,9 +174,9 @@ class AgentConfig(OpenSection):
     identity: IdentityConfig | None = None
     """Identity that the agent shows to people."""
     tools: AgentTools | None = None
-    """Rules on the agent's tools, in addition to those of the section `tools`."""
+    """Rules on the agent's tools, in addition to those in section `tools`."""
     group_chat: MentionConfig | None = None
-    """Recognition of messages in groups that are addressed to it."""
+    """Recognition of group messages that are addressed to the agent."""
 
     @field_validator("id")
     @classmethod
@@ -190,7 +191,7 @@ def _duplicate_error(ids: list[AgentId], index: int) -> InitErrorDetails:
     first = ids.index(ids[index])
     error = PydanticCustomError(
         "duplicate",
-        "{id} is the id of agents.list[{first}] too",
+        "{id} is also the id of agents.list[{first}]",
         {"id": ids[index], "first": first},
     )
     return InitErrorDetails(type=error, loc=(index, "id"), input=ids[index])
@@ -215,7 +216,7 @@ class AgentsConfig(OpenSection):
         return value
 
     def limits_path(self, agent_id_: AgentId, scope: str, name: str) -> str:
-        """Returns which `limits` section has a limit of an agent."""
+        """Returns the key path of the `limits` section that sets a limit of an agent."""
         for index, agent in enumerate(self.list):
             agent_limits = getattr(agent.limits, scope, None)
             if (
@@ -227,7 +228,7 @@ class AgentsConfig(OpenSection):
         return "agents.defaults.limits"
 
     def tools_of(self, agent_id_: AgentId | str) -> tuple[str, AgentTools | None]:
-        """Returns the key and the section of an agent's own rules on tools."""
+        """Returns the key path of an agent's `tools` section, and the section or None."""
         for index, agent in enumerate(self.list):
             if agent.id == agent_id_:
                 return f"agents.list[{index}].tools", agent.tools
@@ -245,7 +246,7 @@ class AgentsConfig(OpenSection):
 
     @cached_property
     def default_id(self) -> AgentId:
-        """Returns the agent that answers what no binding matches."""
+        """Returns the agent that answers messages that no binding matches."""
         for agent in self.list:
             if agent.default:
                 return agent.id
@@ -253,5 +254,5 @@ class AgentsConfig(OpenSection):
 
     @cached_property
     def by_id(self) -> dict[AgentId, AgentConfig]:
-        """Returns the configured agents; without a list there is none, not even `main`."""
+        """Returns the agents of `agents.list` by id; empty without a list (`main` is not in it)."""
         return {agent.id: agent for agent in self.list}

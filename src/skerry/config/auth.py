@@ -1,4 +1,4 @@
-"""Section `auth`: in which order credentials are used, and where one signs in."""
+"""Section `auth`: the order in which credentials are used, and addresses for signing in."""
 
 from typing import Annotated, Final
 
@@ -11,7 +11,7 @@ PASSPHRASE: Final = "SKERRY_VAULT_PASSPHRASE"  # noqa: S105 - the name of a vari
 
 def _safe(value: HttpUrl) -> HttpUrl:
     if value.scheme != "https" and value.host not in {"127.0.0.1", "localhost", "[::1]"}:
-        message = "tokens are sent there: it must be https, or on this machine"
+        message = "must be an https address, or on this machine, because tokens are sent to it"
         raise ValueError(message)
     return value
 
@@ -27,19 +27,20 @@ class SignInConfig(Section):
     token_url: Address
     """Address at which the code and the refresh token are exchanged for tokens."""
     client_id: str = Field(min_length=1, max_length=512)
-    """Client id of the application that you registered at the service."""
+    """Client id of the application that you registered with the service."""
     client_secret: SecretStr | None = None
     """Client secret, for services that issue one to native applications."""
     scopes: tuple[str, ...] = Field(default=(), max_length=100)
-    """Scopes requested."""
+    """Scopes that are requested."""
     redirect_port: int = Field(default=0, ge=0, le=65_535)
-    """Port on this machine to which the browser comes back; 0 lets the system choose."""
+    """Port on this machine to which the browser is redirected; 0 lets the system choose."""
 
 
 class CredentialsConfig(OpenSection):
-    """Credentials of model providers; the secrets themselves are in no section of this file."""
+    """Use of credentials of model providers; the secrets are stored outside this file."""
 
     order: dict[str, tuple[str, ...]] = Field(default_factory=dict, max_length=200)
-    """Provider to its profiles in the order of use; without it they take turns."""
+    """Profiles of a provider in the order of use, by provider; when unset, they are used in
+    turn."""
     providers: dict[str, SignInConfig] = Field(default_factory=dict, max_length=200)
-    """Provider to where one signs in to it."""
+    """Service at which to sign in, by provider."""

@@ -18,30 +18,30 @@ from skerry.infra.clock import iso
 logger = logging.getLogger(__name__)
 
 BACKUPS: Final = (".bak", ".bak.1", ".bak.2", ".bak.3", ".bak.4")
-"""Endings of the earlier files, the newest first."""
+"""Endings of the copies of earlier files, the newest first."""
 LAST_GOOD: Final = ".last-good"
 LAST_GOOD_REMEDY: Final = (
-    "skerry config edit; or take the good one back: cp {path}.last-good {path}"
+    "skerry config edit; or restore the last good file: cp {path}.last-good {path}"
 )
 """Remedy shown while the last good file is in force instead of the broken one."""
 REJECTED: Final = ".rejected"
-"""Ending of a text that `skerry config edit` did not take."""
+"""Ending of the copy of a text that `skerry config edit` rejected."""
 AUDIT: Final = Path("logs") / "config-audit.jsonl"
 MAX_AUDIT: Final = 1_048_576
-"""Bytes; a longer file is moved aside, over the one that was moved before."""
+"""Maximum bytes of the audit file; a longer file is renamed, and replaces the earlier one."""
 _MOST_PATHS: Final = 200
 
 
 def copy_path(path: Path, ending: str) -> Path:
-    """Returns the path of a file that is kept beside the configuration."""
+    """Returns the path of a copy of the configuration file, in the same directory."""
     return path.with_name(path.name + ending)
 
 
 def keep_before(before: Source) -> None:
-    """Keeps the file as it was as the newest of the backups; the oldest of five goes.
+    """Copies the file to the newest of the five backups; the oldest is deleted.
 
     Raises:
-        OSError: it cannot be kept.
+        OSError: the copy cannot be written.
     """
     paths = [copy_path(before.path, ending) for ending in BACKUPS]
     for older, newer in zip(reversed(paths), reversed(paths[:-1]), strict=False):
@@ -51,9 +51,10 @@ def keep_before(before: Source) -> None:
 
 
 def keep_good(read: Source, expanded: Expanded) -> None:
-    """Keeps what a start or a change made use of, for the day on which the file is broken.
+    """Stores a copy of a configuration that a start or a change has used.
 
-    It is one file also where there are includes, with the references as they are written.
+    It replaces the file when that is broken. Included files are merged into the copy; references
+    stay unresolved. A failure is logged.
     """
     if not read.exists:
         return
@@ -80,7 +81,7 @@ class AuditEntry(Struct, frozen=True):
 
 
 def note(state_dir: Path, entry: AuditEntry) -> None:
-    """Adds a line about a write: hashes, sizes and places, no values. A failure is logged."""
+    """Appends a line about a write: hashes, sizes and key paths, no values. A failure is logged."""
     file = state_dir / AUDIT
     line = {
         "ts": iso(entry.at_ms),
@@ -102,7 +103,7 @@ def note(state_dir: Path, entry: AuditEntry) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         with os.fdopen(os.open(file, flags, 0o600), "a", encoding="utf-8") as opened:
             opened.write(json.dumps(line, ensure_ascii=False) + "\n")
-    except OSError:  # the change itself stands
+    except OSError:  # the change was written already
         logger.exception("%s cannot be written", file)
 
 

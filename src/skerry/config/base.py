@@ -1,4 +1,4 @@
-"""Base classes of every section of the configuration file, and the sections of features."""
+"""Base classes of the sections of the configuration file, and the sections of features."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -23,17 +23,17 @@ S = TypeVar("S", bound="Section")
 
 
 class Section(BaseModel):
-    """A part of the file: camelCase there, snake_case here; an unknown key is an error.
+    """A section of the file: camelCase in the file, snake_case here; an unknown key is an error.
 
-    For sections in which a typo could open something: gateway, session, tools, channels, plugins,
-    hooks, and the sandbox and tools of an agent.
+    It is for sections in which a typo could give access: gateway, session, tools, channels,
+    plugins, hooks, and the sandbox and tools of an agent.
 
-    Only what is read gets its validator: one for the whole file, when it is checked, and none for
-    each part. So a default is `model_construct()`, as it stands, for a call would check it.
+    There is one validator, for the whole file; it is made when a file is checked. A default is
+    therefore `model_construct()`: a call of the class would make a validator of the section.
     """
 
     free_names: ClassVar[re.Pattern[str] | None] = None
-    """Keys beside the fields that the section takes itself."""
+    """Pattern of further keys that the section accepts besides its fields."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -45,12 +45,12 @@ class Section(BaseModel):
 
     @classmethod
     def for_key(cls, key: str) -> "type[Section]":
-        """Returns the class of the section with this key in a mapping; the same for most keys."""
+        """Returns the class of the section with this key in a mapping; by default this class."""
         del key
         return cls
 
     def section(self, kind: type[S]) -> S:
-        """Returns the section of a feature within this one; its defaults where the file has none.
+        """Returns the section of a feature within this one; its defaults if the file has none.
 
         Raises:
             LookupError: no feature has such a section here.
@@ -60,7 +60,7 @@ class Section(BaseModel):
         return field.default if value is None else value
 
     def own_section(self, kind: type[S]) -> S | None:
-        """Returns the section of a feature within this one; None where the file has none.
+        """Returns the section of a feature within this one; None if the file has none.
 
         Raises:
             LookupError: no feature has such a section here.
@@ -71,16 +71,16 @@ class Section(BaseModel):
 
 
 class OpenSection(Section):
-    """A section in which an unknown key is kept and warned about, not refused."""
+    """A section in which an unknown key is kept with a warning, not refused."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class FeatureSection:
-    """Marks the field of a section whose class is a feature's.
+    """Marks a field whose class is defined by a feature.
 
-    The class is imported when the file has the section, or when somebody reads it: so a start
-    makes no model of a feature that nobody configured. The field is None until then.
+    The class is imported when the file has the section, or when the section is read; so a start
+    does not import the classes of features that are not configured. Until then the field is None.
     """
 
     def __init__(self, feature: Feature, name: str, *, is_optional: bool) -> None:
@@ -95,16 +95,16 @@ class FeatureSection:
         return section
 
     def is_of(self, kind: type[Section]) -> bool:
-        """Returns whether it is the section of this class; imports no class of another name."""
+        """Returns whether the class is `kind`; imports it only if its name is the same."""
         return self._name == kind.__name__ and self.kind is kind
 
     @cached_property
     def default(self) -> Any:
-        """Returns the section of a file that has none."""
+        """Returns the value of the field if the file does not have the section."""
         return self.kind.model_construct()
 
     def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Returns the schema of a value that the class of the feature checks and writes itself."""
+        """Returns a schema that validates and serialises with the class of the feature."""
         del handler
         writer = core_schema.plain_serializer_function_ser_schema(self._serialize, info_arg=True)
         return core_schema.no_info_plain_validator_function(self._checked, serialization=writer)
@@ -133,12 +133,12 @@ class FeatureSection:
 def with_sections(
     path: str, features: Sequence[Feature] = FEATURES, *, are_optional: bool = False
 ) -> Callable[[type[S]], type[S]]:
-    """Adds to the section at this path of the file those that features have directly within it.
+    """Adds the sections of features to the section at this path of the file.
 
     Args:
         path: Names of the fields, such as `agents.defaults`; empty for the whole file.
         features: The features.
-        are_optional: True where a section that is left out is not the same as its defaults.
+        are_optional: True if a missing section differs from a section with its defaults.
 
     """
 
@@ -164,12 +164,12 @@ def with_sections(
 
 
 def feature_section(field: FieldInfo) -> FeatureSection | None:
-    """Returns the mark of a field that is the section of a feature; None for another field."""
+    """Returns the mark of a field that is a section of a feature; None for other fields."""
     return next((mark for mark in field.metadata if isinstance(mark, FeatureSection)), None)
 
 
 def kind_of(field: FieldInfo) -> Any:
-    """Returns the type of a field; imports the class of the section of a feature."""
+    """Returns the type of a field; imports the class if it is a section of a feature."""
     mark = feature_section(field)
     return field.annotation if mark is None else mark.kind
 
@@ -180,4 +180,4 @@ def _field_of(section: type[Section], kind: type[Section]) -> tuple[str, Feature
         mark = feature_section(field)
         if mark is not None and mark.is_of(kind):
             return name, mark
-    raise LookupError(f"{section.__name__} has no section {kind.__name__} of a feature")
+    raise LookupError(f"{section.__name__} has no section {kind.__name__}: no feature defines it")

@@ -1,4 +1,4 @@
-"""Section `bindings`: which agent answers which conversation."""
+"""Section `bindings`: rules that assign conversations to agents."""
 
 from pydantic import Field, field_validator
 
@@ -12,7 +12,7 @@ class PeerMatch(Section):
     kind: PeerKind
     """`direct` (also written `dm`), `group` or `channel`."""
     id: str = Field(default="*", min_length=1, max_length=256)
-    """The platform's own id; without one, or with `*`, every conversation of that kind."""
+    """Id on the platform; when unset or `*`, every conversation of that kind."""
 
     @field_validator("kind", mode="before")
     @classmethod
@@ -26,21 +26,21 @@ class Match(Section):
     channel: str = Field(min_length=1, max_length=64)
     """The platform, such as `telegram`."""
     account_id: str | None = Field(default=None, min_length=1, max_length=128)
-    """The account there; without one, or with `*`, every account."""
+    """Account on the platform; when unset or `*`, every account."""
     peer: PeerMatch | None = None
     """The conversation."""
     guild_id: str | None = Field(default=None, min_length=1, max_length=128)
-    """The server, on platforms that have them."""
+    """Server, on platforms with servers."""
     team_id: str | None = Field(default=None, min_length=1, max_length=128)
-    """The team, on platforms that have them."""
+    """Team, on platforms with teams."""
     roles: tuple[str, ...] = Field(default=(), max_length=100)
     """Roles in the server; the sender needs one of them."""
 
 
 class Binding(Section):
-    """One rule; of those that fit, the most specific counts, then the first."""
+    """One rule; of the rules that match, the most specific one applies, then the first."""
 
     agent_id: str = Field(min_length=1, max_length=64)
-    """The agent that answers; it must stand in `agents.list`."""
+    """Id of the agent that answers; it must be in `agents.list`."""
     match: Match
     """Conditions on a message."""

@@ -1,4 +1,4 @@
-"""Keys of `channels` about access: who may write over a platform, and which groups are read."""
+"""Access keys of `channels`: the senders who may write, and the groups that are read."""
 
 from collections.abc import Mapping
 from typing import Annotated, Self
@@ -12,26 +12,26 @@ from skerry.policy.channel_access import ANY, AccessRules, DmPolicy, GroupAccess
 Person = Annotated[
     str, BeforeValidator(lambda value: str(value).strip()), Field(min_length=1, max_length=256)
 ]
-"""The platform's id of a sender, with or without `channel:`; some are written as numbers."""
+"""Id of a sender on the platform, with or without `channel:`; some ids are written as numbers."""
 People = Annotated[tuple[Person, ...], Field(max_length=1000)]
 SkillName = Annotated[str, Field(min_length=1, max_length=64)]
 
 
 class TopicConfig(Section):
-    """Settings of one topic of a group; what it leaves out is that of the group."""
+    """Settings of one topic of a group; each missing key takes the value of the group."""
 
     enabled: bool | None = None
-    """Reads the topic at all."""
+    """Reads the messages of the topic."""
     allow_from: People | None = None
-    """Ids of senders who may write there; `*` is everybody."""
+    """Ids of the senders who may write in the topic; `*` is everybody."""
     require_mention: bool | None = None
     """Answers only messages that mention the agent or reply to it."""
     system_prompt: str = Field(default="", max_length=10_000)
-    """Text that the system prompt has in this topic, after that of the group."""
+    """Text that is added to the system prompt in this topic, after that of the group."""
     agent_id: str = Field(default="", max_length=64)
-    """Id of the agent that answers there, whatever the bindings say."""
+    """Id of the agent that answers in the topic, regardless of the bindings."""
     skills: tuple[SkillName, ...] | None = Field(default=None, max_length=256)
-    """Names of the skills that are offered in this topic; without it those of the group."""
+    """Names of the skills that are offered in this topic; when unset, those of the group."""
 
     def over(self, group: GroupAccess, topic: str) -> GroupAccess:
         """Returns the access to the topic of a group."""
@@ -54,23 +54,24 @@ class GroupAccessConfig(Section):
     """Access to one group of a channel."""
 
     enabled: bool = True
-    """Reads the group at all."""
+    """Reads the messages of the group."""
     allow_from: People | None = None
-    """Ids of senders who may write there; `*` is everybody. Without it those of the channel."""
+    """Ids of the senders who may write in the group; `*` is everybody. When unset, those of the
+    channel."""
     require_mention: bool = True
-    """Answers only messages that mention the agent or reply to it; the others are given to the
-    model as history, once, with the next one that does."""
+    """Answers only messages that mention the agent or reply to it. The messages between are given
+    to the model once, as history with the next answered message."""
     system_prompt: str = Field(default="", max_length=10_000)
-    """Text that the system prompt has in this group."""
+    """Text that is added to the system prompt in this group."""
     topics: dict[str, TopicConfig] = Field(default_factory=dict, max_length=1000)
-    """Settings by id of a topic or thread of the group; `*` is every one, and `1` the topic
-    General of Telegram, whose messages have no id of a topic."""
+    """Settings of topics or threads of the group, by id. `*` is every topic, and `1` is the topic
+    General of Telegram, whose messages have no topic id."""
     skills: tuple[SkillName, ...] | None = Field(default=None, max_length=256)
-    """Names of the skills that are offered in this group; without it all of them."""
+    """Names of the skills that are offered in this group; when unset, all skills."""
 
     @property
     def access(self) -> GroupAccess:
-        """Returns it as the policy reads it."""
+        """Returns the access rules in the form of the policy."""
         allowed = None if self.allow_from is None else frozenset(self.allow_from)
         group = GroupAccess(
             self.enabled, allowed, self.require_mention, self.system_prompt, self.skills
@@ -83,30 +84,32 @@ class AccessConfig(Section):
     """Access of senders to a channel, or to one account of it."""
 
     dm_policy: DmPolicy = DmPolicy.PAIRING
-    """Senders who may write in direct chats. `pairing`: those of `allowFrom` and those whom the
-    owner approved by a pairing code; anybody else gets such a code once. `allowlist`: the same
-    without codes. `open`: everybody, if `allowFrom` has `*`. `disabled`: nobody."""
+    """Senders who may write in direct chats. `pairing`: the ids in `allowFrom` and senders that the
+    owner approved by a pairing code; any other sender is sent such a code once. `allowlist`: the
+    same without sending codes. `open`: everybody, if `allowFrom` has `*`. `disabled`: nobody."""
     allow_from: People = ()
-    """Ids of senders who may write in direct chats."""
+    """Ids of the senders who may write in direct chats."""
     group_policy: GroupPolicy = GroupPolicy.ALLOWLIST
-    """Groups that are read. `allowlist`: those of `groups`, or where that is empty the senders of
-    `groupAllowFrom`, else of `allowFrom`, in any group. `open`: every group. `disabled`: none."""
+    """Groups that are read. `allowlist`: the groups in `groups`; if that is empty, any group, but
+    only messages of the senders in `groupAllowFrom`, else in `allowFrom`. `open`: every group.
+    `disabled`: none."""
     group_allow_from: People | None = None
-    """Ids of senders who may write in groups; `*` is everybody. A pairing admits to no group."""
+    """Ids of the senders who may write in groups; `*` is everybody. A pairing gives no access to
+    groups."""
 
     history_limit: int | None = Field(default=None, ge=0, le=1000)
-    """Messages of a group that are kept until the agent is addressed; without it
+    """Messages of a group that are kept until the agent is addressed; when unset,
     `messages.groupChat.historyLimit`."""
 
     @model_validator(mode="after")
     def _open_names_everybody(self) -> Self:
         if self.dm_policy is DmPolicy.OPEN and ANY not in self.allow_from:
-            message = 'dmPolicy is open, so allowFrom must have "*": it lets everybody write'
+            message = 'dmPolicy is open: everybody may write, so allowFrom must have "*"'
             raise ValueError(message)
         return self
 
     def access(self, path: str, groups: Mapping[str, GroupAccessConfig]) -> AccessRules:
-        """Returns the rules as the policy reads them; `path` is the key of the channel."""
+        """Returns the access rules in the form of the policy; `path` is the channel's key."""
         in_groups = self.group_allow_from
         return AccessRules(
             path,

@@ -1,4 +1,4 @@
-"""Key `oauth` of an account: a sign-in whose tokens take the place of a password (OAuth 2.0)."""
+"""Key `oauth` of an account: a sign-in whose tokens replace a password (OAuth 2.0)."""
 
 from typing import Annotated, Final, Literal
 
@@ -11,15 +11,15 @@ Text = Annotated[str, StringConstraints(pattern=r"^[!-~]*$", max_length=512)]
 
 
 QUESTIONS: Final = (
-    ("provider", "Provider: google, microsoft or custom; empty where it is configured"),
-    ("clientId", "Id of the application that you registered there; empty where it is configured"),
-    ("clientSecret", "Secret of the application, where the provider gave one"),
+    ("provider", "Provider: google, microsoft or custom; empty if it is configured"),
+    ("clientId", "Id of the application that you registered; empty if it is configured"),
+    ("clientSecret", "Secret of the application, if the provider gave one"),
 )
-"""Keys that a person enters before a sign-in, each with its question."""
+"""Keys that a person enters before a sign-in, each with its prompt."""
 
 
 class OAuthPreset(Struct, frozen=True):
-    """Addresses that a provider documents; `{tenant}` is the directory of an organisation."""
+    """Documented addresses of a provider; `{tenant}` is the directory of an organisation."""
 
     authorize_url: str
     token_url: str
@@ -29,7 +29,7 @@ class OAuthPreset(Struct, frozen=True):
 _MICROSOFT: Final = "https://login.microsoftonline.com/{tenant}/oauth2/v2.0"
 PRESETS: Final = {
     "google": OAuthPreset(
-        # Without both words Google gives no refresh token, or none the second time.
+        # Without both parameters Google returns no refresh token, or none at a second sign-in.
         "https://accounts.google.com/o/oauth2/v2/auth?access_type=offline&prompt=consent",
         "https://oauth2.googleapis.com/token",
         ("https://mail.google.com/",),
@@ -47,30 +47,30 @@ PRESETS: Final = {
 
 
 class OAuthConfig(Section):
-    """Sign-in at a provider; `skerry channels login` fetches the refresh token."""
+    """Sign-in with a provider; `skerry channels login` fetches the refresh token."""
 
     provider: Literal["google", "microsoft", "custom"] = "custom"
-    """Provider whose addresses and scopes are known; `custom` takes those below."""
+    """Provider with built-in addresses and scopes; `custom` uses the keys below."""
     client_id: Text = ""
-    """Id of the application that you registered at the provider."""
+    """Id of the application that you registered with the provider."""
     client_secret: SecretStr | None = None
-    """Secret of the application, where the provider gives one."""
+    """Secret of the application, if the provider gives one."""
     refresh_token: SecretStr | None = None
-    """Token by which access tokens are fetched; `skerry channels login` enters it."""
+    """Token that fetches access tokens; `skerry channels login` writes it."""
     tenant: Text = "common"
-    """Directory of an organisation at Microsoft."""
+    """Directory of your organisation at Microsoft."""
     authorize_url: HttpUrl | None = None
-    """Page on which a person agrees, of a provider that is not known."""
+    """Address of the consent page, for provider `custom`."""
     token_url: HttpUrl | None = None
-    """Address that gives tokens, of a provider that is not known."""
+    """Address that returns tokens, for provider `custom`."""
     scopes: tuple[Text, ...] = Field(default=(), max_length=16)
-    """Permissions that are asked for, in place of those of the provider."""
+    """Scopes that are requested instead of the provider's."""
     redirect_port: int = Field(default=0, ge=0, le=65535)
-    """Local port to which the browser comes back; 0 lets the system choose."""
+    """Port on this machine to which the browser is redirected; 0 lets the system choose."""
 
     @property
     def addresses(self) -> OAuthPreset:
-        """Returns the addresses and scopes of the provider; empty ones where none are set."""
+        """Returns the addresses and scopes in use; those that are not set are empty."""
         preset = PRESETS.get(self.provider, OAuthPreset("", "", ()))
         return OAuthPreset(
             str(self.authorize_url or preset.authorize_url.replace("{tenant}", self.tenant)),

@@ -1,4 +1,4 @@
-"""Section `channels`: accounts on chat platforms, and the rules of each platform."""
+"""Section `channels`: accounts on chat platforms, and the rules for each platform."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -19,15 +19,15 @@ from skerry.policy.channel_access import AccessRules
 from skerry.policy.tool_policy import GroupRules
 
 DEFAULT: AccountId = AccountId("default")
-"""Account whose settings are those of the platform itself."""
+"""Account that has the settings of the platform's section."""
 AccountName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
 Root = Annotated[HttpUrl, Field(max_length=512)]
-"""Address of a server of a platform."""
+"""Address of a platform's server."""
 _SENDER_KINDS = ("id:", "e164:", "username:", "name:")
 
 
 def revealed(secret: SecretStr | None) -> str:
-    """Returns the text of a secret; empty where there is none."""
+    """Returns the text of a secret; empty for None."""
     return secret.get_secret_value() if secret else ""
 
 
@@ -35,10 +35,10 @@ class ChannelGroup(GroupAccessConfig):
     """Rules of one group of a channel."""
 
     tools: ToolListsConfig = ToolListsConfig.model_construct()
-    """Lists of tools in this group."""
+    """Lists of tools for this group."""
     tools_by_sender: dict[str, ToolListsConfig] = Field(default_factory=dict)
-    """Lists by sender: `id:`, `e164:`, `username:` or `name:` and the value, or `*`. A name, which
-    its bearer may change, only takes tools away."""
+    """Lists of tools by sender: `id:`, `e164:`, `username:` or `name:` and the value, or `*`. A
+    `name:` can only remove tools, because senders can change their names."""
 
     @field_validator("tools_by_sender", mode="before")
     @classmethod
@@ -48,7 +48,7 @@ class ChannelGroup(GroupAccessConfig):
         keys = {key: str(key).strip().lower() for key in value}
         for key, folded in keys.items():
             if folded != "*" and not folded.startswith(_SENDER_KINDS):
-                message = f"{key!r} has no type; write id:{key} for the id of a sender"
+                message = f"{key!r} has no type; write 'id:{key}' for the id of a sender"
                 raise ValueError(message)
         return {keys[key]: lists for key, lists in value.items()}
 
@@ -60,33 +60,33 @@ class ChannelGroup(GroupAccessConfig):
 
 
 class ChannelAccount(AccessConfig):
-    """Settings that a whole platform may have, and each of its accounts."""
+    """Settings of a platform, which each of its accounts may override."""
 
     enabled: bool = True
-    """Connects the account; false leaves its settings in place."""
+    """Connects the account; with `false` its settings are kept but not used."""
     name: str = Field(default="", max_length=64)
     """Name of the account for people."""
     groups: dict[str, ChannelGroup] = Field(default_factory=dict)
-    """Rules by id of the group; `*` is every group."""
+    """Rules by group id; `*` is every group."""
     streaming: StreamingConfig = StreamingConfig.model_construct()
     """Answers that grow in one message; also `"partial"` for `{mode: "partial"}`."""
     block_streaming: bool | None = None
-    """Sends an answer in blocks while it is written; without it as
-    `agents.defaults.blockStreamingDefault` says."""
+    """Sends an answer in blocks while it is generated; when unset, the value of
+    `agents.defaults.blockStreamingDefault`."""
 
     not_shared: ClassVar[tuple[str, ...]] = ("name",)
-    """Fields that an account does not take from its platform, such as its credentials."""
+    """Fields that an account does not inherit from its platform, such as credentials."""
 
     login: ClassVar[tuple[tuple[str, str], ...]] = ()
-    """Keys of the credentials, each with the question by which a person is asked for it."""
+    """Keys of the credentials, each with the prompt for a person."""
 
     login_elsewhere: ClassVar[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType({})
-    """Logins that a person carries out elsewhere, `oauth` in a browser and `qr` on a phone, each
-    with the keys that it takes and their questions."""
+    """Logins in another program, `oauth` in a browser and `qr` on a phone, each with its keys and
+    their prompts."""
 
     @property
     def is_configured(self) -> bool:
-        """Returns whether the settings are enough for an account; each platform has its own."""
+        """Returns whether the settings are sufficient to connect; platforms override this."""
         return False
 
 
@@ -94,8 +94,8 @@ class ChannelConfig(ChannelAccount):
     """Rules of one channel."""
 
     accounts: Mapping[AccountName, ChannelAccount] = Field(default_factory=dict, max_length=64)
-    """Further accounts by name; each has the settings of the platform but for those that it has
-    itself."""
+    """Further accounts by name; each key that an account does not set takes the platform's
+    value."""
 
     @classmethod
     def for_key(cls, key: str) -> type[Section]:
@@ -106,13 +106,13 @@ class ChannelConfig(ChannelAccount):
 
     @property
     def names(self) -> list[AccountId]:
-        """Returns the names of the accounts, also of those without credentials."""
+        """Returns the names of all accounts, including those without credentials."""
         is_own = self.is_configured or "enabled" in self.model_fields_set
         default_names = [DEFAULT] if is_own and DEFAULT not in self.accounts else []
         return [*default_names, *map(AccountId, self.accounts)]
 
     def account(self, name: str) -> ChannelAccount | None:
-        """Returns the settings of an account, those of the platform included; None without it."""
+        """Returns the settings of an account over those of the platform; None if unknown."""
         settings = self.accounts.get(name)
         if settings is not None:
             unshared = {key: getattr(settings, key) for key in self.not_shared}
@@ -121,7 +121,10 @@ class ChannelConfig(ChannelAccount):
         return self if name in self.names else None
 
     def access_rules(self, path: str, account: str) -> AccessRules:
-        """Returns who may write to an account, configured or not; `path` is the platform's key."""
+        """Returns the access rules of an account, configured or not; `path` is the platform's key.
+
+        The result is cached.
+        """
         rules = self._rules_by_account.get(account)
         if rules is None:
             settings = self.account(account) or self
@@ -129,7 +132,7 @@ class ChannelConfig(ChannelAccount):
         return rules
 
     def streaming_of(self, account: str) -> ChannelStreaming:
-        """Returns how an account sends answers while they are written."""
+        """Returns the settings for sending an answer while it is generated."""
         settings = self.account(account) or self
         return ChannelStreaming(settings.streaming.mode, settings.block_streaming)
 
@@ -138,7 +141,7 @@ class ChannelConfig(ChannelAccount):
         return {}
 
     def connected(self) -> dict[AccountId, ChannelAccount]:
-        """Returns the accounts that are to be connected, by name."""
+        """Returns the accounts to connect, by name."""
         every = {name: self.account(name) for name in self.names}
         return {
             name: settings
@@ -148,10 +151,10 @@ class ChannelConfig(ChannelAccount):
 
 
 def checked_channels(value: Any) -> Any:
-    """Returns the sections of platforms that this program has, checked by their own classes.
+    """Returns the sections of the built-in platforms, each validated by its class.
 
     Raises:
-        ValidationError: some are wrong; each error has its place below `channels`.
+        ValidationError: sections are not valid; the errors have key paths below `channels`.
     """
     if not isinstance(value, Mapping):
         return value

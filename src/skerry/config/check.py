@@ -1,4 +1,4 @@
-"""Checks the tree of a configuration file, and names all that is wrong at once."""
+"""Checks the tree of a configuration file, and reports all errors together."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -18,7 +18,7 @@ from skerry.infra.spelling import spelt_like
 from skerry.model.errors import ConfigInvalidError, ConfigIssue
 
 SILENT: Final = frozenset({"$schema", "meta", "wizard"})
-"""Keys of the file that say nothing of behaviour."""
+"""Keys of the file that do not affect the gateway."""
 
 UNSUPPORTED: Final[Mapping[type, frozenset[str]]] = {
     Config: frozenset({"approvals"}),
@@ -26,7 +26,7 @@ UNSUPPORTED: Final[Mapping[type, frozenset[str]]] = {
     AgentDefaults: frozenset({"sandbox", "tools"}),
     AgentConfig: frozenset({"sandbox"}),
 }
-"""Keys of the format that this version lacks, and that would leave something open if ignored."""
+"""Unsupported keys that restrict access: to ignore them would give access."""
 
 UNKNOWN_KEY: Final = "unknown key."
 NO_EFFECT: Final = "unknown to this version; it has no effect."
@@ -40,19 +40,19 @@ def _validator() -> TypeAdapter[Config]:
 
 
 def drop_validator() -> None:
-    """Frees the validator of the whole file, 2 MB; the next check makes it anew in 20 ms of CPU."""
+    """Frees the validator of the whole file, 2 MB; the next check makes it in 20 ms of CPU."""
     _validator.cache_clear()
 
 
 def check(parsed: _Tree, *, state_dir: Path, path: Path) -> tuple[Config, tuple[ConfigIssue, ...]]:
-    """Returns the configuration that the tree of the file at `path` means, and the warnings.
+    """Returns the configuration in the tree of the file at `path`, and the warnings.
 
-    An unknown key is an error where a typo could open something: in a section that is no
-    `OpenSection`, or close to a name in `UNSUPPORTED`. Elsewhere it is kept and warned about
+    An unknown key is an error where a typo could give access: in a section that is no
+    `OpenSection`, or similar to a name in `UNSUPPORTED`. Elsewhere it is kept with a warning
     (decisions 6, "unknown config keys").
 
     Raises:
-        ConfigInvalidError: all that is wrong, none of it with a value of the file.
+        ConfigInvalidError: the tree is not valid; it has all issues, without values of the file.
     """
     findings = list(_section(Config, parsed, ""))
     errors = [issue for fatal, issue in findings if fatal]
@@ -83,7 +83,7 @@ def _section(section: type[Section], tree: _Tree, path: str) -> Iterator[tuple[b
 
 
 def _value(kind: Any, value: object, key_path: str) -> Iterator[tuple[bool, ConfigIssue]]:
-    """Finds unknown keys beneath a value whose declared type is `kind`."""
+    """Yields the unknown keys in a value whose declared type is `kind`."""
     arguments = [get_arg for get_arg in get_args(kind) if get_arg is not NoneType]
     if isinstance(value, list) and arguments:
         for index, element in enumerate(value):
@@ -98,7 +98,7 @@ def _value(kind: Any, value: object, key_path: str) -> Iterator[tuple[bool, Conf
 
 
 def _member(kind: Any, key: object) -> Any:
-    """Returns the class of a mapping's section of this key."""
+    """Returns the class of the section with this key in a mapping."""
     if get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
     return kind.for_key(str(key)) if isinstance(kind, type) and issubclass(kind, Section) else kind
@@ -127,7 +127,7 @@ def _is_strict(section: type[Section], key: str) -> bool:
 
 
 def _fields(section: type[Section]) -> dict[str, FieldInfo]:
-    """Returns the fields that the section accepts in the file, by both spellings."""
+    """Returns the fields that the section accepts in the file, by each of their spellings."""
     fields = {
         name: field for name, field in section.model_fields.items() if field.exclude is not True
     }

@@ -1,4 +1,4 @@
-"""The configuration as clients receive it, and the reading of the edited copy they send back."""
+"""The configuration as clients receive it, and the parsing of the copy that they send back."""
 
 import base64
 import hmac
@@ -21,14 +21,14 @@ HMAC: Final = "hmac-sha256:v1:"
 
 
 class ClientView(Struct, frozen=True):
-    """The configuration as clients see it: no secret, references as they are written."""
+    """The configuration as clients receive it: without secrets, with unresolved references."""
 
     parsed: JSON
     """Content of the file."""
     resolved: JSON
-    """Tree with the included files."""
+    """Tree with the included files merged."""
     config: JSON
-    """Tree with the defaults too."""
+    """Tree with the included files and the defaults."""
 
 
 def view_for_clients(read: source.Source, expanded: Expanded, config: Config) -> ClientView:
@@ -41,18 +41,18 @@ def view_for_clients(read: source.Source, expanded: Expanded, config: Config) ->
 
 
 def keyed_hash(key: bytes, text: str) -> str:
-    """Returns the hash of protocol 4, from which nobody without the key can try out secrets."""
+    """Returns the hash for protocol 4; it is keyed, so that secrets cannot be guessed from it."""
     digest = hmac.digest(key, text.encode(), "sha256")
     return HMAC + base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 def keyed_hex(key: bytes, text: str) -> str:
-    """Returns the hash of protocol 3, 64 hex digits as its clients know them, keyed as well."""
+    """Returns the hash for protocol 3: keyed too, in the 64 hex digits that its clients expect."""
     return hmac.digest(key, text.encode(), "sha256").hex()
 
 
 def is_hash_of(base_hash: str, key: bytes, read: source.Source) -> bool:
-    """Returns whether a client's `baseHash`, of either protocol, is that of the file."""
+    """Returns whether a client's `baseHash`, of either protocol, matches the file."""
     return any(
         hmac.compare_digest(base_hash.encode(), valid.encode())
         for valid in (read.hash, keyed_hash(key, read.raw), keyed_hex(key, read.raw))
@@ -62,14 +62,15 @@ def is_hash_of(base_hash: str, key: bytes, read: source.Source) -> bool:
 def replacement(
     new: Mapping[str, Any], read: source.Source, expanded: Expanded, client_views: ClientView
 ) -> dict[str, Any]:
-    """Returns the tree of the file that a client means which sends a whole configuration.
+    """Returns the new tree of the file for a whole configuration that a client sent.
 
-    It was made of one of the three that the client saw. What is as it was shown, or as it is, is
-    not changed: a hidden secret, a reference, an included file and a default stay as they are.
+    The client edited one of the three trees of `ClientView`. A value that is equal to the shown or
+    to the stored value changes nothing: hidden secrets, references, included files and defaults
+    are kept.
 
     Raises:
-        ConfigInvalidError: a hidden secret stands where there is none.
-        ConfigIncludedError: something was removed that an included file says.
+        ConfigInvalidError: the placeholder of a secret is at a key without a secret.
+        ConfigIncludedError: a value was removed that an included file sets.
     """
     views = (client_views.parsed, client_views.resolved, client_views.config, expanded.tree)
     tree = _stored_section(new, read.parsed, views)
@@ -80,7 +81,7 @@ def replacement(
 
 
 def patched(patch: Mapping[str, Any], tree: Mapping[str, Any], *views: Any) -> dict[str, Any]:
-    """Returns the tree after a merge patch: null deletes; what is as it was shown stays as it is.
+    """Returns the tree after a merge patch: null deletes a key; shown values change nothing.
 
     Source: RFC 7396.
     """
@@ -101,7 +102,7 @@ def as_object(raw: str, path: str) -> dict[str, Any]:
     """Returns the object that a client sent as JSON5.
 
     Raises:
-        ConfigInvalidError: it is none, with line and column.
+        ConfigInvalidError: the text is not a JSON5 object; the issue has line and column.
     """
     try:
         return source.parse(Path(path), raw)
@@ -111,7 +112,7 @@ def as_object(raw: str, path: str) -> dict[str, Any]:
 
 
 def _stored(new: Any, old: Any, *views: Any) -> Any:
-    """Returns `new` with what was only shown taken back to `old`, key by key."""
+    """Returns `new`, in which every value that equals a shown one is replaced by the stored one."""
     if old is not MISSING and any(new == view for view in views):
         return old
     if isinstance(new, dict):
@@ -140,7 +141,7 @@ def _stored_section(
 
 
 def _removed(new: Any, old: Any, merged: Any, key_path: KeyPath = ()) -> Iterator[KeyPath]:
-    """Yields what an included file says and `new`, which was made of the whole, does not."""
+    """Yields the key paths that an included file sets and that `new` does not have any more."""
     if not (isinstance(new, dict) and isinstance(merged, dict)):
         return
     is_removed_include = isinstance(old, dict) and KEY in old and KEY not in new
@@ -156,7 +157,7 @@ def _at(tree: Any, key: str) -> Any:
 
 
 def _stored_list(new: list[Any], old: Any, views: tuple[Any, ...]) -> list[Any]:
-    """Returns the list; items with an id are compared with the one of the same id."""
+    """Returns the list; items with an id are compared with the stored item with that id."""
     olds = old if isinstance(old, list) else []
     return [
         _stored(
@@ -182,16 +183,16 @@ def _partner(element: Any, number: int, new: list[Any], list_elements: Any) -> A
 
 
 def _unhidden(new: Any, old: Any) -> Any:
-    """Returns the stored value for one that was hidden when it was shown.
+    """Returns the stored value in place of a placeholder.
 
     Raises:
-        ConfigInvalidError: there is none.
+        ConfigInvalidError: there is no stored value.
     """
     match new:
         case str() if REDACTED in new:
             if old is not MISSING and _shows(new, old):
                 return old
-            message = f"{REDACTED} is a placeholder, and no secret is set at this key."
+            message = f"{REDACTED} is the placeholder of a secret, and no secret is set here."
             issue = ConfigIssue("", message, "Write the value itself.")
             raise ConfigInvalidError("the request", [issue])
         case list():
@@ -207,5 +208,5 @@ def _unhidden(new: Any, old: Any) -> Any:
 
 
 def _shows(text: str, old: Any) -> bool:
-    """Returns whether `text` is what clients saw of the stored value."""
+    """Returns whether `text` is the form in which clients see the stored value."""
     return text == REDACTED or (isinstance(old, str) and redact_text(old) == text)

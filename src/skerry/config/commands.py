@@ -1,4 +1,4 @@
-"""Section `commands`: who may give commands, and which of them are on."""
+"""Section `commands`: the senders who may give commands, and the enabled commands."""
 
 from typing import Annotated, Literal
 
@@ -14,16 +14,16 @@ class CommandsConfig(OpenSection):
     """Permission to give commands, and the commands that are enabled."""
 
     owner_allow_from: tuple[Person, ...] = Field(default=(), max_length=100)
-    """Ids of the owner on chat platforms, as `channel:id`. When empty, nobody on a platform is the
-    owner."""
+    """Ids of the owner on chat platforms, as `channel:id`. When empty, no sender on a platform is
+    the owner."""
     allow_from: dict[str, tuple[Sender, ...]] | None = Field(default=None, max_length=100)
-    """Senders who may give commands, by platform: the key is its name, or `*` for platforms not
-    named; the values are ids as the platform has them, with or without `channel:`, or `*` for
-    everybody. When set, it alone decides, also for the owner."""
+    """Senders who may give commands, by platform: the key is its name, or `*` for all platforms
+    without an entry; the values are ids on the platform, with or without `channel:`, or `*` for
+    everybody. When set, only this list decides, also for the owner."""
     use_access_groups: bool = True
-    """Restricts commands in groups to the owner and to senders that `allowFrom` names."""
+    """Restricts commands in groups to the owner and to the senders in `allowFrom`."""
     native: bool | Literal["auto"] = "auto"
-    """Shows the commands in the menus of platforms that have them, such as Telegram; `false` does
+    """Adds the commands to the menus of platforms that have them, such as Telegram; `false` does
     not."""
     config: bool = False
     """Lets `/config` show and change the configuration file."""

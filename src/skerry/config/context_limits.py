@@ -1,4 +1,4 @@
-"""Sections `contextPruning` and `compaction`: what a long conversation sends to its model."""
+"""Sections `contextPruning` and `compaction`: limits on the context of a long conversation."""
 
 import re
 from typing import Any, Final, Literal
@@ -12,7 +12,7 @@ _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 def seconds(text: str) -> float:
-    """Returns the seconds of a duration such as `5m` or `1.5h`; a number alone is minutes."""
+    """Returns the seconds of a duration such as `5m` or `1.5h`; a bare number is minutes."""
     match = re.fullmatch(_DURATION, text)
     return float(match[1]) * _SECONDS[match[2] or "m"] if match else 0.0
 
@@ -21,9 +21,9 @@ class PruningTools(OpenSection):
     """Tools whose results may be pruned."""
 
     allow: tuple[str, ...] = Field(default=(), max_length=200)
-    """Names of tools, with `*`; none allows every tool."""
+    """Names of the tools, with `*` as wildcard; an empty list allows every tool."""
     deny: tuple[str, ...] = Field(default=(), max_length=200)
-    """Names of tools, with `*`, whose results are never pruned, whatever `allow` says."""
+    """Names of tools, with `*` as wildcard, whose results are never pruned, even if in `allow`."""
 
 
 class SoftTrim(OpenSection):
@@ -32,7 +32,7 @@ class SoftTrim(OpenSection):
     max_chars: int = Field(default=4000, ge=1)
     """A result with more characters is shortened."""
     head_chars: int = Field(default=1500, ge=0)
-    """Characters that are kept of its begin."""
+    """Characters that are kept of its beginning."""
     tail_chars: int = Field(default=1500, ge=0)
     """Characters that are kept of its end."""
 
@@ -47,20 +47,20 @@ class HardClear(OpenSection):
 
 
 class ContextPruning(OpenSection):
-    """Old tool results that are not sent again once the provider's cache of them has expired."""
+    """Removal of old tool results from the context after the provider's cache has expired."""
 
     mode: Literal["off", "cache-ttl"] = "off"
-    """`off`, or `cache-ttl`: when the last call of an Anthropic model is older than `ttl`."""
+    """`off`, or `cache-ttl`: prunes if the last call of an Anthropic model is older than `ttl`."""
     ttl: str = Field(default="5m", pattern=f"^{_DURATION}$")
     """Lifetime of the provider's cache, such as `5m` or `1h`."""
     keep_last_assistants: int = Field(default=3, ge=0)
-    """The last so many responses are protected, with what follows them."""
+    """Number of the newest responses that are kept unchanged, with all entries after them."""
     soft_trim_ratio: float = Field(default=0.3, ge=0, le=1)
-    """Share of the window below which nothing is shortened."""
+    """Share of the context window from which results are shortened."""
     hard_clear_ratio: float = Field(default=0.5, ge=0, le=1)
-    """Share of the window below which nothing is removed."""
+    """Share of the context window from which results are removed."""
     min_prunable_tool_chars: int = Field(default=50_000, ge=0)
-    """Characters of all old results together below which nothing is removed."""
+    """Minimum characters of all old results together; below it no result is removed."""
     tools: PruningTools = PruningTools.model_construct()
     soft_trim: SoftTrim = SoftTrim.model_construct()
     hard_clear: HardClear = HardClear.model_construct()
@@ -73,45 +73,47 @@ FLUSH_PROMPT: Final = (
 
 
 class MemoryFlush(OpenSection):
-    """A silent turn before a compaction, in which the model notes what is to last."""
+    """A silent turn before a compaction, in which the model writes lasting notes."""
 
     enabled: bool = True
     """Enables the silent turn."""
     soft_threshold_tokens: int = Field(default=4000, ge=0)
-    """Tokens by which the turn precedes the compaction."""
+    """Number of tokens before the compaction threshold at which the turn runs."""
     system_prompt: str = Field(default=FLUSH_SYSTEM, min_length=1, max_length=20_000)
-    """Added to the system prompt."""
+    """Text that is added to the system prompt."""
     prompt: str = Field(default=FLUSH_PROMPT, min_length=1, max_length=20_000)
     """Prompt for the model. `YYYY-MM-DD` is replaced by the current date."""
 
 
 class Compaction(OpenSection):
-    """Summarises old entries, so that a conversation never ends because of its length."""
+    """Summaries of old entries, so that a conversation may grow beyond the context window."""
 
     enabled: bool = True
     """Enables automatic compaction; `/compact` works in any case."""
     reserve_tokens: int = Field(default=16_384, ge=0)
-    """Tokens of the window that are kept free; `reserveTokensFloor` counts where it is larger."""
+    """Tokens of the context window that are kept free; if `reserveTokensFloor` is larger, it is
+    used instead."""
     reserve_tokens_floor: int = Field(default=20_000, ge=0)
-    """The least that is kept free. Of a small window never more than a third is."""
+    """Minimum of the tokens that are kept free, but never more than a third of the window."""
     keep_recent_tokens: int = Field(default=20_000, ge=0)
-    """Tokens of the newest messages that stay as they are; at most a third of what is left."""
+    """Tokens of the newest messages that are not summarised; at most a third of the tokens that are
+    not kept free."""
     memory_flush: MemoryFlush = MemoryFlush.model_construct()
 
 
 class LegacyAgent(OpenSection):
-    """Settings that older files have under `agent`; they count as those of `agents.defaults`."""
+    """Settings that older files have under `agent`; they are read as those of `agents.defaults`."""
 
     context_pruning: ContextPruning | None = None
-    """Now `agents.defaults.contextPruning`."""
+    """Older name of `agents.defaults.contextPruning`."""
     compaction: Compaction | None = None
-    """Now `agents.defaults.compaction`."""
+    """Older name of `agents.defaults.compaction`."""
 
 
 def moved(tree: dict[str, Any]) -> dict[str, Any]:
-    """Returns the tree of a file with what stands under `agent` in its present place.
+    """Returns the tree of a file with the keys under `agent` moved to `agents.defaults`.
 
-    What `agents.defaults` says itself counts more.
+    A key that `agents.defaults` has already is kept.
     """
     old, agents = tree.get("agent"), tree.get("agents", {})
     if not isinstance(old, dict) or not isinstance(agents, dict):

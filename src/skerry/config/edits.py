@@ -1,4 +1,4 @@
-"""Changes values in the text of a JSON5 file and leaves everything around them as it is written."""
+"""Changes values in the text of a JSON5 file; all other text is kept as it is."""
 
 import json
 import re
@@ -20,7 +20,7 @@ _CLOSING: Final = {"{": "}", "[": "]"}
 
 
 class _NoSpanError(Exception):
-    """Carries no message: the text is written anew, or the person is told."""
+    """The text cannot be edited in place; it has no message for people."""
 
 
 class _Node(Struct):
@@ -33,17 +33,17 @@ class _Node(Struct):
 
 
 class _Part(Struct, frozen=True):
-    """A member of an object, or an element of a list, whose key is then its number."""
+    """A member of an object, or an element of a list; the key of an element is its number."""
 
     start: int
     key: str | int
     value: _Node
     comma: int | None
-    """The place of the comma behind it."""
+    """Position of the comma after it."""
 
 
 class _Document(Struct):
-    """The text, how it is written, and the changes made so far."""
+    """The text, its style, and the changes made so far."""
 
     raw: str
     newline: str
@@ -62,15 +62,15 @@ class _Document(Struct):
 
 
 def edited(raw: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
-    """Returns the text with the values of `after`, comments and style kept.
+    """Returns the text with the values of `after`; comments and style are kept.
 
     Args:
-        raw: JSON5.
-        before: What it holds.
-        after: What it is to hold. The order of keys is not looked at.
+        raw: Text in JSON5.
+        before: Values of the text.
+        after: Values that the result is to have; the order of keys is ignored.
 
     Returns:
-        None where the changed text would not hold that, or cannot be read to the end.
+        None if the text cannot be scanned, or if the result would not have these values.
 
     """
     try:
@@ -86,14 +86,14 @@ def edited(raw: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> str
 
 
 class _Scanner:
-    """Finds where the values stand. The text was read by the parser of JSON5 before."""
+    """Finds the positions of the values in a text that the JSON5 parser has accepted."""
 
     def __init__(self, raw: str) -> None:
         self._raw = raw
         self._at = 0
 
     def document(self) -> _Node:
-        """Returns the object that the text holds."""
+        """Returns the root object of the text."""
         self._skip()
         root = self._value()
         self._skip()
@@ -155,7 +155,7 @@ class _Scanner:
 
 
 def _style(raw: str, root: _Node) -> _Document:
-    """Returns the document with the style of its first keys and texts."""
+    """Returns the document; its style is that of its first keys and strings."""
     parts = list(_all_parts(root))
     keys = [raw[part.start] for part in parts if isinstance(part.key, str)]
     values = [raw[part.value.start] for part in parts]
@@ -178,7 +178,7 @@ def _all_parts(node: _Node) -> Iterator[_Part]:
 
 
 def _indent(raw: str, at: int) -> str | None:
-    """Returns the white space before `at` where nothing else stands before it on its line."""
+    """Returns the white space before `at` on its line; None if the line has other text before."""
     line = raw[raw.rfind("\n", 0, at) + 1 : at]
     return line if not line.strip() else None
 
@@ -190,7 +190,7 @@ def _base(raw: str, at: int) -> str:
 
 
 def _change(document: _Document, node: _Node, old: Any, new: Any) -> None:
-    """Makes the value at `node`, which is `old`, `new`."""
+    """Changes the value at `node` from `old` to `new`."""
     if _same(old, new):
         return
     if isinstance(old, dict) and isinstance(new, dict):
@@ -216,7 +216,7 @@ def _change_object(
 
 
 def _change_list(document: _Document, node: _Node, old: list[Any], new: list[Any]) -> None:
-    """Keeps what is the same at the beginning and the end, and changes what is between."""
+    """Keeps the equal elements at the beginning and the end, and changes those between."""
     parts = node.parts or []
     if len(parts) != len(old):
         raise _NoSpanError
@@ -236,7 +236,7 @@ def _change_list(document: _Document, node: _Node, old: list[Any], new: list[Any
 
 
 def _alike(values: Sequence[Any], other_values: Sequence[Any], limit: int) -> int:
-    """Returns how many values are the same at the beginning, at most `limit`."""
+    """Returns the number of equal values at the beginning, at most `limit`."""
     count = 0
     while count < limit and _same(values[count], other_values[count]):
         count += 1
@@ -249,7 +249,7 @@ def _fit(
     remaining: list[_Part],
     added: Sequence[tuple[str | None, Any]],
 ) -> None:
-    """Takes the parts out that are not kept, put the new ones at the end, and mind the commas."""
+    """Removes the parts that are not kept, appends the new ones, and corrects the commas."""
     parts = node.parts or []
     trailing = bool(parts) and parts[-1].comma is not None
     for part in parts:
@@ -264,7 +264,7 @@ def _fit(
 
 
 def _remove(document: _Document, part: _Part) -> None:
-    """Takes a part out with its comma, and with its line where it has one of its own."""
+    """Removes a part with its comma, and with its line if no other text is on the line."""
     raw, end = document.raw, part.value.end
     if part.comma is not None:
         if raw[end : part.comma].strip():
@@ -284,7 +284,7 @@ def _remove(document: _Document, part: _Part) -> None:
 def _add(
     document: _Document, node: _Node, added: Sequence[tuple[str | None, Any]], *, comma: str
 ) -> None:
-    """Puts the new parts behind the last one and its comments."""
+    """Inserts the new parts after the last part and its comments."""
     raw, inner = document.raw, document.raw[node.start + 1 : node.end - 1]
     base = _base(raw, node.start)
     indents = [

@@ -68,7 +68,7 @@ _REFUSED_ENDINGS: Final = ("_PROXY", "_PRELOAD", "_LIBRARY_PATH", "_CA_BUNDLE")
 
 
 def may_be_set(name: str) -> bool:
-    """Returns whether the file may set this variable: none that says which code runs, or where."""
+    """Returns whether the file may set this variable; it must not decide which code is run."""
     return not (
         name in _REFUSED
         or name.startswith(tuple(_REFUSED_PREFIXES))
@@ -82,9 +82,9 @@ class EnvConfig(OpenSection):
     free_names: ClassVar[re.Pattern[str] | None] = _NAME
 
     vars: dict[str, SecretStr] = Field(default_factory=dict, max_length=1000)
-    """Each counts where the environment itself has none of that name, and for Skerry alone. A name
-    may also stand in `env` directly. Names that say which code runs, such as `PATH`, `LD_*`,
-    `PYTHON*` and `SKERRY_*`, are refused."""
+    """Variables for Skerry only. A variable of the environment with the same name overrides it. A
+    name may also be written in `env` directly. Names that decide which code runs, such as `PATH`,
+    `LD_*`, `PYTHON*` and `SKERRY_*`, are refused."""
 
     @model_validator(mode="before")
     @classmethod
@@ -107,15 +107,15 @@ class EnvConfig(OpenSection):
     def _allowed(cls, value: dict[str, SecretStr]) -> dict[str, SecretStr]:
         refused = [name for name in value if not (_NAME.fullmatch(name) and may_be_set(name))]
         if refused:
-            message = f"{refused[0]!r} may not be set here; set it where the gateway is started"
+            message = f"{refused[0]!r} may not be set here; set it in the gateway's environment"
             raise ValueError(message)
         return value
 
 
 def with_vars(tree: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
-    """Returns the environment with what `env` adds; names and shapes are left to the check.
+    """Returns the environment with the variables of `env`; wrong names and types are skipped.
 
-    What is set and not empty in the environment stays.
+    A variable of the environment that is not empty is kept.
     """
     section = tree.get("env")
     if not isinstance(section, dict):

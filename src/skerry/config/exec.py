@@ -1,4 +1,4 @@
-"""Section `tools.exec`: commands that an agent runs, also per agent."""
+"""Section `tools.exec`: commands that agents run; also as a section of one agent."""
 
 from typing import Annotated, Literal
 
@@ -19,18 +19,20 @@ class AgentExec(Section):
     host: Host | None = None
     """Machine that runs commands: `sandbox`, `gateway` (this machine) or `node`."""
     security: Security | None = None
-    """Commands that may run: none (`deny`), those of the allowlist, or all (`full`). Unset, it is
-    `full` in a sandbox and `allowlist` on a host; the strictest of all settings holds."""
+    """Commands that may run: none (`deny`), those on the allowlist (`allowlist`), or all (`full`).
+    When unset, `full` in a sandbox and `allowlist` on a host; the strictest of all settings
+    applies."""
     ask: Ask | None = None
-    """Commands that a person is asked about: none (`off`), those that the allowlist lacks
-    (`on-miss`), or all (`always`). Unset, it is `on-miss` on a host."""
+    """Commands that need a person's approval: none (`off`), those not on the allowlist
+    (`on-miss`), or all (`always`). When unset, `on-miss` on a host."""
     allowlist: tuple[Pattern, ...] | None = Field(default=None, max_length=1000)
-    """Patterns of commands that run unasked on a host, such as `git status`."""
+    """Patterns of commands that run without approval on a host, such as `git status`."""
     safe_bins: tuple[Program, ...] | None = Field(default=None, max_length=100)
-    """Programs that run unasked on a host as filters of their standard input. Unset, those that
-    are known to be safe."""
+    """Programs that run without approval on a host as filters of their standard input. When unset,
+    a built-in list."""
     node: str | None = Field(default=None, max_length=200)
-    """Id or name of the node that runs commands of host `node`; unset, the only one connected."""
+    """Id or name of the node that runs the commands of host `node`; when unset, the only connected
+    node."""
 
 
 class ExecConfig(AgentExec):
@@ -39,10 +41,10 @@ class ExecConfig(AgentExec):
     host: Host = "sandbox"
     """Machine that runs commands: `sandbox`, `gateway` (this machine) or `node`."""
     timeout_sec: float = Field(default=1800.0, gt=0, le=86_400)
-    """Seconds after which a command is ended, where the call names no limit."""
+    """Seconds after which a command is killed, if the call has no time limit."""
     background_ms: int = Field(default=10_000, ge=10, le=120_000)
-    """Milliseconds after which a call returns and its command goes on in the background."""
+    """Milliseconds after which a call returns and its command continues in the background."""
     cleanup_ms: int = Field(default=1_800_000, ge=60_000, le=10_800_000)
-    """Milliseconds for which a command is kept after its end."""
+    """Milliseconds after the end of a command for which its output is kept."""
     notify_on_exit: bool = True
-    """Starts a turn at the end of a command in the background, unless the agent has seen it."""
+    """Starts a turn at the end of a background command, unless the agent has read the result."""

@@ -1,4 +1,4 @@
-"""File `exec-approvals.json` of OpenClaw: the patterns that it allows, and what is not taken."""
+"""File `exec-approvals.json` of OpenClaw: its patterns, and the parts that cannot be imported."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 from skerry.infra.untrusted_json import UNREADABLE
 
 MAX_BYTES: Final = 4_194_304
-"""Bytes of a file."""
+"""Maximum bytes of a file."""
 EVERY_AGENT: Final = "*"
 SECURITIES: Final = ("deny", "allowlist", "full")
 """Values, the strictest first."""
@@ -39,7 +39,7 @@ class _Part(BaseModel):
 
 
 class _Modes(_Part):
-    """Modes of the program that wrote the file; ours are in the configuration."""
+    """Modes of the program that wrote the file; Skerry has them in its configuration."""
 
     security: _Word | None = None
     ask: _Word | None = None
@@ -69,7 +69,7 @@ class _Socket(_Part):
 
 
 class ApprovalsFile(_Part):
-    """The file, as its program writes it."""
+    """The file in the format of OpenClaw."""
 
     version: Literal[1]
     socket: _Socket | None = None
@@ -79,7 +79,8 @@ class ApprovalsFile(_Part):
     def entries(self) -> list[FileEntry]:
         """Returns the patterns by agent; the agent `default` of old files is `main`.
 
-        A pattern with an expression over the arguments is left out: it would allow more without.
+        A pattern with an expression over the arguments is left out: without it, it would allow
+        more commands.
         """
         entries: dict[tuple[str, str], FileEntry] = {}
         for name, rules in self.agents.items():
@@ -91,7 +92,7 @@ class ApprovalsFile(_Part):
         return list(entries.values())
 
     def modes(self) -> dict[str, dict[str, str]]:
-        """Returns the modes that the configuration can have, by agent; `*` is every agent.
+        """Returns the modes that the configuration supports, by agent; `*` is every agent.
 
         Each has `security`, `ask`, or both.
         """
@@ -106,7 +107,7 @@ class ApprovalsFile(_Part):
         return modes
 
     def left_out(self) -> list[str]:
-        """Returns the parts that are not taken, a sentence each."""
+        """Returns the parts that are not imported, one sentence each."""
         notes = [
             f"{path}.{key}={value}: there is no such mode"
             for path, modes in self._sections().items()
@@ -128,7 +129,7 @@ class ApprovalsFile(_Part):
         return notes
 
     def unsupported(self) -> str:
-        """Returns the modes that an allowlist does not have, in words; empty without any."""
+        """Returns a sentence about the modes that are not imported; empty without any."""
         named = [
             f"{path}.{key}={value}"
             for path, modes in self._sections().items()
@@ -156,7 +157,7 @@ def _parsed_entry(agent: str, entry: _Entry | str) -> FileEntry | None:
 
 
 def parse(content: bytes) -> ApprovalsFile | None:
-    """Returns the file; None where it is damaged, too large or of another version."""
+    """Returns the parsed file; None if it is damaged, too large or of another version."""
     if len(content) > MAX_BYTES:
         return None
     try:

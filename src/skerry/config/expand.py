@@ -1,4 +1,4 @@
-"""Expansion of the file to the tree that it means: included files, replaced references."""
+"""Expansion of the configuration file: merges included files and replaces references."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,39 +13,39 @@ from skerry.config.source import Source
 from skerry.model.errors import ConfigInvalidError, ConfigIssue
 
 _PLAIN: Final = frozenset({"env", "secrets"})
-"""Sections that the references of the others lean on."""
+"""Sections on which the references in other sections depend."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """Meaning of a file, in two steps."""
+    """Content of a file after each of the two steps."""
 
     merged: dict[str, Any] = field(repr=False)
-    """Tree with the included files, and the references as they are written."""
+    """Tree with the included files, and unresolved references."""
     tree: dict[str, Any] = field(repr=False)
-    """Tree with the values of the references."""
+    """Tree with the included files, and the values of the references."""
     includes: Includes
     environ: Mapping[str, str] = field(repr=False)
     """The environment with the variables that the file adds."""
     used: Mapping[str, str] = field(repr=False)
-    """The variables that it refers to, with their values."""
+    """Variables that the file refers to, with their values."""
     issues: tuple[ConfigIssue, ...] = ()
-    """References that name nothing."""
+    """References that cannot be resolved."""
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Returns every included file once."""
+        """Returns the included files without duplicates."""
         return tuple(dict.fromkeys(file for _, file in self.includes.files))
 
 
 def expand(read: Source, environ: Mapping[str, str], *, fetch: bool = False) -> Expanded:
-    """Expands the file: puts included files in and replaces references.
+    """Expands the file: merges included files and replaces references.
 
-    With `fetch` the files are read and the programs run from which it has secrets. Who only checks
-    or shows a file does without: what a client proposes must run nothing.
+    With `fetch` it reads the files and runs the programs that provide secrets. Callers that check
+    or show a file do not fetch: a file that a client proposes must not run programs.
 
     Raises:
-        ConfigInvalidError: an included file cannot be had, or the whole is nested too deep.
+        ConfigInvalidError: an included file cannot be read, or the tree is nested too deep.
     """
     try:
         merged, includes = included(read)

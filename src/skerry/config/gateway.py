@@ -1,4 +1,4 @@
-"""Section `gateway`: where it listens, who may connect, and which proxies and pages it believes."""
+"""Section `gateway`: listening address, authentication, trusted proxies and origins."""
 
 from enum import StrEnum
 from ipaddress import ip_address, ip_network
@@ -12,7 +12,7 @@ from skerry.config.reload import ReloadConfig
 
 DEFAULT_PORT = 18789
 LOCK = "gateway.lock"
-"""File of the state directory that a running gateway holds; it has its process id and port."""
+"""File in the state directory that a running gateway locks; it contains process id and port."""
 
 LOOPBACK: Final = "loopback"
 LAN: Final = "lan"
@@ -32,16 +32,16 @@ class AuthConfig(Section):
     """Authentication of clients."""
 
     mode: AuthMode = AuthMode.TOKEN
-    """`token`, `password`, or `none`: every program on this machine may then steer the agents."""
+    """`token`, `password`, or `none`: then every program on this machine controls the agents."""
     token: SecretStr | None = None
-    """The shared token. Without one the first start writes 48 hex characters."""
+    """The shared token. When unset, the first start writes one of 48 hexadecimal characters."""
     password: SecretStr | None = None
     """The shared password, for mode `password`."""
 
     @field_validator("token", "password")
     @classmethod
     def _not_empty(cls, value: SecretStr | None) -> SecretStr | None:
-        """Refuses what a client could meet by sending nothing, or by a stray space."""
+        """Refuses an empty secret, and white space that a client would have to repeat."""
         text = None if value is None else value.get_secret_value()
         if text is not None and (not text or text != text.strip()):
             message = "must not be empty, nor begin or end with a space"
@@ -74,7 +74,7 @@ def _network(text: str) -> str:
 
 
 def _origin(text: str) -> str:
-    """Returns the origin as browsers write it. There is no `*`: it would let every page in."""
+    """Returns the origin as browsers send it. `*` is refused: it would admit every page."""
     parts = urlsplit(text)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path.strip("/"):
         message = "must be one site such as https://skerry.example.org"
@@ -83,14 +83,14 @@ def _origin(text: str) -> str:
 
 
 class ControlUiConfig(Section):
-    """Origins of pages that may connect besides the gateway's own page on this machine."""
+    """Pages that may connect in addition to the gateway's page on this machine."""
 
     allowed_origins: list[Annotated[str, AfterValidator(_origin)]] = Field(
         default_factory=list[str], max_length=64
     )
-    """Sites (`https://skerry.example.org`) whose pages and whose name are ours: behind a proxy."""
+    """Origins (`https://skerry.example.org`) under which a proxy serves the page of the gateway."""
     dangerously_disable_device_auth: bool = False
-    """Let clients on other machines in with the token alone, without a paired device."""
+    """Admits clients on other machines with the token only, without a paired device."""
 
 
 class ControlConfig(Section):
@@ -106,27 +106,29 @@ class GatewayConfig(Section):
     """Listening address, authentication and trusted proxies of the gateway."""
 
     mode: str = Field(default="local", pattern="^local$")
-    """Mode of the gateway; only `local`: this machine runs it."""
+    """Mode of the gateway; the only value is `local`: it runs on this machine."""
     port: int = Field(default=DEFAULT_PORT, ge=0, le=65535)
     """TCP port; 0 lets the system choose."""
     bind: Annotated[str, AfterValidator(_bind)] = LOOPBACK
-    """`loopback`, `lan` (every address of this machine), or one address beside 127.0.0.1."""
+    """Addresses to listen on: `loopback`, `lan` (every address of this machine), or one IP address
+    in addition to 127.0.0.1."""
     auth: AuthConfig = AuthConfig.model_construct()
     trusted_proxies: list[Annotated[str, AfterValidator(_network)]] = Field(
         default_factory=list[str], max_length=64
     )
-    """Addresses and networks whose `X-Forwarded-For` is believed."""
+    """Addresses and networks of proxies whose `X-Forwarded-For` is trusted."""
     control_ui: ControlUiConfig = ControlUiConfig.model_construct()
     control: ControlConfig = ControlConfig.model_construct()
     reload: ReloadConfig = ReloadConfig.model_construct()
     tick_interval_ms: int = Field(default=30_000, ge=100, le=600_000)
-    """Milliseconds between two `tick` events, by which clients notice a dead gateway."""
+    """Milliseconds between two `tick` events; clients detect a dead gateway by missing ticks."""
     drain_seconds: float = Field(default=30.0, ge=0, le=600)
-    """Seconds for which a stop waits for runs; the next start resumes a run that did not end."""
+    """Seconds for which a stop waits for active runs; the next start resumes a run that did not
+    end."""
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Returns the addresses to listen on; this machine itself always reaches one of them."""
+        """Returns the addresses to listen on; this machine can always connect to one of them."""
         match self.bind:
             case "loopback" | "127.0.0.1":
                 return (_LOCAL,)
@@ -137,13 +139,13 @@ class GatewayConfig(Section):
 
     @property
     def exposed(self) -> bool:
-        """Returns whether other machines can reach it."""
+        """Returns whether other machines can connect."""
         return not all(ip_address(address).is_loopback for address in self.addresses)
 
     @model_validator(mode="after")
     def _guarded(self) -> Self:
-        """Refuses to listen to other machines without asking who they are."""
+        """Refuses to listen to other machines without authentication."""
         if self.exposed and self.auth.mode is AuthMode.NONE:
-            message = "bind lets other machines in, so auth.mode must be 'token' or 'password'"
+            message = "bind admits other machines, so auth.mode must be 'token' or 'password'"
             raise ValueError(message)
         return self

@@ -1,4 +1,4 @@
-"""Puts the files that `$include` names into the tree, none from outside the root's directory."""
+"""Merges the files of `$include` into the tree; files outside the root's directory are refused."""
 
 import json
 import os
@@ -15,27 +15,27 @@ from skerry.model.errors import ConfigInvalidError, ConfigIssue
 KEY: Final = "$include"
 MAX_DEPTH: Final = 10
 MAX_FILES: Final = 100
-"""Files read in all; one that is named twice counts twice."""
+"""Maximum number of included files; a file that is included twice counts twice."""
 MAX_BYTES: Final = 4 * 1024 * 1024
-"""Limit on the size of all included files together, in bytes."""
+"""Maximum size of all included files together, in bytes."""
 _DROPPED: Final = frozenset({"__proto__", "prototype", "constructor"})
 
 
 @dataclass(slots=True)
 class Includes:
-    """Included files in the order of reading, each with the place in the tree that it fills."""
+    """Included files in the order of reading, each with the key path at which it was merged."""
 
     files: list[tuple[KeyPath, Path]] = field(default_factory=list)
     bytes: int = 0
 
     def owner(self, key_path: KeyPath) -> Path | None:
-        """Returns the last file that was put in at, or above, `place`."""
+        """Returns the last file that was merged at or above `key_path`; None without one."""
         owners = [file for prefix, file in self.files if key_path[: len(prefix)] == prefix]
         return owners[-1] if owners else None
 
 
 def merged(base: Any, over: Any) -> Any:
-    """Returns `over` on top of `base`: objects merge, lists join, else `over` counts.
+    """Returns `over` merged over `base`: objects merge, lists are joined, else `over` is taken.
 
     Source: openclaw-behaviour 1.2.
     """
@@ -51,22 +51,22 @@ def merged(base: Any, over: Any) -> Any:
 
 
 def included(read: source.Source) -> tuple[dict[str, Any], Includes]:
-    """Returns the tree of the root file with every `$include` replaced by what it names.
+    """Returns the tree of the root file with every `$include` replaced by its files.
 
     Raises:
-        ConfigInvalidError: a file cannot be had: the issue names where it stands, and the remedy.
+        ConfigInvalidError: a file cannot be included; the issue has key path, reason and remedy.
     """
     includes = Includes()
     chain = (_File(read.path, read.path.resolve(), read.raw),)
     tree = _value(read.parsed, (), chain, includes)
     if not isinstance(tree, dict):
-        raise chain[0].invalid((KEY,), "the whole must be one object.", "Include an object.")
+        raise chain[0].invalid((KEY,), "the result must be an object.", "Include an object.")
     return tree, includes
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file on the way from the root to what is read now."""
+    """A file in the chain of includes from the root file to the present one."""
 
     path: Path
     real: Path
@@ -78,7 +78,7 @@ class _File:
         )
 
     def line(self, name: str) -> str:
-        """Returns where `name` stands, as far as that can be said of JSON5."""
+        """Returns the file name, with the line of the first `name` in it if there is one."""
         at = max(self.raw.find(quoted) for quoted in (json.dumps(name), f"'{name}'"))
         return f"{self.path.name}" + (f" line {self.raw.count(chr(10), 0, at) + 1}" * (at >= 0))
 
@@ -105,7 +105,7 @@ def _value(value: Any, key_path: KeyPath, chain: _Chain, includes: Includes) -> 
     if not siblings:
         return content
     if not isinstance(content, dict):
-        message = "its file is not an object, and other keys are beside it."
+        message = "its file is not an object, so it cannot be merged with the other keys here."
         raise chain[-1].invalid((*key_path, KEY), message, "Remove the other keys.")
     return merged(content, siblings)
 
@@ -128,15 +128,15 @@ def _content(names: object, key_path: KeyPath, chain: _Chain, includes: Includes
 
 
 def _open(name: str, include_path: KeyPath, chain: _Chain, includes: Includes) -> _File:
-    """Reads one file, beneath the directory of the root file and through no link out of it."""
+    """Reads one file below the directory of the root file; links out of it are refused."""
     by, root = chain[-1], chain[0]
     subject = f"{by.line(name)}: {name!r}"
     top = root.real.parent
     path = Path(os.path.normpath(by.real.parent / name))
-    inside = f"Move the file beneath {top}."
+    inside = f"Move the file into {top}."
     if "\0" in name or not path.is_relative_to(top) or path == top:
         raise by.invalid(
-            include_path, f"{subject} leaves the directory of the configuration.", inside
+            include_path, f"{subject} is outside the directory of the configuration.", inside
         )
     real = path.resolve()
     if not real.is_relative_to(top):
@@ -148,14 +148,14 @@ def _open(name: str, include_path: KeyPath, chain: _Chain, includes: Includes) -
     except EscapeError as error:
         raise by.invalid(include_path, f"{subject} is refused: {error.reason}.", inside) from error
     except OSError as error:
-        remedy = "Correct the name, or make the file."
+        remedy = "Correct the name, or create the file."
         raise by.invalid(
             include_path, f"{subject} cannot be read: {error.strerror}.", remedy
         ) from error
     includes.bytes += len(data)
     if len(data) > source.MAX_BYTES or includes.bytes > MAX_BYTES:
         raise by.invalid(
-            include_path, f"{subject} is too large.", f"{MAX_BYTES} bytes are taken in all."
+            include_path, f"{subject} is too large.", f"Include at most {MAX_BYTES} bytes in all."
         )
     return _File(path, real, source.text(path, data))
 
@@ -167,7 +167,9 @@ def _check_limits(
     names = [file.real for file in chain]
     if real in names:
         circle = " -> ".join(file.name for file in [*names[names.index(real) :], real])
-        raise by.invalid(include_path, f"{subject} includes itself: {circle}.", "Break the circle.")
+        raise by.invalid(
+            include_path, f"{subject} includes itself: {circle}.", "Remove one of the includes."
+        )
     if len(chain) > MAX_DEPTH:
         remedy = f"Nest at most {MAX_DEPTH} files."
         raise by.invalid(include_path, f"{subject} is nested too deep.", remedy)
@@ -178,7 +180,7 @@ def _check_limits(
 
 
 def _parsed(file: _File, include_path: KeyPath) -> Any:
-    """Returns the tree of the file; its own error says line and column."""
+    """Returns the tree of the file; a syntax error has line and column."""
     try:
         return source.parse_any(file.path, file.raw)
     except ConfigInvalidError as error:

@@ -1,4 +1,4 @@
-"""The JSON Schema of the configuration, as `make reference` wrote it beside this file."""
+"""The JSON Schema of the configuration, from `json_schema.json`, which `make reference` writes."""
 
 import json
 import re
@@ -15,18 +15,19 @@ _Node = dict[str, Any]
 
 
 def schema() -> _Node:
-    """Returns the schema of the file, in one piece: clients do not follow references."""
+    """Returns the schema of the file without `$ref`, because clients do not resolve references."""
     tree: _Node = json.loads(FILE.read_bytes())
     return tree
 
 
 @cache
 def for_forms() -> tuple[bytes, bytes]:
-    """Returns the schema as forms take it, and what they show beside each key, encoded.
+    """Returns the schema and the hints for the forms of clients, each encoded as JSON.
 
-    Forms of OpenClaw edit no section that allows further keys by `true`, no value that may be of
-    two kinds, and none with a limit that they do not know: they get the first open, of the second
-    the kind that a form can fill, and of the third what the gateway checks in any case.
+    Forms of OpenClaw cannot edit a section with `additionalProperties: true`, a value of two types,
+    or a value with an unknown keyword. In this schema such a section allows keys of any schema, a
+    value has the one type that a form can fill, and unknown keywords are left out; the gateway
+    checks the values in any case.
     """
     tree = schema()
     return json.dumps(_simple(tree)).encode(), json.dumps(hints(tree)).encode()
@@ -52,7 +53,7 @@ def _simple(node: _Node) -> _Node:
 
 
 def _with_known_keywords(node: _Node) -> _Node:
-    """Returns a node in the words that forms know."""
+    """Returns a node with only the keywords that forms support."""
     simple = {key: value for key, value in node.items() if key not in _UNKNOWN_TO_FORMS}
     if "const" in simple:
         simple["enum"] = [simple.pop("const")]
@@ -62,7 +63,7 @@ def _with_known_keywords(node: _Node) -> _Node:
 
 
 def _fillable(options: list[_Node]) -> _Node:
-    """Returns the kind that a form can fill: all words, the text of a secret, or the long form."""
+    """Returns the option that a form can fill: constants, the text of a secret, or an object."""
     if all("enum" in option for option in options):
         return {"type": "string", "enum": [word for option in options for word in option["enum"]]}
     secret = next((option for option in options if option.get("format") == "password"), None)
@@ -87,7 +88,7 @@ def leaves(node: _Node, path: str = "") -> Iterator[tuple[str, _Node]]:
 
 
 def hints(tree: _Node) -> _Node:
-    """Returns the form hints of each key: a label, a help text, whether to hide it."""
+    """Returns the form hints by key: label, help text, and whether the value is hidden."""
     keys: _Node = {}
     for order, (key, member) in enumerate(tree["properties"].items()):
         keys[key] = {"label": label(key), "group": label(key), "order": 10 * (order + 1)}
@@ -103,13 +104,13 @@ def hints(tree: _Node) -> _Node:
 
 
 def label(path: str) -> str:
-    """Returns a key's name as words: `timeoutSeconds` is `Timeout Seconds`."""
+    """Returns a label for a key: `timeoutSeconds` becomes `Timeout Seconds`."""
     name = path.rpartition(".")[2].replace("[]", "").lstrip("$")
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name[:1].upper() + name[1:])
 
 
 def _object_of(node: _Node) -> _Node:
-    """Returns the long form of a section that has a short one."""
+    """Returns the object form of a section that also has a short form."""
     if node.get("format") == "password":
         return {}
     return next((option for option in node.get("anyOf", ()) if option.get("properties")), node)

@@ -1,4 +1,4 @@
-"""Sections `memory` and `memorySearch`: what answers, where it may, and how much of it.
+"""Sections `memory` and `memorySearch`: the search engine, its scope and its limits.
 
 Sources: seed 003, "QMD Configuration Reference"; openclaw-behaviour 10.1.
 """
@@ -45,25 +45,26 @@ _DIRECT: Final = ScopeRule.model_construct(
 
 
 class MemoryScope(Section):
-    """Rules for the conversations in which memory is used, of QMD and of the built-in one.
+    """Rules for the conversations in which memory is used, for QMD and the built-in memory.
 
-    It opens nothing to other people: they never get what the owner's memory holds.
+    They do not give other people access: the owner's memory is never shown to them.
     """
 
     default: Literal["allow", "deny"] = "deny"
-    """Action where no rule matches."""
+    """Action if no rule matches."""
     rules: tuple[ScopeRule, ...] = Field(default=(_DIRECT,), max_length=1000)
-    """Any that denies counts; else one that allows."""
+    """Rules of the scope. If any matching rule denies, the action is `deny`; else a matching rule
+    allows."""
 
 
 class MemoryQmd(QmdConfig):
-    """The program QMD in the memory slot; `limits` and `scope` hold for the built-in memory too."""
+    """The program QMD in the memory slot; the built-in memory uses `limits` and `scope` too."""
 
     scope: MemoryScope = MemoryScope.model_construct()
 
 
 class MemoryConfig(OpenSection):
-    """Memory of the agents in files, and the search engine that serves it."""
+    """Memory of the agents in files, and the engine that searches it."""
 
     backend: Literal["builtin", "qmd"] = "builtin"
     """Search engine: the built-in index, or the program QMD with the built-in index as its
@@ -79,8 +80,7 @@ class MemorySearchConfig(EmbeddingConfig):
     enabled: bool = True
     """Offers the memory tools to the model and lets it read passages again after a summary."""
     extra_paths: tuple[str, ...] = Field(default=(), max_length=100)
-    """Markdown files, and folders of them, that are remembered besides; relative to the
-    workspace."""
+    """Additional Markdown files and folders of them to index; relative to the workspace."""
     sources: tuple[MemorySource, ...] = Field(default=tuple(MemorySource), max_length=2)
     """Sources of the index: `memory` for the files, `sessions` for conversations."""
     chunking: MemoryChunking = MemoryChunking.model_construct()

@@ -27,7 +27,7 @@ class QmdSearchMode(StrEnum):
 
 
 class QmdPath(OpenSection):
-    """A folder, or one Markdown file, that is searched beside the workspace's memory."""
+    """A folder, or one Markdown file, that is searched in addition to the workspace's memory."""
 
     path: str = Field(min_length=1, max_length=4096)
     """Absolute, under `~`, or within the workspace."""
@@ -40,7 +40,7 @@ class QmdPath(OpenSection):
     @classmethod
     def _stays_inside(cls, value: str) -> str:
         if value.startswith(("/", "~", "-")) or ".." in value.split("/"):
-            raise ValueError("it is a pattern within the folder, such as **/*.md")
+            raise ValueError("it must be a pattern within the folder, such as **/*.md")
         return value
 
 
@@ -50,7 +50,7 @@ class QmdSessions(OpenSection):
     enabled: bool = True
     """Enables the writing of these files."""
     retention_days: int = Field(default=30, ge=1, le=3650)
-    """A conversation that was silent for longer is no longer searched."""
+    """Days without an entry after which a conversation is not searched any more."""
 
 
 class QmdUpdate(OpenSection):
@@ -59,7 +59,7 @@ class QmdUpdate(OpenSection):
     interval: _Duration = Field(default=5 * _MINUTE, ge=10 * _SECOND, le=_DAY)
     """Time between two updates of the text index, such as `5m`."""
     debounce_ms: int = Field(default=15_000, ge=0, le=10 * _MINUTE)
-    """Milliseconds that must pass between two updates."""
+    """Minimum milliseconds between two updates."""
     on_boot: bool = True
     """Updates the index when the gateway starts, in the background."""
     embed_interval: _Duration = Field(default=60 * _MINUTE, ge=_MINUTE, le=7 * _DAY)
@@ -74,22 +74,22 @@ class QmdLimits(OpenSection):
     max_results: int = Field(default=6, ge=1, le=50)
     """Hits."""
     max_snippet_chars: int = Field(default=700, ge=50, le=20_000)
-    """Characters of one hit of QMD; where it is set, of one hit of any memory."""
+    """Maximum characters of one hit of QMD; when set, of one hit of any memory."""
     max_injected_chars: int = Field(default=4_000, ge=100, le=100_000)
-    """Characters of all hits."""
+    """Maximum characters of all hits together."""
     timeout_ms: int = Field(default=4_000, ge=100, le=60_000)
-    """Time limit of a query, in milliseconds; after it the next memory of the slot answers."""
+    """Time limit of a query in milliseconds; after it the next memory of the slot answers."""
 
 
 class QmdConfig(OpenSection):
-    """The program QMD, and what it searches."""
+    """The program QMD, and the files that it searches."""
 
     command: str = Field(default="qmd", min_length=1, max_length=4096)
     """The program: a name on the PATH, or an absolute path."""
     search_mode: QmdSearchMode = QmdSearchMode.QUERY
     """Search by words, by meaning, or both; without models on this machine always by words."""
     rerank: bool = False
-    """Orders the hits by QMD's reranking model; slow without a graphics card."""
+    """Reorders the hits with QMD's reranking model; slow without a graphics card."""
     daemon: bool = True
     """Keeps a QMD server running; otherwise each query starts a process."""
     include_default_memory: bool = True
@@ -104,5 +104,5 @@ class QmdConfig(OpenSection):
     @classmethod
     def _names_one_program(cls, value: str) -> str:
         if "/" in value and not Path(value).expanduser().is_absolute():
-            raise ValueError("it is a name on the PATH, or an absolute path")
+            raise ValueError("it must be a name on the PATH, or an absolute path")
         return value

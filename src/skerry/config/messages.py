@@ -1,4 +1,4 @@
-"""Section `messages`: what happens to messages that come during a run, and to replies."""
+"""Section `messages`: handling of messages that arrive during a run, and of replies."""
 
 from enum import StrEnum
 from typing import Annotated, Final
@@ -35,25 +35,27 @@ class QueueConfig(OpenSection):
     """Handling of a message that arrives during a run of its session."""
 
     mode: Mode = QueueMode.COLLECT
-    """`collect`: what comes meanwhile becomes one later prompt. `steer`: it enters the present run
-    after the current tool call. `followup`: each has a later turn of its own. `steer-backlog`: both
-    of these. `interrupt`: it stops the present run."""
+    """`collect`: all waiting messages become one later prompt. `steer`: the message enters the
+    active run after the current tool call. `followup`: each message gets a separate later turn.
+    `steer-backlog`: both `steer` and `followup`. `interrupt`: the message stops the active run."""
     by_channel: dict[str, Mode] = Field(default_factory=dict, max_length=100)
-    """The mode of single channels: `telegram`, `webchat`."""
+    """Mode by channel, such as `telegram` or `webchat`; it overrides `mode`."""
     debounce_ms: Debounce = 1000
     """Milliseconds without a new message before the queued messages are processed."""
     debounce_ms_by_channel: dict[str, Debounce] = Field(default_factory=dict, max_length=100)
-    """The same for single channels."""
+    """`debounceMs` by channel."""
     cap: int = Field(default=20, ge=1, le=MAX_CAP)
-    """Messages of a session that may wait."""
+    """Maximum number of waiting messages of a session."""
     drop: DropPolicy = DropPolicy.SUMMARIZE
     """Policy for a full queue: `old` drops the oldest message, `new` rejects the newest,
-    `summarize` keeps a line of each of the oldest for the model."""
+    `summarize` drops the oldest and keeps one line of each for the model."""
 
     def rules(
         self, channel: str, settings: SessionSettings | None = None, mode: QueueMode | None = None
     ) -> QueueRules:
-        """Returns the rules for a message of `mode`, else of its session, its channel, or any.
+        """Returns the queue rules for a message.
+
+        The mode is `mode`, else that of the session, of the channel, or of the configuration.
 
         Source: openclaw-behaviour 5.2.
         """
@@ -83,16 +85,16 @@ class DeliveryConfig(OpenSection):
     """Delivery of replies to a platform."""
 
     unknown: UnknownDelivery = UnknownDelivery.NOTICE
-    """Handling of a part that was being sent when the gateway died, where the platform cannot be
-    asked: `notice` tells the person that a part may be missing and keeps it for `skerry outbox`;
-    `repeat` sends it once more with a mark."""
+    """Handling of a part that was being sent when the gateway died, on platforms that cannot be
+    asked whether it arrived: `notice` sends a notice that a part may be missing and keeps the part
+    for `skerry outbox`; `repeat` sends the part again with a mark."""
     notify_owner: str | None = Field(default=None, max_length=400, pattern=_OWNER)
-    """Chat in which you read that a reply could not be delivered elsewhere: `CHANNEL:PERSON`, or
+    """Chat that is notified if a reply could not be delivered elsewhere: `CHANNEL:PERSON` or
     `CHANNEL/ACCOUNT:PERSON`, such as `telegram:42`."""
 
     @property
     def owner(self) -> ReplyTo | None:
-        """Returns the chat of `notifyOwner`; None where it is not set."""
+        """Returns the chat of `notifyOwner`; None if it is not set."""
         if self.notify_owner is None:
             return None
         address, _, person = self.notify_owner.partition(":")
@@ -108,12 +110,12 @@ class MentionConfig(OpenSection):
     """Recognition of messages that are addressed to an agent."""
 
     mention_patterns: tuple[Pattern, ...] | None = Field(default=None, max_length=50)
-    """Regular expressions, whatever the case of letters. Without them the name of the agent and its
-    emoji; an empty list recognises only what the platform marks, and replies."""
+    """Regular expressions, without regard to case, that recognise a mention. When unset, the name
+    and emoji of the agent; with an empty list only mentions and replies of the platform count."""
 
 
 class GroupChatConfig(MentionConfig):
-    """Handling of groups."""
+    """Handling of messages in groups."""
 
     history_limit: int = Field(default=50, ge=0, le=1000)
     """Messages of a group that are kept until the agent is addressed; 0 keeps none."""
@@ -123,13 +125,13 @@ class InboundConfig(OpenSection):
     """Joining of messages that a person writes in quick succession on a platform."""
 
     debounce_ms: Debounce = 0
-    """Milliseconds without a further message of its sender for which a message without a file or a
-    command waits; those that waited become one message. 0 joins none."""
+    """Milliseconds for which a message waits for the next one of the same sender; messages that
+    waited are joined. Messages with a file or a command do not wait. 0 joins none."""
     by_channel: dict[str, Debounce] = Field(default_factory=dict, max_length=100)
-    """The same for single channels."""
+    """`debounceMs` by channel."""
 
     def seconds(self, channel: str) -> float:
-        """Returns the pause for a channel."""
+        """Returns the waiting time for a channel, in seconds."""
         return self.by_channel.get(channel, self.debounce_ms) / 1000
 
 
@@ -147,14 +149,14 @@ class MessagesConfig(OpenSection):
     """Handling of messages."""
 
     ack_reaction: str = Field(default="", max_length=32)
-    """Emoji that a message gets as a sign that it was taken, such as `👀`; on platforms that have
-    reactions. Without it none does."""
+    """Emoji with which the agent reacts to an accepted message, such as `👀`, on platforms with
+    reactions; empty is none."""
     ack_reaction_scope: AckScope = AckScope.GROUP_MENTIONS
-    """Messages that get it: `group-mentions` those of groups that mention the agent where it must
-    be mentioned, `group-all` all of groups that are answered, `direct` those of direct chats, `all`
-    both, `off` none."""
+    """Messages that get the reaction: `group-mentions` messages that mention the agent in groups
+    that require it, `group-all` all answered messages in groups, `direct` messages in direct chats,
+    `all` both, `off` none."""
     remove_ack_after_reply: bool = False
-    """Removes it when the answer was sent."""
+    """Removes the reaction when the answer was sent."""
 
     inbound: InboundConfig = InboundConfig.model_construct()
 
@@ -163,5 +165,5 @@ class MessagesConfig(OpenSection):
     queue: QueueConfig = QueueConfig.model_construct()
     response_prefix: str = Field(default="", max_length=200)
     """Text before every answer on a platform. `{model}`, `{provider}`, `{thinkingLevel}` and
-    `{identity.name}` are filled in."""
+    `{identity.name}` are replaced by their values."""
     delivery: DeliveryConfig = DeliveryConfig.model_construct()

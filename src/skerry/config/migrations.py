@@ -1,8 +1,8 @@
 """Brings a configuration of an earlier version to the keys of this one (pure).
 
-Each migration takes a tree and returns the new one with what it did, for people. One that has
-nothing to do changes nothing, so running all of them again does no harm. Where the new place says
-something already, that counts and the old one is dropped, which the report says.
+Each migration takes a tree and returns the new tree with notes on its changes for people. A
+migration without anything to do returns the tree unchanged, so all of them may run again. If the
+new key is set already, the old one is dropped, and a note reports it.
 Source: openclaw-behaviour 0 (13), 1.5, 1.7.
 """
 
@@ -18,23 +18,23 @@ Tree = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step."""
+    """One migration step."""
 
     since: str
-    """The version whose keys it brings about."""
+    """The version that introduced the new keys."""
     run: Callable[[Tree], tuple[Tree, list[str]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Migrated:
-    """The tree of this version, and what was done, for people."""
+    """The tree with the keys of this version, and notes on the changes for people."""
 
     tree: Tree
     changes: tuple[str, ...]
 
 
 def migrate(tree: Mapping[str, Any]) -> Migrated:
-    """Returns the tree as this version has it; the one that is given stays as it is."""
+    """Returns the tree with the keys of this version; the argument is not changed."""
     new, changes = copy.deepcopy(dict(tree)), list[str]()
     for migration in MIGRATIONS:
         new, notes = migration.run(new)
@@ -43,7 +43,7 @@ def migrate(tree: Mapping[str, Any]) -> Migrated:
 
 
 def _moved(tree: Tree, old: KeyPath, new: KeyPath) -> tuple[Tree, list[str]]:
-    """Moves what stands at `old` to `new`; of two sections the keys that `new` lacks."""
+    """Moves the value at `old` to `new`; of a section, the keys that are missing in `new`."""
     value = lookup(tree, old)
     if value is MISSING or not _has_room(tree, new):
         return tree, []
@@ -56,12 +56,12 @@ def _moved(tree: Tree, old: KeyPath, new: KeyPath) -> tuple[Tree, list[str]]:
         return (replaced(tree, old, MISSING) if not lookup(tree, old) else tree), changes
     tree = replaced(tree, old, MISSING)
     if present is not MISSING:
-        return tree, [f"dropped {show_key_path(old)}: {show_key_path(new)} counts"]
+        return tree, [f"dropped {show_key_path(old)}: {show_key_path(new)} is set"]
     return replaced(tree, new, value), [f"moved {show_key_path(old)} to {show_key_path(new)}"]
 
 
 def _has_room(tree: Tree, key_path: KeyPath) -> bool:
-    """Returns whether everything above the place is a section, or nothing yet."""
+    """Returns whether every parent of the key is a section, or is missing."""
     above = [lookup(tree, key_path[:depth]) for depth in range(1, len(key_path))]
     return all(section is MISSING or isinstance(section, dict) for section in above)
 
@@ -84,7 +84,7 @@ def _moves(*moves: tuple[str, str]) -> Callable[[Tree], tuple[Tree, list[str]]]:
 
 
 def _took_from(changes: list[str], key_path: KeyPath) -> bool:
-    """Returns whether something was taken away from the section."""
+    """Returns whether a key was moved or dropped from the section."""
     return any(f" {show_key_path(key_path)}." in note for note in changes)
 
 
@@ -97,7 +97,7 @@ _SCOPES: Final = {
 
 
 def _scope(tree: Tree) -> tuple[Tree, list[str]]:
-    """Spells `session.dmScope` as it is spelt now."""
+    """Replaces the old spellings of `session.dmScope`."""
     key_path: KeyPath = ("session", "dmScope")
     scope = lookup(tree, key_path)
     if not isinstance(scope, str):
@@ -105,18 +105,18 @@ def _scope(tree: Tree) -> tuple[Tree, list[str]]:
     new = _SCOPES.get("".join(char for char in scope.lower() if char.isalnum()), scope)
     if new == scope:
         return tree, []
-    return replaced(tree, key_path, new), [f"session.dmScope {scope!r} is spelt {new!r}"]
+    return replaced(tree, key_path, new), [f"changed session.dmScope from {scope!r} to {new!r}"]
 
 
 def _peers(tree: Tree) -> tuple[Tree, list[str]]:
-    """Writes `direct` for the `dm` of older bindings."""
+    """Replaces `dm` by `direct` in the bindings."""
     changes = []
     listed = tree.get("bindings")
     for number in range(len(listed) if isinstance(listed, list) else 0):
         key_path: KeyPath = ("bindings", number, "match", "peer", "kind")
         if lookup(tree, key_path) == "dm":
             tree = replaced(tree, key_path, "direct")
-            changes.append(f"{show_key_path(key_path)} 'dm' is 'direct'")
+            changes.append(f"changed {show_key_path(key_path)} from 'dm' to 'direct'")
     return tree, changes
 
 

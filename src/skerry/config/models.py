@@ -1,4 +1,4 @@
-"""Section `models`: providers beyond those that are found by themselves."""
+"""Section `models`: providers in addition to the detected ones."""
 
 import re
 from enum import StrEnum
@@ -25,7 +25,7 @@ _RESERVED_HEADERS: Final = frozenset({"connection", "content-length", "transfer-
 
 
 def _api(value: str) -> str:
-    """Returns the name of a wire format; one with a dot is of the plugin before the dot."""
+    """Returns the name of a wire format; `<id>.<name>` is a format of the plugin `<id>`."""
     if value not in WIRE_FORMATS and re.fullmatch(_PLUGIN_API, value) is None:
         names = ", ".join(f"'{name}'" for name in WIRE_FORMATS)
         message = f"expected {names}, or '<id>.<name>' of a plugin"
@@ -37,21 +37,21 @@ _API_SCHEMA: Final = {
     "anyOf": [{"enum": list(WIRE_FORMATS)}, {"type": "string", "pattern": f"^{_PLUGIN_API}$"}]
 }
 Api = Annotated[str, AfterValidator(_api), WithJsonSchema(_API_SCHEMA)]
-"""Name of a wire format of model APIs: of a feature, or `<id>.<name>` of a plugin."""
+"""Name of a wire format of model APIs: built in, or `<id>.<name>` of a plugin."""
 
 
 def _headers(value: dict[str, SecretStr]) -> dict[str, SecretStr]:
     for name in value:
         if _HEADER.fullmatch(name) is None or name.lower() in _RESERVED_HEADERS:
-            message = f"{name!r} is no header that can be set"
+            message = f"{name!r} is not a header that can be set"
             raise ValueError(message)
     return value
 
 
 def plain_address(value: HttpUrl) -> HttpUrl:
-    """Returns the address if the rest can be added to it. Raises `ValueError`."""
+    """Returns the address if a path can be appended to it. Raises `ValueError`."""
     if value.query is not None or value.fragment is not None:
-        message = "an address to which the rest is added can hold no '?' and no '#'"
+        message = "must not contain '?' or '#', because a path is appended to it"
         raise ValueError(message)
     return value
 
@@ -60,7 +60,7 @@ Headers = Annotated[dict[str, SecretStr], AfterValidator(_headers)]
 
 
 class CostConfig(OpenSection):
-    """Prices of a million tokens, in US dollars."""
+    """Prices in US dollars per million tokens."""
 
     input: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """Price of input tokens."""
@@ -73,67 +73,67 @@ class CostConfig(OpenSection):
 
 
 class ModelConfig(OpenSection):
-    """One model of a provider; what is not said comes from the catalogue, if it knows the model."""
+    """One model of a provider; unset keys take the values of the catalogue, if it has the model."""
 
     id: str = Field(min_length=1)
     """Id that the provider uses."""
     name: str = ""
-    """Shown to people; the id where empty."""
+    """Name that people see; the id when empty."""
     api: Api | None = None
-    """API of the model, where it differs from the provider's."""
+    """Wire format of the model, if it differs from the provider's."""
     reasoning: bool = False
     """Marks a model that can reason before it answers."""
     thinking: tuple[ThinkingLevel, ...] = ()
-    """The levels that it has where it can think; without them all."""
+    """Reasoning levels of a model with `reasoning`; an empty list is all levels."""
     input: tuple[Literal["text", "image"], ...] = ("text",)
     """Kinds of input that the model accepts."""
     cost: CostConfig = CostConfig.model_construct()
     context_window: int = Field(default=200_000, ge=1)
-    """Tokens that prompt and answer may have together."""
+    """Maximum tokens of prompt and answer together."""
     max_tokens: int = Field(default=8192, ge=1)
-    """Tokens that an answer may have."""
+    """Maximum tokens of an answer."""
     headers: Headers = Field(default_factory=dict)
-    """Headers sent with every call; they override those of the provider."""
+    """Headers that are sent with every call; they override those of the provider."""
 
 
 class ProviderConfig(OpenSection):
     """One model API."""
 
     base_url: Annotated[HttpUrl, AfterValidator(plain_address)]
-    """Up to and including the version, such as `/v1`; the rest of the address is added."""
+    """Address up to and including the version, such as `/v1`; a path is appended to it."""
     api_key: SecretStr | None = None
-    """Key sent to `baseUrl` only."""
+    """Key that is sent to `baseUrl` only."""
     api: Api | None = None
-    """The wire format; without one that of the known provider at this address, else
+    """Wire format; when unset, that of the known provider at this address, else
     `openai-completions`."""
     headers: Headers = Field(default_factory=dict)
-    """Headers sent with every call; they override our own."""
+    """Headers that are sent with every call; they override built-in headers."""
     timeout_seconds: float = Field(default=120.0, gt=0, le=3600, allow_inf_nan=False)
-    """Seconds that an answer may be silent; then the call has failed."""
+    """Seconds without a byte of the response after which a call fails."""
     first_byte_seconds: float | None = Field(default=None, gt=0, le=3600, allow_inf_nan=False)
-    """Seconds until its first byte; without a value, and at most, `timeoutSeconds`."""
+    """Seconds until the first byte of the response; when unset, and at most, `timeoutSeconds`."""
     models: tuple[ModelConfig, ...] = ()
-    """Its models; of a provider in the catalogue, those of which something is to be said."""
+    """Models of the provider; for a provider in the catalogue, those with different settings."""
 
 
 class EmbeddedConfig(OpenSection):
-    """The model that runs inside, in a child process."""
+    """The embedded model, which runs in a child process."""
 
     file: Path | None = None
-    """A GGUF file; without one the packaged demonstration model."""
+    """GGUF file of the model; when unset, the packaged demonstration model."""
     threads: int = Field(default=1, ge=1, le=64)
-    """Threads of the child. More than the free cores makes it slower."""
+    """Threads of the child process. More threads than free cores make it slower."""
     context_window: int = Field(default=4096, ge=512)
-    """Tokens that prompt and answer may have together."""
+    """Maximum tokens of prompt and answer together."""
 
 
 class ModelsConfig(OpenSection):
-    """Providers beyond those that are found by themselves."""
+    """Providers in addition to the detected ones."""
 
     mode: Mode = Mode.MERGE
-    """`merge` adds `providers` to those that are found by themselves; `replace` looks for none."""
+    """`merge` adds `providers` to the detected ones; `replace` detects none."""
     providers: dict[str, ProviderConfig] = Field(default_factory=dict)
-    """Each by a name of your own, or that of a known provider."""
+    """Providers by name: a name that you choose, or that of a known provider."""
     embedded: EmbeddedConfig = EmbeddedConfig.model_construct()
 
 
@@ -141,4 +141,4 @@ class AllowedModel(OpenSection):
     """One entry of `agents.defaults.models`."""
 
     alias: str = Field(default="", max_length=64, pattern=r"^[^/\s]*$")
-    """A short name for it."""
+    """Short name of the model."""

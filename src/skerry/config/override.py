@@ -1,4 +1,4 @@
-"""A configuration with other values than its file has, for a while."""
+"""A configuration with temporary values instead of those of its file."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,11 +14,11 @@ from skerry.model.errors import ConfigProtectedError
 
 
 def overridden(loaded: Loaded, values: Mapping[KeyPath, JSON]) -> Config:
-    """Returns the configuration with the values in their places.
+    """Returns the configuration with the values at their key paths; the file is not changed.
 
     Raises:
-        ConfigProtectedError: a place is not for clients, or a value refers to something outside.
-        ConfigInvalidError: the whole makes no sense.
+        ConfigProtectedError: clients may not change a key, or a value has a reference.
+        ConfigInvalidError: the resulting configuration is not valid.
     """
     if not values:
         return loaded.config
@@ -29,7 +29,7 @@ def overridden(loaded: Loaded, values: Mapping[KeyPath, JSON]) -> Config:
     ]
     path = loaded.config.path
     if refused:
-        raise ConfigProtectedError(str(path), refused, "It is for a person at the file alone.")
+        raise ConfigProtectedError(str(path), refused, "Edit the file instead.")
     tree: Any = loaded.expanded.tree
     for key_path, value in values.items():
         tree = replaced(tree, key_path, MISSING if value is None else value)

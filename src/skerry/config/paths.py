@@ -1,4 +1,4 @@
-"""Places in a configuration tree: `agents.list[0].id`, read, written, compared."""
+"""Key paths in a configuration tree, such as `agents.list[0].id`: parse, read, write, compare."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from skerry.model.errors import ConfigError
 KeyPath = tuple[str | int, ...]
 
 MISSING: Final = object()
-"""Result of `lookup` where the place does not exist."""
+"""Result of `lookup` if the key path does not exist."""
 MAX_DEPTH: Final = 64
 
 _PART: Final = re.compile(
@@ -19,10 +19,10 @@ _PART: Final = re.compile(
 
 
 def parse_key_path(text: str) -> KeyPath:
-    """Returns the place that `a.b[0]` or `a["b.c"]` names.
+    """Returns the key path of a text such as `a.b[0]` or `a["b.c"]`.
 
     Raises:
-        ConfigError: it names none.
+        ConfigError: the text is not a key path.
     """
     key_path: list[str | int] = []
     at = 0
@@ -47,7 +47,7 @@ def _part(text: str, match: re.Match[str]) -> str | int:
 
 
 def show_key_path(key_path: KeyPath) -> str:
-    """Returns the text of a place, which `parse_key_path` reads again."""
+    """Returns the text of a key path, which `parse_key_path` parses again."""
     text = ""
     for part in key_path:
         if isinstance(part, int):
@@ -60,7 +60,7 @@ def show_key_path(key_path: KeyPath) -> str:
 
 
 def lookup(tree: Any, key_path: KeyPath) -> Any:
-    """Returns the value at the place, or `MISSING`."""
+    """Returns the value at the key path, or `MISSING`."""
     for part in key_path:
         match tree, part:
             case dict(), str() if part in tree:
@@ -73,10 +73,12 @@ def lookup(tree: Any, key_path: KeyPath) -> Any:
 
 
 def replaced(tree: Any, key_path: KeyPath, value: Any) -> Any:
-    """Returns the tree with `value` there; `MISSING` removes it. Sections on the way are made.
+    """Returns the tree with `value` at the key path; `MISSING` removes it.
+
+    Missing parent sections are created. The argument is not changed.
 
     Raises:
-        ConfigError: something on the way is no section, or no list with such a number.
+        ConfigError: a parent is no section, or no list with such an index.
     """
     if not key_path:
         return value
@@ -108,9 +110,9 @@ def _in_list(tree: Any, number: int, remaining: KeyPath, value: Any) -> Any:
 
 
 def changes(before: Any, after: Any, key_path: KeyPath = ()) -> Iterator[KeyPath]:
-    """Yields the places at which two trees differ, as deep as they can be named.
+    """Yields the deepest key paths at which two trees differ.
 
-    A list whose length changed is one place.
+    A list whose length changed is one key path.
     """
     inside = _inside(before, after)
     if inside is not None:
@@ -121,7 +123,10 @@ def changes(before: Any, after: Any, key_path: KeyPath = ()) -> Iterator[KeyPath
 
 
 def _inside(before: Any, after: Any) -> list[tuple[str | int, Any, Any]] | None:
-    """Returns the parts of two values that can be compared one by one."""
+    """Returns key, old and new value of each member of two sections or of two equally long lists.
+
+    None if they can only be compared as a whole.
+    """
     if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         return [(n, old, new) for n, (old, new) in enumerate(zip(before, after, strict=True))]
     old = {} if before is MISSING and after else before
@@ -132,14 +137,14 @@ def _inside(before: Any, after: Any) -> list[tuple[str | int, Any, Any]] | None:
 
 
 def within(key_path: KeyPath, pattern: Sequence[str]) -> bool:
-    """Returns whether the place is what `pattern` names, or beneath it; `*` is any one part."""
+    """Returns whether the key path is at or below `pattern`; `*` matches any one part."""
     return len(key_path) >= len(pattern) and all(
         want in {"*", part} for part, want in zip(key_path, pattern, strict=False)
     )
 
 
 def _invalid_path(text: str) -> ConfigError:
-    error = ConfigError(f"{text!r} is not a path in the configuration.")
+    error = ConfigError(f"{text!r} is not a key path of the configuration.")
     error.remedy = "Write it as agents.defaults.model or agents.list[0].name."
     return error
 
@@ -151,7 +156,7 @@ def _refusal(message: str) -> ConfigError:
 
 
 def without_empty(tree: Any) -> Any:
-    """Returns the tree without sections of which nothing is left."""
+    """Returns the tree without sections that have become empty."""
     if isinstance(tree, list):
         return [without_empty(element) for element in tree]
     if not isinstance(tree, dict):

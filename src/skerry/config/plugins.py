@@ -1,4 +1,4 @@
-"""Section `plugins`: which plugin files are loaded, and what each may do."""
+"""Section `plugins`: the plugins that are loaded, and their permissions."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ ID_PATTERN = r"[a-z0-9][a-z0-9_-]{0,63}"
 
 
 class PluginHooksConfig(Section):
-    """Hooks that a plugin may use; both are on once the plugin's file is named."""
+    """Hooks that a plugin may use; both are enabled once the plugin's file is named."""
 
     allow_conversation_access: bool = True
     """Lets the plugin read conversations: model, prompt, message and agent hooks."""
@@ -26,8 +26,8 @@ class PluginEntryConfig(Section):
     enabled: bool = True
     """Enables the plugin."""
     sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
-    """The SHA-256 of its file, or of its folder. With it nothing else is loaded; a file in a
-    workspace needs it."""
+    """SHA-256 of its file or folder. If set, only a plugin with this hash is loaded; a file in a
+    workspace requires it."""
     hooks: PluginHooksConfig = PluginHooksConfig.model_construct()
     config: dict[str, Any] = Field(default_factory=dict)
     """Configuration passed to the plugin, in the form that the plugin documents."""
@@ -51,18 +51,18 @@ class PluginLoadConfig(Section):
 
 
 class PluginSlotsConfig(Section):
-    """Places that one plugin alone can take."""
+    """Slots that only one plugin can fill."""
 
     memory: str = Field(default="memory-core", pattern=rf"^{ID_PATTERN}$")
     """Plugin that provides memory: `memory-core` (built in), `none`, or the id of another plugin;
-    the built-in memory is then not loaded at all."""
+    then the built-in memory is not loaded."""
     memory_fallback: bool = False
-    """Lets the built-in memory answer a search where the plugin that has the slot is not loaded or
-    fails; each such answer says so."""
+    """Lets the built-in memory answer a search if the plugin in the slot is not loaded or fails;
+    each such answer has a note."""
 
 
 class PluginsConfig(Section):
-    """Code of others that runs inside the gateway, with all that the gateway may do."""
+    """Third-party code that runs inside the gateway with all its permissions."""
 
     enabled: bool = True
     """Enables plugins."""
@@ -77,7 +77,7 @@ class PluginsConfig(Section):
 
     @property
     def named(self) -> frozenset[str]:
-        """Returns the plugins of this section, and the memory's tools where a plugin has them."""
+        """Returns the ids of the plugins in this section, and of a plugin in the memory slot."""
         files = (path.stem if path.suffix else path.name for path in self.load.paths)
         ids = frozenset({*self.entries, *self.allow, *files, self.slots.memory}) - CORE
         return ids if self.slots.memory in {"memory-core", "none"} else ids | MEMORY_TOOLS

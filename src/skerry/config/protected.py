@@ -1,8 +1,8 @@
-"""Paths that no tool may read or write, wherever the workspace is: decided on names alone.
+"""Paths that no tool may read or write, wherever the workspace is; decided by path only.
 
-What a tool writes must not become code that is run, or change what the gateway may do; and what it
-reads goes to a model, so the places that hold secrets are closed. A workspace may lie in the state
-directory, as it does by default, or around it: of the two the inner one decides.
+A file that a tool writes must not become code that is run, or change the gateway's permissions. The
+content that it reads is sent to a model, so directories with secrets are closed. A workspace may be
+in the state directory, as by default, or contain it: the inner directory decides.
 """
 
 import sys
@@ -22,28 +22,28 @@ from skerry.policy.file_records import FileRecords
 CLOSED: Final = frozenset({".git", ".openclaw", ".skerry"})
 """Directories, at any depth of a workspace, in which files are run or trusted."""
 PROFILES: Final = "auth-profiles.json"
-"""An agent's credentials, wherever its `agentDir` is."""
+"""File with an agent's credentials, in its `agentDir`."""
 HOOK: Final = "hook.md"
-"""Makes a hook of the directory in which it lies."""
+"""File that makes its directory a hook."""
 
 _Names = tuple[str, ...]
 
 
 class Protected(Struct, frozen=True):
-    """Paths closed to tools; they are absolute and lead through no link.
+    """Paths closed to tools; they are absolute and have no links.
 
     Implements `policy.file_gate.Closed`.
     """
 
     state: Path
     configuration: frozenset[Path]
-    """The file and those it includes. Copies that are kept beside one begin with its name."""
+    """The configuration file and its included files; names of their copies begin with theirs."""
     code: frozenset[Path]
     """Files and directories that the gateway runs."""
     workspaces: frozenset[Path]
 
     def reading(self, path: Path) -> str | None:
-        """Returns why the file at the absolute `path` may not be read; None where it may."""
+        """Returns the reason why the file at the absolute `path` may not be read, or None."""
         names, state = _folded(path), _folded(self.state)
         if _within(names, state) and len(self._workspace(names)) <= len(state):
             return "it belongs to the gateway"
@@ -52,21 +52,21 @@ class Protected(Struct, frozen=True):
         return None
 
     def writing(self, path: Path) -> str | None:
-        """Returns why the file at the absolute `path` may not be written; None where it may."""
+        """Returns the reason why the file at the absolute `path` may not be written, or None."""
         names = _folded(path)
         if any(_within(names, _folded(folder)) for folder in self.code):
-            return "the gateway runs what is there"
+            return "the gateway runs code in this path"
         for workspace in map(_folded, self.workspaces):
             top = names[len(workspace) :][:1]
             if _within(names, workspace) and LOADED.issuperset(top):
-                return f"the gateway loads what is in {'/'.join(top)}"
+                return f"the gateway loads the files in {'/'.join(top)}"
         inner = names[len(self._workspace(names)) :]
         if CLOSED.intersection(inner) or names[-1] == HOOK:
             return "files of this name are run or trusted"
         return self.reading(path)
 
     def _workspace(self, names: _Names) -> _Names:
-        """Returns the innermost workspace around a file; nothing where it lies in none."""
+        """Returns the innermost workspace that contains a file; empty if none does."""
         enclosing = [
             workspace for workspace in map(_folded, self.workspaces) if _within(names, workspace)
         ]
@@ -84,7 +84,7 @@ def protected(config: Config) -> Protected:
     config_files = (config.path, *config.included, *profiles)
     return Protected(
         state=config.state_dir.resolve(),
-        # The place of a link too: the file could be put in its place.
+        # The path of a link too: a file could replace the link.
         configuration=frozenset(_with_resolved(config_files)),
         code=frozenset(_with_resolved((*plugins, *hooks, *programs))) | _installed(),
         workspaces=frozenset(config.workspace(agent).resolve() for agent in config.agents.ids),
@@ -93,7 +93,7 @@ def protected(config: Config) -> Protected:
 
 @cache
 def _installed() -> frozenset[Path]:
-    """Returns where our code is, which does not change while it runs."""
+    """Returns the directories of Skerry's code, which do not change while it runs."""
     return frozenset(_with_resolved((Path(__file__).parents[1], Path(sys.prefix))))
 
 
@@ -106,7 +106,7 @@ def gate(
 
 
 def _with_resolved(paths: tuple[Path, ...] | list[Path]) -> list[Path]:
-    """Returns where each path is, and where it leads."""
+    """Returns each path, and the path that it resolves to."""
     return [
         spelling
         for path in paths
@@ -115,7 +115,7 @@ def _with_resolved(paths: tuple[Path, ...] | list[Path]) -> list[Path]:
 
 
 def _folded(path: Path) -> _Names:
-    """Returns the names as a file system that ignores case, or form, compares them."""
+    """Returns the parts of the path, normalised as file systems that ignore case compare them."""
     return tuple(unicodedata.normalize("NFKC", part).casefold() for part in path.parts)
 
 
@@ -124,5 +124,5 @@ def _within(names: _Names, directory: _Names) -> bool:
 
 
 def _is_copy(names: _Names, file: _Names) -> bool:
-    """Returns whether it is the file, an earlier one of it, or one that is being written."""
+    """Returns whether the path is the file, a backup of it, or a temporary file of a write."""
     return names[:-1] == file[:-1] and names[-1].lstrip(".").startswith(file[-1].lstrip("."))

@@ -1,7 +1,7 @@
-"""Takes secrets out of a configuration before anyone is shown it.
+"""Removes secrets from a configuration before it is shown.
 
-`public` is for whole configurations: it shows what the configuration's own sections declare, and
-hides all else, such as what a plugin is given. `redact` is for parts of one and judges by names.
+`public` is for whole configurations: it shows the declared keys of the sections and hides all
+others, such as the configuration of a plugin. `redact` is for parts; it decides by key names.
 """
 
 import re
@@ -14,7 +14,7 @@ from skerry.config.base import Section, kind_of
 from skerry.config.root import Config
 
 REDACTED: Final = "__OPENCLAW_REDACTED__"
-"""Placeholder of a secret in `config.get`, as clients know it."""
+"""Placeholder of a secret in `config.get`, which clients recognise."""
 
 JSON = dict[str, Any] | list[Any] | str | int | float | bool | None
 
@@ -23,31 +23,32 @@ _SECRET_NAME: Final = re.compile(
     r"|credentials?|authorization|cookie|bearer)$"
 )
 _HOLDERS: Final = frozenset({"headers", "env", "vars"})
-"""Sections of free names whose values are secrets more often than not."""
+"""Sections with free names, whose values are usually secrets."""
 _REFERENCE: Final = re.compile(r"\$\{[A-Z_][A-Z0-9_]*\}")
 _NAME: Final = re.compile(r"[A-Z_][A-Z0-9_]{0,127}")
 _LONGEST_ID: Final = 512
 SHORTEST: Final = 6
-"""Characters; what is shorter is not looked for in other values."""
+"""Minimum characters of a value that is replaced in other values."""
 _IN_URL: Final = re.compile(r"(?<=://)[^/\s@]+(?=@)|(?<=[?&]key=)[^&\s#]+|(?<=token=)[^&\s#]+")
 _URL: Final = re.compile(r"([a-z][a-z0-9+.-]{0,20}://[^/?#\s]*)(/[^?#\s]*)?(\?[^#\s]*)?(#\S*)?")
 _PUBLIC_STEP: Final = re.compile(
     r"(?:v\d{1,2}(?:alpha|beta)?\d?|[a-z]{1,12}(?:-[a-z]{1,12}){0,2})?"
 )
-"""A step of an address that is a word or a version, as `/api/v1`; a key is longer or has digits."""
+"""Part of a URL path that is a word or a version, as in `/api/v1`; keys are longer or have
+digits."""
 _PRIVATE: Final = frozenset({"args"})
-"""Declared keys whose values may hold a secret: what a program is called with."""
+"""Declared keys whose values may contain a secret: the arguments of a program."""
 _META: Final = frozenset({"$schema", "$include", "meta", "wizard"})
-"""Keys of the file that no section declares and that only note who wrote it."""
+"""Keys of the file that no section declares and that have no secrets."""
 
 
 def is_secret(key: str) -> bool:
-    """Returns whether a value of this name is a secret: `token`, `apiKey`, `OPENAI_API_KEY`, ..."""
+    """Returns whether the value of a key is a secret: `token`, `apiKey`, `OPENAI_API_KEY`, ..."""
     return _SECRET_NAME.search(re.sub(r"[^a-z0-9]", "", key.lower())) is not None
 
 
 def is_reference(value: object) -> bool:
-    """Returns whether it is `{source: "env", id: "NAME"}`, which names a secret and holds none."""
+    """Returns whether a value is `{source: "env", id: "NAME"}`, a reference without a secret."""
     return (
         isinstance(value, dict)
         and value.keys() <= {"source", "provider", "id"}
@@ -59,7 +60,7 @@ def is_reference(value: object) -> bool:
 
 
 def is_fetched(value: object) -> bool:
-    """Returns whether it is `{source, provider, id}`, a secret that a provider of `secrets` has."""
+    """Returns whether a value is `{source, provider, id}`, a reference to a secret provider."""
     if not isinstance(value, dict) or value.keys() != {"source", "provider", "id"}:
         return False
     source, provider, name = value["source"], value["provider"], value["id"]
@@ -68,10 +69,10 @@ def is_fetched(value: object) -> bool:
 
 
 def redact(value: JSON) -> JSON:
-    """Returns the tree with `REDACTED` for every secret, judged by the names of the keys.
+    """Returns the tree with `REDACTED` in place of every secret, decided by the key names.
 
-    Numbers under such a name are replaced too; true, false and null stay. Text keeps its place but
-    loses what an address carries (`https://user:password@...`).
+    Numbers of such a key are replaced too; true, false and null are kept. In other texts the
+    credentials of a URL are replaced (`https://user:password@...`).
     """
     match value:
         case dict():
@@ -88,19 +89,19 @@ def redact(value: JSON) -> JSON:
 
 
 def redact_config(config: Config, used: Mapping[str, str] | None = None) -> JSON:
-    """Returns the checked configuration with its defaults, spelt as in the file, without secrets.
+    """Returns the checked configuration with its defaults, with the keys of the file, no secrets.
 
-    Values of the variables in `used` show as `${NAME}` wherever they stand.
+    Values of the variables in `used` are replaced by `${NAME}` everywhere.
     """
     return public(unresolved(config.model_dump(mode="json", by_alias=True), used or {}))
 
 
 def public(tree: JSON) -> JSON:
-    """Returns the tree of a configuration with `REDACTED` for all that is not known to be public.
+    """Returns the tree of a configuration with `REDACTED` in place of values that may be secret.
 
-    Public is the value of a key that a section declares, unless its name is that of a secret. The
-    values of other keys are hidden, and so are words of an address that may be a key. Booleans and
-    null stay: they hold no secret, and forms need them.
+    The value of a declared key is public, unless its name is that of a secret. The values of all
+    other keys are hidden, and so are parts of a URL that may be a key. Booleans and null are kept:
+    they are no secrets, and forms need them.
     """
     return _public(tree, (Config,))
 
@@ -132,7 +133,7 @@ def _public_at(key: str, value: JSON, kinds: tuple[Any, ...]) -> JSON:
 
 
 def _members(kind: Any, key: str) -> tuple[Any, ...]:
-    """Returns the types that a key of this section or mapping may have; none where undeclared."""
+    """Returns the types of a key in this section or mapping; empty if it is not declared."""
     if isinstance(kind, type) and issubclass(kind, Section):
         return _declared(kind).get(key, ())
     if get_origin(kind) in {dict, Mapping}:
@@ -156,7 +157,7 @@ def _items(kind: Any) -> Iterator[Any]:
 
 
 def _arms(annotation: Any) -> Iterator[Any]:
-    """Yields the types that an annotation allows, unions and `Annotated` taken apart."""
+    """Yields the types that an annotation allows; unions and `Annotated` are split."""
     if get_origin(annotation) is Annotated:
         yield from _arms(get_args(annotation)[0])
     elif get_origin(annotation) in {Union, UnionType}:
@@ -167,7 +168,7 @@ def _arms(annotation: Any) -> Iterator[Any]:
 
 
 def redact_text(text: str) -> str:
-    """Returns a text without what an address in it carries: a user, a query, a key in its path."""
+    """Returns a text without the user, query and keys in the path of each URL in it."""
     match = _URL.fullmatch(text)
     if match is None:
         return _IN_URL.sub(REDACTED, text)
@@ -178,7 +179,7 @@ def redact_text(text: str) -> str:
 
 
 def leaves(tree: Any) -> Iterator[Any]:
-    """Yields each plain value of a tree, and each object that refers to a secret as a whole."""
+    """Yields each plain value of a tree; an object that refers to a secret is one value."""
     if isinstance(tree, list) or (isinstance(tree, dict) and not _refers(tree)):
         for member in tree.values() if isinstance(tree, dict) else tree:
             yield from leaves(member)
@@ -187,7 +188,7 @@ def leaves(tree: Any) -> Iterator[Any]:
 
 
 def with_leaves(tree: Any, change: Callable[[Any], Any]) -> Any:
-    """Returns the tree with what `change` makes of each of its leaves (see `leaves`)."""
+    """Returns the tree with `change` applied to each of its leaves (see `leaves`)."""
     if isinstance(tree, dict) and not _refers(tree):
         return {key: with_leaves(member, change) for key, member in tree.items()}
     if isinstance(tree, list):
@@ -200,7 +201,7 @@ def _refers(value: object) -> bool:
 
 
 def unresolved(tree: JSON, used: Mapping[str, str]) -> Any:
-    """Returns the tree with `${NAME}` for every value of a variable in it."""
+    """Returns the tree with `${NAME}` in place of every value of a variable."""
 
     def change(value: Any) -> Any:
         for name, text in used.items():
@@ -212,12 +213,12 @@ def unresolved(tree: JSON, used: Mapping[str, str]) -> Any:
 
 
 def holds_secrets(key: str) -> bool:
-    """Returns whether what stands under this name is a secret, all of it."""
+    """Returns whether all values below this key are secrets."""
     return key.lower() in _HOLDERS or is_secret(key)
 
 
 def _hide(tree: JSON) -> JSON:
-    """Returns the tree with `REDACTED` for all but references to secrets, booleans and null."""
+    """Returns the tree with `REDACTED` in place of all values except references, booleans, null."""
 
     def change(value: Any) -> Any:
         if value is None or isinstance(value, bool) or value == "" or _refers(value):

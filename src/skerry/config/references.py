@@ -1,4 +1,4 @@
-"""Replaces `${NAME}` and `{source, provider, id}` by what the environment or a provider says."""
+"""Replaces `${NAME}` and `{source, provider, id}` by values of the environment or a provider."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -12,9 +12,9 @@ _REFERENCE: Final = re.compile(r"\$(\$?)\{([A-Z_][A-Z0-9_]*)\}")
 
 
 class Substitution:
-    """One pass over a tree: what it used, and what is wrong.
+    """Replaces the references of a tree; collects the used variables and the issues.
 
-    `fetch` gives what is in no variable; None where only variables are known.
+    `fetch` returns the secrets of files and programs; None if only variables can be resolved.
     """
 
     def __init__(
@@ -25,13 +25,14 @@ class Substitution:
         self._environ = environ
         self._fetch = fetch
         self.used: dict[str, str] = {}
-        """Each name that was replaced, with its value."""
+        """Variables that were replaced, with their values."""
         self.issues: list[ConfigIssue] = []
 
     def value(self, value: Any, key_path: KeyPath = (), *, secret: bool = False) -> Any:
-        """Returns the tree with every reference replaced; one that is empty stays and is noted.
+        """Returns the tree with every reference replaced.
 
-        `$${NAME}` means the text `${NAME}`. The object form counts for secrets only.
+        A reference to an empty variable is kept and added to the issues. `$${NAME}` is the text
+        `${NAME}`. The object form is accepted for secrets only.
         Source: openclaw-behaviour 1.3, 1.4.
         """
         match value:
@@ -66,7 +67,7 @@ class Substitution:
                 self.issues.append(ConfigIssue(show_key_path(key_path), str(error), error.remedy))
                 return value
         message = (
-            "a secret is referred to as {source, provider, id}, or {source: 'env', id: 'NAME'}."
+            "a reference to a secret is {source, provider, id} or {source: 'env', id: 'NAME'}."
         )
         self.issues.append(
             ConfigIssue(show_key_path(key_path), message, "Use ${NAME}, or that form.")
@@ -85,7 +86,7 @@ class Substitution:
 
 
 def refers(value: Any) -> bool:
-    """Returns whether a reference stands anywhere in the tree."""
+    """Returns whether the tree has a reference."""
     return any(isinstance(leaf, dict) or any(_variables(leaf)) for leaf in leaves(value))
 
 

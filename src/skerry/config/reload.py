@@ -1,4 +1,4 @@
-"""Section `gateway.reload`: what follows an edit of the file while the gateway runs."""
+"""Section `gateway.reload`: reaction to an edit of the file while the gateway runs."""
 
 from enum import StrEnum
 
@@ -15,13 +15,13 @@ class ReloadMode(StrEnum):
     HOT = "hot"
     """Applies the changes that can take effect at once; reports those that need a restart."""
     HYBRID = "hybrid"
-    """Applies the changes that can take effect at once; restarts the gateway for the rest."""
+    """Applies the changes that can take effect at once; restarts the gateway for the others."""
     RESTART = "restart"
-    """The gateway restarts by itself for every change."""
+    """Restarts the gateway for every change."""
 
     @property
     def restarts(self) -> bool:
-        """Returns whether the gateway may restart by itself."""
+        """Returns whether the gateway may restart automatically."""
         return self in {ReloadMode.HYBRID, ReloadMode.RESTART}
 
 
@@ -29,7 +29,7 @@ class ReloadConfig(Section):
     """Reaction to an edit of the file while the gateway runs."""
 
     mode: ReloadMode = ReloadMode.HYBRID
-    """`hybrid`: what can change at once does, and for the rest the gateway restarts once no run is
-    under way. `hot` never restarts, `restart` does for every change, `off` reads nothing."""
+    """`hybrid` applies at once the changes that can be; for others the gateway restarts when no run
+    is active. `hot` never restarts, `restart` restarts for every change, `off` ignores edits."""
     debounce_ms: int = Field(default=300, ge=0, le=60_000)
-    """Milliseconds for which the file must rest before it is read."""
+    """Milliseconds without a change of the file after which it is read."""

@@ -11,9 +11,9 @@ class Effect(StrEnum):
     """Effect of a change."""
 
     LIVE = "live"
-    """Read at each use: effective from the next message on."""
+    """Takes effect with the next message, because the value is read at each use."""
     RESTART = "restart"
-    """Effective from the next start on."""
+    """Takes effect at the next start."""
 
 
 RULES: Final = tuple(
@@ -53,16 +53,16 @@ RULES: Final = tuple(
         ("wizard", Effect.LIVE),
     )
 )
-"""The first that fits counts. Source: openclaw-behaviour 1.6."""
+"""Rules in order; the first that matches applies. Source: openclaw-behaviour 1.6."""
 
 
 def effect(key_path: KeyPath) -> Effect:
-    """Returns the effect of a change at the place; a restart if no rule names it."""
+    """Returns the effect of a change at the key path; `restart` if no rule matches."""
     return next(
         (rule_effect for pattern, rule_effect in RULES if within(key_path, pattern)), Effect.RESTART
     )
 
 
 def needs_restart(changed: Iterable[KeyPath]) -> list[str]:
-    """Returns those of the places that count only after the next start."""
+    """Returns the changed keys that take effect only after the next start."""
     return [show_key_path(key_path) for key_path in changed if effect(key_path) is Effect.RESTART]

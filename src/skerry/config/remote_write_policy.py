@@ -1,4 +1,4 @@
-"""Keys that a change over the wire may touch; all others are left to a person at the file."""
+"""Keys that clients may change; all others are changed only by editing the file."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
@@ -47,8 +47,8 @@ ALLOWED: Final = _patterns(
 )
 """Keys that clients may change. Every other key decides, or may do so in a later version, which
 code is loaded, which commands run, which files are read or who may connect. An agent's id and the
-choice of the default agent are not included: they move workspaces, from which no code is loaded
-unseen."""
+choice of the default agent are not included: they change workspaces, and a new workspace could load
+code that its owner has not seen."""
 IMPORTED: Final = (
     *ALLOWED,
     *_patterns(
@@ -59,17 +59,17 @@ IMPORTED: Final = (
         "hooks.internal.entries.session-memory",
     ),
 )
-"""Keys that an import takes: also the list of agents, since their files arrive with them, the
-bundled hook that only writes notes, and the hours outside of which no heartbeat runs."""
+"""Keys that an import may change: in addition the list of agents, because their files are imported
+too, the bundled hook that only writes notes, and the active hours of heartbeats."""
 AGENTS: Final = _patterns("agents.list")
-"""Keys that the gateway's own methods about agents change in addition; no client writes their
+"""Keys that the gateway's methods about agents change in addition; clients do not write their
 text."""
-_COMMANDS: Final = "it decides which commands of agents run unasked on this machine"
-_BY_ITSELF: Final = "the agent does what HEARTBEAT.md of its workspace asks by itself, this often"
+_COMMANDS: Final = "it decides which commands of agents run without approval on this machine"
+_BY_ITSELF: Final = "the agent periodically follows HEARTBEAT.md of its workspace, this often"
 CONFIRMED: Final = {
     ("agents", "defaults", "heartbeat", "every"): _BY_ITSELF,
     ("agents", "list", "*", "heartbeat", "every"): _BY_ITSELF,
-    ("channels",): "it decides who may write to your agents, and over which account",
+    ("channels",): "it decides who may write to your agents, and on which account",
     ("hooks", "internal", "entries", "boot-md"): "BOOT.md of the workspace runs at each start",
     ("agents", "list", "*", "tools", "exec", "ask"): _COMMANDS,
     ("agents", "list", "*", "tools", "exec", "security"): _COMMANDS,
@@ -78,12 +78,12 @@ CONFIRMED: Final = {
     ("session", "dmScope"): "it decides whose direct messages share a conversation",
     ("session", "identityLinks"): "it decides which senders are one person",
 }
-"""Keys that an import takes after a confirmation, each with the reason for asking. All other keys
-are left to a person at the file."""
+"""Keys that an import changes after a confirmation, each with the reason. All other keys are
+changed only by editing the file."""
 
 CONTROL: Final[tuple[str, ...]] = ("gateway", "control")
 FLAG: Final[KeyPath] = (*CONTROL, "allowCodeChanges")
-"""The second key to the rest; nothing on the wire sets it."""
+"""Key that permits clients to change all other keys; no client can set it."""
 _KEYS: Final = ("apiKey", "api_key")
 
 
@@ -96,19 +96,19 @@ def guard(
     borrows: Callable[[str, object], bool],
     also: tuple[Pattern, ...] = (),
 ) -> None:
-    """Refuses the change of a place that is not for the wire.
+    """Refuses a change of keys that clients may not change.
 
     Args:
         before: The file.
-        old: What it means.
-        new: What it would mean.
-        changed: Where the two differ.
-        borrows: Whether the provider of a name, at an address that its service does not have, takes
-            a key from the environment where it has none of its own.
-        also: What may be changed besides what clients may.
+        old: Expansion of the file.
+        new: Expansion after the change.
+        changed: Key paths at which the two differ.
+        borrows: Returns whether a provider, by name, would use a key of the environment at an
+            address that is not the one of its service, if it has no key in the file.
+        also: Patterns of keys that may be changed in addition.
 
     Raises:
-        ConfigProtectedError: it names the places, and what to do.
+        ConfigProtectedError: it has the refused key paths and the remedy.
     """
     by_hand = [
         key_path for key_path in changed if within(key_path, CONTROL) or key_path == CONTROL[:1]
@@ -118,7 +118,7 @@ def guard(
         raise ConfigProtectedError(str(before.path), [*map(show_key_path, by_hand)], remedy)
     moved = list(_moved_keys(old.merged, new.merged, borrows))
     if moved:
-        remedy = "Set the key again with the new address: the old key is for the old one."
+        remedy = "Set the API key again with the new address: the old key is for the old address."
         raise ConfigProtectedError(str(before.path), moved, remedy)
     if lookup(old.tree, FLAG) is True:
         return
@@ -133,7 +133,7 @@ def guard(
 
 
 def _opens(old: Mapping[str, Any], new: Mapping[str, Any], key_path: KeyPath) -> bool:
-    """Returns whether a reference is new there: it could carry any variable to a stranger."""
+    """Returns whether the change adds a reference, which could send any variable to a stranger."""
     value = lookup(new, key_path)
     return value is not MISSING and refers(value) and value != lookup(old, key_path)
 
@@ -141,7 +141,7 @@ def _opens(old: Mapping[str, Any], new: Mapping[str, Any], key_path: KeyPath) ->
 def _moved_keys(
     old: Mapping[str, Any], new: Mapping[str, Any], borrows: Callable[[str, object], bool]
 ) -> Iterator[str]:
-    """Yields the providers that would send a key to an address that it was not meant for."""
+    """Yields the providers that would send a stored key to a new address."""
     before = _providers(old)
     for name, provider in _providers(new).items():
         was = before.get(name, {})
@@ -165,7 +165,7 @@ def _addresses(provider: Mapping[str, Any]) -> list[object]:
 
 
 def _own_key(provider: Mapping[str, Any]) -> bool:
-    """Returns whether it has a key of its own; an empty text is none."""
+    """Returns whether the provider has a key in the file; an empty text is none."""
     keys = (provider.get(key) for key in _KEYS)
     return any(key.strip() if isinstance(key, str) else key for key in keys)
 

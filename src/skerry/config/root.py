@@ -1,4 +1,4 @@
-"""The whole configuration, frozen and checked."""
+"""The whole configuration, checked and immutable."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -43,16 +43,15 @@ from skerry.policy.tool_policy import SANDBOX, ToolRules
 
 @lru_cache(maxsize=256)
 def _child_path(directory: Path, name: str) -> Path:
-    """Returns a path; each turn asks for one, and making it costs as much as a query."""
+    """Returns a path; it is cached, because each turn needs one and it costs as much as a query."""
     return directory / name
 
 
 @with_sections("")
 class Config(OpenSection):
-    """Everything that `skerry.json` can say, with the defaults filled in.
+    """All keys of `skerry.json`, with the defaults.
 
-    `state_dir`, `path` and `included` (the files it includes) are where it came from; they are not
-    keys of the file.
+    `state_dir`, `path` and `included` (the included files) are its sources, not keys of the file.
     """
 
     gateway: GatewayConfig = GatewayConfig.model_construct()
@@ -66,11 +65,10 @@ class Config(OpenSection):
     plugins: PluginsConfig = PluginsConfig.model_construct()
     hooks: HooksConfig = HooksConfig.model_construct()
     bindings: tuple[Binding, ...] = Field(default=(), max_length=1000)
-    """Rules that assign conversations to agents; of those that match, the most specific one
-    applies."""
+    """Rules that assign conversations to agents; the most specific matching rule applies."""
     broadcast: dict[str, tuple[str, ...]] = Field(default_factory=dict, max_length=100)
-    """Agents that all answer in a conversation, by its id on the platform, with or without
-    `channel:`; they take the place of bindings."""
+    """Lists of agents that all answer in a conversation, by its id on the platform, with or without
+    `channel:`; such a list replaces the bindings."""
     commands: CommandsConfig = CommandsConfig.model_construct()
     session: SessionConfig = SessionConfig.model_construct()
     env: EnvConfig = EnvConfig.model_construct()
@@ -78,7 +76,7 @@ class Config(OpenSection):
     channels: Annotated[
         dict[str, SerializeAsAny[ChannelConfig]], BeforeValidator(checked_channels)
     ] = Field(default_factory=dict)
-    """Rules of chat platforms, by their name."""
+    """Settings of chat platforms, by name."""
     usage: UsageConfig = UsageConfig.model_construct()
     secrets: SecretsConfig = SecretsConfig.model_construct()
     state_dir: Path = Field(exclude=True)
@@ -156,7 +154,7 @@ class Config(OpenSection):
         return self
 
     def session_key(self, text: str | None, agent: str | None) -> SessionKey:
-        """Returns the key that a request names by key or agent; without both, the main one.
+        """Returns the session key of a request by key or agent; without both, the main session.
 
         Raises:
             InvalidSessionKeyError: the key does not parse, or belongs to another agent.
@@ -169,7 +167,7 @@ class Config(OpenSection):
         return key
 
     def workspace(self, agent: AgentId) -> Path:
-        """Returns the agent's directory (seed 004; under our state directory)."""
+        """Returns the agent's workspace; by default in the state directory (seed 004)."""
         settings = self.agents.by_id.get(agent)
         if settings is not None and settings.workspace is not None:
             return settings.workspace.expanduser()
@@ -181,23 +179,23 @@ class Config(OpenSection):
         return _child_path(self.state_dir, f"workspace-{agent}")
 
     def thinking(self, agent: AgentId) -> ThinkingLevel | None:
-        """Returns how much the agent's model is to think, if that is configured."""
+        """Returns the reasoning level that is configured for the agent, or None."""
         settings = self.agents.by_id.get(agent)
         if settings is not None and settings.thinking_default is not None:
             return settings.thinking_default
         return self.agents.defaults.thinking_default
 
     def primary_model(self, agent: AgentId) -> str | None:
-        """Returns the `provider/model` that is configured for the agent, if any."""
+        """Returns the `provider/model` that is configured for the agent, or None."""
         settings = self.agents.by_id.get(agent)
         if settings is not None and settings.model is not None and settings.model.primary:
             return settings.model.primary
         return self.agents.defaults.model.primary
 
     def fallback_models(self, agent: AgentId) -> tuple[str, ...]:
-        """Returns the models that answer when the agent's own does not, in order.
+        """Returns the models to try in order when the primary model of the agent fails.
 
-        An agent's list takes the place of that of `agents.defaults`, even an empty one.
+        A list of the agent, even an empty one, replaces that of `agents.defaults`.
         """
         settings = self.agents.by_id.get(agent)
         if (
@@ -209,7 +207,7 @@ class Config(OpenSection):
         return self.agents.defaults.model.fallbacks or ()
 
     def memory_search(self, agent: AgentId) -> MemorySearchConfig:
-        """Returns the memory settings of the agent: its own section wins, key by key."""
+        """Returns the memory settings of the agent: its keys over those of `agents.defaults`."""
         settings = self.agents.by_id.get(agent)
         defaults = self.agents.defaults.memory_search
         if settings is not None and settings.memory_search is not None:
@@ -217,7 +215,7 @@ class Config(OpenSection):
         return defaults
 
     def limits(self, agent: AgentId | str) -> LimitsConfig:
-        """Returns the usage limits of the agent: its own section wins, key by key."""
+        """Returns the usage limits of the agent: its keys over those of `agents.defaults`."""
         settings = self.agents.by_id.get(AgentId(agent))
         if settings is not None and settings.limits is not None:
             return overlaid(self.agents.defaults.limits, settings.limits)
@@ -226,7 +224,7 @@ class Config(OpenSection):
     def tool_rules(
         self, agent: AgentId | str, plugin_tools: frozenset[str] = frozenset()
     ) -> ToolRules:
-        """Returns the rules on the tools of the agent; the same object while nothing changed.
+        """Returns the rules on the agent's tools; the same object until the configuration changes.
 
         Args:
             agent: The id of the agent.
@@ -242,7 +240,7 @@ class Config(OpenSection):
         )
 
     def channel(self, name: str) -> ChannelConfig | None:
-        """Returns the rules of a chat platform, whatever the case of its name; None for none."""
+        """Returns the settings of a chat platform, ignoring the case of the name; or None."""
         rules = self.channels.get(name)
         if rules is not None or not self.channels:
             return rules
@@ -250,7 +248,7 @@ class Config(OpenSection):
         return next((value for key, value in self.channels.items() if key.lower() == folded), None)
 
     def sandbox(self, agent: AgentId) -> SandboxConfig:
-        """Returns the sandbox of the agent's commands: its own section wins, key by key."""
+        """Returns the sandbox of the agent: its keys over those of `agents.defaults`."""
         settings = self.agents.by_id.get(agent)
         if settings is not None and settings.sandbox is not None:
             return overlaid(self.agents.defaults.sandbox, settings.sandbox)
@@ -263,7 +261,7 @@ class Config(OpenSection):
         return host == SANDBOX and self.sandbox(key.agent).covers(key)
 
     def agent_dir(self, agent: AgentId) -> Path:
-        """Returns where the agent's credentials are: never what its tools may touch."""
+        """Returns the directory of the agent's credentials, which is closed to its tools."""
         settings = self.agents.by_id.get(agent)
         if settings is not None and settings.agent_dir is not None:
             return settings.agent_dir.expanduser()
@@ -271,7 +269,7 @@ class Config(OpenSection):
 
 
 class PresentConfig:
-    """The configuration in force. Parts that follow changes call it at each use."""
+    """The present configuration. Parts that follow changes call it at each use."""
 
     __slots__ = ("config",)
 
@@ -279,5 +277,5 @@ class PresentConfig:
         self.config = config
 
     def __call__(self) -> Config:
-        """Returns it."""
+        """Returns the present configuration."""
         return self.config

@@ -1,4 +1,4 @@
-"""Section `agents.defaults.sandbox`: where the commands of an agent run, and what they reach."""
+"""Section `agents.defaults.sandbox`: the sandbox of an agent's commands, and its limits."""
 
 import re
 from typing import Annotated, Final, Literal
@@ -16,41 +16,41 @@ _LEAST_MEMORY: Final = 16 << 20
 
 
 def size(text: str) -> int:
-    """Returns the bytes of a size such as `512m`; 0 where it is none."""
+    """Returns the bytes of a size such as `512m`; 0 if it is not a size."""
     match = _SIZE.fullmatch(text)
     return int(match[1]) * _UNITS[match[2].lower()] if match else 0
 
 
 class SandboxLimits(Section):
-    """Limits of each sandbox, whatever its backend is; the names are those of containers."""
+    """Limits of each sandbox, for every backend; the key names are those of containers."""
 
     image: str = Field(default="skerry-sandbox:latest", min_length=1, max_length=255)
-    """Image of containers. It must be on this machine: nothing is fetched."""
+    """Image of containers. It must be on this machine: images are never pulled."""
     memory: str = "4g"
-    """Memory, such as `512m`. Containers count that of all processes; bubblewrap limits the address
-    space of each."""
+    """Memory limit, such as `512m`: of all processes together in containers, and of the address
+    space of each process in bubblewrap."""
     pids_limit: int = Field(default=256, ge=8, le=32_768)
     """Processes and threads at the same time."""
     cpus: float | None = Field(default=None, gt=0, le=1024, allow_inf_nan=False)
-    """Processors used at the same time. Containers alone can limit that."""
+    """Processors used at the same time. Only containers support this limit."""
     network: Literal["none", "proxy"] = "none"
-    """`none`, or `proxy`: allowed hosts through the gateway's guarded connections. The network of
-    the machine or of another container is never shared."""
+    """`none`, or `proxy`: allowed hosts through a proxy of the gateway. The network of the machine
+    or of another container is never shared."""
     binds: tuple[Annotated[str, Field(max_length=4096)], ...] = Field(default=(), max_length=50)
-    """Folders of this machine as `/source:/target[:ro|rw]`, read-only without a mode. Where the
-    source leads is checked again whenever a command starts."""
+    """Folders of this machine as `/source:/target[:ro|rw]`, read-only without a mode. The resolved
+    source is checked again whenever a command starts."""
 
     apparmor_profile: str | None = Field(
         default=None, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@/-]*$"
     )
-    """Profile of AppArmor for containers, which must be loaded. Unset, it is that of the engine,
-    where this machine has AppArmor; one that is named is needed."""
+    """AppArmor profile for containers; it must be loaded. When unset, the default profile of the
+    engine on machines with AppArmor; when set, AppArmor is required."""
 
     @field_validator("apparmor_profile")
     @classmethod
     def _confines(cls, value: str | None) -> str | None:
         if value is not None and value.rpartition(":")[2].casefold() == "unconfined":
-            raise ValueError("unconfined is no profile: leave it out for that of the engine")
+            raise ValueError("unconfined is not allowed; remove the key for the engine's profile")
         return value
 
     @field_validator("memory")
@@ -81,24 +81,24 @@ class SandboxConfig(Section):
     """Sandbox of an agent's commands."""
 
     mode: Literal["off", "non-main", "all"] = "all"
-    """Sessions whose commands run in it: `all`, `non-main` (all but the main session), or `off`:
-    none, then they run on this machine under the rules of `tools.exec`."""
+    """Sessions whose commands run in the sandbox: `all`, `non-main` (all but the main session), or
+    `off` (none; their commands run on this machine under the rules of `tools.exec`)."""
     scope: Literal["session", "agent", "shared"] = "agent"
-    """Sessions that share a container, and the folder that takes the place of the workspace under
+    """Sessions that share a container, and the folder that replaces the workspace with
     `workspaceAccess: "none"`."""
     workspace_access: Literal["none", "ro", "rw"] = "rw"
-    """Use of the agent's workspace, which is `/workspace` inside: `rw` reads and writes, `ro`
-    reads, `none` has an empty folder of its own instead."""
+    """Access to the agent's workspace, which is `/workspace` inside: `rw` reads and writes, `ro`
+    reads, `none` replaces it by a separate empty folder."""
     backend: Literal["auto", "docker", "podman", "bubblewrap"] = "auto"
-    """`auto` is the first that passes its self-test: docker and podman where they have the image,
-    then bubblewrap. Without any no command runs."""
+    """`auto` is the first backend that passes its self-test: docker and podman if they have the
+    image, then bubblewrap. Without a usable backend no command runs."""
     allowed_hosts: tuple[Annotated[str, Field(max_length=253)], ...] = Field(
         default=(), max_length=1000
     )
-    """Names that commands reach with the network `proxy`, such as `pypi.org`; `*.example.com` is
-    each name below."""
+    """Hosts that commands can reach with the network `proxy`, such as `pypi.org`; `*.example.com`
+    is every subdomain."""
     docker: SandboxLimits = SandboxLimits.model_construct()
-    """Limits; they hold for each backend."""
+    """Limits of a sandbox, for every backend."""
 
     def covers(self, key: SessionKey) -> bool:
         """Returns whether commands of this session run inside."""
@@ -111,5 +111,5 @@ class SandboxConfig(Section):
     def _are_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for text in value:
             if not is_host_pattern(text):
-                raise ValueError(f"{text!r} is not a name: write example.com or *.example.com")
+                raise ValueError(f"{text!r} is not a host: write example.com or *.example.com")
         return value

@@ -1,4 +1,4 @@
-"""Section `secrets`: files and programs that a secret may come from."""
+"""Section `secrets`: files and programs that provide secrets."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -21,37 +21,37 @@ _Name = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]{0,127}$")]
 
 
 class SecretProvider(Section):
-    """A file or a program that secrets come from, or a list of variables."""
+    """A file or a program that provides secrets, or a list of variables."""
 
     source: Literal["env", "file", "exec"]
-    """`env`, `file` or `exec`."""
+    """Kind of the provider: `env`, `file` or `exec`."""
     allowlist: tuple[_Name, ...] | None = Field(default=None, max_length=1000)
-    """Variables that `env` may name; all when unset."""
+    """For `env`: variables that may be used; all when unset."""
     path: _Path | None = None
-    """Path of the file of `file`. It must be yours, and closed to others."""
+    """For `file`: path of the file. You must own it, and no other user may read it."""
     mode: Literal["json", "singleValue"] = "json"
-    """Form of the file of `file`: with `json` it holds an object, and ids such as `/openai/key` are
-    paths in it; with `singleValue` it holds one secret whose id is `value`."""
+    """For `file`: with `json` the file is an object, and ids such as `/openai/key` are paths in it;
+    with `singleValue` it is one secret with the id `value`."""
     command: _Path | None = None
-    """Absolute path of the program of `exec`. It is started without a shell."""
+    """For `exec`: absolute path of the program. It is started without a shell."""
     args: tuple[str, ...] = Field(default=(), max_length=100)
-    """Arguments of the program of `exec`."""
+    """For `exec`: arguments of the program."""
     timeout_ms: int = Field(default=5_000, ge=100, le=120_000)
-    """Milliseconds after which the program of `exec` is killed."""
+    """For `exec`: milliseconds after which the program is killed."""
     max_output_bytes: int = Field(default=1_048_576, ge=1, le=16_777_216)
-    """Bytes that the program of `exec` may print."""
+    """For `exec`: maximum bytes that the program may print."""
     json_only: bool = True
-    """Requires `exec` programs to print `{"values": {id: secret}}`; otherwise the whole output is
-    the requested secret."""
+    """For `exec`: requires the program to print `{"values": {id: secret}}`; otherwise the whole
+    output is the requested secret."""
     trusted_dirs: tuple[_Path, ...] = Field(default=(), max_length=100)
-    """Directories in one of which the program of `exec` must be, after links are followed; when
-    unset, any directory that nobody else can write to."""
+    """For `exec`: directories that may contain the program, after links are resolved; when unset,
+    any directory that no other user can write to."""
     pass_env: tuple[_Name, ...] = Field(default=(), max_length=100)
-    """Variables passed to the program of `exec`; no others are."""
+    """For `exec`: the only variables that are passed to the program."""
 
 
 class SecretsConfig(Section):
-    """Sources of the secrets that the file refers to."""
+    """Providers of the secrets that the file refers to."""
 
     providers: dict[str, SecretProvider] = Field(default_factory=dict, max_length=50)
-    """Each name to a provider. `default` is the environment."""
+    """Providers by name. `default` is the environment."""

@@ -1,6 +1,6 @@
 """Fetches the secrets that a configuration refers to, from files and programs.
 
-A program gets `{"protocolVersion": 1, "provider": NAME, "ids": [...]}` on stdin and answers
+A program reads `{"protocolVersion": 1, "provider": NAME, "ids": [...]}` from stdin and prints
 `{"protocolVersion": 1, "values": {id: secret}}`. Source: openclaw-behaviour 1.4.
 """
 
@@ -19,7 +19,7 @@ from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import ConfigError
 
 UNFETCHED: Final = "(not fetched)"
-"""Placeholder of a secret when a file is only checked."""
+"""Placeholder of a secret if the file is only checked."""
 _FILE_LIMIT: Final = 1_048_576
 _SECRET_LIMIT: Final = 65_536
 
@@ -30,7 +30,7 @@ def unfetched(_reference: Mapping[str, Any]) -> str:
 
 
 class Fetcher:
-    """Fetches for one reading of the configuration: each file is read, each program run once."""
+    """Fetches secrets for one load of the configuration; each file and program is used once."""
 
     def __init__(self, merged: Mapping[str, Any], environ: Mapping[str, str]) -> None:
         self._merged = merged
@@ -42,7 +42,7 @@ class Fetcher:
         """Returns the secret.
 
         Raises:
-            ConfigError: it cannot be had; the message has no part of it.
+            ConfigError: the secret cannot be fetched; the message has no part of it.
         """
         name, secret_id = reference["provider"], reference["id"]
         provider = self._provider(name, reference["source"])
@@ -61,7 +61,7 @@ class Fetcher:
             try:
                 self._providers = SecretsConfig.model_validate(self._merged.get("secrets", {}))
             except ValidationError:
-                raise _failed("the section secrets is wrong.") from None
+                raise _failed("the section secrets is not valid.") from None
         provider = self._providers.providers.get(name)
         if provider is None or provider.source != source:
             raise _failed(f"secrets.providers has no {name!r} with source {source!r}.")
@@ -85,14 +85,14 @@ class Fetcher:
             }
         )
         if not provider.json_only and len(ids) != 1:
-            raise _failed(f"the secret provider {name!r} gives one secret, not {len(ids)}.")
+            raise _failed(f"the secret provider {name!r} prints one secret, not {len(ids)}.")
         request = {"protocolVersion": 1, "provider": name, "ids": ids}
         printed = _run(name, provider, json.dumps(request).encode(), self._environ)
         if not provider.json_only:
             return printed.decode(errors="replace").removesuffix("\n").removesuffix("\r")
         values = _object(name, printed).get("values")
         if not isinstance(values, dict):
-            raise _failed(f"the secret provider {name!r} answered without values.")
+            raise _failed(f"the secret provider {name!r} printed no object 'values'.")
         return values
 
 
@@ -134,7 +134,7 @@ def _object(name: str, data: bytes) -> dict[str, Any]:
     except UNREADABLE:
         parsed = None
     if not isinstance(parsed, dict):
-        raise _failed(f"the secret provider {name!r} gave no JSON object.")
+        raise _failed(f"the secret provider {name!r} printed no JSON object.")
     return parsed
 
 
@@ -156,14 +156,16 @@ def _run(name: str, provider: SecretProvider, request: bytes, environ: Mapping[s
     except process.LateError:
         raise _failed(f"the secret provider {name!r} did not end in time.") from None
     except process.FloodError:
-        raise _failed(f"the secret provider {name!r} prints too much.") from None
+        raise _failed(
+            f"the secret provider {name!r} printed more than {provider.max_output_bytes} bytes."
+        ) from None
     if completed.code != 0:
         raise _failed(f"the secret provider {name!r} ended with code {completed.code}.")
     return completed.out
 
 
 def _trusted(name: str, provider: SecretProvider) -> Path:
-    """Returns the program, links followed, where nobody else could have put another."""
+    """Returns the resolved path of the program; refuses it if other users could replace it."""
     if provider.command is None:
         raise _failed(f"the secret provider {name!r} has no command.")
     try:

@@ -1,4 +1,4 @@
-"""Section `session`: who shares a conversation, when one begins anew, how long it is kept."""
+"""Section `session`: sharing of conversations, their resets, and their retention."""
 
 import re
 from enum import StrEnum
@@ -22,7 +22,7 @@ class Scope(StrEnum):
 
     PER_SENDER = "per-sender"
     GLOBAL = "global"
-    """Everybody, in every chat, shares one."""
+    """All senders in all chats share one conversation."""
 
 
 class DmScope(StrEnum):
@@ -46,25 +46,25 @@ def duration(value: object) -> object:
     """Returns milliseconds of a text such as `30d`; a bare number is days."""
     match = _DURATION.fullmatch(str(value).strip().lower())
     if match is None:
-        raise ValueError("it is a number with ms, s, m, h, d or w, such as 30d")
+        raise ValueError("it must be a number with ms, s, m, h, d or w, such as 30d")
     return round(min(float(match[1]) * _MS[match[2] or "d"], _MAX_VALUE))
 
 
 def span(milliseconds: int) -> str:
-    """Returns the text of a duration that means just as much, in the largest unit that does."""
+    """Returns the exact text of a duration in the largest possible unit."""
     fits = [unit for unit, size in _MS.items() if unit != "w" and milliseconds % size == 0]
     return f"{milliseconds // _MS[fits[-1]]}{fits[-1]}"
 
 
 SPAN: Final = PlainSerializer(span, return_type=str, when_used="json")
-"""Shows a duration as it is written: as a bare number it would be days."""
+"""Serialises a duration with its unit, because a bare number would be read as days."""
 
 
 def size(value: object) -> object:
     """Returns bytes of a text such as `500mb`; a bare number is bytes."""
     match = _SIZE.fullmatch(str(value).strip().lower())
     if match is None:
-        raise ValueError("it is a number with b, kb, mb, gb or tb, such as 500mb")
+        raise ValueError("it must be a number with b, kb, mb, gb or tb, such as 500mb")
     return round(min(float(match[1]) * _BYTES[match[2] or "b"], _MAX_VALUE))
 
 
@@ -72,7 +72,7 @@ def person(text: str) -> str:
     """Returns the id of a person on a platform, `channel:id`.
 
     Raises:
-        ValueError: the channel is missing; one id may be two persons on two platforms.
+        ValueError: the channel is missing; an id may be of two persons on two platforms.
     """
     channel, colon, name = text.strip().partition(":")
     if not (colon and channel.strip() and name.strip()) or "*" in {channel.strip(), name.strip()}:
@@ -84,18 +84,19 @@ Person = Annotated[str, Field(max_length=256), AfterValidator(person)]
 
 
 class ResetConfig(Section):
-    """Time at which a conversation is reset; of two limits the first to be reached applies."""
+    """Time at which a conversation is reset; if there are two limits, the earlier one applies."""
 
     mode: ResetMode | None = None
     """`daily`, `idle`, or `none`."""
     at_hour: int | None = Field(default=None, ge=0, le=23)
-    """The hour of the daily reset, in the time zone of the gateway's machine; without it 4."""
+    """Hour of the daily reset, in the time zone of the gateway's machine; 4 when unset."""
     idle_minutes: int | None = Field(default=None, ge=1, le=5_256_000)
-    """Minutes without a message; in mode `idle` 60 without it, in mode `daily` none."""
+    """Minutes without a message after which a conversation is reset. When unset, 60 in mode `idle`
+    and no limit in mode `daily`."""
 
 
 class SendMatch(Section):
-    """The conversations that a rule means; all that is named must fit."""
+    """Conditions on a conversation; all conditions that are set must match."""
 
     channel: str | None = Field(default=None, min_length=1, max_length=64)
     """The platform."""
@@ -120,43 +121,45 @@ class SendPolicy(Section):
     """Rules that decide whether the replies of a conversation are sent to the chat platform."""
 
     default: Literal["allow", "deny"] = "allow"
-    """Action where no rule matches."""
+    """Action if no rule matches."""
     rules: tuple[SendRule, ...] = Field(default=(), max_length=1000)
-    """Any that denies counts; else one that allows."""
+    """Rules of the policy. If any matching rule denies, the action is `deny`; else a matching rule
+    allows."""
 
 
 class MaintenanceConfig(Section):
     """Limits on the number, age and size of stored conversations."""
 
     mode: Literal["warn", "enforce"] = "warn"
-    """`warn` only says what is over the limits; `enforce` clears it away once a day."""
+    """`warn` only reports what exceeds the limits; `enforce` archives or removes it once a day."""
     prune_after: Annotated[int, BeforeValidator(duration), SPAN, Field(ge=_DAY)] = 30 * _DAY
-    """Text such as `30d`, one day at least: unused conversations are archived after it, and
-    archived ones removed after it."""
+    """Time such as `30d`, at least one day, after which unused conversations are archived, and
+    archived ones are removed."""
     max_entries: int = Field(default=500, ge=1, le=1_000_000)
-    """Conversations of an agent; of more, those unused for longest are archived."""
+    """Maximum conversations of an agent; above it, the longest unused ones are archived."""
     max_disk_bytes: Annotated[int, BeforeValidator(size), Field(ge=1 << 20)] | None = None
-    """Text such as `500mb`: what transcripts may take; the oldest archived ones give way."""
+    """Maximum size of transcripts, such as `500mb`; above it, the oldest archived ones are
+    removed."""
 
 
 class Exchanges(Section):
     """Exchanges between two conversations of agents."""
 
     max_ping_pong_turns: int = Field(default=5, ge=0, le=5)
-    """Turns after the first answer to `sessions_send` in which the conversations speak to each
-    other; 0 is none."""
+    """Further turns of the two conversations after the first answer to `sessions_send`; 0 is
+    none."""
 
 
 class SessionConfig(Section):
-    """Conversations: their keys, their resets, their end."""
+    """Keys, resets and retention of conversations."""
 
     scope: Scope = Scope.PER_SENDER
-    """`global` gives all chats of all platforms one conversation."""
+    """`global` uses one conversation for all chats of all platforms."""
     dm_scope: DmScope | None = None
-    """Sharing of direct chats. When unset, the owner's chats share `main`, and everybody else has
-    one conversation for each channel; a value applies to all."""
+    """Sharing of direct chats. When unset, the owner's chats share `main`, and every other sender
+    has one conversation per channel; a value applies to all senders."""
     identity_links: dict[str, tuple[Person, ...]] = Field(default_factory=dict, max_length=1000)
-    """A person's name to what that person is called on platforms, `channel:id`."""
+    """Ids of a person on platforms, as `channel:id`, by the name of the person."""
     main_key: str | None = None
     """Ignored: the key is always `main`."""
     store: str | None = None
@@ -170,14 +173,14 @@ class SessionConfig(Section):
     reset_by_channel: dict[str, ResetConfig] = Field(default_factory=dict, max_length=100)
     """Reset for one platform; it overrides all other settings."""
     idle_minutes: int | None = Field(default=None, ge=1, le=5_256_000)
-    """The older form of `reset: {mode: "idle", idleMinutes}`; counts where there is no `reset`."""
+    """Older form of `reset: {mode: "idle", idleMinutes}`; used if there is no `reset`."""
     reset_triggers: tuple[Annotated[str, Field(min_length=1, max_length=64)], ...] = Field(
         default=("/new", "/reset"), max_length=20
     )
-    """Messages that reset a conversation, alone or before a first message."""
+    """Messages that reset a conversation, alone or at the beginning of a message."""
     send_policy: SendPolicy = SendPolicy.model_construct()
     """Rules that decide whether the replies of a conversation are sent to the chat platform."""
     agent_to_agent: Exchanges = Exchanges.model_construct()
-    """Turns of two conversations after a message of one to the other."""
+    """Turns of two conversations after one has sent a message to the other."""
     maintenance: MaintenanceConfig = MaintenanceConfig.model_construct()
     """Limits on the number, age and size of stored conversations."""

@@ -1,4 +1,4 @@
-"""The configuration file as it stands: its text, its tree, its hash."""
+"""The configuration file: its text, its tree, its hash."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from skerry.infra.untrusted_json import is_deep
 from skerry.model.errors import ConfigInvalidError, ConfigIssue
 
 MAX_BYTES: Final = 1_048_576
-"""A larger file is refused."""
+"""Maximum bytes of the file; a larger file is refused."""
 
 _LEVELS: Final = 31
 """Nesting depth of objects and lists; deeper text is left to the JSON5 parser, which refuses it."""
@@ -26,7 +26,7 @@ _CHARACTER: Final = re.compile(r"U\+([0-9a-fA-F]{4,6})")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Content of the file. `mode` holds the permission bits; None if there is no file."""
+    """Content of the file. `mode` has the permission bits; None if there is no file."""
 
     path: Path
     raw: str = field(default="", repr=False)
@@ -45,16 +45,16 @@ class Source:
 
     @property
     def data(self) -> bytes:
-        """Returns the bytes of the text, also of one that was kept though it is not UTF-8."""
+        """Returns the bytes of the text, even if they are not valid UTF-8."""
         return self.raw.encode(errors="surrogateescape")
 
 
 def read(path: Path) -> Source:
-    """Returns the file's text and tree; an empty `Source` where there is no file.
+    """Returns the text and the tree of the file; an empty `Source` if there is no file.
 
     Raises:
-        ConfigInvalidError: not a plain file, too large, not UTF-8, not JSON5, or not an object.
-            No part of the text stands in the message, because it may be a secret.
+        ConfigInvalidError: not a plain file, too large, not UTF-8, not JSON5, or not an object. The
+            message has no part of the text, because it may be a secret.
     """
     try:
         data, mode = read_bytes(path)
@@ -70,7 +70,7 @@ def text(path: Path, data: bytes) -> str:
     """Returns the text of a file's bytes.
 
     Raises:
-        ConfigInvalidError: it is not UTF-8.
+        ConfigInvalidError: the bytes are not UTF-8.
     """
     try:
         return data.decode("utf-8-sig")
@@ -82,7 +82,7 @@ def parse_any(path: Path, raw: str) -> Any:
     """Parses JSON5 text; blank text is an empty object.
 
     Raises:
-        ConfigInvalidError: it is not JSON5.
+        ConfigInvalidError: the text is not JSON5; the issue has line and column.
     """
     if not raw.strip():
         return {}
@@ -95,21 +95,21 @@ def parse_any(path: Path, raw: str) -> Any:
     try:
         return pyjson5.loads(raw)
     except pyjson5.Json5Exception as error:
-        # The other arguments of the exception hold what was parsed so far, secrets included.
+        # The other arguments of the exception have the values parsed so far, secrets included.
         raise _invalid(
             path, _syntax_message(str(error.args[0]), raw), "Correct the syntax."
         ) from None
 
 
 def parse(path: Path, raw: str) -> dict[str, Any]:
-    """Returns the tree that JSON5 text holds; blank text is an empty object.
+    """Returns the object of a JSON5 text; blank text is an empty object.
 
     Raises:
-        ConfigInvalidError: it is not JSON5, or not an object.
+        ConfigInvalidError: the text is not JSON5, or not an object.
     """
     parsed = parse_any(path, raw)
     if not isinstance(parsed, dict):
-        raise _invalid(path, "it must hold one object.", "Put everything between { and }.")
+        raise _invalid(path, "it must be one object.", "Put everything between { and }.")
     return parsed
 
 
@@ -118,9 +118,9 @@ def read_bytes(path: Path) -> tuple[bytes, int]:
 
     Raises:
         ConfigInvalidError: not a plain file, or too large.
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
-    # Not blocking: a named pipe in this place must not hang the start.
+    # Non-blocking: a named pipe at this path must not hang the start.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
@@ -128,12 +128,12 @@ def read_bytes(path: Path) -> tuple[bytes, int]:
             raise _invalid(path, "it is not a plain file.", "Name a file.")
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        raise _invalid(path, f"it is larger than {MAX_BYTES} bytes.", "Is it the right file?")
+        raise _invalid(path, f"it is larger than {MAX_BYTES} bytes.", "Check that it is the file.")
     return data, stat.S_IMODE(status.st_mode)
 
 
 def _syntax_message(message: str, raw: str) -> str:
-    """Says line and column where the parser says the number of a character."""
+    """Returns the message of the parser with line and column instead of a character's number."""
     match = _MESSAGE.fullmatch(message)
     if match is None:
         return "it is not JSON5."

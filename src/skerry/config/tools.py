@@ -1,4 +1,4 @@
-"""Section `tools`: which tools an agent has, and who may use them."""
+"""Section `tools`: the tools of agents, and the people who may use them."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -22,7 +22,7 @@ Profile = Literal["minimal", "coding", "messaging", "full"]
 
 
 class HasGroup(Protocol):
-    """Rules of a group of a channel, as `config.channels` has them."""
+    """Rules of a group of a channel; `config.channels` implements it."""
 
     @property
     def rules(self) -> GroupRules:
@@ -31,7 +31,7 @@ class HasGroup(Protocol):
 
 
 class HasGroups(Protocol):
-    """Section of a channel, as `config.channels` has it."""
+    """Section of a channel; `config.channels` implements it."""
 
     @property
     def groups(self) -> Mapping[str, HasGroup]:
@@ -40,12 +40,12 @@ class HasGroups(Protocol):
 
 
 class GuestTools(Section):
-    """Tools of whoever is not the owner: strangers, and others in groups."""
+    """Tools of people other than the owner: strangers, and other people in groups."""
 
     allow: tuple[ToolName, ...] = Field(default=(), max_length=100)
-    """Names of tools that everybody who may write may use, such as `session_search`. `read` opens
-    the files of the workspace, less the memory, to them; `write` and `edit` open them for changes,
-    less what every later run reads. The memory's own tools stay the owner's."""
+    """Names of tools that everybody who may write may use, such as `session_search`. `read` gives
+    access to the files of the workspace without the memory; `write` and `edit` permit changes of
+    files, except those that every later run reads. Only the owner may use the memory's tools."""
 
     @cached_property
     def granted(self) -> frozenset[str]:
@@ -57,12 +57,12 @@ class ToolListsConfig(Section):
     """Lists of tools: names, groups such as `group:fs`, patterns with `*`, ids of plugins."""
 
     allow: tuple[ToolEntry, ...] | None = Field(default=None, max_length=200)
-    """The only tools that there are; empty restricts nothing. A list that names plugins alone
-    removes no tool of this program."""
+    """The only tools that are available; an empty list restricts nothing. A list with only plugins
+    removes no built-in tool."""
     also_allow: tuple[ToolEntry, ...] = Field(default=(), max_length=200)
     """Tools in addition to the profile and to `allow` of the same section."""
     deny: tuple[ToolEntry, ...] = Field(default=(), max_length=200)
-    """Tools that there are not, whatever any list allows."""
+    """Tools that are not available, even if a list allows them."""
 
     @property
     def lists(self) -> ToolLists:
@@ -75,17 +75,17 @@ class ProfiledLists(ToolListsConfig):
     """Lists of tools that begin with a profile."""
 
     profile: Profile | None = None
-    """Base set: `minimal`, `coding`, `messaging` or `full`; without one nothing is left out."""
+    """Base set of tools: `minimal`, `coding`, `messaging` or `full`; when unset, all tools."""
 
 
 class ElevatedConfig(Section):
-    """Commands outside the sandbox that a person approves one by one."""
+    """Commands outside the sandbox, each of which a person has to approve."""
 
     enabled: bool = True
-    """Permits asking for them; false refuses every such command."""
+    """Permits requests for such commands; with `false` all are refused."""
     allow_from: dict[str, tuple[Sender, ...]] = Field(default_factory=dict)
-    """Ids of the senders who may ask, by channel; `*` is everybody there. The owner may at the
-    gateway's own page and command line."""
+    """Ids of the senders whose runs may request such commands, by channel; `*` is every sender of
+    the channel. The owner may always do so on the gateway's page and command line."""
 
     @property
     def elevation(self) -> Elevation:
@@ -97,11 +97,11 @@ class NestedLists(ToolListsConfig):
     """Lists of tools, which may also be given one level below, as in `openclaw.json`."""
 
     tools: ToolListsConfig = ToolListsConfig.model_construct()
-    """The same lists; both hold."""
+    """The same lists one level below; both apply."""
 
     @property
     def lists(self) -> ToolLists:
-        """Returns both levels as one."""
+        """Returns the lists of both levels merged."""
         inner = self.tools
         return ToolLists(
             allow=self.allow or inner.allow,
@@ -118,19 +118,20 @@ class SandboxToolsConfig(Section):
 
 
 class LoopDetectionConfig(Section):
-    """Calls of tools that repeat without progress."""
+    """Tool calls that are repeated without progress."""
 
     enabled: bool = True
-    """Tells the model of such calls, and denies them later."""
+    """Warns the model about such calls, and denies further ones."""
     history_size: int = Field(default=30, ge=2, le=1000)
-    """Calls of a run that are looked at."""
+    """Number of the last calls of a run that are compared."""
     warning_threshold: int = Field(default=10, ge=2, le=1000)
-    """Equal calls at which the model is told, and at each multiple."""
+    """Number of equal calls at which the model is warned, and again at each multiple."""
     critical_threshold: int = Field(default=20, ge=2, le=1000)
-    """Equal questions about a command in the background, and calls of a pair in turn, from which on
-    they are denied while their results stay the same."""
+    """Number of equal polls of a background command, or of two alternating calls, from which
+    further ones are denied while their results are the same."""
     global_circuit_breaker_threshold: int = Field(default=30, ge=2, le=1000)
-    """Equal calls of any tool from which on they are denied while their results stay the same."""
+    """Number of equal calls of any tool from which further ones are denied while their results are
+    the same."""
 
     @model_validator(mode="after")
     def _increasing(self) -> Self:
@@ -155,13 +156,13 @@ class ToolsScope(ProfiledLists):
     """Rules on tools, for all agents or for one."""
 
     by_provider: dict[str, ProfiledLists] = Field(default_factory=dict)
-    """Lists for single model providers, or `provider/model`, which has priority."""
+    """Lists by model provider, or by `provider/model`, which has priority."""
     elevated: ElevatedConfig | None = None
     """Commands outside the sandbox."""
     loop_detection: LoopDetectionConfig | None = None
-    """Calls that repeat without progress."""
+    """Tool calls that are repeated without progress."""
     subagents: NestedLists = NestedLists.model_construct()
-    """Lists for sub-agents, in addition to the tools that no sub-agent has."""
+    """Lists for sub-agents, in addition to the tools that are never available to sub-agents."""
     sandbox: SandboxToolsConfig = SandboxToolsConfig.model_construct()
     """Lists for sandboxed conversations."""
 
@@ -178,7 +179,7 @@ class ToolsScope(ProfiledLists):
 
 
 class AgentTools(ToolsScope):
-    """Rules on the tools of one agent, in addition to those of all."""
+    """Rules on the tools of one agent, in addition to those for all agents."""
 
     exec: AgentExec = AgentExec.model_construct()
     """Commands that the agent runs."""
@@ -188,15 +189,16 @@ class SessionToolsConfig(Section):
     """Tools about conversations."""
 
     visibility: Literal["self", "tree", "agent", "all"] = "tree"
-    """Conversations that a model may list, read and address: its own; also those that it started;
-    all of its agent; all of the agents in `tools.agentToAgent`."""
+    """Conversations that a model may list, read and write to: only its own (`self`), also those
+    that it started (`tree`), all of its agent (`agent`), or those of all agents in
+    `tools.agentToAgent` (`all`)."""
 
 
 class AgentToAgent(Section):
-    """Agents that may see and address each other's conversations."""
+    """Agents that may read and write to each other's conversations."""
 
     enabled: bool = False
-    """Permits it, where `tools.sessions.visibility` is `all`."""
+    """Permits it if `tools.sessions.visibility` is `all`."""
     allow: tuple[ToolName, ...] = Field(default=(), max_length=100)
     """Ids of the agents; `*` is every agent, an empty list is none."""
 
@@ -211,16 +213,16 @@ class ToolsConfig(ToolsScope):
     exec: ExecConfig = ExecConfig.model_construct()
     """Commands that agents run."""
     guests: GuestTools = GuestTools.model_construct()
-    """Tools of whoever is not the owner."""
+    """Tools of people other than the owner."""
     web: WebToolsConfig = WebToolsConfig.model_construct()
     media: MediaConfig = MediaConfig.model_construct()
     sessions: SessionToolsConfig = SessionToolsConfig.model_construct()
     """Tools about conversations."""
     agent_to_agent: AgentToAgent = AgentToAgent.model_construct()
-    """Agents that may see and address each other's conversations."""
+    """Agents that may read and write to each other's conversations."""
 
     def loops(self, agent: AgentTools | None) -> LoopLimits:
-        """Returns when repeated calls of an agent are noticed; its own section is the only one."""
+        """Returns the limits for repeated calls; a section of the agent replaces the common one."""
         detection = (agent and agent.loop_detection) or self.loop_detection
         return detection.limits if detection else LoopLimits()
 

@@ -1,4 +1,4 @@
-"""Section `tools.media`: what is done with the files that people send."""
+"""Section `tools.media`: handling of the files that people send."""
 
 from typing import Annotated
 
@@ -9,42 +9,42 @@ from skerry.config.models import Headers, plain_address
 
 
 class AudioModel(Section):
-    """One model that makes text of speech."""
+    """One model that transcribes speech."""
 
     provider: str = Field(default="", max_length=64)
-    """Name of a provider: its address and key are those of `models.providers`, or of the known
-    provider of this name with the key in the environment."""
+    """Name of a provider. Its address and key are those in `models.providers`, or those of the
+    known provider with this name and the key in the environment."""
     model: str = Field(min_length=1, max_length=128)
     """Id that the provider uses, such as `gpt-4o-mini-transcribe` or `whisper-1`."""
     base_url: Annotated[HttpUrl, AfterValidator(plain_address)] | None = None
-    """Address of an API like that of OpenAI, up to and including the version; instead of that of
-    the provider."""
+    """Address of an OpenAI-compatible API, up to and including the version, instead of that of the
+    provider."""
     api_key: SecretStr | None = None
     """Key that is sent to this address only."""
     headers: Headers = Field(default_factory=dict)
-    """Headers sent with every call."""
+    """Headers that are sent with every call."""
     cost_per_minute: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    """Price of a minute of sound in US dollars; without it the cost of a call is unknown."""
+    """Price in US dollars per minute of sound; when unset, the cost of a call is unknown."""
 
 
 class AudioConfig(Section):
     """Voice messages and other recordings that people send."""
 
     enabled: bool = True
-    """Transcribes recordings, where there are `models`."""
+    """Transcribes recordings if `models` has entries."""
     models: tuple[AudioModel, ...] = Field(default=(), max_length=4)
-    """Models in the order in which they are asked; without any, no recording leaves this machine
-    and each is said to be untranscribed."""
+    """Models in the order in which they are tried. Without any, no recording is sent to a provider,
+    and the agent's model is told that the recording is not transcribed."""
     language: str = Field(default="", pattern=r"^([a-z]{2,3})?$")
-    """Language of the recordings, such as `de`; the model finds it out without it."""
+    """Language of the recordings, such as `de`; when empty, the model detects it."""
     prompt: str = Field(default="", max_length=1000)
     """Words that help the model to spell names."""
     max_bytes: int = Field(default=20_000_000, ge=1000, le=25_000_000)
-    """Largest recording that is transcribed."""
+    """Maximum bytes of a recording that is transcribed."""
     max_chars: int = Field(default=8000, ge=100, le=100_000)
-    """Characters of a transcript; the rest is cut."""
+    """Maximum characters of a transcript; a longer one is cut."""
     timeout_seconds: float = Field(default=20.0, ge=1, le=120)
-    """Seconds for the transcript of one recording; the message waits for it."""
+    """Time limit in seconds for the transcript of one recording; the message waits for it."""
 
 
 class MediaConfig(Section):

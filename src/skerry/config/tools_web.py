@@ -1,4 +1,4 @@
-"""Section `tools.web`: fetching pages, and what every fetch may reach."""
+"""Section `tools.web`: fetching of pages, and the hosts that fetches may reach."""
 
 from functools import cached_property
 from typing import Final
@@ -10,21 +10,22 @@ from skerry.policy.network import NetworkRules, is_host_pattern
 from skerry.policy.urls import Target, parse_url
 
 MAX_CHARS: Final = 2_000_000
-"""Characters of a page that a model can be given at most."""
+"""Maximum characters of a page for a model."""
 MAX_RESPONSE: Final = 10 * 1024 * 1024
 _HOSTS = Field(default=(), max_length=1000)
 
 
 class SsrfPolicy(Section):
-    """Exceptions from the rule that fetches reach the public internet alone."""
+    """Exceptions from the rule that fetches may reach only the public internet."""
 
     allow_private_network: bool = False
-    """Opens names and addresses of the local network and of this machine, on ports 80, 443, 8080
-    and 8443. Services that hand out the credentials of a machine stay closed."""
+    """Permits hosts of the local network and of this machine, on ports 80, 443, 8080 and 8443.
+    Metadata services with a machine's credentials remain closed."""
     allowed_hostnames: tuple[str, ...] = _HOSTS
-    """Hosts with a port, such as `nas.lan:8080`, that may be fetched though they are local."""
+    """Local hosts with a port, such as `nas.lan:8080`, that may be fetched."""
     hostname_allowlist: tuple[str, ...] = _HOSTS
-    """The only names that may be fetched, if there are any; `*.example.com` is each name below."""
+    """The only hosts that may be fetched; an empty list allows all. `*.example.com` is every
+    subdomain."""
 
     @field_validator("allowed_hostnames")
     @classmethod
@@ -38,12 +39,12 @@ class SsrfPolicy(Section):
     def _are_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for text in value:
             if not is_host_pattern(text):
-                raise ValueError(f"{text!r} is not a name: write example.com or *.example.com")
+                raise ValueError(f"{text!r} is not a host: write example.com or *.example.com")
         return value
 
     @cached_property
     def rules(self) -> NetworkRules:
-        """Returns the settings as the policy takes them."""
+        """Returns the settings in the form of the policy."""
         return NetworkRules(
             allow_private=self.allow_private_network,
             allowed_hosts=frozenset(map(_named, self.allowed_hostnames)),
@@ -55,7 +56,7 @@ def _named(text: str) -> tuple[str, int]:
     """Returns host and port of an entry.
 
     Raises:
-        ValueError: it has no port, or is no host.
+        ValueError: the entry has no port, or its host is not valid.
     """
     _, colon, port = text.rpartition(":")
     target = parse_url(f"http://{text}/")
@@ -65,20 +66,20 @@ def _named(text: str) -> tuple[str, int]:
 
 
 class WebFetchConfig(Section):
-    """The tool `web_fetch`, and what every fetch may reach."""
+    """The tool `web_fetch`, and limits of every fetch."""
 
     enabled: bool = True
     """Offers the tool."""
     max_chars: int = Field(default=50_000, ge=100, le=MAX_CHARS)
-    """Characters of a result, where the model asks for no other number."""
+    """Maximum characters of a result, if the model requests no other number."""
     max_chars_cap: int = Field(default=50_000, ge=100, le=MAX_CHARS)
-    """Characters that the model may ask for."""
+    """Maximum characters that the model may request."""
     max_response_bytes: int = Field(default=2_000_000, ge=32_000, le=MAX_RESPONSE)
-    """Decoded bytes of a page that are read; the rest is left out."""
+    """Maximum decoded bytes of a page that are read; a longer page is cut."""
     timeout_seconds: float = Field(default=30.0, ge=1, le=30)
-    """Limit of a fetch with its redirects."""
+    """Time limit of a fetch in seconds, including redirects."""
     cache_ttl_minutes: float = Field(default=15.0, ge=0, le=1440)
-    """Time for which a page is not fetched again; 0 keeps none."""
+    """Minutes for which a page is cached; 0 disables the cache."""
     user_agent: str = Field(
         default="Mozilla/5.0 (compatible; Skerry)", max_length=200, pattern=r"^[\x20-\x7e]+$"
     )
@@ -88,6 +89,6 @@ class WebFetchConfig(Section):
 
 @with_sections("tools.web")
 class WebToolsConfig(Section):
-    """Tools that reach the internet."""
+    """Tools that access the internet."""
 
     fetch: WebFetchConfig = WebFetchConfig.model_construct()

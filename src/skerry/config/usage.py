@@ -1,4 +1,4 @@
-"""Section `usage`: what calls of models may cost, and how long each is kept."""
+"""Section `usage`: budgets of model calls, and the retention of their records."""
 
 from functools import cached_property
 from typing import Annotated
@@ -14,30 +14,30 @@ class Budget(Section):
     """Limits of usage per day; an unset limit does not apply."""
 
     cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """US dollars."""
+    """Cost in US dollars."""
     tokens: int | None = Field(default=None, ge=1)
     """Tokens of all kinds together."""
     warn_at: float = Field(default=0.8, gt=0, le=1)
-    """The share at which the owner is told, and at which heartbeats, flushes and the checklist of
-    the start stop."""
+    """Share of the limits at which the owner is notified, and at which heartbeats, memory flushes
+    and the checklist at the start are not run any more."""
 
     @cached_property
     def limits(self) -> bool:
-        """Returns whether it limits anything."""
+        """Returns whether any limit is set."""
         return self.cost is not None or self.tokens is not None
 
 
 class Budgets(Section):
-    """Limits on the usage of a day of the owner's time zone; beyond them runs are refused."""
+    """Limits on the usage per day of the owner's time zone; above them runs are refused."""
 
     day: Budget = Budget.model_construct()
     """Budget of all agents together."""
     agents: dict[str, Budget] = Field(default_factory=dict)
-    """Budgets of single agents, by their ids."""
+    """Budgets of agents, by id."""
 
     @cached_property
     def set(self) -> bool:
-        """Returns whether there is any."""
+        """Returns whether any budget is set."""
         return self.day.limits or bool(self.agents)
 
 
@@ -48,4 +48,5 @@ class UsageConfig(Section):
     keep_calls: Annotated[int, BeforeValidator(duration), SPAN] = Field(
         default=90 * DAY_MS, ge=DAY_MS
     )
-    """Time for which each call is kept, such as `90d`. The daily totals are kept forever."""
+    """Time for which the record of each call is kept, such as `90d`. Daily totals are kept for
+    ever."""

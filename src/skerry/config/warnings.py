@@ -1,4 +1,4 @@
-"""Warnings about a configuration that works: file permissions, and settings that open access."""
+"""Warnings about a valid configuration: file permissions, and settings that give access."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,9 +12,9 @@ from skerry.config.source import Source
 from skerry.model.errors import ConfigIssue
 
 SHORT_TOKEN: Final = 24
-"""Characters; a shorter token is warned about."""
+"""Characters of a token below which there is a warning."""
 SHORT_PASSWORD: Final = 12
-"""Characters; a shorter password is warned about."""
+"""Characters of a password below which there is a warning."""
 _IDLE: Final = MappingProxyType(
     {
         "mainKey": "it has no effect: the owner's conversation is always `main`.",
@@ -24,7 +24,7 @@ _IDLE: Final = MappingProxyType(
 
 
 def permissions(state_dir: Path, read: Source) -> list[ConfigIssue]:
-    """Returns which of the file and the directory others can look into."""
+    """Returns warnings if other users can read the file or the state directory."""
     issues = []
     holds_secrets = redact(read.parsed) != read.parsed
     if holds_secrets and read.mode is not None and read.mode & 0o077:
@@ -37,7 +37,7 @@ def permissions(state_dir: Path, read: Source) -> list[ConfigIssue]:
 
 
 def without_effect(file_tree: Mapping[str, Any]) -> list[ConfigIssue]:
-    """Returns which keys of the format say nothing here."""
+    """Returns warnings about keys of the format that have no effect in Skerry."""
     session = file_tree.get("session")
     section = session if isinstance(session, dict) else {}
     return [
@@ -50,21 +50,21 @@ def without_effect(file_tree: Mapping[str, Any]) -> list[ConfigIssue]:
 def openings(
     config: Config, file_tree: Mapping[str, Any], *, from_environment: bool
 ) -> list[ConfigIssue]:
-    """Returns warnings about settings that open access.
+    """Returns warnings about settings that give access.
 
     `file_tree` is the tree of the file, before variables of the environment override it.
     """
     auth = config.gateway.auth
     if auth.mode is AuthMode.NONE:
-        message = "every program and web page on this machine can steer the agents."
+        message = "every program and web page on this machine can control the agents."
         return [ConfigIssue("gateway.auth.mode", message, "Set it to 'token'.")]
     issues = []
     if config.gateway.control_ui.dangerously_disable_device_auth:
         key_path = "gateway.controlUi.dangerouslyDisableDeviceAuth"
-        message = "the shared secret alone lets other machines in."
-        issues.append(ConfigIssue(key_path, message, "Remove it, and approve devices one by one."))
+        message = "the shared secret alone admits clients on other machines."
+        issues.append(ConfigIssue(key_path, message, "Remove it, and approve each device."))
     if auth.mode is AuthMode.PASSWORD and not auth.secret:
-        message = "it is missing, and a gateway does not start without it."
+        message = "it is missing, and the gateway does not start without it."
         remedy = "Set it, or SKERRY_GATEWAY_PASSWORD for the gateway."
         issues.append(ConfigIssue("gateway.auth.password", message, remedy))
     elif auth.mode is AuthMode.PASSWORD and len(auth.secret or "") < SHORT_PASSWORD:
@@ -75,6 +75,6 @@ def openings(
         issues.append(ConfigIssue("gateway.auth.token", message, "Remove it; a start writes one."))
     mode = file_tree.get("gateway", {}).get("auth", {}).get("mode")
     if from_environment and mode == AuthMode.NONE.value:
-        message = "'none' does not count, because the environment gives a token."
+        message = "'none' has no effect, because the environment has a token."
         issues.append(ConfigIssue("gateway.auth.mode", message, "Remove one of the two."))
     return issues

@@ -1,4 +1,4 @@
-"""Keys of the section `hooks` for webhooks: who may post, and what a post becomes."""
+"""Webhook keys of section `hooks`: authentication of posts, and the runs that they start."""
 
 import re
 from typing import Annotated, Final, Literal, Self
@@ -16,94 +16,95 @@ Rate = Annotated[int, Field(ge=1, le=100_000)]
 
 
 class SignatureConfig(Section):
-    """Signature of a post: HMAC-SHA256 with a secret that only the sender has."""
+    """Signature of a post: HMAC-SHA256 with a secret that is shared with the sender."""
 
     secret: SecretStr
-    """Secret that the sender signs with."""
+    """Secret with which the sender signs."""
     header: str = Field(default="x-skerry-signature", max_length=100)
     """Header of the signature, in hexadecimal, with or without `sha256=`."""
     timestamp_header: str | None = Field(default="x-skerry-timestamp", max_length=100)
-    """Header of the time in seconds since 1970, which is signed as `TIME.BODY`; null where the
-    sender signs the body alone."""
+    """Header of the time in seconds since 1970; the signed text is `TIME.BODY`. With null, the
+    signed text is the body."""
     tolerance_seconds: int = Field(default=300, ge=1, le=3600)
-    """Seconds by which the signed time may differ from the present."""
+    """Seconds by which the signed time may differ from the present time."""
 
 
 class MappingConfig(Section):
-    """One webhook: its name, what it proves itself by, and the run that it starts."""
+    """One webhook: its name, its authentication, and the run that it starts."""
 
     name: str
     """Last part of its path: `/hooks/<name>`."""
     preset: Literal["github"] | None = None
-    """Settings of a known sender: `github` takes its signature, its delivery id and its events."""
+    """Built-in settings: `github` uses the signature, delivery id and event headers of GitHub."""
     action: Literal["agent", "wake"] = "agent"
-    """`agent` starts a run in a session of its own, `wake` one in the main conversation."""
+    """`agent` starts a run in a separate session, `wake` starts one in the main conversation."""
     signature: SignatureConfig | None = None
-    """Signature that takes the place of `hooks.token`."""
+    """Signature that is required instead of `hooks.token`."""
     instruction: str = Field(default="", max_length=10_000)
-    """Words of yours that tell the agent what to do with a post."""
+    """Your instruction to the agent for each post."""
     message_template: str = Field(default="", max_length=10_000)
-    """Text made of the post, such as `{{action}}: {{pull_request.title}}`; fenced for the model.
-    Without one the whole body is."""
+    """Template of the text for the model, such as `{{action}}: {{pull_request.title}}`; the model
+    receives the text as untrusted. When empty, the text is the whole body."""
     agent_id: str | None = Field(default=None, max_length=64)
-    """Agent that gets it; the default agent when unset."""
+    """Agent that runs; the default agent when unset."""
     model: str | None = Field(default=None, max_length=256)
     """`provider/model` of the run."""
     thinking: ThinkingLevel | None = None
     """Reasoning effort of the run."""
     timeout_seconds: float | None = Field(default=None, ge=0, le=86_400)
-    """Time limit of the run; 0 is none."""
+    """Time limit of the run in seconds; 0 is no limit."""
     channel: str | None = Field(default=None, max_length=64)
-    """Platform that the answer is sent to; without one it is in the session alone."""
+    """Platform to which the answer is sent; when unset, the answer is only in the session."""
     account: str = Field(default="default", max_length=64)
     """Account of the platform."""
     to: str | None = Field(default=None, max_length=256)
-    """Person on the platform; needed with `channel`."""
+    """Person on the platform; required with `channel`."""
     max_body_bytes: Bytes | None = None
-    """Limit of a body; `hooks.maxBodyBytes` when unset."""
+    """Maximum bytes of a body; `hooks.maxBodyBytes` when unset."""
     rate_per_minute: Rate | None = None
-    """Posts a minute; `hooks.ratePerMinute` when unset."""
+    """Maximum posts per minute; `hooks.ratePerMinute` when unset."""
 
     @field_validator("name")
     @classmethod
     def _is_name(cls, value: str) -> str:
         if NAME.fullmatch(value) is None or value in RESERVED:
             raise ValueError(
-                f"{value!r} is no name of a webhook: small letters, digits, -, _; not wake, agent"
+                f"{value!r} is not a name of a webhook: use a-z, 0-9, - and _; not 'wake', 'agent'"
             )
         return value
 
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
         if (self.channel is None) != (self.to is None):
-            raise ValueError("channel and to belong together")
+            raise ValueError("channel and to must be set together")
         if self.preset == "github" and self.signature is None:
-            raise ValueError("the preset github needs signature.secret, as GitHub sends no token")
+            raise ValueError("preset github requires signature.secret: GitHub sends no token")
         return self
 
 
 class WebhooksConfig(Section):
-    """Webhooks at `/hooks/`; off until `enabled` and a token are set."""
+    """Webhooks at `/hooks/`; disabled until `enabled` and a token are set."""
 
     enabled: bool = False
     """Answers posts to `/hooks/wake`, `/hooks/agent` and `/hooks/<name>`."""
     token: SecretStr | None = None
-    """Token of webhooks, in the header `Authorization: Bearer` or `X-Skerry-Token`; it must not be
-    the gateway's."""
+    """Token of webhooks, in the header `Authorization: Bearer` or `X-Skerry-Token`; it must differ
+    from the gateway's token."""
     max_body_bytes: Bytes = 262_144
-    """Limit of a body."""
+    """Maximum bytes of a body."""
     rate_per_minute: Rate = 60
-    """Posts a minute to each webhook."""
+    """Maximum posts per minute to each webhook."""
     allow_request_session_key: bool = False
-    """Lets a post to `/hooks/agent` name its session, within `allowedSessionKeyPrefixes`."""
+    """Lets a post to `/hooks/agent` choose its session key, within `allowedSessionKeyPrefixes`."""
     allowed_session_key_prefixes: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
         default=("hook:",), max_length=20
     )
-    """Beginnings of the session keys that a post may name."""
+    """Prefixes of the session keys that a post may choose."""
     allowed_agent_ids: tuple[str, ...] | None = Field(default=None, max_length=100)
-    """Agents that a post to `/hooks/agent` may name; `*` is every agent, unset the default one."""
+    """Agents that a post to `/hooks/agent` may choose; `*` is every agent. When unset, only the
+    default agent."""
     mappings: tuple[MappingConfig, ...] = Field(default=(), max_length=100)
-    """Webhooks with names of their own."""
+    """Webhooks with configured names."""
 
     @field_validator("mappings")
     @classmethod
@@ -119,14 +120,14 @@ class WebhooksConfig(Section):
         if not self.enabled:
             return self
         if self.token is None and not any(mapping.signature for mapping in self.mappings):
-            raise ValueError("hooks.enabled needs hooks.token, or a mapping with a signature")
+            raise ValueError("hooks.enabled requires hooks.token, or a mapping with a signature")
         bare = [mapping.name for mapping in self.mappings if not mapping.signature]
         if self.token is None and bare:
-            raise ValueError(f"the webhook {bare[0]!r} needs hooks.token or a signature")
+            raise ValueError(f"the webhook {bare[0]!r} requires hooks.token or a signature")
         return self
 
     def admits_agent(self, requested: str, default: str) -> bool:
-        """Returns whether a post may name the agent."""
+        """Returns whether a post may choose the agent."""
         if self.allowed_agent_ids is None:
             return agent_id(requested) == default
         return any(

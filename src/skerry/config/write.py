@@ -1,4 +1,4 @@
-"""Changes the configuration file without losing what a person wrote there."""
+"""Changes the configuration file; comments, order and style of the file are kept."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -37,34 +37,33 @@ from skerry.model.errors import (
 
 META: Final = "meta"
 Edit = Callable[[source.Source, Expanded], dict[str, Any]]
-"""Function from the file as it is to its new tree, with references and includes as they are
-written."""
+"""Returns the new tree of a file, with unresolved references and includes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigAuthor:
-    """Author of a write, and the environment in which the file's references are resolved."""
+    """Author of a write, and the environment that resolves the references of the file."""
 
     by: str = "command line"
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     state_dir: Path | None = None
-    """None is the directory of the file."""
+    """State directory; None is the directory of the file."""
     clock: Clock = field(default_factory=SystemClock)
     guard: Callable[[source.Source, Expanded, Expanded, list[KeyPath]], None] | None = None
-    """Raises when the change of these places is not for this author to make."""
+    """Raises an error if this author may not change these key paths."""
     dry: bool = False
-    """Checks everything and writes nothing."""
+    """Makes all checks, but does not write."""
     strict: bool = False
-    """Makes a change of a key that this version does not know an error."""
+    """Refuses a change of a key that is unknown to this version."""
 
 
 class ConfigWriteResult(Struct, frozen=True):
-    """Result of a write, with the places that changed; none means that nothing was written."""
+    """Result of a write, with the changed key paths; if there are none, nothing was written."""
 
     source: source.Source
     changed: tuple[KeyPath, ...]
     unknown_keys: tuple[ConfigIssue, ...] = ()
-    """Keys among the changed ones that this version does not know."""
+    """Changed keys that are unknown to this version."""
 
 
 def set_values(
@@ -74,13 +73,13 @@ def set_values(
     keep: bool = False,
     author: ConfigAuthor | None = None,
 ) -> ConfigWriteResult:
-    """Sets the values at the places in `values`; None removes the key. See `rewrite`.
+    """Sets the values at the key paths in `values`; None removes the key. See `rewrite`.
 
     Args:
         path: The file.
-        values: Such as `{"models.providers.openai.apiKey": "..."}`. Lists are set whole.
-        keep: Leave a value that is already there.
-        author: Who writes.
+        values: Such as `{"models.providers.openai.apiKey": "..."}`. Lists are replaced whole.
+        keep: Does not change a value that is set already.
+        author: The author of the write.
 
     """
 
@@ -102,10 +101,10 @@ def with_values(
     path: Path,
     keep: bool = False,
 ) -> dict[str, Any]:
-    """Returns the tree with the values; one that a reference or an include gives already stays.
+    """Returns the tree with the values; a value that a reference or include has already is kept.
 
     Raises:
-        ConfigInvalidError: something on the way to a place is no section.
+        ConfigInvalidError: a parent of a key path is no section.
     """
     for dotted, value in values.items():
         key_path = parse_key_path(dotted)
@@ -129,18 +128,18 @@ def rewrite(
     verify: Callable[[Expanded, Expanded], None] | None = None,
     remedy: str = "Make the change in an editor.",
 ) -> ConfigWriteResult:
-    """Writes the tree that `edit` makes of the file.
+    """Writes the tree that `edit` returns for the file.
 
-    The order of keys stays. In a file with comments or JSON5 syntax only the text of the changed
-    values changes. The result is checked before it is written, the file gets mode 0600,
-    and the five files before it stay beside it as `<name>.bak`, `.bak.1`, ... Two writers wait for
-    each other. The file may be absent, its directory not. A link is followed.
+    The order of keys is kept. In a file with comments or JSON5 syntax only the text of the changed
+    values changes. The result is checked before it is written. The file gets mode 0600, and the
+    five earlier files are kept as `<name>.bak`, `.bak.1`, ... A lock excludes other writers. The
+    file may be missing, but its directory must exist. A link is followed.
 
     Raises:
-        ConfigInvalidError: the file, or what it would become, breaks a rule; nothing changed.
-        ConfigIncludedError: the change can be made in an included file only.
-        ConfigRewriteError: the change cannot be made in a file with comments or JSON5 syntax; it
-            names what to do by hand.
+        ConfigInvalidError: the file, or the result, is not valid; nothing changed.
+        ConfigIncludedError: the change must be made in an included file.
+        ConfigRewriteError: the change cannot be made in a file with comments or JSON5 syntax; the
+            remedy has the text to edit by hand.
         ConfigError: the file cannot be written.
     """
     path = path.resolve()
@@ -164,19 +163,19 @@ def rewrite(
 def write_text(
     path: Path, raw: str, author: ConfigAuthor, *, base: str | None = None
 ) -> ConfigWriteResult:
-    """Writes the text as it is, comments too, when it passes the check. See `rewrite`.
+    """Writes the text unchanged, with its comments, if it passes the check. See `rewrite`.
 
     Args:
         path: The file.
-        raw: JSON5.
-        author: Who writes.
-        base: The hash of the file that the text was made of; another file is not written over.
+        raw: The text, in JSON5.
+        author: The author of the write.
+        base: Hash of the file from which the text was made; a changed file is not overwritten.
 
     """
 
     def text(before: source.Source, _old: Expanded) -> str:
         if base is not None and before.hash != base:
-            failure = ConfigError(f"{path} was changed by someone else meanwhile.")
+            failure = ConfigError(f"{path} was changed meanwhile.")
             failure.remedy = "Read it again, and repeat the change."
             raise failure
         return raw
@@ -231,7 +230,7 @@ def _put(before: source.Source, path: Path, data: bytes) -> None:
 
 
 def _present(path: Path, author: ConfigAuthor, *, broken: bool) -> tuple[source.Source, Expanded]:
-    """Returns the file; a broken one only where it is to be replaced whole."""
+    """Returns the file and its expansion; with `broken` also a file that is not valid."""
     try:
         before = source.read(path)
         return before, expand(before, author.environ)
@@ -246,7 +245,7 @@ def _present(path: Path, author: ConfigAuthor, *, broken: bool) -> tuple[source.
 def _checked(
     after: source.Source, old: Expanded, author: ConfigAuthor
 ) -> tuple[Expanded, tuple[ConfigIssue, ...]]:
-    """Checks the new file and returns its expansion; unresolved references may remain so."""
+    """Checks the new file and returns its expansion; references unresolved before may remain."""
     path = after.path
     new = expand(after, author.environ)
     _, warnings = check(new.tree, state_dir=author.state_dir or path.parent, path=path)
@@ -257,22 +256,24 @@ def _checked(
 
 
 def _encoded(path: Path, raw: str) -> bytes:
-    """Returns the bytes of the file, which can be read again."""
+    """Returns the UTF-8 bytes of the text; refuses a text that could not be read again."""
     try:
         data = raw.encode()
     except UnicodeEncodeError as error:
-        message = f"character {error.start} is no text."
-        raise ConfigInvalidError(str(path), [ConfigIssue("", message, "Write UTF-8.")]) from None
+        message = f"character {error.start} cannot be encoded as UTF-8."
+        raise ConfigInvalidError(
+            str(path), [ConfigIssue("", message, "Remove the character.")]
+        ) from None
     if len(data) > source.MAX_BYTES:
         message = f"it would be larger than {source.MAX_BYTES} bytes."
-        raise ConfigInvalidError(str(path), [ConfigIssue("", message, "Write less.")])
+        raise ConfigInvalidError(str(path), [ConfigIssue("", message, "Shorten it.")])
     return data
 
 
 def _touched(
     unknown_keys: Sequence[ConfigIssue], changed: Sequence[KeyPath]
 ) -> tuple[ConfigIssue, ...]:
-    """Returns the unknown keys that the change sets, or something within."""
+    """Returns the unknown keys at or above the changed key paths."""
     changed_paths = [f"{show_key_path(key_path)}." for key_path in changed]
     return tuple(
         dict.fromkeys(
@@ -284,7 +285,7 @@ def _touched(
 
 
 def intended(old: Expanded, values: Mapping[str, JSON]) -> dict[str, Any]:
-    """Returns the whole tree that `values` should produce, in whichever file they are written."""
+    """Returns the whole expanded tree that `values` should produce, whichever file has the keys."""
     tree: Any = old.merged
     for dotted, value in values.items():
         key_path = parse_key_path(dotted)
@@ -293,10 +294,10 @@ def intended(old: Expanded, values: Mapping[str, JSON]) -> dict[str, Any]:
 
 
 def must_mean(meaning: Mapping[str, Any], old: Expanded, new: Expanded) -> None:
-    """Refuses a change that an included file stands against.
+    """Refuses a change that an included file prevents.
 
     Raises:
-        ConfigIncludedError: it names the file to edit.
+        ConfigIncludedError: it has the file to edit.
     """
     for change in changes(dict(meaning), new.merged):
         owner = old.includes.owner(change)
@@ -305,13 +306,13 @@ def must_mean(meaning: Mapping[str, Any], old: Expanded, new: Expanded) -> None:
 
 
 def _is_set(expanded: Expanded, key_path: KeyPath, value: object) -> bool:
-    """Returns whether a reference there means the value already, which then stays as written."""
+    """Returns whether the file has a reference that resolves to the value; it is then kept."""
     stored_value = lookup(expanded.merged, key_path)
     return refers(stored_value) and lookup(expanded.tree, key_path) == value
 
 
 def _long_forms(tree: dict[str, Any], key_path: KeyPath) -> dict[str, Any]:
-    """Returns the tree with room for `place` where a section stands as a text."""
+    """Returns the tree with the parents of `key_path` that are in short form as objects."""
     for depth in range(1, len(key_path)):
         short = SHORT_FORMS.get(show_key_path(key_path[:depth]))
         text = lookup(tree, key_path[:depth])
@@ -328,7 +329,7 @@ def _stamped(tree: dict[str, Any], at_ms: int) -> dict[str, Any]:
 
 
 def is_plain(raw: str) -> bool:
-    """Returns whether the text is JSON that loses nothing when it is written anew."""
+    """Returns whether the text is JSON without anything that a rewrite would lose."""
     try:
         json.loads(raw.strip() or "{}", object_pairs_hook=_without_twins)
     except ValueError:
@@ -339,14 +340,14 @@ def is_plain(raw: str) -> bool:
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     tree = dict(pairs)
     if len(tree) != len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key occurs twice")
     return tree
 
 
 def by_hand(values: Mapping[str, JSON]) -> str:
-    """Returns the text to put into an editor to set the values, without their secrets.
+    """Returns an instruction to set the values in an editor, without their secrets.
 
-    What belongs into a list shows as its only element.
+    An element of a list is shown as a list with one element.
     """
     tree: Any = {}
     for dotted, value in values.items():

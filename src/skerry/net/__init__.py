@@ -1,1 +1,1 @@
-"""The one way out for addresses that a model or a stranger chose: policy, resolver, client."""
+"""HTTP client for URLs that a model or a stranger chose: network policy, resolver, connections."""

@@ -1,4 +1,4 @@
-"""Opens connections to addresses that somebody else chose: resolves, checks, connects."""
+"""Opens connections to hosts that a model or a stranger chose: resolves, checks, connects."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -11,11 +11,14 @@ from skerry.policy.network import NetworkRules, check_answers, check_target
 from skerry.policy.urls import Refusal, Target
 
 Dial = Callable[[Sequence[str], int, float | None], Awaitable[Stream]]
-"""Opens a connection to one of the addresses, as `infra.sockets.connect_addresses` does."""
+"""Opens a connection to one of the addresses; takes addresses, port and a limit in seconds.
+
+`infra.sockets.connect_addresses` implements it.
+"""
 
 
 class TargetRefusedError(Exception):
-    """The policy refuses the target; nothing was connected."""
+    """The policy refuses the target; no connection was opened."""
 
     def __init__(self, refusal: Refusal) -> None:
         self.refusal = refusal
@@ -23,10 +26,10 @@ class TargetRefusedError(Exception):
 
 
 class CheckedConnect:
-    """The `connect` of a pool: the policy sees each name, and each address before it is used.
+    """Opens the connections of a pool under the policy, which checks each host and each address.
 
-    A name is resolved once for each connection. What it resolves to later changes nothing: the
-    connection is opened to the addresses that were checked, and its other end is compared.
+    A name is resolved once for each connection, and the connection is opened to the addresses that
+    were checked: a later change of the name has no effect on it.
     """
 
     def __init__(
@@ -39,9 +42,15 @@ class CheckedConnect:
     async def __call__(self, host: str, port: int, seconds: float | None) -> Stream:
         """Returns a stream to the host.
 
+        Args:
+            host: A name or an address.
+            port: From 1 to 65535.
+            seconds: Limit of the connection; None is no limit. A resolution has its separate limit.
+
         Raises:
-            RefusedError: the policy refuses the host, the port or an address.
-            httpx2.ConnectError: nothing could be connected.
+            TargetRefusedError: the policy refuses the host, the port or an address, or the name
+                cannot be resolved.
+            httpx2.ConnectError: no address could be connected.
         """
         address = parse_address(host)
         target = Target("http", host, port, "/", address)

@@ -1,4 +1,4 @@
-"""Resolves names with the system, without its search domains."""
+"""Resolves names with the system resolver, without its search domains."""
 
 import socket
 from collections.abc import Awaitable, Callable
@@ -9,24 +9,24 @@ import anyio
 import anyio.to_thread
 
 Resolve = Callable[[str], Awaitable[list[str]]]
-"""Returns the addresses of a name, in the order in which they are tried; none when it has none.
+"""Returns the IP addresses of a name in the order in which they are tried; empty if it has none.
 
 Raises:
-    TimeoutError: nothing answered in time.
+    TimeoutError: no name server answered in time.
 """
 
 SECONDS: Final = 10.0
-"""Limit of one resolution."""
+"""Time limit of one resolution."""
 _HOSTS: Final = Path("/etc/hosts")
 _HOSTS_BYTES: Final = 1024 * 1024
 _THREADS: Final = 16
 
 
 class SystemResolver:
-    """Asks the hosts file, then the name servers for exactly this name.
+    """Looks up a name in the hosts file, then at the name servers; at most 16 lookups at a time.
 
-    A name is asked with a last dot: without it a resolver appends the search domains of the machine
-    to a name that it does not find, and the answer is about another name.
+    The query ends with a dot: without it the system appends its search domains to a name that does
+    not exist, and returns the addresses of another name.
     """
 
     def __init__(self, hosts: Path = _HOSTS, seconds: float = SECONDS) -> None:
@@ -35,10 +35,10 @@ class SystemResolver:
         self._threads = anyio.CapacityLimiter(_THREADS)
 
     async def __call__(self, host: str) -> list[str]:
-        """Returns the addresses of the name.
+        """Returns the IP addresses of the name, without duplicates; empty if it has none.
 
         Raises:
-            TimeoutError: nothing answered in time.
+            TimeoutError: no name server answered in time.
         """
         with anyio.fail_after(self._seconds):
             return await anyio.to_thread.run_sync(
@@ -57,7 +57,7 @@ class SystemResolver:
 
 
 def hosts_addresses(path: Path, host: str) -> list[str]:
-    """Returns the addresses of a name in a hosts file; none where there is no file."""
+    """Returns the addresses of a name in a hosts file; empty if the file cannot be read."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             text = file.read(_HOSTS_BYTES)

@@ -1,4 +1,4 @@
-"""Writes the whole body of HTML as Markdown or text."""
+"""Converts the whole body of an HTML document to Markdown or text."""
 
 import re
 from typing import Final
@@ -12,7 +12,7 @@ _BLOCKS: Final = frozenset(
     | {"nav", "ol", "p", "pre", "section", "summary", "table", "tbody", "tr", "ul", "br", "details"}
 )
 _TIGHT: Final = frozenset({"br", "li", "tr", "dt", "dd"})
-"""Blocks that begin a line, without an empty one before."""
+"""Blocks that begin a new line without an empty line before it."""
 _HEADINGS: Final = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 _INLINE: Final = {"b": "**", "strong": "**", "em": "*", "i": "*", "code": "`", "kbd": "`"}
 _SPACES: Final = re.compile(r"[ \t\r\n\f\v\u00a0]+")
@@ -21,7 +21,7 @@ _LINKED: Final = ("http://", "https://", "mailto:")
 
 
 class _Writer:
-    """Collects lines; white space is as a browser shows it."""
+    """Collects text; white space is collapsed as browsers do."""
 
     def __init__(self, base: str, *, marked: bool) -> None:
         self.base = base
@@ -44,7 +44,7 @@ class _Writer:
             self.parts.append(flat)
 
     def line(self, *, empty: bool) -> None:
-        """Ends the line, and leaves an empty one where a block begins."""
+        """Ends the line; with `empty` adds an empty line."""
         if not self.parts:
             return
         last = self.parts[-1] = self.parts[-1].rstrip(" ")
@@ -52,12 +52,12 @@ class _Writer:
             self.parts.append("\n\n" if empty and not last.endswith("\n") else "\n")
 
     def mark(self, text: str) -> None:
-        """Adds what only Markdown has."""
+        """Adds Markdown syntax; does nothing for plain text."""
         if self.marked and text:
             self.parts.append(text)
 
     def open(self, element: HtmlElement) -> None:
-        """Writes what stands before the content of an element."""
+        """Adds the line break, syntax and text before the children of an element."""
         tag = element.tag
         if tag in _BLOCKS:
             self.line(empty=tag not in _TIGHT)
@@ -83,7 +83,7 @@ class _Writer:
             self.mark("[")
 
     def close(self, element: HtmlElement) -> None:
-        """Writes what stands behind the content of an element."""
+        """Adds the syntax and line break after the children of an element."""
         tag = element.tag
         if tag in {"ul", "ol"}:
             self.depth -= 1
@@ -111,7 +111,10 @@ class _Writer:
 
 
 def whole_text(root: HtmlElement, base: str, *, marked: bool) -> str:
-    """Returns the text of the tree, in Markdown if `marked`; walks without recursion."""
+    """Returns the text of the tree, in Markdown if `marked`; the walk is not recursive.
+
+    Relative links are resolved against `base`; other links than http, https and mailto are dropped.
+    """
     writer = _Writer(base, marked=marked)
     pending: list[tuple[HtmlElement, bool]] = [(root, False)]
     while pending:

@@ -1,7 +1,7 @@
-"""An HTTP proxy for programs without a network: each host passes an allowlist, then the policy.
+"""An HTTP proxy for programs without a network: an allowlist, then the policy check each host.
 
-It serves `CONNECT` and plain `http://` requests, one per connection. What leads to a host that is
-not allowed gets 403 with the reason, so that the program can show it.
+It serves `CONNECT` and plain `http://` requests, one per connection. A request to a host that is
+not allowed is answered with 403 and the reason, which the program can show.
 """
 
 import re
@@ -19,16 +19,18 @@ from skerry.net.connect import TargetRefusedError
 from skerry.policy.urls import Refusal, Target, parse_url
 
 Connect = Callable[[str, int, float | None], Awaitable[Stream]]
-"""Opens a connection under the policy, as `net.connect.CheckedConnect` does."""
+"""Opens a connection under the policy; `net.connect.CheckedConnect` implements it."""
 Admit = Callable[[Target], Awaitable[Refusal | None]]
-"""Returns why a host is not allowed; may wait for a person."""
+"""Returns the reason why a host is not allowed, or None; may wait for a person."""
 
 MAX_HEAD: Final = 32 * 1024
+"""Bytes of the head of a request."""
 HEAD_SECONDS: Final = 15.0
-"""Limit of the head of a request."""
+"""Time limit for the head of a request."""
 CONNECT_SECONDS: Final = 30.0
+"""Time limit for the connection to the server."""
 IDLE_SECONDS: Final = 120.0
-"""Silence in both directions after which a connection ends."""
+"""Time without bytes in either direction after which a connection ends."""
 _CHUNK: Final = 64 * 1024
 _LINE: Final = re.compile(r"([A-Z]{1,20}) (\S{1,8192}) HTTP/1\.[01]")
 _HEADER: Final = re.compile(r"([A-Za-z0-9!#$%&'*+.^_`|~-]+):[ \t]*([^\x00\r\n]*)")
@@ -40,7 +42,7 @@ _SECURE_PORT: Final = 443
 
 
 class _Request(Struct, frozen=True):
-    """Head of a request, and the bytes that came with it."""
+    """Head of a request, and the bytes that were received with it."""
 
     method: str
     target: Target
@@ -63,7 +65,7 @@ def _refused(refusal: Refusal) -> _RefusedRequestError:
 
 
 class Proxy:
-    """Serves connections of programs; each connection is one call of `serve`."""
+    """Serves connections of programs; call `serve` once for each connection."""
 
     def __init__(
         self, connect: Connect, admit: Admit, *, idle_seconds: float = IDLE_SECONDS
@@ -73,7 +75,10 @@ class Proxy:
         self._idle_seconds = idle_seconds
 
     async def serve(self, client: anyio.abc.ByteStream) -> None:
-        """Answers the request of a connection, and closes the connection. Raises nothing."""
+        """Answers the request of a connection and closes the connection; raises nothing.
+
+        It returns when one side has closed, or when no bytes have passed for `idle_seconds`.
+        """
         async with client:
             with suppress(
                 anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError, OSError
@@ -111,13 +116,13 @@ class Proxy:
     async def _carry(
         self, client: anyio.abc.ByteStream, upstream: Stream, request: _Request
     ) -> None:
-        """Passes bytes both ways until one side ends or both are silent."""
+        """Passes bytes in both directions until one side closes or no bytes pass for the limit."""
         is_tunnel = request.method == "CONNECT"
         if is_tunnel:
             await client.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
             first, remaining = request.buffered, None
         else:
-            # What follows the body is another request, which could name another host.
+            # Bytes after the body are another request, which could name another host.
             first = _forwarded(request) + request.buffered[: request.length]
             remaining = max(0, request.length - len(request.buffered))
         with suppress(httpx2.HTTPError):
@@ -144,7 +149,7 @@ class Proxy:
         remaining: int | None,
         watch: "_Watch",
     ) -> None:
-        """Passes on what the program sends: in a tunnel all, else `rest` bytes of a body."""
+        """Passes on the program's bytes: all if `remaining` is None, else that many of a body."""
         try:
             while remaining is None or remaining > 0:
                 data = await client.receive(_CHUNK if remaining is None else min(remaining, _CHUNK))
@@ -156,11 +161,11 @@ class Proxy:
         except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
             watch.cancel()
         except httpx2.HTTPError:
-            return  # what the server still sends is passed on
+            return  # the response is still passed on
 
 
 class _Watch:
-    """Ends a connection that is silent in both directions."""
+    """Ends a connection on which no bytes have passed in either direction for `seconds`."""
 
     def __init__(self, scope: anyio.CancelScope, seconds: float) -> None:
         self._scope = scope
@@ -168,7 +173,7 @@ class _Watch:
         self.note()
 
     def note(self) -> None:
-        """Notes that bytes passed."""
+        """Restarts the time because bytes have passed."""
         self._scope.deadline = anyio.current_time() + self._seconds
 
     def cancel(self) -> None:
@@ -182,7 +187,8 @@ async def _head(client: anyio.abc.ByteStream) -> tuple[str, bytes]:
         data += await client.receive(_CHUNK)
     head, _, buffered = data.partition(b"\r\n\r\n")
     if len(head) > MAX_HEAD:
-        raise _RefusedRequestError("431 Request Header Fields Too Large", "The head is long.")
+        reason = f"The head of the request has more than {MAX_HEAD} bytes."
+        raise _RefusedRequestError("431 Request Header Fields Too Large", reason)
     return head.decode("latin-1"), buffered
 
 
@@ -191,16 +197,16 @@ def _parsed(head: str, buffered: bytes) -> _Request:
     match = _LINE.fullmatch(line)
     pairs = [_HEADER.fullmatch(row) for row in rows]
     if match is None or None in pairs:
-        raise _RefusedRequestError("400 Bad Request", "The request cannot be read.")
+        raise _RefusedRequestError("400 Bad Request", "The head of the request is not valid HTTP.")
     method, address = match.groups()
     is_tunnel = method == "CONNECT"
     target = parse_url(f"https://{address}" if is_tunnel else address)
     if isinstance(target, Refusal):
         raise _refused(target)
     if is_tunnel and (target.path != "/" or address.endswith("/") or ":" not in address):
-        raise _RefusedRequestError("400 Bad Request", "CONNECT takes HOST:PORT.")
+        raise _RefusedRequestError("400 Bad Request", "CONNECT requires HOST:PORT.")
     if not is_tunnel and target.scheme != "http":
-        raise _RefusedRequestError("400 Bad Request", "https goes through CONNECT.")
+        raise _RefusedRequestError("400 Bad Request", "Use CONNECT for an https URL.")
     headers = tuple((pair[1], pair[2].rstrip()) for pair in pairs if pair is not None)
     return _Request(method, target, headers, buffered, 0 if is_tunnel else _length(headers))
 
@@ -208,17 +214,17 @@ def _parsed(head: str, buffered: bytes) -> _Request:
 def _length(headers: tuple[tuple[str, str], ...]) -> int:
     names = [name.lower() for name, _ in headers]
     if "transfer-encoding" in names:
-        raise _RefusedRequestError("411 Length Required", "Send the body with its length.")
+        raise _RefusedRequestError("411 Length Required", "Send the body with Content-Length.")
     lengths = {value for name, value in headers if name.lower() == "content-length"}
     if not lengths:
         return 0
     if len(lengths) > 1 or not (text := lengths.pop()).isascii() or not text.isdecimal():
-        raise _RefusedRequestError("400 Bad Request", "The length of the body cannot be read.")
+        raise _RefusedRequestError("400 Bad Request", "Content-Length is not one number.")
     return int(text[:18])
 
 
 def _forwarded(request: _Request) -> bytes:
-    """Returns the head for the server: for this host, and for one request."""
+    """Returns the head for the server, with its `Host`, for a connection with one request."""
     headers = [f"{name}: {value}" for name, value in request.headers if name.lower() not in _HOP]
     first = f"{request.method} {request.target.path} HTTP/1.1"
     connection_headers = [f"Host: {request.target.authority}", "Connection: close"]

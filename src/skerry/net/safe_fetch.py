@@ -1,4 +1,4 @@
-"""Fetches an address that a model or a stranger chose; every such request goes through here."""
+"""Fetches URLs that a model or a stranger chose; every such request uses this client."""
 
 import re
 import ssl
@@ -22,75 +22,78 @@ from skerry.policy.network import NetworkRules, allowing_rule, check_target, nex
 from skerry.policy.urls import Refusal, Target, parse_url
 
 SECONDS: Final = 30.0
-"""Limit of a whole fetch: names, connections, redirects and body."""
+"""Time limit of a whole fetch: name resolution, connections, redirects and body."""
 MAX_BYTES: Final = 10 * 1024 * 1024
-"""Decoded bytes of a body; no request can ask for more."""
+"""Maximum decoded bytes of a body, whatever the request allows."""
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _SLACK: Final = 128 * 1024
-"""Bytes that the transport may pass on beyond the limit, at which the decoder stops itself."""
+"""Bytes that the transport accepts beyond the limit; the decoder stops at the limit."""
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _FIELD: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+:[\t\x20-\x7e]*")
 _MAX_FIELDS: Final = 100
 _BODILESS: Final = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
-"""Methods whose requests name no length where they have no body."""
+"""Methods whose requests have no `content-length` without a body."""
 _PLAIN: Final = re.compile(r"/[\w~%/-]*(?:\?[\w~=&%-]*)?", re.ASCII)
-"""Path and query that are sent as they are: no part of them has two spellings."""
+"""Path and query that are sent unchanged, because normalisation would not change them."""
 _REPEATING: Final = frozenset({307, 308})
 _CROSS_ORIGIN_HEADERS: Final = frozenset({"accept", "accept-language", "user-agent"})
-"""Headers that another origin gets too."""
+"""Request headers that are also sent to another origin after a redirect."""
 _CONNECTION_HEADERS: Final = frozenset(
     {"accept-encoding", "connection", "content-length", "expect", "host", "keep-alive"}
     | {"proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
 )
-"""Headers that a caller does not set: they are about the connection."""
+"""Headers that a caller cannot set, because they control the connection."""
 _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 _parsed: Final = lru_cache(maxsize=32)(parse_url)
-"""The same few addresses of a server are asked again and again."""
+"""A cache, because the same few URLs of a server are fetched repeatedly."""
 
 
 class Outcome(StrEnum):
-    """Ends of a fetch."""
+    """Outcome of a fetch."""
 
     ALLOW = "allow"
-    """A response is there; its status may be an error."""
+    """A response was received; its status may be an error."""
     BLOCK = "block"
-    """The policy refused the address, or that of a redirect."""
+    """The policy refused the URL, or the URL of a redirect."""
     ABORT = "abort"
-    """The address is allowed; the connection failed, or a limit ended it."""
+    """The URL is allowed; the connection failed, or a limit ended the fetch."""
 
 
 class FetchRequest(Struct, frozen=True):
-    """One fetch."""
+    """One request of a fetch."""
 
     url: str
     method: str = "GET"
     headers: Mapping[str, str] = field(default_factory=lambda: _NO_HEADERS)
     body: bytes = b""
     max_bytes: int = MAX_BYTES
-    """Decoded bytes of the body, at most `MAX_BYTES`."""
+    """Limit of decoded bytes of the body; more than `MAX_BYTES` counts as `MAX_BYTES`."""
     seconds: float = SECONDS
-    """Limit of the whole fetch, at most `SECONDS`."""
+    """Time limit of the whole fetch; more than `SECONDS` counts as `SECONDS`."""
 
 
 class Fetched(Struct, frozen=True):
-    """The end of a fetch."""
+    """Result of a fetch."""
 
     outcome: Outcome
     rule: str
-    """Rule that decided, `public` where none did."""
+    """Name of the rule that decided; `public` if no configured rule did."""
     reason: str
+    """Explanation of the outcome for people."""
     status: int | None = None
+    """HTTP status of the last response; None without a response."""
     final_url: str = ""
-    """The address that answered or was refused last; empty where the URL cannot be read."""
+    """The URL that was requested or refused last; empty if the URL is not valid."""
     headers: Mapping[str, str] = field(default_factory=lambda: _NO_HEADERS)
-    """Headers of the response, names in small letters."""
+    """Headers of the response; the names are in lower case."""
     body: bytes = b""
+    """The decoded body, at most the limit of the request."""
     truncated: bool = False
-    """True when the body has more bytes than the limit; `body` has the first."""
+    """True if `body` has only the first bytes, because a limit of size or time ended the fetch."""
 
 
 class _Step(Struct):
-    """The next request of a fetch, and what the requests before have shown."""
+    """The next request of a fetch, and the state after the earlier ones."""
 
     target: Target
     method: str
@@ -102,10 +105,10 @@ class _Step(Struct):
 
 
 class SafeClient:
-    """Fetches under the policy; use it as an async context manager.
+    """Fetches under the network policy; use it as an async context manager.
 
-    It takes no proxy from the environment, keeps no cookie, and follows redirects itself. Headers
-    and the body of a request go to the first origin only.
+    It uses no proxy from the environment, stores no cookies, and follows redirects itself. The body
+    and most headers of a request are sent to the first origin only.
     """
 
     def __init__(
@@ -118,10 +121,10 @@ class SafeClient:
     ) -> None:
         self._rules = rules
         self.connect: Final = CheckedConnect(rules, resolve or SystemResolver(), dial)
-        """Opens single connections under the same policy, for a proxy."""
+        """Opens connections under the same policy, for a proxy."""
         self._transport = PooledTransport(connect=self.connect, idle_limit=idle_limit)
         self._allowed = ("", "", 0)
-        """Origin of the last target that was allowed."""
+        """Origin of the last allowed target: scheme, host and port."""
 
     async def __aenter__(self) -> Self:
         """Returns itself."""
@@ -133,11 +136,14 @@ class SafeClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Closes the kept connections."""
+        """Closes the idle connections."""
         await self._transport.aclose()
 
     async def fetch(self, request: FetchRequest) -> Fetched:
-        """Returns the response, or the rule that refused or ended the fetch."""
+        """Returns the response, or the rule that refused or ended the fetch.
+
+        Refusals, network errors and limits are results, not exceptions.
+        """
         target = _parsed(request.url)
         if isinstance(target, Refusal):
             return Fetched(Outcome.BLOCK, target.rule, target.reason)
@@ -148,7 +154,7 @@ class SafeClient:
         }
         step = _Step(target, request.method.upper(), headers, request.body, [])
         if step.method not in _METHODS or not _are_fields(headers):
-            return _aborted(step, "request", "The method or a header is not one that can be sent.")
+            return _aborted(step, "request", "The method or a header of the request is not valid.")
         seconds = min(request.seconds, SECONDS)
         with anyio.move_on_after(seconds):
             return await self._guarded(step, request)
@@ -188,7 +194,7 @@ class SafeClient:
             _redirect(step, following, head.status)
 
     def _refusal(self, target: Target) -> Refusal | None:
-        """Returns the rule that refuses a target; where it decided last is not judged again."""
+        """Returns the rule that refuses a target; an origin just allowed is not checked again."""
         origin = target.origin
         if origin == self._allowed:
             return None
@@ -216,14 +222,14 @@ def _built(step: _Step, request: FetchRequest) -> PlainRequest:
 
 
 def _path(target: Target) -> bytes:
-    """Returns path and query; one with dots between slashes, or rare characters, is normalised."""
+    """Returns path and query; with dot segments or rare characters they are normalised."""
     if _PLAIN.fullmatch(target.path):
         return target.path.encode()
     return httpx2.URL(target.url).raw_path
 
 
 def _headers(head: Head) -> dict[str, str]:
-    """Returns the headers of a response, names in small letters; of one name all, with commas."""
+    """Returns the headers of a response by lower-case name; equal names are joined with commas."""
     headers: dict[str, str] = {}
     for raw, value in head.headers:
         name, text = raw.decode("latin-1").lower(), _text(value)
@@ -239,7 +245,7 @@ def _text(value: bytes) -> str:
 
 
 def _redirect(step: _Step, target: Target, status: int) -> None:
-    """Changes the step to that of a redirect: another origin gets no credentials and no body."""
+    """Changes the step for a redirect: another origin receives no credentials and no body."""
     is_elsewhere = target.origin != step.target.origin
     if is_elsewhere:
         step.headers = {

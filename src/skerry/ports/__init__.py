@@ -1,1 +1,1 @@
-"""Protocols that the core requires of its surroundings."""
+"""Protocols that the core requires of the parts around it."""

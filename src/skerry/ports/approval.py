@@ -1,4 +1,4 @@
-"""Port to the person who approves a call of a tool that a gate asks about."""
+"""Port to the person who approves a tool call for which a gate requires approval."""
 
 from typing import Any, Protocol
 
@@ -12,7 +12,7 @@ from skerry.ports.tool import Assessment
 
 
 class PendingCall(Struct, frozen=True):
-    """A call that needs a person's approval: the final arguments, and the run that makes it."""
+    """A call that needs a person's approval: its final arguments, and the run that makes it."""
 
     tool: str
     call_id: str
@@ -22,37 +22,41 @@ class PendingCall(Struct, frozen=True):
     run_id: RunId
     session_id: SessionId
     taint: frozenset[Origin] = frozenset()
-    """Origins of the foreign text that the run had read."""
+    """Origins of the text in the run's context that the owner did not write."""
     model: tuple[str, str] = ("", "")
     """Provider and id of the model that made the call."""
 
 
 class Approval(Struct, frozen=True):
-    """A person's approval of one call, which has not begun."""
+    """A person's approval of one call that has not begun."""
 
     id: str
     call: PendingCall
-    """The call as it was approved; the binding is compared with that of the call that begins."""
+    """The call as it was approved. Before the call begins, its present binding is compared with
+    this one's."""
 
 
 class Approvals(Protocol):
-    """Asks people about the calls of one run. Each answer is durable before it is returned."""
+    """Requests approvals for the calls of one run. Each answer is stored before it is returned."""
 
     async def ask(self, call: PendingCall) -> Approval | ToolResult:
         """Returns the approval, or the result that the model reads instead.
 
-        Waits for a person at most 30 seconds; the result is then `approval-pending`.
+        Waits at most 30 seconds for a person; after that the result is `approval-pending`.
         """
         ...
 
     async def begin(self, approval: Approval) -> bool:
-        """Notes that the call begins; returns False if it began before, or may not any more."""
+        """Records that the call begins.
+
+        Returns False if it had begun before, or if the approval is not valid any more.
+        """
         ...
 
     async def refuse(self, approval: Approval, reason: str) -> None:
-        """Notes that the approved call is not what it was, so that it never begins."""
+        """Withdraws an approval because the call has changed; the call never begins."""
         ...
 
     async def ended(self, approval: Approval, result: ToolResult) -> None:
-        """Notes the outcome of a call that began."""
+        """Records the outcome of a call that began."""
         ...

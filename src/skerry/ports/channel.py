@@ -1,4 +1,4 @@
-"""Protocols of a chat platform's adapter: what every one does, and what some can do besides."""
+"""Protocols of a chat platform's adapter: the required methods, and the optional ones."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
@@ -11,14 +11,15 @@ from skerry.model.inbound import Attachment, InboundMessage, ReplyTo
 from skerry.model.outbound import OutboundPart, Receipt, Settlement, TextUnit
 
 Inbox = Callable[[InboundMessage], Awaitable[None]]
+"""Accepts a message that arrived; returns when the message is stored."""
 
 
 class ChannelAdapter(Protocol):
-    """One account on one platform. Maps and sends; the core keeps what must not be lost."""
+    """One account on one platform. The adapter translates and sends; the core stores messages."""
 
     @property
     def channel(self) -> ChannelId:
-        """Returns the platform's name."""
+        """Returns the platform's name, such as `telegram`."""
         ...
 
     @property
@@ -28,47 +29,54 @@ class ChannelAdapter(Protocol):
 
     @property
     def text_limit(self) -> int:
-        """Returns the most that one message may have, in `text_unit`."""
+        """Returns the maximum length of one message, counted in `text_unit`."""
         ...
 
     @property
     def text_unit(self) -> TextUnit:
-        """Returns in what the platform counts."""
+        """Returns the unit in which the platform counts the length of a text."""
         ...
 
     async def run(self, inbox: Inbox) -> None:
-        """Receives until cancelled. Acknowledge a message only after `inbox` has returned."""
+        """Receives messages until cancelled.
+
+        Acknowledge a message to the platform only after `inbox` has returned.
+        """
         ...
 
     async def send(self, part: OutboundPart) -> Receipt:
-        """Sends one part; returns when the platform has taken it.
+        """Sends one part; returns when the platform has accepted it.
 
         Raises:
-            DeliveryRefusedError: it never will, so nobody tries again.
-            DeliveryDelayedError: it did not take the part now, and may say when to try again. After
-                any other error the part is settled and tried again, later and later.
+            DeliveryRefusedError: the platform will never accept the part; it is not sent again.
+            DeliveryDelayedError: the platform did not accept the part now, and may say when to try
+                again. After any other error the core calls `settle`, then sends the part again
+                after growing waits.
         """
         ...
 
     async def typing(self, to: ReplyTo) -> None:
         """Shows for some seconds that an answer is being written; does nothing if it cannot.
 
-        What it raises is noted and harms nobody.
+        The core logs what it raises and continues.
         """
         ...
 
     async def settle(self, part: OutboundPart) -> Settlement:
-        """Says whether a part arrived whose sending was interrupted; UNKNOWN where nobody can."""
+        """Returns whether a part arrived whose sending was interrupted.
+
+        UNKNOWN if the platform cannot be asked.
+        """
         ...
 
 
 class Capabilities(Struct, frozen=True):
-    """Features of a platform that its adapter offers; an adapter that names none has none."""
+    """Features of a platform that its adapter offers; all are off by default."""
 
     edits: bool = False
     """`Edits`: a sent message can be replaced, so a long answer may grow in one message."""
     reactions: bool = False
-    """`Reacts`: a message can get an emoji as a sign that it was read."""
+    """`Reacts`: the account can react to a message with an emoji to show that it was read."""
     buttons: bool = False
     """`Additions.buttons` are shown; presses arrive as messages."""
     threads: bool = False
@@ -80,10 +88,10 @@ class Capabilities(Struct, frozen=True):
     polls: bool = False
     """`Additions.poll` is sent."""
     rich_text: bool = False
-    """Markdown becomes what the platform shows as bold, code and links."""
+    """Markdown is translated to the platform's bold text, code and links."""
     late_refusals: bool = False
-    """The platform may say later that it did not deliver a part that it took: so a file that was
-    sent is kept until it expires."""
+    """The platform may report later that it did not deliver a part that it had accepted, so a file
+    that was sent is kept until it expires."""
 
 
 NO_CAPABILITIES: Final = Capabilities()
@@ -101,24 +109,24 @@ class ConnectionState(StrEnum):
     STARTING = "starting"
     CONNECTED = "connected"
     RETRYING = "retrying"
-    """The platform cannot be reached; the adapter tries again, later and later."""
+    """The platform cannot be reached; the adapter tries again after growing waits."""
     NEEDS_LOGIN = "needs-login"
-    """The platform refuses the credentials; only a person can help."""
+    """The platform refuses the credentials; a person has to log in."""
     STOPPED = "stopped"
 
 
 class AccountState(Struct, frozen=True):
-    """State of one account, as people read it."""
+    """State of one account, for people."""
 
     state: ConnectionState = ConnectionState.STARTING
     message: str = ""
-    """Cause of a state other than `connected`, in a sentence; never has a secret."""
+    """Cause of a state other than `connected`, in a sentence without secrets."""
     remedy: str = ""
     """The next step for a person, or empty."""
     name: str = ""
     """Name of the account on the platform, such as `@house_bot`."""
     about: str = ""
-    """More about it for people, such as the fingerprint of its device."""
+    """Details for people, such as the fingerprint of the account's device."""
 
 
 STARTING: Final = AccountState()
@@ -135,10 +143,11 @@ class Fetches(Protocol):
     """An adapter with `Capabilities.media_in`."""
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
-        """Returns the bytes of a file that came with a message.
+        """Returns the bytes of a file that was attached to a message.
 
         Raises:
-            MediaError: it has more than `limit` bytes, is gone, or cannot be fetched now.
+            MediaError: the file has more than `limit` bytes, does not exist any more, or cannot be
+                fetched now.
         """
         ...
 
@@ -151,18 +160,19 @@ class Edits(Protocol):
         """Replaces the text of a message that the account sent.
 
         Raises:
-            DeliveryRefusedError: the message is gone or can no longer be changed.
-            DeliveryDelayedError: the platform says when to try again.
+            DeliveryRefusedError: the message was deleted, or cannot be changed any more.
+            DeliveryDelayedError: the platform did not accept the change now, and may say when to
+                try again.
         """
         ...
 
 
 @runtime_checkable
 class Locates(Protocol):
-    """An adapter with `Capabilities.edits` that finds a message of its account again."""
+    """An adapter with `Capabilities.edits` that can look up a message of its account."""
 
     async def locate(self, part: OutboundPart) -> Receipt | None:
-        """Returns the ids of the message that a part became; None where none is found."""
+        """Returns the ids of the message that a part became; None if no message is found."""
         ...
 
 
@@ -174,17 +184,17 @@ class Reacts(Protocol):
         """Sets the account's reaction on the message `to.message_id`; an empty emoji removes it.
 
         Raises:
-            DeliveryRefusedError: the platform has no such reaction, or the message is gone.
+            DeliveryRefusedError: the platform has no such reaction, or no such message any more.
         """
         ...
 
 
 @runtime_checkable
 class Probes(Protocol):
-    """An adapter that can ask its platform who it is."""
+    """An adapter that can test its connection and credentials with one request."""
 
     async def probe(self) -> AccountState:
-        """Returns the state after one question to the platform; raises nothing."""
+        """Returns the state after one request to the platform; raises nothing."""
         ...
 
 
@@ -193,15 +203,15 @@ class Post(Struct, frozen=True):
 
     method: str
     path: str
-    """Path beneath the account's address, without a slash at its begin; often empty."""
+    """Path below the account's address, without a leading slash; often empty."""
     query: Mapping[str, str]
     headers: Mapping[str, str]
-    """Values by name, in small letters."""
+    """Values by name; the names are in lower case."""
     body: bytes
 
 
 class PostAnswer(Struct, frozen=True):
-    """The response to it."""
+    """The response to a `Post`."""
 
     status: int = 200
     body: bytes = b""
@@ -215,27 +225,27 @@ class TakesPosts(Protocol):
     async def posted(self, post: Post) -> PostAnswer:
         """Answers one request.
 
-        Nothing before this has asked who sends it: check its signature before all else, and answer
-        401 or 403 without one. Answer 200 only after the `inbox` of `run` has returned; what is
-        raised becomes a 503, after which platforms send the event again.
+        The sender is not authenticated: check the signature of the request first, and answer 401 or
+        403 without a valid one. Answer 200 only after the `inbox` of `run` has returned. An
+        exception becomes a 503, after which platforms send the event again.
         """
         ...
 
 
 @runtime_checkable
 class ChecksHeaders(Protocol):
-    """An adapter with `TakesPosts` whose platform proves itself in the headers of a request."""
+    """An adapter with `TakesPosts` whose platform authenticates requests by their headers."""
 
     async def refuses(self, post: Post) -> PostAnswer | None:
-        """Returns the answer to a request that the platform does not prove; None for its own.
+        """Returns the answer that refuses a request; None for a request of the platform.
 
-        `post` has no body yet: that of a stranger is never read. `posted` checks again.
+        `post.body` is empty: the body of a refused request is never read. `posted` checks again.
         """
         ...
 
 
 class AccountReport(Struct, frozen=True):
-    """One account that the gateway has or should have."""
+    """One account that is configured, or that a plugin registered."""
 
     channel: str
     account: str
@@ -243,42 +253,46 @@ class AccountReport(Struct, frozen=True):
     """Name of the platform for people."""
     state: AccountState
     is_configured: bool = True
-    """False for an account of a plugin, which `channels` of the configuration does not have."""
+    """False for an account of a plugin, which is not in `channels` of the configuration."""
     is_enabled: bool = True
     last_inbound_at: int = 0
-    """Time of the last message, in milliseconds since 1970; 0 is none since the start."""
+    """Time of the last message, in milliseconds since 1970; 0 if none arrived since the start."""
     offers: Capabilities = NO_CAPABILITIES
     webhook: str = ""
-    """Path of the gateway at which it takes posts; empty for one that takes none."""
+    """Path at which the gateway accepts posts for the account; empty if it accepts none."""
 
 
 class Channels(Protocol):
-    """The accounts of all platforms, as methods use them."""
+    """The accounts of all platforms, for gateway methods."""
 
     def reports(self) -> list[AccountReport]:
-        """Returns every account, those of plugins and those that are switched off included."""
+        """Returns every account, including those of plugins and disabled ones."""
         ...
 
     async def probe(self, channel: str, account: str) -> AccountState:
-        """Returns the state after one question to the platform, if its adapter can ask."""
+        """Returns the state of an account, after one request if its adapter has `Probes`.
+
+        A platform that does not answer in time makes the state `retrying`. The state is `stopped`
+        if no such account is connected.
+        """
         ...
 
     def restart(self, channel: str, account: str) -> None:
-        """Connects an account anew.
+        """Disconnects an account and connects it again, in the background.
 
         Raises:
-            KeyError: there is no such account of the configuration.
+            KeyError: no such account is configured.
         """
         ...
 
     def adapter(self, channel: str, account: str) -> ChannelAdapter | None:
-        """Returns the adapter of an account."""
+        """Returns the adapter of an account; None if no such account is connected."""
         ...
 
     def parts(self, to: ReplyTo, text: str) -> list[str]:
-        """Cuts a text into parts that the platform takes."""
+        """Splits a text into parts that fit the platform's limit."""
         ...
 
     def wake(self, to: ReplyTo) -> None:
-        """Tells the account's sender that its outbox has something."""
+        """Wakes the account's sender because a row was added to its outbox."""
         ...

@@ -14,7 +14,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Subject of a check, its finding, and the remedy."""
+    """Subject of a check, its level, a message, and the remedy or an empty text."""
 
     name: str
     level: Level

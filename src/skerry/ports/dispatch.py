@@ -19,7 +19,7 @@ class LaneUse(Struct, frozen=True):
     name: str
     running: int
     waiting: int
-    """Sessions with work that wait for a slot."""
+    """Number of sessions whose work waits for a slot."""
     limit: int
 
 
@@ -28,24 +28,24 @@ class SessionQueue(Struct, frozen=True):
 
     key: str
     run_id: RunId | None
-    """The run that is on; None while all of them wait."""
+    """The active run; None while all runs wait."""
     since: int | None
-    """Time at which its turn began."""
+    """Time at which the turn of the active run began; None without one."""
     waiting: int
     oldest: int | None
-    """Time at which the first waiting run was accepted."""
+    """Time at which the first waiting run was accepted; None if none waits."""
     mode: QueueMode
-    """Queue mode for a message that arrives now."""
+    """Queue mode of a message that would arrive now."""
 
 
 class QueueReport(Struct, frozen=True):
-    """Work of the gateway at present."""
+    """Present work of the gateway."""
 
     lanes: tuple[LaneUse, ...]
     sessions: tuple[SessionQueue, ...]
-    """Sessions with work, the longest accepted first."""
+    """Sessions with work; the one whose run was accepted first comes first."""
     stuck: tuple[AbandonedWork, ...]
-    """Work that was to stop and did not; nothing waits for it."""
+    """Work that was cancelled and has not ended; nothing waits for it."""
 
 
 class QueuedRun(Struct, frozen=True):
@@ -53,30 +53,36 @@ class QueuedRun(Struct, frozen=True):
 
     run_id: RunId
     says: tuple[tuple[RunId, str], ...] = ()
-    """The messages that it answers, each with its run; empty where the transcript has them."""
+    """Run id and text of each message that the run answers; empty if they are in the transcript."""
     waits: bool = False
-    """True when its turn has not begun."""
+    """True while its turn has not begun."""
 
 
 class Dispatcher(Protocol):
-    """Accepts requests to run, and stops them."""
+    """Accepts requests to run, and reports on the runs."""
 
     async def submit(self, request: RunRequest) -> Admission:
-        """Accepts the run durably, or returns the stored state of a run with the same id.
+        """Stores the request and returns; a repeated run id returns the state of the first request.
 
         Raises:
-            BusyError: the gateway drains.
+            BusyError: the gateway is shutting down.
             UnknownAgentError: the session key names no configured agent.
-            StoreFailedError: nothing was accepted.
+            StoreFailedError: the request could not be stored, so it was not accepted.
         """
         ...
 
     async def wait(self, run_id: RunId, timeout: float | None) -> RunResult | None:  # noqa: ASYNC109 - of the waiting alone
-        """Returns how the run ended; None after `timeout` seconds, or when the run is unknown."""
+        """Returns the result of the run; None after `timeout` seconds, or if the id is unknown.
+
+        Without a timeout it waits until the run ends.
+        """
         ...
 
     def abort(self, key: SessionKey, run_id: RunId | None, by: str) -> list[RunId]:
-        """Stops one run, or all of the session, and returns their ids. Waiting runs count too."""
+        """Stops one run, or all runs of the session with None; returns the ids of the stopped runs.
+
+        Waiting runs are stopped too. `by` is recorded as the person or client that stopped them.
+        """
         ...
 
     def active(self, key: SessionKey | None = None) -> list[RunId]:
@@ -84,11 +90,14 @@ class Dispatcher(Protocol):
         ...
 
     def line(self, key: SessionKey) -> list[QueuedRun]:
-        """Returns the session's active runs, less those whose message has entered another."""
+        """Returns the active and waiting runs of the session, in order.
+
+        A run whose message entered another run is left out.
+        """
         ...
 
     def queue(self) -> QueueReport:
-        """Returns the active and the waiting runs."""
+        """Returns the active and the waiting runs of all sessions."""
         ...
 
     async def run_exclusive(
@@ -96,22 +105,25 @@ class Dispatcher(Protocol):
     ) -> T:
         """Runs `work` while no run of the session is active; returns its result.
 
-        It waits for the runs that were accepted before, or stops them; `stopping` is then recorded
-        as the caller. Messages that arrive meanwhile wait, and enter the session that exists after.
+        It waits for the runs that were accepted before. With `stopping` it stops them instead and
+        records `stopping` as the person or client that did. Messages that arrive meanwhile wait;
+        afterwards they enter the session that then has the key.
 
         Raises:
-            BusyError: the gateway drains, or a run did not end in time; `work` was not begun.
+            BusyError: the gateway is shutting down, or a run did not end in time; `work` did not
+                begin.
         """
         ...
 
     async def compact(self, key: SessionKey, instructions: str) -> CompactionResult | None:
-        """Summarises the earlier part of a conversation; None where there is nothing to summarise.
+        """Summarises the earlier part of a conversation; None if there is nothing to summarise.
 
-        It waits for the runs that were accepted before; messages that come meanwhile wait.
+        It makes at least one model call. It waits for the runs that were accepted before; messages
+        that arrive meanwhile wait.
 
         Raises:
-            BusyError: the gateway drains, or a run did not end in time.
+            BusyError: the gateway is shutting down, or a run did not end in time.
             ModelError: no model could be chosen.
-            StateError: nothing was stored.
+            StateError: the summary could not be stored; nothing changed.
         """
         ...

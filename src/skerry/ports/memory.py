@@ -36,10 +36,12 @@ class MemoryBackend(Protocol):
         ...
 
     async def search(self, question: MemoryQuestion) -> MemoryAnswer:
-        """Returns the passages that answer best; an answer that needs nothing fails never.
+        """Returns the passages that answer the question, best first.
+
+        Without an embedding model the search compares words only; it does not fail.
 
         Raises:
-            MemoryBackendError: it cannot answer at all; the next backend of the slot is asked.
+            MemoryBackendError: the backend cannot answer; the caller asks the slot's next backend.
         """
         ...
 
@@ -49,7 +51,9 @@ class MemoryBackend(Protocol):
         force: bool = False,
         progress: Callable[[MemoryProgress], None] | None = None,
     ) -> SyncReport:
-        """Brings the index up to what the files say; `force` builds it anew.
+        """Updates the index from the files and conversations; `force` rebuilds it.
+
+        It may take minutes; `progress` is called on the way.
 
         Raises:
             MemoryBackendError: the index cannot be written.
@@ -57,33 +61,33 @@ class MemoryBackend(Protocol):
         ...
 
     def touch(self) -> None:
-        """Notes that files changed: the next search looks at them first."""
+        """Marks the files as changed: the next search first checks them."""
         ...
 
     async def status(self) -> MemoryStatus:
-        """Returns its state; it never fails."""
+        """Returns the state of the memory; raises nothing. Problems are in `notes`."""
         ...
 
 
 @runtime_checkable
 class MemoryDocuments(Protocol):
-    """A memory that finds more than files of the workspace: `qmd/...`, `sessions/...`."""
+    """A memory whose hits may also be at `qmd/...` or `sessions/...`, outside the workspace."""
 
     async def document(self, path: str) -> MemoryDocument | None:
-        """Returns the document at a hit's path; None if there is no such document.
+        """Returns the document at the path of a hit; None if there is no such document.
 
         Raises:
-            MemoryBackendError: it cannot be read.
+            MemoryBackendError: the document cannot be read.
         """
         ...
 
 
 @runtime_checkable
 class MemoryListing(Protocol):
-    """A memory that can tell what it has indexed."""
+    """A memory that can list the documents of its index."""
 
     async def listing(self) -> Sequence[MemoryFile]:
-        """Returns every document of its index, those that it could not read too.
+        """Returns every document of the index, also those that could not be read (`error`).
 
         Raises:
             MemoryBackendError: the index cannot be read.
@@ -93,15 +97,15 @@ class MemoryListing(Protocol):
 
 @runtime_checkable
 class MemoryForgets(Protocol):
-    """A memory with files of its own, which may still have what was forgotten."""
+    """A memory that stores copies of text, which may still contain erased phrases."""
 
     async def forget(self, redaction: Redaction) -> int:
-        """Leaves nothing of the phrases in them; returns how many documents held them.
+        """Erases the phrases from its copies; returns the number of documents that had them.
 
-        The files and conversations that it remembers do not hold them any more.
+        Call it after the phrases were erased from the indexed files and conversations.
 
         Raises:
-            MemoryBackendError: it cannot be done now.
+            MemoryBackendError: the copies cannot be erased now.
         """
         ...
 
@@ -110,18 +114,20 @@ class Memories(Protocol):
     """The memories of all agents."""
 
     def of(self, agent: AgentId) -> MemoryBackend | None:
-        """Returns the agent's memory; None where the slot is empty."""
+        """Returns the agent's memory; None if the slot is empty."""
         ...
 
 
 class TranscriptSource(Protocol):
-    """Source of the transcripts for the memory that indexes them."""
+    """Source of the transcripts that a memory indexes."""
 
     async def conversations(self, agent: AgentId, since: int) -> Sequence[TrackedConversation]:
-        """Returns the agent's, archived ones too, in which something was said since then (ms).
+        """Returns the agent's conversations that changed since then, archived ones included.
+
+        `since` is a time in milliseconds since 1970.
 
         Raises:
-            StateError: they cannot be read.
+            StateError: the database cannot be read.
         """
         ...
 
@@ -130,22 +136,22 @@ class TranscriptSource(Protocol):
     ) -> Sequence[Utterance]:
         """Returns the texts of the person and the assistant, in order, without tool results.
 
-        Those of the entries behind number `after`.
+        Only entries with a number above `after` are read; numbers begin with 1.
 
         Raises:
-            StateError: it cannot be read.
+            StateError: the database cannot be read.
         """
         ...
 
 
 class Forgets(Protocol):
-    """Erases statements in all places at once."""
+    """Erases statements from all data of an agent in one operation."""
 
     async def look(self, agent: AgentId, phrases: Sequence[str]) -> Forgotten:
-        """Returns the lines and rows that would be erased, without changing anything.
+        """Returns the lines and rows that `forget` would erase; changes nothing.
 
         Raises:
-            PhraseError: a phrase is too short, or there are too many.
+            PhraseError: a phrase is too short or too long, or there are too many.
             StateError: the database cannot be read.
         """
         ...
@@ -153,14 +159,15 @@ class Forgets(Protocol):
     async def forget(
         self, agent: AgentId, phrases: Sequence[str], *, extra: bool = False
     ) -> Forgotten:
-        """Takes the statements with these phrases out of all that the agent has.
+        """Erases the statements with these phrases from all data of the agent.
 
-        With `extra` also out of its extra paths. Returns what was taken out; where `waits` of it is
-        above 0, the rest is done when so many runs have ended.
+        `extra` includes its extra paths. Returns the report of the erased lines and rows. If
+        `waits` of the report is above 0, so many runs may still hold a phrase, and the erasure
+        continues when they have ended.
 
         Raises:
-            PhraseError: a phrase is too short, or there are too many.
-            StateError, MemoryBackendError: it is not done yet; it is gone on with by itself.
+            PhraseError: a phrase is too short or too long, or there are too many.
+            StateError, MemoryBackendError: the erasure is not complete; the gateway continues it.
         """
         ...
 
@@ -172,17 +179,17 @@ class MemoryService(Memories, Protocol):
         """Searches the agent's memory.
 
         Raises:
-            MemoryBackendError: the agent has no memory, or none that answers in time.
+            MemoryBackendError: the agent has no memory, or it did not answer in time.
         """
         ...
 
     async def get(
         self, agent: AgentId, path: str, start: int = 1, lines: int | None = None
     ) -> MemoryText:
-        """Returns lines of a document.
+        """Returns `lines` lines of a document from line `start` (1 is the first); None is all.
 
         Raises:
-            MemoryBackendError: it is none of the memory's.
+            MemoryBackendError: the path is not in the memory.
         """
         ...
 
@@ -192,19 +199,19 @@ class MemoryService(Memories, Protocol):
         """Appends a note to the log of the day, or to a section of MEMORY.md.
 
         Args:
-            agent: Whose memory it is.
-            text: What is noted.
+            agent: The agent that has the memory.
+            text: The note.
             section: The heading in MEMORY.md; None is the log of the day.
-            origin: Who said it.
+            origin: The author of the text.
             conversation: The key of the conversation; `gateway` for a person at the gateway itself.
 
         Raises:
-            MemoryBackendError: it is not written.
+            MemoryBackendError: the note was not written.
         """
         ...
 
     async def files(self, agent: AgentId) -> Sequence[MemoryFile]:
-        """Returns the files as they are now, and the conversations that are indexed, by path.
+        """Returns the present files and the indexed conversations, ordered by path.
 
         Raises:
             MemoryBackendError: the agent has no memory.
@@ -212,23 +219,23 @@ class MemoryService(Memories, Protocol):
         ...
 
     async def whole(self, agent: AgentId, path: str) -> MemoryWhole:
-        """Returns all of a Markdown file, to be edited; an empty one where there is none yet.
+        """Returns all of a Markdown file for an editor; an empty one if it does not exist yet.
 
         Raises:
-            MemoryBackendError: it is none of the memory's, too large, or no text.
+            MemoryBackendError: the path is not in the memory, or the file is too large or no text.
         """
         ...
 
     async def save(self, agent: AgentId, path: str, text: str, base: str) -> MemorySaved:
-        """Replaces a Markdown file whose `hash` is still `base`; empty, it is a new one.
+        """Replaces a Markdown file whose hash is still `base`; an empty `base` makes a new file.
 
         Raises:
-            MemoryBackendError: somebody changed it meanwhile, or it cannot be written.
+            MemoryBackendError: the file was changed meanwhile, or it cannot be written.
         """
         ...
 
     async def notes(self, agent: AgentId, limit: int) -> Sequence[MemoryNote]:
-        """Returns the notes of MEMORY.md, then of the daily logs, the newest log first.
+        """Returns at most `limit` notes: those of MEMORY.md, then of the daily logs, newest first.
 
         Raises:
             MemoryBackendError: the agent has no memory.
@@ -236,15 +243,15 @@ class MemoryService(Memories, Protocol):
         ...
 
     async def undo(self, agent: AgentId, name: str) -> MemoryUndone:
-        """Takes a note out again.
+        """Removes the note with the id `name`.
 
         Raises:
-            MemoryBackendError: it is not there, or was changed by hand since.
+            MemoryBackendError: no note has that id, or it was changed by hand since.
         """
         ...
 
     async def unverified(self, agent: AgentId) -> Sequence[MemoryNote]:
-        """Returns the notes that wait for the owner's word, the newest log first.
+        """Returns the notes that the owner has not confirmed, the newest log first.
 
         Raises:
             MemoryBackendError: the agent has no memory.
@@ -252,13 +259,13 @@ class MemoryService(Memories, Protocol):
         ...
 
     async def confirm(self, agent: AgentId, name: str) -> MemoryNoted:
-        """Makes an unverified note the owner's: it moves into the log of the day.
+        """Confirms an unverified note as the owner's: it moves into the log of the day.
 
         Raises:
-            MemoryBackendError: no unverified note has that id, or it cannot be written.
+            MemoryBackendError: no unverified note has the id `name`, or it cannot be written.
         """
         ...
 
     async def near(self, agent: AgentId, phrases: Sequence[str]) -> Sequence[MemoryHit]:
-        """Returns the passages that are nearest to the phrases; none where no memory answers."""
+        """Returns the passages nearest to the phrases; none if no memory answers."""
         ...

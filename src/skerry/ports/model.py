@@ -17,17 +17,17 @@ _MILLION: Final = 1_000_000
 
 
 class ModelCost(Struct, frozen=True):
-    """Prices of a million tokens, in US dollars."""
+    """Prices in US dollars per million tokens."""
 
     input: float = 0.0
     output: float = 0.0
     cache_read: float = 0.0
     cache_write: float = 0.0
     known: bool = True
-    """True when the price is known; otherwise the cost of a call is recorded as unknown."""
+    """False if the price is unknown; the cost of a call is then recorded as unknown."""
 
     def of(self, usage: Usage) -> Usage:
-        """Returns the usage with its price: each count times its price for a million."""
+        """Returns the usage with its cost in US dollars: tokens x price / 1,000,000, by kind."""
         parts = (
             usage.input * self.input / _MILLION,
             usage.output * self.output / _MILLION,
@@ -38,35 +38,37 @@ class ModelCost(Struct, frozen=True):
 
 
 UNPRICED: Final = ModelCost(known=False)
-"""Cost of a model without a known price."""
+"""Cost of a model whose price is unknown."""
 
 
 class ModelInfo(Struct, frozen=True):
-    """One model and what is known of it. `ref` is `provider/id`."""
+    """Properties of one model. `ref` is `provider/id`."""
 
     provider: str
     id: str
     name: str
     context_window: int = 200_000
+    """Tokens of prompt and response together."""
     max_tokens: int = 8192
+    """Tokens of one response."""
     supports_tools: bool = True
     reasoning: bool = False
-    """True when the model can reason before it answers."""
+    """True if the model can reason before it answers."""
     input: frozenset[str] = frozenset({"text"})
     """Kinds of input that the model accepts: `text`, `image`."""
     cost: ModelCost = UNPRICED
     api: str = "openai-completions"
-    """The wire format in which it is asked."""
+    """Wire format of its requests."""
     prompt_limit: int | None = None
-    """Tokens that the system prompt may have; None is no limit of its own."""
+    """Maximum tokens of the system prompt; None sets no separate limit."""
     note: str = ""
     """Note about the model for people, or empty; shown on the page."""
     thinking: tuple[ThinkingLevel, ...] = ()
-    """The levels that it has where it can think; empty is all."""
+    """Reasoning levels of a model with `reasoning`; empty means all."""
 
     @property
     def levels(self) -> tuple[ThinkingLevel, ...]:
-        """Returns how much it can think."""
+        """Returns the reasoning levels that the model accepts; only `off` without `reasoning`."""
         if not self.reasoning:
             return (ThinkingLevel.OFF,)
         return self.thinking or LEVELS
@@ -78,14 +80,14 @@ class ModelInfo(Struct, frozen=True):
 
 
 class WireForm(Protocol):
-    """A conversation as an API wants it; a message may depend on those before it."""
+    """A conversation encoded for one API; a message may depend on the ones before it."""
 
     def add(self, message: Message) -> None:
-        """Takes the next message."""
+        """Encodes the next message."""
         ...
 
     def keep(self, count: int) -> None:
-        """Forgets all messages but the first `count`."""
+        """Removes all messages after the first `count`."""
         ...
 
 
@@ -93,9 +95,10 @@ W = TypeVar("W", bound=WireForm)
 
 
 class History:
-    """A conversation for the model, oldest first. It grows, and now and then a message changes.
+    """A conversation for the model, oldest message first.
 
-    It keeps its wire form for each API, so that a turn encodes only what is new.
+    Messages are appended, and sometimes replaced. The history stores its encoding for each API, so
+    that a turn encodes only new messages.
     """
 
     __slots__ = ("_forms", "_images", "ends", "messages")
@@ -111,7 +114,7 @@ class History:
 
     @property
     def weight(self) -> int:
-        """Returns about how many characters are kept, the base64 of images included."""
+        """Returns the approximate number of stored characters, including images as base64."""
         return (self.ends[-1] if self.ends else 0) + self._images
 
     def append(self, message: Message) -> None:
@@ -121,14 +124,14 @@ class History:
         self.ends.append((self.ends[-1] if self.ends else 0) + size(message))
 
     def put(self, index: int, message: Message) -> None:
-        """Puts a message in place of another; those behind it are encoded anew."""
+        """Replaces the message at `index`; it and all later messages are encoded again."""
         behind = self.messages[index + 1 :]
         self.cut(index)
         for item in (message, *behind):
             self.append(item)
 
     def cut(self, count: int) -> None:
-        """Forgets all messages but the first `count`."""
+        """Removes all messages after the first `count`."""
         self._images -= sum(map(image_chars, self.messages[count:]))
         del self.messages[count:], self.ends[count:]
         for name, (accepted, form) in self._forms.items():
@@ -136,29 +139,29 @@ class History:
             self._forms[name] = min(accepted, count), form
 
     def form(self, name: str, begin: Callable[[], W]) -> W:
-        """Returns the wire form of `name`, after it took every message; `begin` makes a new one.
+        """Returns the wire form of `name` with every message encoded; `begin` makes a new form.
 
-        Each message is added once.
+        Each message is encoded once for each name.
         """
         count, form = self._forms.get(name) or (0, begin())
         for message in self.messages[count:]:
             form.add(message)
         self._forms[name] = len(self.messages), form
-        return cast("W", form)  # a name stands for one kind of form
+        return cast("W", form)  # every name has one type of form
 
 
 class ModelRequest(Struct, frozen=True):
-    """One call: the system prompt, the conversation, the tools offered, how much to think."""
+    """One call: model, system prompt, conversation, offered tools and reasoning level."""
 
     model: ModelInfo
     system: str
     history: History
     tools: tuple[ToolSpec, ...] = ()
     first: int = 0
-    """Index of the first message to send: those before it do not fit the model's window."""
+    """Index of the first message to send: earlier messages do not fit the context window."""
     thinking: ThinkingLevel = ThinkingLevel.OFF
     session_id: str = ""
-    """Names the conversation to providers that cache by it, or empty."""
+    """Id that providers use as the key of their prompt cache, or empty."""
 
 
 class ModelReply(Struct, frozen=True):
@@ -170,7 +173,7 @@ class ModelReply(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Returns the text blocks, joined."""
+        """Returns the text blocks, joined without a separator."""
         return "".join(block.text for block in self.content if isinstance(block, TextBlock))
 
     @property
@@ -179,31 +182,31 @@ class ModelReply(Struct, frozen=True):
         return tuple(block for block in self.content if isinstance(block, ToolCall))
 
 
-def _unheard(_: str) -> None:
-    """Hears nothing."""
+def _ignore_text(_: str) -> None:
+    """Ignores a text."""
 
 
-def _uncounted(_: Usage) -> None:
-    """Counts nothing."""
+def _ignore_usage(_: Usage) -> None:
+    """Ignores a usage."""
 
 
 class ReplyListener(Struct, frozen=True):
-    """Hears a response while it comes; each piece is what one network read added."""
+    """Callbacks for a response while it arrives; each call passes the text of one network read."""
 
-    on_text: Callable[[str], None] = _unheard
-    on_thinking: Callable[[str], None] = _unheard
-    on_note: Callable[[str], None] = _unheard
-    """Receives a note for the person about how the model was called, as a sentence."""
-    on_spent: Callable[[Usage], None] = _uncounted
-    """Receives billed tokens that no reply contains: of a try that failed or was given up after the
-    provider had counted."""
+    on_text: Callable[[str], None] = _ignore_text
+    on_thinking: Callable[[str], None] = _ignore_text
+    on_note: Callable[[str], None] = _ignore_text
+    """Receives a sentence for the person about how the model was called."""
+    on_spent: Callable[[Usage], None] = _ignore_usage
+    """Receives billed tokens that no reply contains: those of an attempt that failed or was
+    cancelled after the provider had counted them."""
 
 
 class ModelProvider(Protocol):
-    """One model API, which pushes text as it comes.
+    """One model API. It passes text to a listener while the response arrives.
 
-    It is not an async generator, because one that is left open inside a cancelled scope is
-    finalised in the wrong task.
+    It is not an async generator, because a generator that is still open when its scope is cancelled
+    is finalised in the wrong task.
     """
 
     @property
@@ -212,14 +215,14 @@ class ModelProvider(Protocol):
         ...
 
     async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
-        """Returns the response; tells `hear` what each network read added, in order.
+        """Returns the response; passes the text of each network read to `hear`, in order.
 
-        Cancelling is how a run is aborted: the connection is closed, and what `hear` got stays
-        with the caller.
+        A run is aborted by cancelling this call: the connection is closed, and the caller keeps the
+        text that `hear` received.
 
         Raises:
-            ModelError: one of its leaves, classed by status first and text second. A stream that
-                ends without its finish marker is `ModelStreamCutError`.
+            ModelError: one of its subclasses, chosen by the HTTP status, then by the error text. A
+                stream without its finish marker raises `ModelStreamCutError`.
         """
         ...
 
@@ -233,7 +236,7 @@ class ModelState(StrEnum):
 
 
 class RestingProfile(Struct, frozen=True):
-    """A credential that is not asked for a model for a while, after failures."""
+    """A credential that is not used for a model until its cool-down ends, after failures."""
 
     profile: str
     """`agent/provider:name`, or `environment/provider` for a key without a profile."""
@@ -241,20 +244,21 @@ class RestingProfile(Struct, frozen=True):
     reason: str
     """`rate_limit`, `overloaded`, `auth`, `billing` or `sign_in`."""
     until: int
-    """Milliseconds since 1970; the end of the year 9999 is until a person signs in again."""
+    """End of the cool-down, in milliseconds since 1970; the end of the year 9999 means until a
+    person signs in again."""
 
 
 class ModelOffer(Struct, frozen=True):
-    """A local model server that was found, and gets no conversation until the owner confirms it."""
+    """A local model server that was found; it gets no conversation until the owner confirms it."""
 
     id: str
     name: str
     address: str
     """Host and port."""
     owner: str = ""
-    """The user of the machine who runs it; empty where the system does not tell."""
+    """The user of this machine who runs it; empty if the system does not report it."""
     before: str = ""
-    """The user for whom it was confirmed, where that is another one."""
+    """The user for whom it was confirmed, if that is another user."""
 
     @property
     def text(self) -> str:
@@ -287,14 +291,14 @@ class ModelFailure(Struct, frozen=True):
 
 
 class ModelStatus(Struct, frozen=True):
-    """State of the model for the page and `status`: its name, its availability, and the remedy."""
+    """State of the model for the page and `status`: the model, its availability and the remedy."""
 
     state: ModelState
     model: ModelInfo | None
     message: str = ""
     remedy: str = ""
     resting: tuple[RestingProfile, ...] = ()
-    """Models that cool down now, the one that is available first in front."""
+    """Models and credentials that cool down now, ordered by the end of the cool-down."""
     offers: tuple[ModelOffer, ...] = ()
     """Local servers that the owner has to confirm."""
     failure: ModelFailure | None = None
@@ -304,7 +308,7 @@ class ModelStatus(Struct, frozen=True):
 
 
 class Offering(Struct, frozen=True):
-    """The models of providers, as they say themselves."""
+    """The models that the providers list."""
 
     models: tuple[ModelInfo, ...]
     problems: tuple[str, ...] = ()
@@ -312,39 +316,44 @@ class Offering(Struct, frozen=True):
 
 
 class Models(Protocol):
-    """All models that can be used, and which one is."""
+    """All usable models, and the choice among them."""
 
     async def choose(self, ref: str | None) -> tuple[ModelProvider, ModelInfo]:
-        """Returns the model that `ref` (`provider/model`) names; None is the first usable.
+        """Returns the model that `ref` (`provider/model`) names; for None the first usable model.
+
+        A named model needs no network request.
 
         Raises:
-            ModelUnavailableError: nothing is usable; the message says why and what to do.
+            ModelUnavailableError: no model is usable; the message has the reason and the remedy.
         """
         ...
 
     def tries(self, target: CallTarget) -> Candidates:
-        """Returns the candidates of a call, in the order in which they are asked."""
+        """Returns the candidates of a call, in the order in which they are called."""
         ...
 
     async def listing(self) -> list[ModelInfo]:
-        """Returns the models that can be used now, the one in use first."""
+        """Returns the models that can be used now; the first is in use."""
         ...
 
     async def offered(self, setup: "ModelSetup | None" = None) -> Offering:
-        """Asks the providers that can be used which models they have, or the one of `setup`."""
+        """Requests the list of models from each usable provider, or from the one in `setup`.
+
+        A provider that returns no list is reported in `problems`.
+        """
         ...
 
     async def status(self) -> ModelStatus:
-        """Returns which model answers now, without starting one."""
+        """Returns the model that would answer now; starts none."""
         ...
 
     async def trust(self, server: str, *, is_trusted: bool) -> ModelStatus:
-        """Keeps that the owner uses a local server as it runs now, or no longer.
+        """Stores that the owner trusts a local server as it runs now, or does not trust it.
 
         Raises:
-            ModelUnavailableError: there is no local server of that name.
-            ModelConnectionError: it does not listen.
-            StateError: it cannot be kept.
+            ModelUnavailableError: there is no local server with that name.
+            ModelConnectionError: the server does not listen.
+            StateError: the decision cannot be stored.
         """
         ...
 
@@ -354,7 +363,8 @@ class ModelSetup:
     """Settings that a person enters for a better model; empty fields keep the configured value."""
 
     provider: str = ""
-    """A known provider (`openai`, `openrouter`, ...) or a name of one's own with `base_url`."""
+    """A known provider (`openai`, `openrouter`, ...), or any other name together with
+    `base_url`."""
     model: str = ""
     api_key: str = field(default="", repr=False)
     base_url: str = ""
@@ -366,22 +376,25 @@ class ModelPick(Struct, frozen=True):
     """Choice among the usable models."""
 
     ref: str | None = None
-    """`provider/model` or an alias; None with no file lets the order of choice decide again."""
+    """`provider/model` or an alias; None without `file` removes the choice, so that the default
+    order applies again."""
     file: str | None = None
     """A GGUF file on the gateway's machine, for the embedded model."""
     pin: bool = False
-    """Makes the chosen file answer regardless of other models that are found."""
+    """Uses the chosen file regardless of other models that are found."""
 
 
 class Setup(Protocol):
-    """Changes which model answers, durably and at once."""
+    """Changes the model that answers, in `skerry.json` and in the running gateway."""
 
     async def configure_model(self, setup: ModelSetup) -> ModelStatus:
-        """Tries the choice, writes it into `skerry.json` and uses it from the next run on.
+        """Makes a trial call, then writes the settings into `skerry.json`; the next run uses them.
+
+        `setup.untried` skips the trial call.
 
         Raises:
-            ConfigError: it cannot be written or makes no sense; nothing changed.
-            ModelError: it was tried and failed; nothing changed.
+            ConfigError: the settings are invalid or cannot be written; nothing changed.
+            ModelError: the trial call failed; nothing changed.
         """
         ...
 
@@ -389,7 +402,7 @@ class Setup(Protocol):
         """Writes the choice into `skerry.json` and uses it from the next run on.
 
         Raises:
-            ConfigError: it cannot be written; nothing changed.
+            ConfigError: the choice cannot be written; nothing changed.
             ModelUnavailableError: the named model cannot be used; nothing changed.
         """
         ...

@@ -1,7 +1,7 @@
-"""Candidates of a model call, in turn, and the result of each attempt.
+"""Candidates of a model call, in order, and the result of each attempt.
 
-The order and the cool-downs belong to the owner of the credentials; a run asks for the next
-candidate until one answers.
+The implementation, which has the credentials, decides the order and the cool-downs. A run requests
+the next candidate until one answers.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,40 +20,41 @@ if TYPE_CHECKING:
 
 
 OWN_FAULT: Final = (ModelOverflowError, ModelRequestError)
-"""Failures of what was asked, not of whom: nobody else is asked, and nothing cools down."""
+"""Failures that the request causes, not the model: no other candidate is called, and no credential
+cools down."""
 
 
 class CallTarget(Struct, frozen=True):
-    """Purpose of a call, as far as it decides the candidates and the account that is charged."""
+    """Properties of a call that decide its candidates and the agent and session it is booked to."""
 
     reference: str | None = None
-    """`provider/model` or an alias, either with `@profile`; None is the configured model."""
+    """`provider/model` or an alias, optionally with `@profile`; None is the configured model."""
     agent: AgentId = MAIN_AGENT
     session_id: str = ""
-    """Its calls keep to one profile; empty belongs to none."""
+    """Session of the call; all calls of a session prefer the same profile. Empty without one."""
     run_id: RunId | None = None
     purpose: Purpose = Purpose.MESSAGE
     channel: str = ""
-    """Channel of the request; empty if it belongs to none."""
+    """Channel of the request; empty without one."""
     fallbacks: tuple[str, ...] | None = None
-    """Models to go on with, in order; None is what the agent has configured."""
+    """Models to try after `reference`, in order; None takes those configured for the agent."""
 
     def of(self, reference: str | None) -> "CallTarget":
-        """Returns the same for another model."""
+        """Returns the same target for another model."""
         return replace(self, reference=reference)
 
 
 class ModelCandidate(Struct, frozen=True):
-    """One model and the credential with which it is asked."""
+    """One model and the credential with which it is called."""
 
     provider: "ModelProvider"
     model: "ModelInfo"
     profile: str = ""
-    """Name of the auth profile; empty where the model needs none."""
+    """Name of the auth profile; empty if the model needs none."""
 
 
 class FailedAttempt(Struct, frozen=True):
-    """One candidate that did not answer: asked in vain, or passed over."""
+    """One candidate that did not answer: the call failed, or the candidate was skipped."""
 
     model: str
     """`provider/model`."""
@@ -66,53 +67,58 @@ class FailedAttempt(Struct, frozen=True):
 
 
 class Candidates(Protocol):
-    """The candidates of one call, in turn. Each that is given is `ended` before the next."""
+    """The candidates of one call, in order.
+
+    After each call of `next`, call `ended` or `released` before the next one.
+    """
 
     @property
     def attempts(self) -> Sequence[FailedAttempt]:
-        """Returns who did not answer so far, and why, in order."""
+        """Returns the candidates that did not answer so far with their errors, in order."""
         ...
 
     async def next(self) -> ModelCandidate | None:
-        """Returns who is to be asked now; None when nobody is left.
+        """Returns the next candidate to call; None after the last one.
 
-        It may wait: for a token that is fetched anew, or for another call that finds out whether
-        this candidate answers again.
+        It may wait for a token that is refreshed, or for another call that tests whether this
+        candidate answers again.
 
         Raises:
-            ModelUnavailableError: nothing could be asked at all.
+            ModelUnavailableError: no candidate can be called at all.
         """
         ...
 
     def ended(self, candidate: ModelCandidate, error: ModelError | None) -> None:
-        """Notes that a candidate answered, or how it failed."""
+        """Records that a candidate answered, or the error with which it failed."""
         ...
 
     def released(self, candidate: ModelCandidate) -> None:
-        """Notes that a call was given up, by an abort: it says nothing of the candidate."""
+        """Records that a call was aborted; the candidate is neither good nor bad by it."""
         ...
 
 
-ABORTED: Final = RunFailure("run.aborted", "The call was given up.")
+ABORTED: Final = RunFailure("run.aborted", "The call was cancelled.")
 """The error of a call that was cancelled."""
 
 
 class ModelCallEnded(Struct, frozen=True):
-    """One call of a model, whatever it was for, and what became of it."""
+    """One model call that ended, for any purpose, with its usage and its result."""
 
     provider: str
     model: str
     profile: str
     usage: Usage
-    """Usage with its price; zero if the provider did not report it. Failed tries on the way
-    count."""
+    """Usage with its cost, including failed attempts of the call; zero if the provider did not
+    report it."""
     priced: bool
-    """True when the price of the model is known."""
+    """True if the price of the model is known."""
     seconds: float
+    """Duration of the call."""
     error: RunFailure | None
+    """Reason of the failure; None if the model answered."""
     target: CallTarget
     call_id: str = ""
-    """Id that the ledger returned when the call began; empty if the call was not recorded then."""
+    """Id that `Accounts.begin` returned; empty if the begin of the call was not recorded."""
 
     @property
     def purpose(self) -> Purpose:
@@ -121,27 +127,27 @@ class ModelCallEnded(Struct, frozen=True):
 
 
 class Accounts(Protocol):
-    """Permits and books model calls."""
+    """Checks model calls against the budgets and records their usage."""
 
     def allow(self, target: CallTarget) -> None:
-        """Returns if a run may ask its model.
+        """Returns if a run may call its model.
 
         Raises:
-            BudgetError: what may be used today is used up.
+            BudgetError: a budget of today is used up, or today's usage is unknown.
         """
         ...
 
     def begin(self, candidate: ModelCandidate, target: CallTarget) -> str:
-        """Notes that a call begins, so that a kill leaves its trace; returns the call's id."""
+        """Records that a call begins, so that a killed process leaves a record; returns its id."""
         ...
 
     def book(self, call: ModelCallEnded) -> None:
-        """Books a call that ended; must not block."""
+        """Records a call that ended; must not block."""
         ...
 
 
 class SingleCandidate:
-    """The tries of a call for which there is one candidate; the same one at each call."""
+    """Candidates with a single member, which `choose` selects once; implements `Candidates`."""
 
     def __init__(
         self, choose: Callable[[], Awaitable[tuple["ModelProvider", "ModelInfo"]]]
@@ -153,7 +159,7 @@ class SingleCandidate:
         """Attempts that failed so far."""
 
     async def next(self) -> ModelCandidate | None:
-        """Returns the candidate, but not twice in a call."""
+        """Returns the candidate; None after it has failed in this call."""
         if self._failed:
             self._failed = False
             return None
@@ -163,7 +169,7 @@ class SingleCandidate:
         return self._candidate
 
     def ended(self, candidate: ModelCandidate, error: ModelError | None) -> None:
-        """Notes how it went."""
+        """Records that the candidate answered, or the error with which it failed."""
         self._failed = error is not None and not isinstance(error, OWN_FAULT)
         if error is not None:
             ref, profile = candidate.model.ref, candidate.profile

@@ -15,14 +15,15 @@ class PluginStatus(StrEnum):
 
 
 class PluginReport(Struct, frozen=True):
-    """One plugin file that the configuration names."""
+    """One plugin that the configuration names: its status, and the names that it registered."""
 
     id: str
     path: str
     status: PluginStatus
     reason: str = ""
-    """Reason why the plugin is not loaded."""
+    """Reason why the plugin is not loaded, or empty."""
     remedy: str = ""
+    """The next step for a person, or empty."""
     hooks: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
@@ -34,10 +35,10 @@ class PluginReport(Struct, frozen=True):
     channels: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     providers: tuple[str, ...] = ()
-    """`search` and `embedding`, as far as it provides them."""
+    """Those of `search` and `embedding` that it provides."""
     skills: tuple[str, ...] = ()
     sha256: str = ""
-    """Hash of its files, as they were loaded."""
+    """SHA-256 of its files as they were loaded, in hexadecimal; empty if they were not read."""
 
     def but(self, status: PluginStatus, reason: str, remedy: str = "") -> "PluginReport":
         """Returns the report with another status."""

@@ -1,4 +1,4 @@
-"""Protocol of a sandbox, in which a command of an agent runs apart from the machine."""
+"""Protocol of a sandbox, which isolates the commands of an agent from the machine."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -11,31 +11,32 @@ from msgspec import Struct, field
 from skerry.model.ids import AgentId
 
 Access = Literal["none", "ro", "rw"]
-"""Use of the agent's workspace: a folder of the sandbox's own in its stead, reading, or writing."""
+"""Access to the agent's workspace: a separate folder instead of it, reading, or writing."""
 Network = Literal["none", "proxy"]
-"""`proxy` reaches allowed hosts through the gateway's one door; nothing else reaches any."""
+"""`proxy` reaches allowed hosts through a proxy of the gateway; `none` reaches no host."""
 
 WORKDIR: Final = PurePosixPath("/workspace")
-"""Path of the workspace inside."""
+"""Path of the workspace inside the sandbox."""
 
 
 class Limits(Struct, frozen=True):
-    """Limits on what runs inside."""
+    """Limits on the processes inside."""
 
     memory_bytes: int = 1 << 30
-    """Address space of each process; of all together where the backend can count that."""
+    """Address space of each process, or memory of all processes together if the backend counts
+    that."""
     processes: int = 256
     """Processes and threads at the same time."""
     file_bytes: int = 1 << 30
-    """Size of each file that is written."""
+    """Size of each written file."""
     tmp_bytes: int = 256 << 20
     """Size of `/tmp`, and of `/dev/shm`."""
     open_files: int = 1024
-    """Descriptors of each process."""
+    """Open file descriptors of each process."""
     cpu_seconds: int = 3600
     """CPU time of each process."""
     cpus: float | None = None
-    """Processors used at the same time, where the backend can limit that."""
+    """Processors used at the same time, if the backend can limit that; None is no limit."""
 
 
 class SandboxSpec(Struct, frozen=True):
@@ -46,33 +47,33 @@ class SandboxSpec(Struct, frozen=True):
     """The agent's workspace on this machine."""
     agent: AgentId
     session: str = ""
-    """Session key; with the agent it selects a warm container and a folder of its own."""
+    """Session key; agent and session together select a warm container and a separate folder."""
     access: Access | None = None
-    """None is as the configuration says for the agent. A wider one than that is refused."""
+    """None takes the agent's configured access. Wider access than that is refused."""
     closed: tuple[Path, ...] = ()
-    """Absolute paths beneath `workspace` that can only be read inside, also those that do not
-    exist: nothing can be made there."""
+    """Absolute paths below `workspace` that are read-only inside. Paths that do not exist are
+    closed too: nothing can be created there."""
     is_tainted: bool = False
-    """True in a run that has read others' text: then the memory, and the files that a prompt reads,
-    can only be read inside, too."""
+    """True for a run that has read text of other people: the memory and the files that a prompt
+    reads are then read-only inside, too."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """Whole environment inside, besides `PATH`, `HOME`, `LANG` and `TMPDIR`."""
+    """The whole environment inside, in addition to `PATH`, `HOME`, `LANG` and `TMPDIR`."""
     network: Network | None = None
-    """None is as the configuration says for the agent. A wider one than that is refused."""
+    """None takes the agent's configured network. A wider network than that is refused."""
     cwd: PurePosixPath = WORKDIR
-    """Folder inside in which the command starts."""
+    """Folder inside the sandbox in which the command starts."""
     limits: Limits | None = None
-    """None is as the configuration says for the agent."""
+    """None takes the agent's configured limits."""
     listens: bool = False
-    """Gives the command a standard input that can be written; without it there is none."""
+    """Gives the command a standard input that can be written; otherwise it has none."""
     pty: bool = False
-    """Makes a terminal its standard input and output; it never becomes a controlling terminal."""
+    """Connects standard input and output to a terminal, which is never a controlling terminal."""
     rows: int = 24
     columns: int = 80
 
 
 class SandboxProcess(Protocol):
-    """A command that runs inside. The end of its block ends all that it started."""
+    """A command that runs inside. The end of its `async with` block ends all its processes."""
 
     @property
     def pid(self) -> int:
@@ -81,14 +82,14 @@ class SandboxProcess(Protocol):
 
     @property
     def stdin(self) -> anyio.abc.ByteSendStream:
-        """Returns its standard input, of a command that `listens` or has a terminal."""
+        """Returns the standard input of a command with `listens` or `pty`."""
         ...
 
     @property
     def stdout(self) -> anyio.abc.ByteReceiveStream:
-        """Returns its output: standard output and standard error in their order.
+        """Returns standard output and standard error as one stream, in the order of writing.
 
-        Ends when every process inside has closed it.
+        The stream ends when every process inside has closed it.
         """
         ...
 
@@ -98,20 +99,20 @@ class SandboxProcess(Protocol):
         ...
 
     async def wait(self) -> int:
-        """Waits until it has ended; returns its exit code."""
+        """Waits for the end of the command; returns its exit code, negative for a signal."""
         ...
 
     def kill(self) -> None:
-        """Ends everything inside, at once."""
+        """Kills all processes inside."""
         ...
 
     def resize(self, rows: int, columns: int) -> None:
-        """Changes the size of its terminal; of a command without one, nothing."""
+        """Changes the size of the terminal; does nothing without one."""
         ...
 
 
 class SelfCheck(Struct, frozen=True):
-    """One canary of the self-test."""
+    """One check of the self-test."""
 
     id: str
     ok: bool
@@ -119,39 +120,40 @@ class SelfCheck(Struct, frozen=True):
 
 
 class SelfTest(Struct, frozen=True):
-    """Result of a self-test: whether a command may be run in this backend."""
+    """Result of the self-test of a backend."""
 
     backend: str
-    """`bubblewrap`, `docker` or `podman`; `none` where there is none."""
+    """`bubblewrap`, `docker` or `podman`; `none` without a backend."""
     usable: bool
+    """True if commands may run in this backend."""
     checks: tuple[SelfCheck, ...] = ()
     remedy: str = ""
-    """Remedy where it is not usable."""
+    """The next step for a person if it is not usable, or empty."""
 
 
 class Sandbox(Protocol):
-    """The sandboxes of an installation. Holds the slot `sandbox`."""
+    """The sandboxes of an installation; fills the slot `sandbox`."""
 
     def applies(self, agent: AgentId, session: str) -> bool:
-        """Returns whether commands of this session run inside: `agents.*.sandbox.mode`."""
+        """Returns whether commands of this session run inside, by `agents.*.sandbox.mode`."""
         ...
 
     async def usable(self, agent: AgentId | None = None) -> SelfTest:
         """Returns the self-test of the backend that is configured for the agent.
 
-        It runs once, and a minute after a failure again. It never raises: without a backend,
-        `usable` is false and `remedy` tells what to do.
+        The test runs once; after a failure it runs again when a minute has passed. It raises
+        nothing: without a backend `usable` is false, and `remedy` has the next step.
         """
         ...
 
     def open(self, spec: SandboxSpec) -> AbstractAsyncContextManager[SandboxProcess]:
-        """Runs a command inside for a block, whose end ends everything that it started.
+        """Runs a command inside during an `async with` block; its end ends all its processes.
 
-        The time limit is the caller's: it leaves the block. All that runs inside also ends when
+        The caller applies a time limit by leaving the block. All processes inside also end when
         this process dies.
 
         Raises:
-            SandboxError: there is no usable backend, or the spec asks for more than the
-                configuration grants; never is it run outside instead.
+            SandboxError: no backend is usable, or the spec asks for more than the configuration
+                grants. The command is never run outside instead.
         """
         ...

@@ -25,10 +25,10 @@ GATEWAY: Final = "gateway"
 
 
 class Recall(Protocol):
-    """Search in the conversation in which a tool runs."""
+    """Search in the transcript of the conversation in which a tool runs."""
 
     async def search(self, query: str, *, limit: int, other_conversations: bool) -> SearchResults:
-        """Returns the entries with words of the query, without those of the present run.
+        """Returns at most `limit` entries with words of the query, without those of this run.
 
         `other_conversations` includes the owner's other conversations if this one is the owner's.
         """
@@ -36,24 +36,25 @@ class Recall(Protocol):
 
 
 class ApprovalSubject(Struct, frozen=True):
-    """Description of a call for the person who approves it, and what the approval is bound to."""
+    """Description of a call for the person who approves it, and the binding of the approval."""
 
     command: str
     """Text that the person reads, such as the command line."""
     argv: tuple[str, ...] | None = None
-    """The words of the command; None where the call is no single command."""
+    """The words of the command; None if the call is no single command."""
     host: str = ""
-    """Machine of the effect: `sandbox`, `gateway` or `node`; empty where a tool has none."""
+    """Machine on which the call has its effect: `sandbox`, `gateway` or `node`, or empty."""
     cwd: str = ""
+    """Working directory of the command, or empty."""
     env_keys: tuple[str, ...] = ()
     """Names of the environment variables that the call sets."""
     binding: bytes = b""
-    """Digest of all that the approval is for: argv, directory, environment, agent, session, and
-    the content of scripts. The call begins only if it is the same then."""
+    """Digest of argv, directory, environment, agent, session and the content of scripts. The call
+    begins only if its digest is still the same."""
 
 
 class Assessment(Struct, frozen=True):
-    """Answer of a gate to one call with its final arguments."""
+    """Decision of a gate on one call with its final arguments."""
 
     effect: ToolEffect
     rule: str
@@ -62,50 +63,50 @@ class Assessment(Struct, frozen=True):
     subject: ApprovalSubject | None = None
     """None for a tool that does not describe its calls: the person reads name and arguments."""
     patterns: tuple[str, ...] = ()
-    """Patterns that "allow always" adds to the allowlist; empty where that is not offered."""
+    """Patterns that "allow always" adds to the allowlist; empty if that is not offered."""
 
 
 def ignore_progress(_: ToolResult) -> None:
-    """Drops a report of progress: nobody follows the call."""
+    """Ignores a progress report, if no client follows the call."""
 
 
 class ToolContext(Struct, frozen=True):
-    """Resources of a tool call: the workspace, opened by descriptor, and earlier messages."""
+    """Resources of a tool call: the workspace, opened by descriptor, and the state of its run."""
 
     workspace: RootedFolder
     recall: Recall | None = None
-    """None where nobody speaks."""
+    """Search in the conversation; None if the call belongs to no conversation."""
     caller: Caller | None = None
-    """Caller and conversation; None if nobody asks: then nothing of the owner's is opened."""
+    """Caller and conversation; None if the call has no caller: no data of the owner is opened."""
     taint: frozenset[Origin] = frozenset()
-    """Origins of text in the model's context that is not the owner's, such as `web`."""
+    """Origins of the text in the model's context that the owner did not write, such as `web`."""
     context_messages: KnownMessages | None = None
     """Messages in the model's context; None if there are none."""
     run_id: str = ""
-    """Id of the run that makes the call; empty where there is none."""
+    """Id of the run that makes the call; empty without a run."""
     assessment: Assessment | None = None
-    """The assessment by which the call runs; effect `ask` means that a person approved it."""
+    """The assessment that allowed the call; effect `ask` means that a person approved it."""
     progress: Callable[[ToolResult], None] = ignore_progress
-    """Shows clients the output of the call so far: each report replaces the one before.
+    """Shows clients the output of the call so far: each report replaces the earlier one.
 
-    Called in the event loop. Reports may be dropped, and no model gets them."""
+    Call it in the event loop. Reports may be dropped, and no model reads them."""
 
     request: RunRequest | None = None
-    """Request of the run that makes the call: a later message about the call takes its rights and
-    its way from it. None where there is none."""
+    """Request of the run that makes the call; None without a run. A later message about the call
+    gets the rights and the address of the request."""
 
     @property
     def actor(self) -> Actor:
-        """Returns whoever asks, as the policy sees it."""
+        """Returns the caller as the policy sees it."""
         return Actor.of(self.caller, self.taint, is_approved=self.is_approved)
 
     @property
     def is_approved(self) -> bool:
-        """Returns whether a person approved this call."""
+        """Returns whether a person approved the call."""
         return self.assessment is not None and self.assessment.effect is ToolEffect.ASK
 
     def approved(self, assessment: "Assessment") -> "ToolContext":
-        """Returns the context of a call that begins by an assessment, for its files too."""
+        """Returns the context of a call that an assessment allowed; its file rules change too."""
         context = replace(self, assessment=assessment)
         rules = self.workspace.rules
         if isinstance(rules, FileGate) and context.is_approved:
@@ -115,13 +116,14 @@ class ToolContext(Struct, frozen=True):
 
 
 class Tool(Protocol):
-    """One capability that a model may call.
+    """One function that a model may call.
 
-    A tool may have `async def assess(arguments, context) -> Assessment`, which is asked about each
-    call before it is made; a tool without it leaves the decision to the policy.
+    A tool may have `async def assess(arguments, context) -> Assessment`, which is awaited before
+    each call; without it the policy alone decides.
 
-    A tool that runs commands has `async def source(arguments, context) -> Origin`: whose words the
-    call may bring. The result has this origin, and so have the files that the call changed.
+    A tool that runs commands has `async def source(arguments, context) -> Origin`, which returns
+    the author of the text that the call may return. The result and the files that the call changed
+    get this origin.
     """
 
     @property
@@ -130,26 +132,26 @@ class Tool(Protocol):
         ...
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Checks the arguments and does the work.
+        """Checks the arguments and makes the call.
 
         Raises:
-            ToolError: with a message that tells the model what to do instead.
+            ToolError: the call failed; the message tells the model what to do instead.
         """
         ...
 
 
 def reads_only(tool: Tool) -> bool:
-    """Returns whether the tool declares that a call has no effect: it may be made a second time.
+    """Returns whether the tool declares that its calls have no effect and may be repeated.
 
-    A tool without a `reads_only` has effects.
+    A tool without `reads_only` has effects.
     """
     return getattr(tool, "reads_only", False) is True
 
 
 def verb_of(tool: Tool) -> Verb | None:
-    """Returns the effect that a tool declares as `verb`; `use` is none that outlives the call.
+    """Returns the effect that a tool declares as `verb`; `use` is no effect beyond the call.
 
-    Every tool of ours declares one. Tools of the memory are the owner's alone, whatever the
+    Every built-in tool declares it. Only the owner may use the tools of the memory, whatever the
     configuration grants.
     """
     verb = getattr(tool, "verb", None)
@@ -157,26 +159,26 @@ def verb_of(tool: Tool) -> Verb | None:
 
 
 def speaks_itself(tool: Tool) -> bool:
-    """Returns whether the errors of the tool are words of ours and of the call alone.
+    """Returns whether the errors of the tool have only text of the gateway and of the call.
 
-    It declares so with `own_errors`. Any other error may repeat what somebody else wrote.
+    The tool declares it with `own_errors`. Any other error may repeat text of other people.
     """
     return getattr(tool, "own_errors", False) is True and not plugin_of(tool)
 
 
 def plugin_of(tool: Tool) -> str:
-    """Returns the id of the plugin that brought the tool; empty for a tool of ours."""
+    """Returns the id of the plugin that registered the tool; empty for a built-in tool."""
     plugin = getattr(tool, "plugin", "")
     return plugin if isinstance(plugin, str) else ""
 
 
 async def assess(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> Assessment:
-    """Returns the answer of the tool's own gate to a call; a tool without a gate allows it.
+    """Returns the decision of the tool's gate on a call; a tool without a gate allows it.
 
     Raises:
-        ToolError: the arguments are wrong.
-        ValidationError: the same.
-        TypeError: the gate returned something else.
+        ToolError: the arguments are not valid.
+        ValidationError: the arguments are not valid.
+        TypeError: the gate returned no `Assessment`.
     """
     gate = getattr(tool, "assess", None)
     if gate is None:
@@ -188,9 +190,9 @@ async def assess(tool: Tool, arguments: dict[str, Any], context: ToolContext) ->
 
 
 async def source(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> Origin:
-    """Returns whose words a call may bring, and write to files, as the tool says before the call.
+    """Returns the origin of the text that a call may return or write, by `source` of the tool.
 
-    A tool without a `source` leaves it unknown: its words may be anybody's.
+    It is `tool`, which means any author, for a tool without `source`.
     """
     ask = getattr(tool, "source", None)
     origin = await ask(arguments, context) if ask is not None else Origin.TOOL
@@ -198,7 +200,7 @@ async def source(tool: Tool, arguments: dict[str, Any], context: ToolContext) ->
 
 
 def use_of(tool: Tool, actor: Actor, layers: ToolPolicy = NO_LAYERS) -> Request:
-    """Returns the question whether somebody may use the tool."""
+    """Returns the policy request whether the actor may use the tool."""
     name, verb = tool.spec.name, verb_of(tool)
     return Request(actor, Verb.USE, name, effect=verb, tools=layers, plugin=plugin_of(tool))
 
@@ -206,12 +208,12 @@ def use_of(tool: Tool, actor: Actor, layers: ToolPolicy = NO_LAYERS) -> Request:
 def call_of(
     tool: Tool, arguments: dict[str, Any], context: ToolContext, layers: ToolPolicy
 ) -> Request:
-    """Returns the question whether a call may be made, with what it asks for."""
+    """Returns the policy request whether a call with these arguments may be made."""
     actor = context.actor
     use = use_of(tool, actor, layers)
     asks_for_files = actor.is_tainted and actor.is_owner  # others may not write them at all
     host = arguments.get("host")
-    if arguments.get("elevated"):  # whatever a tool would take as true
+    if arguments.get("elevated"):  # any value that a tool could take as true
         host = GATEWAY
     return replace(
         use,
@@ -223,10 +225,10 @@ def call_of(
 
 
 def _kept_file(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> FileSubject | None:
-    """Returns the first file that the call would write and that later runs read.
+    """Returns the first file that the call would write and that later runs read; None without one.
 
-    A tool names the files of a call with `writes(arguments)`. What cannot be opened is left to the
-    tool, which will say so; the gate of the file decides once more when it is written.
+    A tool lists the files of a call with `writes(arguments)`. A path that cannot be opened is
+    skipped: the tool reports it, and the gate of the file decides again before the file is written.
     """
     writes: Callable[[dict[str, Any]], Iterable[str]] | None = getattr(tool, "writes", None)
     gate = context.workspace.rules
@@ -241,7 +243,7 @@ def _kept_file(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> F
 
 
 def permission(tool: Tool, caller: Caller | None, request: Request) -> Decision:
-    """Returns the decision of the policy, and of the tool whether it serves the caller at all."""
+    """Returns the decision of the policy, then that of the tool's `is_offered(caller)`."""
     decision = decide(request)
     ask: Callable[[Caller], bool] | None = getattr(tool, "is_offered", None)
     if decision.effect is ToolEffect.DENY or ask is None:
@@ -252,9 +254,9 @@ def permission(tool: Tool, caller: Caller | None, request: Request) -> Decision:
 
 
 def offered(tools: Iterable[Tool], caller: Caller, layers: ToolPolicy = NO_LAYERS) -> list[Tool]:
-    """Returns the tools that a run of `caller` is offered, in their order.
+    """Returns the tools that are offered to a run of `caller`, in their order.
 
-    The policy is asked first, then the tools that it permits.
+    The policy decides first, then `is_offered` of each permitted tool.
     """
     return serving(permitted(tools, caller, layers), caller)
 
@@ -262,18 +264,17 @@ def offered(tools: Iterable[Tool], caller: Caller, layers: ToolPolicy = NO_LAYER
 def permitted(tools: Iterable[Tool], caller: Caller, layers: ToolPolicy) -> list[Tool]:
     """Returns the tools that the policy permits to a run of `caller`, in their order.
 
-    Without a grant they are the owner's alone, and each of the `layers` of the configuration takes
-    some away.
+    Without a grant only the owner gets tools; each layer of the configuration may remove some.
     """
     actor = Actor.of(caller)
     return [tool for tool in tools if decide(use_of(tool, actor, layers)).allowed]
 
 
 def serving(tools: Iterable[Tool], caller: Caller) -> list[Tool]:
-    """Returns the tools that serve the caller: one with an `is_offered(caller)` decides for itself.
+    """Returns the tools that serve the caller; a tool may decide with `is_offered(caller)`.
 
-    One of ours looks at the caller and the configuration alone, since its answer is remembered
-    (`runtime.toolbox`). What several tools ask alike is asked once.
+    The decision of a built-in tool must depend on the caller and the configuration only, because
+    `runtime.toolbox` caches it. A function that several tools share is called once.
     """
     serving_tools: list[Tool] = []
     answers: dict[Callable[[Caller], bool], bool] = {}

@@ -1,4 +1,4 @@
-"""Protocol of what makes text of a recording."""
+"""Protocol of the transcription of recordings."""
 
 from typing import Protocol
 
@@ -6,12 +6,18 @@ from skerry.ports.model_candidates import CallTarget
 
 
 class Transcriber(Protocol):
-    """Makes text of speech, with a provider that the configuration names."""
+    """Transcribes speech with the configured providers."""
 
     async def transcribe(self, data: bytes, name: str, mime: str, target: CallTarget) -> str:
-        """Returns the words of a recording; the call is charged to `target`.
+        """Returns the words of a recording; the model call is booked to `target`.
+
+        Args:
+            data: The recording.
+            name: Name of the file, for the provider.
+            mime: Media type, such as `audio/ogg`.
+            target: Agent, session and purpose of the call.
 
         Raises:
-            MediaError: there are none, with the reason in a sentence.
+            MediaError: the recording could not be transcribed; the message is a sentence.
         """
         ...

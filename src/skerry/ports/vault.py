@@ -1,4 +1,7 @@
-"""Protocol of the secret state of an account, such as keys of encryption: it must not go back."""
+"""Protocol of the secret state of an account, such as encryption keys.
+
+An older state must never be used again, as after a restored backup: keys would be used twice.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -7,7 +10,7 @@ from msgspec import Struct
 
 
 class VaultEntry(Struct, frozen=True):
-    """One value; an empty one deletes it."""
+    """One value under its kind and name; an empty value deletes it."""
 
     kind: str
     name: str
@@ -15,40 +18,40 @@ class VaultEntry(Struct, frozen=True):
 
 
 class VaultKey(Struct, frozen=True):
-    """The key under which the values are to be encrypted, and its relation to them."""
+    """The key that encrypts the values, and its relation to the stored ones."""
 
     key: bytes
-    """32 bytes, in a file of the state directory and in no backup of the database."""
+    """32 bytes, stored in a file of the state directory and in no backup of the database."""
     is_new: bool = False
-    """True when it was made now: nothing that is stored was encrypted with it."""
+    """True if the key was made now: no stored value was encrypted with it."""
     is_behind: bool = False
-    """True when the database is older than the last change that was acted upon."""
+    """True if the database is older than the last change that the account used."""
 
 
 class Vault(Protocol):
-    """Secret state of one account, as rows of a kind and a name."""
+    """Secret state of one account, as values by kind and name."""
 
     async def open(self) -> VaultKey:
-        """Returns the key; makes one where there is none."""
+        """Returns the key; makes a new one if there is none."""
         ...
 
     async def renew(self) -> VaultKey:
-        """Deletes the whole state; the key stays, or is made where there is none."""
+        """Deletes all values and returns the key; makes a new one if there is none."""
         ...
 
     async def read(self, kind: str, name: str) -> bytes:
-        """Returns a value; empty where there is none."""
+        """Returns a value; empty bytes if there is none."""
         ...
 
     async def every(self, kind: str) -> Sequence[tuple[str, bytes]]:
-        """Returns names and values of a kind, oldest first."""
+        """Returns the names and values of a kind, oldest first."""
         ...
 
     async def write(
         self, changes: Sequence[VaultEntry], limits: Mapping[str, int] | None = None
     ) -> None:
-        """Writes values in one COMMIT; act upon them only after that.
+        """Writes values in one COMMIT; use them only after this has returned.
 
-        Of a kind in `limits` only so many are kept, the newest.
+        `limits` has the number of values to keep by kind; older values are deleted.
         """
         ...

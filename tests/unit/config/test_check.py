@@ -195,7 +195,7 @@ def test_bindings_name_agents_of_the_list() -> None:
 
 
 def test_webhooks_without_a_key_are_refused() -> None:
-    assert "needs hooks.token" in errors({"hooks": {"enabled": True}})["hooks"].message
+    assert "requires hooks.token" in errors({"hooks": {"enabled": True}})["hooks"].message
     assert "unknown key" in errors({"hooks": {"tokken": "x"}})["hooks.tokken"].message
 
 

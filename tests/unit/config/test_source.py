@@ -35,7 +35,7 @@ def test_the_hash_is_the_sha_256_of_the_text(tmp_path: Path) -> None:
         pytest.param('{"a": "sk-canary\n"}', "Unclosed string", id="open text"),
         pytest.param("{a: sk-canary}", "line 1", id="bare word"),
         pytest.param("{} sk-canary", "Extra data", id="more behind"),
-        pytest.param("[1]", "must hold one object", id="list"),
+        pytest.param("[1]", "must be one object", id="list"),
         pytest.param("[" * 100_000, "nesting", id="too deep"),
         pytest.param('{"a": ' + "[" * 40 + "]" * 40 + "}", "nesting", id="too deep, else plain"),
         pytest.param('{"a": "\\ud800"}', "line 1", id="half a character"),

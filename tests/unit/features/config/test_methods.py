@@ -97,7 +97,7 @@ async def test_a_hidden_secret_is_kept_when_something_beside_it_changes(
 async def test_a_hidden_secret_where_there_is_none_is_refused(wire: Wire, tmp_path: Path) -> None:
     patch = {"models": {"providers": {"new": {"baseUrl": "http://h/v1", "apiKey": HIDDEN}}}}
     error = (await change(wire, "patch", patch))["error"]
-    assert "is a placeholder" in error["details"]["issues"][0]["message"]
+    assert "is the placeholder" in error["details"]["issues"][0]["message"]
     assert told(tmp_path) == FILE
 
 
@@ -205,7 +205,7 @@ async def test_a_stored_key_is_not_sent_to_a_new_address(
     wire: Wire, tmp_path: Path, spelling: str
 ) -> None:
     patch = {"models": {"providers": {"own": {spelling: "http://evil.example/v1"}}}}
-    assert "Set the key again" in (await change(wire, "patch", patch))["error"]["message"]
+    assert "Set the API key again" in (await change(wire, "patch", patch))["error"]["message"]
     assert told(tmp_path) == FILE
     patch["models"]["providers"]["own"] = {"baseUrl": "http://h/v1", "apiKey": "new-key"}
     assert (await change(wire, "patch", patch))["ok"]
@@ -248,7 +248,7 @@ async def test_a_header_of_many_goes_to_no_new_address_either(wire: Wire, tmp_pa
     write(tmp_path, file)
     moved = {"baseUrl": "http://evil.example/v1", "headers": {"x-more": "1"}}
     answer = await change(wire, "patch", {"models": {"providers": {"own": moved}}})
-    assert "Set the key again" in answer["error"]["message"]
+    assert "Set the API key again" in answer["error"]["message"]
     assert told(tmp_path) == file
 
 

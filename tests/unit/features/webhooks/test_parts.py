@@ -38,20 +38,20 @@ def test_a_template_is_filled_with_texts_and_evaluated_no_further() -> None:
 @pytest.mark.parametrize(
     ("section", "words"),
     [
-        ({"enabled": True}, "needs hooks.token"),
-        ({"enabled": True, "mappings": [{"name": "a"}]}, "needs hooks.token"),
+        ({"enabled": True}, "requires hooks.token"),
+        ({"enabled": True, "mappings": [{"name": "a"}]}, "requires hooks.token"),
         (
             {
                 "enabled": True,
                 "mappings": [{"name": "a", "signature": {"secret": "s"}}, {"name": "b"}],
             },
-            "'b' needs hooks.token",
+            "'b' requires hooks.token",
         ),
         ({"mappings": [{"name": "a"}, {"name": "a"}]}, "two webhooks have the name 'a'"),
-        ({"mappings": [{"name": "agent"}]}, "is no name of a webhook"),
-        ({"mappings": [{"name": "../a"}]}, "is no name of a webhook"),
-        ({"mappings": [{"name": "a", "preset": "github"}]}, "needs signature.secret"),
-        ({"mappings": [{"name": "a", "channel": "memory"}]}, "belong together"),
+        ({"mappings": [{"name": "agent"}]}, "is not a name of a webhook"),
+        ({"mappings": [{"name": "../a"}]}, "is not a name of a webhook"),
+        ({"mappings": [{"name": "a", "preset": "github"}]}, "requires signature.secret"),
+        ({"mappings": [{"name": "a", "channel": "memory"}]}, "must be set together"),
         ({"tokn": "x"}, "tokn"),
     ],
     ids=lambda value: "" if isinstance(value, dict) else value[:20],
