@@ -97,8 +97,7 @@ W = TypeVar("W", bound=WireForm)
 class History:
     """A conversation for the model, oldest message first.
 
-    Messages are appended, and sometimes replaced. The history stores its encoding for each API, so
-    that a turn encodes only new messages.
+    It stores its encoding for each API, so that a turn encodes only new messages.
     """
 
     __slots__ = ("_forms", "_images", "ends", "messages")
@@ -139,10 +138,7 @@ class History:
             self._forms[name] = min(accepted, count), form
 
     def form(self, name: str, begin: Callable[[], W]) -> W:
-        """Returns the wire form of `name` with every message encoded; `begin` makes a new form.
-
-        Each message is encoded once for each name.
-        """
+        """Returns the wire form of `name` with each message encoded once; `begin` makes a form."""
         count, form = self._forms.get(name) or (0, begin())
         for message in self.messages[count:]:
             form.add(message)
@@ -205,8 +201,7 @@ class ReplyListener(Struct, frozen=True):
 class ModelProvider(Protocol):
     """One model API. It passes text to a listener while the response arrives.
 
-    It is not an async generator, because a generator that is still open when its scope is cancelled
-    is finalised in the wrong task.
+    An async generator that is open when its scope is cancelled is finalised in the wrong task.
     """
 
     @property
@@ -321,8 +316,6 @@ class Models(Protocol):
     async def choose(self, ref: str | None) -> tuple[ModelProvider, ModelInfo]:
         """Returns the model that `ref` (`provider/model`) names; for None the first usable model.
 
-        A named model needs no network request.
-
         Raises:
             ModelUnavailableError: no model is usable; the message has the reason and the remedy.
         """
@@ -337,10 +330,7 @@ class Models(Protocol):
         ...
 
     async def offered(self, setup: "ModelSetup | None" = None) -> Offering:
-        """Requests the list of models from each usable provider, or from the one in `setup`.
-
-        A provider that returns no list is reported in `problems`.
-        """
+        """Requests the list of models from each usable provider, or from the one in `setup`."""
         ...
 
     async def status(self) -> ModelStatus:
@@ -376,8 +366,7 @@ class ModelPick(Struct, frozen=True):
     """Choice among the usable models."""
 
     ref: str | None = None
-    """`provider/model` or an alias; None without `file` removes the choice, so that the default
-    order applies again."""
+    """`provider/model` or an alias; None without `file` restores the default order."""
     file: str | None = None
     """A GGUF file on the gateway's machine, for the embedded model."""
     pin: bool = False

@@ -56,7 +56,7 @@ async def test_a_wrong_value_a_wrong_place_and_no_json_are_refused(
     for arguments, code, said in (
         (("set", "gateway.port", "70000"), 1, b"Nothing was changed. gateway.port: "),
         (("set", "models.providers.new.apiKey", "k"), 1, b"Nothing was changed. models.provid"),
-        (("set", "a..b", "1"), 1, b"not a path"),
+        (("set", "a..b", "1"), 1, b"not a key path"),
         (("set", "gateway.port", "nope", "--json"), 2, b"not JSON"),
         (("set", "gateway.port", "null"), 2, b"config unset gateway.port"),
         (("get", "gateway.nope"), 1, b"The configuration has no value gateway.nope."),
