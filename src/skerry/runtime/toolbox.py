@@ -7,7 +7,7 @@ from typing import Final
 
 from skerry.config.root import Config
 from skerry.model.caller import Asker, Caller
-from skerry.policy.tool_policy import Situation, ToolPolicy, policy, combined
+from skerry.policy.tool_policy import Situation, ToolPolicy, combined, policy
 from skerry.ports.model import ModelInfo
 from skerry.ports.tool import Tool, permitted, plugin_of, serving
 

@@ -287,5 +287,9 @@ async def test_a_run_that_is_closed_completes_the_message_that_grew(tmp_path: Pa
         assert (await ended(core, "m1")).stop_reason is StopReason.INTERRUPTED
         parts = await core.store.read(lambda reader: outbox.of_run(reader, RunId("m1")))
         preview, whole, notice = (part.waiting.part for part in parts)
-        assert (preview.additions.preview, whole.text, notice.text) == (True, "One. Two.", INTERRUPTED)
+        assert (preview.additions.preview, whole.text, notice.text) == (
+            True,
+            "One. Two.",
+            INTERRUPTED,
+        )
         assert (whole.additions.completes, notice.additions.completes) == (preview.serial, 0)

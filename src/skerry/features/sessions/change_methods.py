@@ -334,7 +334,7 @@ async def sessions_compact(call: Call, params: SessionsCompactParams) -> Json:
     done = await context.dispatcher.compact(key, params.instructions)
     if done is not None:
         context.session_events.changed([session.session_id], "compact")
-        answer |= {"compacted": True, "kept": done.kept}
+        answer |= {"compacted": True, "kept": done.kept_messages}
         if call.protocol > 3:  # noqa: PLR2004 - the version of the protocol
             answer["result"] = {"tokensBefore": done.before, "tokensAfter": done.after}
         return answer
