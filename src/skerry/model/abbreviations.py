@@ -26,9 +26,9 @@ zam zast zob zt zus zuz österr švč župn αγ αρ δηλ δρ εκδ κα κ
 рис руб сан св сек сел см соч ст стр табл тел тж тов тыс указ ул упр фам фев февр хар чел чл шт
 экз эл янв
 """
-# Capitalised ones of three letters at most, and those without a vowel, need no entry.
+# Capitalised abbreviations of up to three letters, and those without a vowel, need no entry.
 _ANSWERS: Final = "hi hey yes yep ok oh ja nee oui non sim não tak nie yo да нет"
 
 ABBREVIATIONS: Final = frozenset(_ABBREVIATIONS.split())
 ANSWERS: Final = frozenset(_ANSWERS.split())
-"""Short words that begin with a capital and often are a whole sentence."""
+"""Short words that, capitalised, are often a whole sentence."""

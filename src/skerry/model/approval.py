@@ -1,4 +1,4 @@
-"""Approvals of tool calls, as the store keeps them and people see them."""
+"""Approvals of tool calls, as they are stored and shown."""
 
 from enum import StrEnum
 from typing import Final
@@ -10,7 +10,7 @@ EXPIRES_MS: Final = 120_000
 
 
 class ApprovalState(StrEnum):
-    """State of an approval; it only moves downwards in this list."""
+    """State of an approval; it only changes to a later one in this list."""
 
     PENDING = "pending"
     """No person has answered."""
@@ -20,7 +20,8 @@ class ApprovalState(StrEnum):
     EXPIRED = "expired"
     """No person answered in time."""
     BEGUN = "begun"
-    """The call runs; found at a start, it may have had any part of its effect."""
+    """The call is running. If this is found at a start, any part of its effect may have
+    happened."""
     ENDED = "ended"
     UNKNOWN = "unknown"
     """The call had begun when the gateway stopped; it is never repeated."""
@@ -31,12 +32,12 @@ class Verdict(StrEnum):
 
     ONCE = "allow-once"
     ALWAYS = "allow-always"
-    """Allows the call, and adds its patterns to the allowlist of the agent."""
+    """Allows the call, and adds its patterns to the agent's allowlist."""
     DENY = "deny"
 
 
 class ApprovalNotOpenError(RequestError):
-    """An approval cannot be answered: it does not exist, or is no longer pending."""
+    """An approval cannot be answered: it does not exist, or is not pending any more."""
 
     code = "approval.not_open"
     remedy = "`skerry approvals list` shows the pending approvals."
@@ -48,7 +49,7 @@ class ApprovalNotOpenError(RequestError):
 
 
 class NoPatternError(RequestError):
-    """A call has no pattern that could be allowed for good."""
+    """A call has no pattern that could be allowed permanently."""
 
     code = "approval.no_always"
     remedy = "Allow it once."

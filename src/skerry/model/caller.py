@@ -8,7 +8,7 @@ from skerry.model.origin import Origin
 
 
 class Asker(Struct, frozen=True):
-    """A conversation on whose behalf a run of another one was started, and who asked there."""
+    """A conversation on whose behalf a run of another one was started, and the sender in it."""
 
     key: SessionKey
     channel: str = ""
@@ -18,24 +18,24 @@ class Asker(Struct, frozen=True):
 
 
 class Caller(Struct, frozen=True):
-    """The conversation in which a run speaks, and for whom it does."""
+    """The conversation that receives a run's answer, and the person for whom it runs."""
 
     key: SessionKey
     chat: PeerKind
-    """Kind of conversation that the answer goes to: one person, or several."""
+    """Kind of the conversation: with one person, or with several."""
     origin: Origin
     """Origin of the request."""
     is_private: bool = False
-    """True when only the owner takes part in the conversation."""
+    """True if only the owner takes part in the conversation."""
     channel: str = ""
     """A chat platform's name; empty for a client of the gateway."""
     sender: tuple[str, ...] = ()
     """Typed keys of the person on the platform, such as `id:42`."""
     behalf: tuple[Asker, ...] = ()
-    """Conversations on whose behalf the run was started: what one of them may not, it may not."""
+    """Conversations on whose behalf the run was started; it may do only what all of them may."""
 
     @property
     def askers(self) -> tuple[Asker, ...]:
-        """Returns `behalf` of a run that this one starts."""
+        """Returns the value of `behalf` for a run that this one starts."""
         asker = Asker(self.key, self.channel, self.sender)
         return self.behalf if asker in self.behalf else (*self.behalf, asker)

@@ -9,9 +9,9 @@ SkerryError
     ClientError: GatewayUnreachableError, GatewayRefusedError
     DeliveryRefusedError, CredentialError, ServiceError, PluginError, SandboxError
 
-`code` is stable and goes onto the wire as `details.code`; the message is for people and says what
-to do next. Expected outcomes (a run that failed, a tool that said no) are values, not exceptions:
-a `ModelError` becomes a run's result in `skerry.runtime.model_call`, a `ToolError` a tool result.
+`code` is stable and is sent as `details.code`; the message and `remedy` are for people. Expected
+outcomes, such as a failed run or a refused tool call, are values, not exceptions: a `ModelError`
+becomes a run's result in `skerry.runtime.model_call`, a `ToolError` becomes a tool result.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from skerry.infra.spelling import spelt_like
 
 
 class SkerryError(Exception):
-    """Base of all our errors. `remedy` is the next step for a person, or empty."""
+    """Base of all errors of Skerry. `remedy` is the next step for a person, or empty."""
 
     code: ClassVar[str] = "internal"
     remedy: str = ""
@@ -41,7 +41,7 @@ class ConfigError(SkerryError):
 
 
 class ConfigIssue(Struct, frozen=True):
-    """One thing wrong in the configuration: dotted path, what is wrong, what to do."""
+    """One issue of the configuration: key path, message and remedy."""
 
     path: str
     message: str
@@ -53,7 +53,7 @@ class ConfigIssue(Struct, frozen=True):
 
 
 class ConfigInvalidError(ConfigError):
-    """The file breaks a rule; all issues are named at once."""
+    """The file is not valid; it has all issues."""
 
     code = "config.invalid"
 
@@ -66,7 +66,7 @@ class ConfigInvalidError(ConfigError):
 
 
 class ConfigRewriteError(ConfigError):
-    """A setting cannot be written without losing what a person wrote in the file."""
+    """A setting cannot be written without losing text of the file."""
 
     code = "config.rewrite"
 
@@ -76,41 +76,37 @@ class ConfigRewriteError(ConfigError):
 
 
 class ConfigIncludedError(ConfigError):
-    """A value comes from an included file, and the change can be made there only."""
+    """An included file sets the value, so the change must be made in that file."""
 
     code = "config.included"
 
     def __init__(self, directory: str, file: str) -> None:
         self.remedy = f"Edit {file} by hand."
-        super().__init__(f"{directory} comes from {file}, which is included.")
+        super().__init__(f"{directory} is set in the included file {file}.")
 
 
 class ConfigProtectedError(ConfigError):
-    """A change over the wire touches what decides which code or command runs, or who may connect.
-
-    `paths` names them.
-    """
+    """A client may not change `paths`, which decide which code runs, or who may connect."""
 
     code = "config.protected"
 
     def __init__(self, file: str, paths: Sequence[str], remedy: str) -> None:
         self.paths = tuple(paths)
         self.remedy = remedy or (
-            f"Set gateway.control.allowCodeChanges to true in {file} by hand first,"
-            " or edit the file itself."
+            f"Edit {file}, or first set gateway.control.allowCodeChanges to true in it by hand."
         )
-        listed = ", ".join(self.paths[:5]) + (", ..." if len(self.paths) > 5 else "")  # noqa: PLR2004 - enough to see what is meant
-        super().__init__(f"{listed} cannot be changed from here.")
+        listed = ", ".join(self.paths[:5]) + (", ..." if len(self.paths) > 5 else "")  # noqa: PLR2004 - enough to recognise the change
+        super().__init__(f"A client cannot change {listed}.")
 
 
 class RequestError(SkerryError):
-    """A request names something that cannot be served."""
+    """A request cannot be served as it was sent."""
 
     code = "request"
 
 
 class InvalidSessionKeyError(RequestError):
-    """A session key does not parse."""
+    """A session key is not valid."""
 
     code = "request.session_key"
 
@@ -133,19 +129,19 @@ class UnconfiguredAgentError(RequestError):
 
 
 class BusyError(RequestError):
-    """The gateway takes no new work: it is draining, or a bound is reached."""
+    """The gateway accepts no new work: it is shutting down, or a limit is reached."""
 
     code = "request.busy"
 
 
 class KeyReusedError(RequestError):
-    """An idempotency key came again with another content."""
+    """An idempotency key was used again with different content."""
 
     code = "request.key_reused"
-    remedy = "Use a new idempotency key for what is new; repeat the same content to ask again."
+    remedy = "Use a new idempotency key for new content, or repeat the same content."
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"The idempotency key {key!r} was used with another content.")
+        super().__init__(f"The idempotency key {key!r} was used with different content.")
 
 
 class StateError(SkerryError):
@@ -155,36 +151,36 @@ class StateError(SkerryError):
 
 
 class StateLockedError(StateError):
-    """Another live gateway owns the state directory."""
+    """Another running gateway owns the state directory."""
 
     code = "state.locked"
 
     def __init__(self, directory: str, pid: int, *, starting: bool = False) -> None:
         then = "Then start it again: skerry gateway run."
         if starting:
-            then = "`skerry gateway status` shows its page. Another needs another SKERRY_STATE_DIR."
+            then = "`skerry gateway status` shows its page. For a second one set SKERRY_STATE_DIR."
         self.remedy = f"To stop it: kill {pid}. {then}"
         super().__init__(f"A gateway with process id {pid} already owns {directory}.")
 
 
 class StoreClosedError(StateError):
-    """The store was closed while, or before, a unit was handed to it."""
+    """The store was closed before, or while, a unit was submitted."""
 
     code = "state.closed"
 
 
 class StoreFailedError(StateError):
-    """The database could not be read or written: a full disk, for one.
+    """The database could not be read or written, for example because the disk is full.
 
-    Nothing of the unit is on disk, and the same unit may be committed later.
+    Nothing of the unit is stored; the same unit may be committed later.
     """
 
     code = "state.failed"
-    remedy = "Look at the space on its disk and at its owner; `skerry doctor` checks both."
+    remedy = "Check the space on its disk and its owner; `skerry doctor` checks both."
 
 
 class StaleTailError(StateError):
-    """A transcript moved on since it was read; the unit wrote nothing."""
+    """Entries were added to a transcript since it was read; the unit wrote nothing."""
 
     code = "state.stale_tail"
 
@@ -199,15 +195,15 @@ class NewerStateError(StateError):
 
     def __init__(self, file: str, schema: int, supported: int) -> None:
         self.remedy = "Install the newer Skerry again, or restore the backup beside the file."
-        super().__init__(f"{file} has schema {schema}; this version knows {supported}.")
+        super().__init__(f"{file} has schema {schema}; this version supports {supported}.")
 
 
 class ModelError(SkerryError):
-    """A model call failed; `retryable` ones may succeed later, after `retry_after` seconds."""
+    """A model call failed; if `retryable`, it may succeed after `retry_after` seconds."""
 
     code = "model"
     retryable: ClassVar[bool] = False
-    attempts: tuple[str, ...] = ()  # each model that was tried, where several were, and why
+    attempts: tuple[str, ...] = ()  # the tried models with reasons, if there were several
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         self.retry_after = retry_after
@@ -215,7 +211,7 @@ class ModelError(SkerryError):
 
 
 class ModelUnavailableError(ModelError):
-    """No model is configured or this machine cannot run it; `remedy` says what to do."""
+    """No model is configured, or this machine cannot run it; see `remedy`."""
 
     code = "model.unavailable"
 
@@ -238,7 +234,7 @@ class ModelSignInError(ModelAuthError):
 
 
 class ModelBillingError(ModelError):
-    """The account has no credit left (402, or a 429 that says so); waiting does not help."""
+    """The account has no credit (402, or a 429 with that reason); waiting does not help."""
 
     code = "model.billing"
     remedy = "Add credit at the provider, or choose another model: skerry models use."
@@ -265,37 +261,37 @@ class ModelOverflowError(ModelError):
 
 
 class ModelRequestError(ModelError):
-    """The provider refused the request as such (other 4xx)."""
+    """The provider refused the request (other 4xx)."""
 
     code = "model.request"
 
 
 class ModelConnectionError(ModelError):
-    """The provider could not be reached, or the connection broke, or it was silent too long."""
+    """The provider could not be reached, the connection broke, or no data arrived in time."""
 
     code = "model.connection"
     retryable = True
 
 
 class ModelStreamCutError(ModelError):
-    """The stream ended without its finish marker, or a piece of it was not readable."""
+    """The stream ended without its finish marker, or a part of it was not valid."""
 
     code = "model.stream_cut"
     retryable = True
 
 
 class ModelEmptyReplyError(ModelError):
-    """The model answered nothing: no text and no tool call."""
+    """The response has no text and no tool call."""
 
     code = "model.empty_reply"
     retryable = True
 
 
 class ModelNotFoundError(ModelError):
-    """The provider has no such model (404), or no model API is at its address."""
+    """The provider has no such model (404), or its address has no model API."""
 
     code = "model.not_found"
-    remedy = "Look at the model's name and at its provider's address and api."
+    remedy = "Check the model's name, and the address and api of its provider."
 
 
 class ModelCoolingError(ModelError):
@@ -307,11 +303,11 @@ class ModelCoolingError(ModelError):
 
 
 class ModelsFailedError(ModelError):
-    """Several candidates were tried, and all failed; `attempts` has each of them and why."""
+    """Several candidates were tried, and all failed; `attempts` has each with its reason."""
 
     code = "model.all_failed"
     retryable = True
-    remedy = "`skerry models status` shows who cools down and until when."
+    remedy = "`skerry models status` shows which credentials cool down, and until when."
 
     def __init__(self, attempts: Sequence[str]) -> None:
         self.attempts, summary = tuple(attempts), f"{len(attempts) - 1} more failed, see /status."
@@ -319,31 +315,31 @@ class ModelsFailedError(ModelError):
 
 
 class BudgetError(ModelError):
-    """No model is asked: what may be used today is used up, or nobody can say how much was."""
+    """No model is called: a budget of today is used up, or today's usage is unknown."""
 
     code = "usage.budget"
 
 
 class ToolError(SkerryError):
-    """A tool cannot do what was asked; the message tells the model what to do instead."""
+    """A tool call failed; the message tells the model what to do instead."""
 
     code = "tool"
 
 
 class OutsideWorkspaceError(ToolError):
-    """A path leaves the workspace, or is not a plain file or directory in it."""
+    """A path is outside the workspace, or is not a plain file or directory in it."""
 
     code = "tool.outside_workspace"
 
 
 class DeliveryRefusedError(SkerryError):
-    """A platform will never take this part: the chat is gone, or we are blocked in it."""
+    """A platform will never accept this part, as in a deleted chat, or in one that blocks us."""
 
     code = "delivery.refused"
 
 
 class ClientError(SkerryError):
-    """A client could not do its work with a gateway."""
+    """A request of a client to a gateway failed."""
 
     code = "client"
 
@@ -354,14 +350,14 @@ class GatewayUnreachableError(ClientError):
     code = "client.unreachable"
 
     def __init__(self, url: str, reason: str) -> None:
-        self.remedy = "Start it with `skerry gateway run`, or name another with --url."
+        self.remedy = "Start it with `skerry gateway run`, or pass another address with --url."
         super().__init__(f"No gateway answers at {url}: {reason}")
 
 
 class GatewayRefusedError(ClientError):
-    """The gateway answered a request with an error; `wire_code` is the wire's `error.code`.
+    """The gateway answered a request with an error; `wire_code` is `error.code` of the frame.
 
-    `payload` came beside it, such as the partial answer of a run that failed; `retry_after_ms` too.
+    `payload` is from the same frame, such as a failed run's partial answer; so is `retry_after_ms`.
     """
 
     code = "client.refused"
@@ -376,24 +372,24 @@ class GatewayRefusedError(ClientError):
 
 
 class CredentialError(SkerryError):
-    """A credential cannot be read, kept or used; `remedy` says what to do."""
+    """A credential cannot be read, stored or used; see `remedy`."""
 
     code = "credential"
 
 
 class ServiceError(SkerryError):
-    """The system's service manager cannot be asked, or refuses."""
+    """The system's service manager cannot be called, or refuses."""
 
     code = "service.failed"
 
 
 class SandboxError(SkerryError):
-    """A command cannot be run in a sandbox; `remedy` tells what to do."""
+    """A command cannot be run in a sandbox; see `remedy`."""
 
     code = "sandbox"
 
 
 class PluginError(SkerryError):
-    """A plugin is not loaded; `remedy` says what would let it."""
+    """A plugin is not loaded; `remedy` has the step that would load it."""
 
     code = "plugin"

@@ -1,7 +1,7 @@
 """Events that a run emits while it works.
 
-Two families. Loop events are the fine grain of the agent loop, in the order of
-openclaw-behaviour 6.1; they stay in the process. Run events are what clients see on the streams
+There are two families. Loop events are the detailed events of the agent loop, in the order of
+openclaw-behaviour 6.1; they are not sent to clients. Run events are sent to clients on the streams
 `lifecycle`, `assistant`, `thinking`, `tool` and `compaction`.
 """
 
@@ -23,19 +23,19 @@ class TurnStart(Struct, frozen=True):
 
 
 class MessageStart(Struct, frozen=True):
-    """A message begins; None for the assistant's, which is not known yet."""
+    """A message begins; None for the assistant's message, which does not exist yet."""
 
     message: Message | None
 
 
 class MessageUpdate(Struct, frozen=True):
-    """Text that the model added; all pieces of one network read together."""
+    """Text that the model added in one network read."""
 
     delta: str
 
 
 class ThinkingUpdate(Struct, frozen=True):
-    """Thinking that the model added, likewise."""
+    """Thinking that the model added in one network read."""
 
     delta: str
 
@@ -57,7 +57,7 @@ class ToolExecutionStart(Struct, frozen=True):
 
 
 class ToolExecutionEnd(Struct, frozen=True):
-    """A tool call ended, ran or was skipped."""
+    """A tool call ended or was skipped."""
 
     call: ToolCall
     result: ToolResultMessage
@@ -71,7 +71,7 @@ class TurnEnd(Struct, frozen=True):
 
 
 class LoopEnded(Struct, frozen=True):
-    """The loop ended; `messages` are all new ones, in order."""
+    """The loop ended; `messages` are all new messages, in order."""
 
     messages: tuple[Message, ...]
 
@@ -96,23 +96,23 @@ class RunStarted(Struct, frozen=True):
 
     at: int
     joined: RunId | None = None
-    """The run that its message has entered, which answers it."""
+    """The run that its message has entered and that answers it."""
 
 
 class TextDelta(Struct, frozen=True):
-    """Stream assistant: text that was added since the last one."""
+    """Stream assistant: text that was added since the last event."""
 
     delta: str
 
 
 class ThinkingDelta(Struct, frozen=True):
-    """Stream thinking: thinking that was added since the last one."""
+    """Stream thinking: thinking that was added since the last event."""
 
     delta: str
 
 
 class TextEnded(Struct, frozen=True):
-    """A response is complete; text that follows in this run is another one's."""
+    """A response is complete; later text of this run belongs to another response."""
 
 
 class TextWithdrawn(Struct, frozen=True):
@@ -138,7 +138,7 @@ class ToolFinished(Struct, frozen=True):
 
 
 class ToolUpdated(Struct, frozen=True):
-    """Stream tool, phase update: the output of a call in progress so far; the next replaces it."""
+    """Stream tool, phase update: the whole output so far of a call that runs."""
 
     call_id: str
     name: str
@@ -147,16 +147,16 @@ class ToolUpdated(Struct, frozen=True):
 
 
 class CompactionStarted(Struct, frozen=True):
-    """Stream compaction, phase start: what was said long ago is about to be summarised."""
+    """Stream compaction, phase start: old entries are about to be summarised."""
 
 
 class CompactionEnded(Struct, frozen=True):
     """Stream compaction, phase end."""
 
     done: bool
-    """True when anything was summarised."""
+    """True if entries were summarised."""
     will_retry: bool = False
-    """True when the model whose context was exceeded is called again."""
+    """True if the model whose context was exceeded is called again."""
 
 
 class RunEnded(Struct, frozen=True):
@@ -181,7 +181,7 @@ RunEventBody = (
 
 
 class RunEvent(Struct, frozen=True):
-    """One run event and the run it belongs to."""
+    """One run event and its run."""
 
     run_id: RunId
     session_key: str

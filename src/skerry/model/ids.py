@@ -1,4 +1,4 @@
-"""Ids and session keys: parsed where they enter, printed one way."""
+"""Ids and session keys: parsed on arrival, with one printed form."""
 
 import re
 import unicodedata
@@ -24,7 +24,7 @@ _SHARED_SCOPES: Final = frozenset({("global",), ("unknown",)})
 
 
 class SessionKind(StrEnum):
-    """Kind of conversation that a session key names."""
+    """Kind of the conversation of a session key."""
 
     MAIN = "main"
     DIRECT = "direct"
@@ -38,7 +38,10 @@ class SessionKind(StrEnum):
 
 
 def agent_id(text: str) -> AgentId:
-    """Returns `text` as an agent id: lower case, `-` for the invalid, at most 64, else `main`.
+    """Returns `text` as an agent id: lower case, `-` for invalid characters, at most 64 characters.
+
+    An empty result becomes `main`.
+
 
     Source: openclaw-behaviour 2.1.
     """
@@ -52,8 +55,8 @@ def agent_id(text: str) -> AgentId:
 class SessionKey(Struct, frozen=True):
     """The stable name of a conversation: `agent:<agent>:<scope...>`.
 
-    Keys are compared after NFKC and case folding, so that no look-alike spelling names a second
-    conversation. `dm` is read as `direct`. Printing and parsing again gives the same key.
+    Keys are normalised by NFKC and case folding, so that different spellings do not make different
+    conversations. `dm` is parsed as `direct`. Parsing a printed key returns the same key.
     """
 
     agent: AgentId
@@ -64,12 +67,12 @@ class SessionKey(Struct, frozen=True):
 
     @classmethod
     def main(cls, agent: AgentId = MAIN_AGENT) -> Self:
-        """Returns the key of the agent's primary direct conversation."""
+        """Returns the key of the agent's main conversation."""
         return cls(agent, ("main",))
 
     @classmethod
     def parse(cls, text: str, agent: AgentId = MAIN_AGENT) -> Self:
-        """Returns the key that `text` names; a key without `agent:` belongs to `agent`.
+        """Returns the key of `text`; a key without `agent:` belongs to `agent`.
 
         Accepts the store form (`agent:<id>:...`) and the request forms `""`, `main`,
         `cron:<job>`, `hook:<uuid>`, `node-<id>`, or any other name.
@@ -79,7 +82,7 @@ class SessionKey(Struct, frozen=True):
         """
         if len(text) > MAX_KEY_LENGTH:
             raise InvalidSessionKeyError(text[:64] + "…", f"over {MAX_KEY_LENGTH} characters")
-        folded = _folded(_folded(text)).strip()  # once is not stable: ß with an accent is not
+        folded = _folded(_folded(text)).strip()  # folding once is not stable for ß with an accent
         if any(unicodedata.category(char) in {"Cc", "Cf", "Cs"} for char in folded):
             raise InvalidSessionKeyError(text, "a control or invisible character")
         parts = tuple(part for part in folded.split(":") if part)
@@ -97,8 +100,8 @@ class SessionKey(Struct, frozen=True):
     def is_owners(self) -> bool:
         """Returns whether only the owner has such a conversation.
 
-        That is `main`, and what clients of the gateway name; not the one that the configuration
-        makes of everybody's.
+        These are `main` and the conversations that clients of the gateway name, but not the shared
+        one of `session.scope: "global"`.
         """
         return (
             self.kind in {SessionKind.MAIN, SessionKind.OTHER} and self.scope not in _SHARED_SCOPES
@@ -106,7 +109,7 @@ class SessionKey(Struct, frozen=True):
 
     @property
     def kind(self) -> SessionKind:
-        """Returns the kind of conversation that the key names."""
+        """Returns the kind of the key's conversation."""
         first = self.scope[0]
         if self.scope == ("main",):
             return SessionKind.MAIN
@@ -125,7 +128,7 @@ def _folded(text: str) -> str:
 
 
 def _canonical(scope: tuple[str, ...]) -> tuple[str, ...]:
-    """Spells the peer kind one way at each position: first, after channel, after account."""
+    """Normalises the peer kind at each position: first, after channel, after account."""
     for index, part in enumerate(scope[:3]):
         if part in _ALIASES and index + 1 < len(scope):
             return (*scope[:index], _ALIASES[part], *scope[index + 1 :])

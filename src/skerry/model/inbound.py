@@ -8,7 +8,7 @@ from skerry.model.ids import AccountId, ChannelId
 
 
 class PeerKind(StrEnum):
-    """The chat's other side."""
+    """Kind of a chat."""
 
     DIRECT = "direct"
     GROUP = "group"
@@ -16,56 +16,56 @@ class PeerKind(StrEnum):
 
 
 class Peer(Struct, frozen=True):
-    """A conversation on a platform: `id` is the platform's own."""
+    """A conversation on a platform; `id` is its id on the platform."""
 
     kind: PeerKind
     id: str
 
 
 class AttachmentKind(StrEnum):
-    """Kind of a file that comes with a message."""
+    """Kind of a file that is attached to a message."""
 
     IMAGE = "image"
     AUDIO = "audio"
-    """Sound, a voice message included."""
+    """Sound, including voice messages."""
     VIDEO = "video"
     FILE = "file"
 
 
 class Attachment(Struct, frozen=True):
-    """One file that comes with a message; its bytes are fetched after the sender was let in.
+    """One file that is attached to a message; it is fetched only after the sender was admitted.
 
-    The name, the type and the size are what the platform or the sender claims.
+    Name, type and size are claims of the platform or the sender.
     """
 
     kind: AttachmentKind
     handle: str
-    """The adapter's own name of the file, which `ports.channel.Fetches.fetch` takes."""
+    """The adapter's reference to the file, for `ports.channel.Fetches.fetch`."""
     mime: str = ""
-    """Media type; empty where the platform gives none."""
+    """Media type; empty if the platform gives none."""
     name: str = ""
-    """File name as the sender gave it; empty where there is none."""
+    """File name that the sender chose, or empty."""
     size: int = 0
-    """Bytes; 0 where the platform does not say."""
+    """Size in bytes; 0 if unknown."""
 
 
 class Quoted(Struct, frozen=True):
-    """The message that a message answers, as far as the platform shows it."""
+    """The message to which a message replies, as far as the platform provides it."""
 
     id: str
     sender_id: str = ""
     sender_name: str = ""
     text: str = ""
     is_me: bool = False
-    """True when the account of the gateway wrote it."""
+    """True if the account of the gateway wrote it."""
 
 
 class InboundMessage(Struct, frozen=True):
-    """One message as a channel adapter hands it in.
+    """One message from a channel adapter.
 
-    `message_id` is unique in its chat (account, peer, thread), which is what platforms promise; an
-    empty one says that the platform has none, and then a repeated message is a new one. An edited
-    message has another id than the one that it replaces, such as `<id>:<time of the edit>`.
+    `message_id` is unique in its chat (account, peer, thread). It is empty if the platform has no
+    ids; then a repeated message counts as a new one. An edited message has another id than the
+    message that it replaces, such as `<id>:<time of the edit>`.
     """
 
     channel: ChannelId
@@ -83,22 +83,22 @@ class InboundMessage(Struct, frozen=True):
     group_name: str = ""
     """Title of the group or channel; its members choose it."""
     mentions_me: bool = False
-    """True when the platform marks a mention of the account."""
+    """True if the platform marks a mention of the account."""
     mentions: tuple[str, ...] = ()
-    """Ids or user names of all whom the platform marks as mentioned."""
+    """Ids or user names of all people that the platform marks as mentioned."""
     reply: Quoted | None = None
     attachments: tuple[Attachment, ...] = ()
     edited: bool = False
-    """True when it replaces an earlier message of the sender."""
+    """True if it replaces an earlier message of the sender."""
     forwarded: bool = False
-    """True when the sender passes on words of somebody else: they are read as data, and give no
+    """True if the text is a forwarded message of another person: it is untrusted data, and no
     command."""
     passed_on: str = ""
-    """Words of others that the sender passes on below `text`, as one quotes in a mail; data too."""
+    """Quoted text of other people below `text`, as in a mail; it is untrusted data too."""
     deletes: str = ""
     """Id of an earlier message that was deleted; such an event has no text and no id."""
     parent: Peer | None = None
-    """The conversation in which its thread began, where a binding may name the thread itself."""
+    """The conversation that contains its thread, if bindings may name the thread as a peer."""
     guild_id: str = ""
     """Server of the group, on Discord."""
     team_id: str = ""
@@ -106,10 +106,10 @@ class InboundMessage(Struct, frozen=True):
     roles: tuple[str, ...] = ()
     """Ids of the sender's roles on that server."""
     sent_at: int = 0
-    """Time at the platform, in milliseconds since 1970; 0 where it says none."""
+    """Time of sending by the platform, in milliseconds since 1970; 0 if unknown."""
     is_verified: bool = True
-    """False where the platform does not vouch for `sender_id`, as with most mail: whoever it claims
-    to be, it is never the owner."""
+    """False if the platform does not authenticate `sender_id`, as with most mail: such a sender is
+    never the owner."""
 
     @property
     def sender(self) -> tuple[str, ...]:
@@ -126,14 +126,14 @@ class InboundMessage(Struct, frozen=True):
 
 
 def well_formed(text: str) -> str:
-    """Returns the text with `?` for each half of a surrogate pair, which nothing could store."""
+    """Returns the text with `?` for each unpaired surrogate, which cannot be stored."""
     return text.encode("utf-8", "replace").decode()
 
 
 def normalized(message: InboundMessage) -> InboundMessage:
-    """Returns the message as hooks, routing and the model get it.
+    """Returns the message in the form for hooks, routing and the model.
 
-    Texts can be stored, their lines end with a line feed, and names have no blanks around them.
+    Texts have no unpaired surrogates, lines end with a line feed, and names are stripped.
     """
     reply = message.reply
     if reply is not None:
@@ -167,4 +167,4 @@ class ReplyTo(Struct, frozen=True):
     message_id: str
     thread_id: str | None = None
     quote: str | None = None
-    """The message that a part is to quote where the platform can, because the model said so."""
+    """Id of the message that the model wants to quote, on platforms with quotes."""

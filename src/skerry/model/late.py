@@ -1,4 +1,4 @@
-"""Modules that a start of the gateway does without."""
+"""Modules that are imported at first use, not when the gateway starts."""
 
 from typing import TYPE_CHECKING
 

@@ -29,12 +29,15 @@ def is_memory(path: str) -> bool:
 
 
 def unverified(day: str) -> str:
-    """Returns the path for notes of a day that may repeat what others than the owner said."""
+    """Returns the path for notes of a day that may repeat text of other people."""
     return f"{FOLDER}/{UNVERIFIED}/{day}.md"
 
 
 def is_unverified(path: str) -> bool:
-    """Returns whether a path in the workspace names such notes: found, but never trusted (pure)."""
+    """Returns whether a path in the workspace is a file of unverified notes (pure).
+
+    They are searched, but never trusted.
+    """
     parts = PurePosixPath(path.lower()).parts
     return parts[:2] == (FOLDER, UNVERIFIED)
 
@@ -46,7 +49,7 @@ class MemoryBackendError(SkerryError):
 
 
 class MemoryStartingError(MemoryBackendError):
-    """A memory cannot answer yet; the next question may find it ready."""
+    """A memory cannot answer yet, because it is starting; the next question may succeed."""
 
     code = "memory.starting"
 
@@ -61,25 +64,25 @@ class MemorySource(StrEnum):
 
 
 class MemoryMode(StrEnum):
-    """Method by which a query was answered; each step down finds less and never fails."""
+    """Search method of an answer. If one is not available, the next one is used."""
 
     HYBRID = "hybrid"
     """Search by words and by vectors."""
     TEXT = "text"
-    """Search by words alone: no embedding model, or none that answers."""
+    """Search by words only: there is no embedding model, or it does not answer."""
     NONE = "none"
     """No search."""
 
 
 class KnownMessages(Struct, frozen=True):
-    """Messages of a conversation that a model already has in its context."""
+    """Messages of a conversation that are already in a model's context."""
 
     key: str
     """Session key of the conversation."""
     since: int
     """Time of its first message, in milliseconds since 1970."""
     texts: Callable[[], Iterable[str]]
-    """Gives what was said in them, a text a message."""
+    """Returns the texts of the messages, without tool results."""
 
     @staticmethod
     def of(key: SessionKey, messages: Sequence[Message]) -> "KnownMessages | None":
@@ -101,10 +104,10 @@ class MemoryQuestion(Struct, frozen=True):
     text: str
     limit: int = 6
     min_score: float | None = 0.0
-    """0 to 1; hits below it are left out. None is as configured, for whoever asks the desk."""
+    """From 0 to 1; hits below it are left out. None takes the configured value."""
     sources: frozenset[MemorySource] = frozenset(MemorySource)
     path: str | None = None
-    """File to search, or, if it ends with `/`, folder."""
+    """File to search, or folder if it ends with `/`."""
     since: int | None = None
     """Time of the oldest passage to search, in milliseconds since 1970."""
     until: int | None = None
@@ -114,45 +117,45 @@ class MemoryQuestion(Struct, frozen=True):
     profile: str | None = None
     """Name of the weighting of words and vectors; None takes the configured one."""
     explain: bool = False
-    """Adds the reasons for its rank to each hit."""
+    """Adds the parts of its score to each hit."""
     patience: float = 0.0
-    """Seconds beyond the usual that may be waited for a model that is being loaded."""
+    """Seconds to wait in addition to the usual limit for a model that is being loaded."""
     opens: Callable[[str], bool] | None = None
-    """Tells of the key of a conversation whether what was said there may be found; None is all."""
+    """Returns whether passages of a conversation, by key, may be found; None permits all."""
     context_messages: KnownMessages | None = None
-    """Messages in the asking model's context, which are left out."""
+    """Messages in the asking model's context, which are left out of the hits."""
     sufficient_score: float = 0.0
-    """Score, 0 to 1, that the best hit needs, else nothing is found; the weaker hits are kept with
-    the best: an answer has several parts, and not each has the question's words."""
+    """Minimum score of the best hit, from 0 to 1; below it there are no hits. Weaker hits are kept
+    with a sufficient one, because not every part of an answer has the words of the question."""
 
 
 class MemoryHit(Struct, frozen=True):
     """A passage that was found."""
 
     path: str
-    """Relative to the workspace; `sessions/<id>.md` of a conversation; `qmd/<collection>/<path>` of
-    QMD."""
+    """Path relative to the workspace, `sessions/<id>.md` for a conversation, or
+    `qmd/<collection>/<path>` for QMD."""
     start_line: int
     end_line: int
     score: float
-    """0 to 1, the best first."""
+    """From 0 to 1; 1 is best."""
     text: str
-    """The whole passage; whoever shows it cuts it."""
+    """The whole passage; callers that show it shorten it."""
     source: MemorySource
     at: int | None = None
-    """Its date, in ms since 1970."""
+    """Date of the passage, in milliseconds since 1970."""
     session: str | None = None
-    """The key of the conversation in which it was said; without it nobody is shown what has the
-    source `sessions`."""
+    """Key of the conversation of the passage; a hit with source `sessions` and without a key is
+    never shown."""
     explanation: Sequence[tuple[str, float]] = ()
-    """The parts of its score by name, in the order in which they were applied."""
+    """Parts of the score by name, in the order in which they were applied."""
 
 
 class MemoryFallback(Struct, frozen=True):
     """Memory that should have answered, and the reason why it did not."""
 
     origin: str
-    """A backend (`qmd`) or an embedding provider (`openai`)."""
+    """Name of a backend (`qmd`) or of an embedding provider (`openai`)."""
     reason: str
 
 
@@ -161,7 +164,7 @@ class MemoryAnswer(Struct, frozen=True):
 
     hits: Sequence[MemoryHit]
     backend: str
-    """`builtin` or `qmd`: who served it."""
+    """Backend that answered: `builtin` or `qmd`."""
     provider: str
     """Provider of the embeddings; `none` if only words were compared."""
     model: str
@@ -172,45 +175,45 @@ class MemoryAnswer(Struct, frozen=True):
 
 
 class MemoryDocument(Struct, frozen=True):
-    """A document that is found and is no file of the workspace or of an extra path."""
+    """A document in the memory that is no file of the workspace or of an extra path."""
 
     text: str
     source: MemorySource
     session: str | None = None
-    """The key of the conversation that it is."""
+    """Key of the conversation, if the document is one."""
 
 
 class MemoryProvenance(Struct, frozen=True):
-    """Origin, place and time of a note."""
+    """Origin, conversation and time of a note."""
 
     id: str
     line: int
     """Line on which the note ends."""
     origin: Origin
     conversation: str
-    """The key of the conversation; `gateway` for a person at the gateway itself."""
+    """Key of the conversation; `gateway` for a person at the gateway."""
     at: str
     """Time, such as `2026-11-22T08:24Z`."""
     is_edited: bool
-    """True when the text of the note was changed since."""
+    """True if the text of the note was changed later."""
 
 
 class MemoryText(Struct, frozen=True):
-    """Lines of a document, as they were asked for."""
+    """The requested lines of a document."""
 
     path: str
     text: str
     start_line: int = 1
     next_line: int | None = None
-    """Line at which the rest begins, if the text was cut."""
+    """First line after the text, if the text was cut; otherwise None."""
     hint: str = ""
     """Advice for the reader if there is no text."""
     notes: Sequence[MemoryProvenance] = ()
-    """Provenance of the notes of which all lines are included."""
+    """Provenance of the notes that are completely included."""
 
 
 class MemoryNote(Struct, frozen=True):
-    """A note as a file has it."""
+    """A note in a file."""
 
     path: str
     text: str
@@ -218,7 +221,7 @@ class MemoryNote(Struct, frozen=True):
 
 
 class MemoryFile(Struct, frozen=True):
-    """A document of the memory, as it is listed."""
+    """A document in the list of a memory."""
 
     path: str
     source: MemorySource
@@ -235,13 +238,13 @@ class MemoryFile(Struct, frozen=True):
     error: str = ""
     """Reason why the file is not indexed."""
     session: str | None = None
-    """The key of the conversation that it is."""
+    """Key of the conversation, if the document is one."""
     encoding: str = ""
-    """Encoding by which it was read, if it is not UTF-8."""
+    """Encoding in which it was read, if it is not UTF-8."""
 
 
 class MemoryWhole(Struct, frozen=True):
-    """All of a file, to be edited."""
+    """The whole of a file, for an editor."""
 
     path: str
     text: str
@@ -259,7 +262,7 @@ class MemorySaved(Struct, frozen=True):
 
 
 class MemoryNoted(Struct, frozen=True):
-    """A note that was written; `id` takes it out again."""
+    """A note that was written; `MemoryService.undo` removes it by `id`."""
 
     id: str
     path: str
@@ -268,7 +271,7 @@ class MemoryNoted(Struct, frozen=True):
 
 
 class MemoryUndone(Struct, frozen=True):
-    """A note that was taken out."""
+    """A note that was removed."""
 
     id: str
     path: str
@@ -279,8 +282,9 @@ class MemoryProgress(Struct, frozen=True):
     """Progress of an index job."""
 
     stage: str
-    """`files`, `sessions`, `embeddings`."""
+    """`files`, `sessions` or `embeddings`."""
     done: int
+    """Number of completed items."""
     total: int
 
 
@@ -294,16 +298,16 @@ class SyncReport(Struct, frozen=True):
     chunks: int = 0
     """Number of passages written."""
     embedded: int = 0
-    """Texts that a model was asked for; the others came from the cache."""
+    """Number of texts that a model embedded; the vectors of the others were cached."""
     failed: Sequence[tuple[str, str]] = ()
     """Files that could not be indexed, each with the reason."""
     backend: str = ""
-    """The memory that was synced; empty where there is only one."""
+    """The memory that was synced; empty if there is only one."""
     fallback: "MemoryFallback | None" = None
     """Reason why another memory was synced than the configured one."""
 
     def joined(self, other: "SyncReport") -> "SyncReport":
-        """Returns the report of both."""
+        """Returns the sum of both reports."""
         return SyncReport(
             self.added + other.added,
             self.changed + other.changed,
@@ -316,14 +320,14 @@ class SyncReport(Struct, frozen=True):
 
 
 class MemoryBacklog(Struct, frozen=True):
-    """Passages that wait for their vectors; their words are searched meanwhile."""
+    """Passages without a vector yet; until then they are found by words only."""
 
     notes: int
     """Passages of files."""
     said: int
     """Passages of conversations."""
     seconds: float | None
-    """Estimated seconds until all have theirs; None if those of conversations get none."""
+    """Estimated seconds until all have a vector; None if passages of conversations get none."""
 
 
 class MemoryStatus(Struct, frozen=True):
@@ -331,23 +335,23 @@ class MemoryStatus(Struct, frozen=True):
 
     agent: str
     backend: str
-    """`builtin` or `qmd`: who would serve a search now."""
+    """Backend that would answer a search now: `builtin` or `qmd`."""
     files: int
     chunks: int
     dirty: bool
-    """True when something changed since the last indexing."""
+    """True if files or conversations changed since the last indexing."""
     indexed_at: int | None
-    """Time in milliseconds since 1970."""
+    """Time of the last indexing, in milliseconds since 1970; None before the first."""
     provider: str
     model: str
     mode: MemoryMode
     vectors: int
-    """Passages that have one of the present model."""
+    """Number of passages with a vector of the present model."""
     fallback: MemoryFallback | None = None
     sources: Sequence[tuple[str, int, int]] = ()
-    """Each source with its files and passages."""
+    """Each source with its numbers of files and passages."""
     lacking: Sequence[tuple[str, int, int]] = ()
-    """Each source with its passages that have no vector, and those of them that never get one."""
+    """Each source with its number of passages without a vector, and of those that never get one."""
     backlog: MemoryBacklog | None = None
     database: str = ""
     """Path of the index."""
@@ -358,16 +362,16 @@ class MemoryStatus(Struct, frozen=True):
 
 
 class TrackedConversation(Struct, frozen=True):
-    """An incarnation of a conversation, as far as the memory follows it."""
+    """A session of a conversation that the memory indexes."""
 
     session_id: str
     key: str
     entries: int
     """Number of entries in its transcript."""
     size: int
-    """Bytes of them, about."""
+    """Approximate size of the entries in bytes."""
     updated_at: int
-    """Time in milliseconds since 1970."""
+    """Time of the last change, in milliseconds since 1970."""
 
 
 class Utterance(Struct, frozen=True):
@@ -379,4 +383,4 @@ class Utterance(Struct, frozen=True):
     at: int
     """Time in milliseconds since 1970."""
     seq: int = 0
-    """Number of its entry in the transcript, from 1; 0 where it is not known."""
+    """Number of its entry in the transcript, from 1; 0 if unknown."""

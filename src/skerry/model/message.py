@@ -1,7 +1,7 @@
-"""Messages of a conversation, in the shape of the transcript's lines (pi session v3).
+"""Messages of a conversation, in the format of transcript lines (pi session v3).
 
-They are msgspec structs because they are what a transcript line holds: one definition serves the
-program, the database and the mirror. Times are milliseconds since 1970.
+They are msgspec structs, so that one definition serves the program, the database and the mirror.
+Times are milliseconds since 1970.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from skerry.model.origin import Origin
 class TextBlock(
     msgspec.Struct, frozen=True, tag="text", tag_field="type", rename="camel", omit_defaults=True
 ):
-    """Text. A signature is the provider's and goes back to it unchanged."""
+    """Text. A signature is of the provider, and is sent back to it unchanged."""
 
     text: str
     text_signature: str | None = None
@@ -31,7 +31,7 @@ class ThinkingBlock(
 ):
     """Reasoning of the model; `thinking_signature` is the provider's proof of it.
 
-    A `redacted` one has no readable thinking: its signature is the whole of it, encrypted.
+    A `redacted` block has no readable text: its signature is the whole reasoning, encrypted.
     """
 
     thinking: str
@@ -40,7 +40,7 @@ class ThinkingBlock(
 
 
 class ImageBlock(msgspec.Struct, frozen=True, tag="image", tag_field="type", rename="camel"):
-    """An image; `data` is base64 of what `mime_type` names."""
+    """An image; `data` is base64 of a file of the type `mime_type`."""
 
     data: str
     mime_type: str
@@ -66,29 +66,28 @@ Block = TextBlock | ThinkingBlock | ToolCall
 """Part of a model's message."""
 
 Content = TextBlock | ImageBlock
-"""Part of a message to the model, from a person or a tool."""
+"""Part of a message of a person or a tool."""
 
 COMMAND: Final = ("skerry", "command")
-"""Provider and model of the answer to a command, which no model gave."""
+"""Provider and model in the entry of the answer to a command."""
 NOTICE: Final = ("skerry", "notice")
-"""Provider and model of what the gateway tells the person, and no model reads."""
+"""Provider and model in the entry of a notice to the person, which no model reads."""
 COMPACTION: Final = ("skerry", "compaction")
-"""Provider and model of a summary that stands for the messages before it."""
+"""Provider and model in the entry of a summary that replaces the messages before it."""
 
 CHARS_PER_TOKEN: Final = 4
-"""Characters that are taken for a token where no model has counted."""
+"""Characters per token in estimates, if no model has counted."""
 IMAGE_CHARS: Final = 8000
-"""Size of an image, in characters, for all estimates, whatever its bytes (openclaw-behaviour
-7.3)."""
+"""Characters of an image in estimates, regardless of its bytes (openclaw-behaviour 7.3)."""
 
 
 def joined(content: Iterable[Content]) -> str:
-    """Returns the text blocks of a person's or a tool's words, one to a line."""
+    """Returns the text blocks of a message of a person or a tool, joined with line feeds."""
     return "\n".join(block.text for block in content if isinstance(block, TextBlock))
 
 
 class Cost(msgspec.Struct, frozen=True, rename="camel"):
-    """US dollars of one or more model calls; 0 is free, or not known."""
+    """Cost of one or more model calls in US dollars; 0 is free or unknown."""
 
     input: float = 0.0
     output: float = 0.0
@@ -107,7 +106,7 @@ class Cost(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Usage(msgspec.Struct, frozen=True, rename="camel"):
-    """Tokens of one or more model calls. `total_tokens` is what the context held at the last."""
+    """Tokens of one or more model calls. `total_tokens` are those of the last call's context."""
 
     input: int = 0
     output: int = 0
@@ -128,12 +127,12 @@ class Usage(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class MessageContext(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Everything around a platform's message that its model reads with it."""
+    """Context of a platform's message that the model reads with it."""
 
     facts: str = ""
-    """Facts of the gateway about the message, as JSON: trusted."""
+    """Facts of the gateway about the message, as JSON; they are trusted."""
     quoted: str = ""
-    """Names, quotes and earlier messages of people: never trusted, whoever wrote the message."""
+    """Names, quotes and earlier messages of people; never trusted, for any sender."""
 
 
 class UserMessage(
@@ -144,13 +143,13 @@ class UserMessage(
     rename="camel",
     omit_defaults=True,
 ):
-    """Message of a person, or of the part of the system that started the run."""
+    """Message of a person, or of the part of Skerry that started the run."""
 
     content: tuple[Content, ...]
     timestamp: int
     origin: Origin = Origin.STRANGER
     context: MessageContext | None = None
-    """None for a message that came over no platform."""
+    """None for a message that did not arrive from a platform."""
 
     @property
     def text(self) -> str:
@@ -168,7 +167,7 @@ class AssistantMessage(
 ):
     """One response; `stop_reason` is `stop`, `length`, `toolUse`, `error` or `aborted`.
 
-    Without an `origin` it is the model's own, or the gateway's where no model spoke.
+    Without an `origin` the model wrote it, or the gateway if no model was called.
     """
 
     content: tuple[Block, ...]
@@ -200,21 +199,21 @@ class CompactionMessage(
     rename="camel",
     omit_defaults=True,
 ):
-    """The entry of a compaction: its text stands for what was said before entry `first_kept`.
+    """The entry of a compaction: its text replaces the entries before entry `first_kept`.
 
     A program without compactions reads it as a message that no model wrote.
     """
 
     first_kept: int = 0
-    """Number of the first entry that still stands for itself."""
+    """Number of the first entry that is not summarised."""
     tokens_before: int = 0
     """Approximate number of tokens in the conversation before the compaction."""
     trigger: str = ""
     """`threshold`, `overflow` or `manual`."""
     asked: str = ""
-    """Request of the person in the turn that was cut; empty where a turn begins there."""
+    """Request of the person in the turn that was cut; empty if no turn was cut."""
     by_model: bool = True
-    """True when a model wrote the summary; false for an extract."""
+    """True if a model wrote the summary; False for an extract."""
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
 
@@ -227,7 +226,7 @@ class ToolResultMessage(
     rename="camel",
     omit_defaults=True,
 ):
-    """The answer to one tool call, always paired with it by `tool_call_id`."""
+    """The result of one tool call, which has the id `tool_call_id`."""
 
     tool_call_id: str
     tool_name: str
@@ -236,7 +235,7 @@ class ToolResultMessage(
     timestamp: int
     origin: Origin = Origin.TOOL
     details: dict[str, Any] | None = None
-    """JSON object for clients, such as an exit code or a diff; no model gets it."""
+    """JSON object for clients, such as an exit code or a diff; no model reads it."""
 
     @property
     def text(self) -> str:
@@ -262,7 +261,7 @@ def decode(data: bytes | str) -> Message:
 
 
 def storable(text: str) -> str:
-    """Returns the text with another character for each NUL, which not every database stores."""
+    """Returns the text with a replacement for each NUL, which some databases cannot store."""
     return text.replace("\0", "\ufffd")
 
 
@@ -282,7 +281,7 @@ def user(text: str, at: int) -> UserMessage:
 
 
 def size(message: Message) -> int:
-    """Returns about how many characters the message costs a model, markup included."""
+    """Returns the approximate number of characters of the message in a prompt, with markup."""
     chars = 16
     for block in message.content:
         match block:
@@ -298,7 +297,7 @@ def size(message: Message) -> int:
 
 
 def image_chars(message: Message) -> int:
-    """Returns how many characters the images of the message have as base64."""
+    """Returns the number of characters of the message's images as base64."""
     return sum(len(block.data) for block in message.content if isinstance(block, ImageBlock))
 
 
@@ -324,7 +323,7 @@ def aborted_result(call: ToolCall, at: int) -> ToolResultMessage:
 
 
 def command_answer(text: str, at: int) -> AssistantMessage:
-    """Returns the transcript entry of a command's answer: no model produced it."""
+    """Returns the transcript entry of the answer to a command."""
     content = (TextBlock(text),)
     provider, model = COMMAND
     return AssistantMessage(content, provider, provider, model, Usage(), "stop", at)
@@ -338,14 +337,14 @@ def notice(text: str, at: int) -> AssistantMessage:
 
 
 def is_command_answer(message: Message) -> bool:
-    """Returns whether `command_answer` made it."""
+    """Returns whether the message is the answer to a command."""
     return is_note(message) == "command"
 
 
 def is_note(message: Message) -> str:
-    """Returns `command` for the answer to one, `notice`, `compaction` for a summary, or nothing.
+    """Returns `command` for the answer to one, `notice`, `compaction` for a summary, or empty.
 
-    Such entries are in the transcript, and no model reads them.
+    Such entries are in the transcript, but no model reads them.
     """
     if not isinstance(message, AssistantMessage):
         return ""

@@ -15,72 +15,72 @@ class TextUnit(StrEnum):
     CHARACTERS = "characters"
     """Code points."""
     UTF16 = "utf16"
-    """Code units of UTF-16, as JavaScript counts: an emoji is two or more."""
+    """Code units of UTF-16, as in JavaScript: an emoji has two or more."""
     BYTES = "bytes"
     """Bytes of UTF-8."""
 
 
 class Button(Struct, frozen=True):
-    """A button below a message; a press arrives as a message of the person with its command."""
+    """A button below a message; a press arrives as a message of the person with `command`."""
 
     label: str
     command: str
-    """Text that the person would write instead, such as `/approve 1f2e allow-once`."""
+    """Text of that message, such as `/approve 1f2e allow-once`."""
 
 
 class OutboundMedia(Struct, frozen=True):
-    """A file that goes with a part, in the folder of the gateway's media."""
+    """A file that is sent with a part; it is in the media folder of the gateway."""
 
     kind: AttachmentKind
     path: str
     mime: str = ""
     name: str = ""
     voice: bool = False
-    """True when a sound is sent as a voice message."""
+    """True if a sound is sent as a voice message."""
 
 
 class Poll(Struct, frozen=True):
-    """A question with options that the people of a conversation choose from."""
+    """A question with options for the people of a conversation."""
 
     question: str
     options: tuple[str, ...]
     most: int = 1
-    """Options that a person may choose."""
+    """Maximum number of options that a person may choose."""
     seconds: int = 0
-    """Time after which it closes; 0 is never."""
+    """Seconds after which the poll closes; 0 is never."""
 
 
 class Additions(Struct, frozen=True, omit_defaults=True):
-    """Everything that a part has besides its text; stored with its row."""
+    """Content and options of a part besides its text; stored in its outbox row."""
 
     media: OutboundMedia | None = None
-    """The text is its caption."""
+    """A file; the text is its caption."""
     buttons: tuple[tuple[Button, ...], ...] = ()
-    """Rows of buttons, for platforms that have them; the text alone must be enough."""
+    """Rows of buttons, for platforms with buttons; the text must be sufficient without them."""
     poll: Poll | None = None
     silent: bool = False
-    """True when the platform is to show the message without a sound."""
+    """True if the platform is to show the message without a sound."""
     preview: bool = False
-    """True for the begin of a text, which a later part of its run replaces."""
+    """True for the beginning of a text, which a later part of its run replaces."""
     completes: int = 0
-    """Serial of the preview that the text replaces; 0 for none."""
+    """Serial of the preview that the text replaces; 0 is none."""
 
 
 PLAIN: Final = Additions()
 
 
 class Content(Struct, frozen=True):
-    """Text of a part, and what it has besides."""
+    """Text of a part, and its additions."""
 
     text: str
     additions: Additions = PLAIN
 
 
 class OutboundPart(Struct, frozen=True):
-    """One part of a reply with its final text, as its outbox row holds it.
+    """One part of a reply with its final text, from its outbox row.
 
-    `serial` orders the rows of an account; (`run_id`, `block`, `part`) names the part for ever, and
-    `nonce` is that name as text, for platforms that take one.
+    `serial` orders the rows of an account; (`run_id`, `block`, `part`) identifies the part
+    permanently, and `nonce` is the same as a text, for platforms with idempotency keys.
     """
 
     serial: int
@@ -93,18 +93,18 @@ class OutboundPart(Struct, frozen=True):
 
     @property
     def nonce(self) -> str:
-        """Returns a text that is equal only for the same part."""
+        """Returns a text that identifies the part."""
         return f"{self.run_id}/{self.block}/{self.part}"
 
 
 class Receipt(Struct, frozen=True):
-    """Response of the platform: its ids of the message it now shows."""
+    """Response of the platform: the ids of the sent messages."""
 
     platform_ids: tuple[str, ...]
 
 
 class Settlement(StrEnum):
-    """Result of asking an adapter for a part whose sending was interrupted."""
+    """State of a part whose sending was interrupted."""
 
     DELIVERED = "delivered"
     ABSENT = "absent"

@@ -1,8 +1,8 @@
-"""Provenance marks of notes in Markdown: origin, place and time (pure).
+"""Provenance marks of notes in Markdown: origin, conversation and time (pure).
 
-A note is an item of a list, and at its end stands a comment that nobody sees who reads the file as
-Markdown: `- The text. <!-- skerry:4f2a9c01be owner agent:main:main 2026-11-22T08:24Z -->`. The id
-is made of all the rest, so that a note that was changed by hand is seen to be changed.
+A note is an item of a list with a comment at its end, which is invisible in rendered Markdown:
+`- The text. <!-- skerry:4f2a9c01be owner agent:main:main 2026-11-22T08:24Z -->`. The id is a hash
+of the note and its provenance, so that a later change of the note is detected.
 """
 
 import re
@@ -23,24 +23,24 @@ MARK: Final = re.compile(
     r" (?P<at>\d{4}-\d\d-\d\dT\d\d:\d\dZ) -->[ \t]*$",
     re.MULTILINE,
 )
-"""Mark that `item` appends to a note: its id, its origin, its place, and its time."""
+"""Mark that `item` appends to a note: its id, its origin, its conversation, and its time."""
 _ORIGINS: Final = {origin.value: origin for origin in Origin}
 _ITEM: Final = re.compile(r"[-*+] +")
 _ALLOWED_CONTROLS: Final = frozenset("\n\t")
 
 
 class Provenance(Struct, frozen=True):
-    """Origin, place and time of a note."""
+    """Origin, conversation and time of a note."""
 
     origin: Origin
     conversation: str
-    """The key of the conversation; `gateway` for a person at the gateway itself."""
+    """Key of the conversation; `gateway` for a person at the gateway."""
     at: str
     """Time, such as `2026-11-22T08:24Z`."""
 
     @classmethod
     def now(cls, origin: Origin, conversation: str, now_ms: int) -> "Provenance":
-        """Returns the provenance of a note that is made now."""
+        """Returns the provenance of a note that is written at `now_ms`."""
         at = datetime.fromtimestamp(now_ms / 1000, UTC)
         return cls(origin, conversation, f"{at:%Y-%m-%dT%H:%MZ}")
 
@@ -51,13 +51,13 @@ class Provenance(Struct, frozen=True):
 
 
 def tidy(text: str) -> str:
-    """Returns the text as a note can hold it: no empty lines, no comment of its own."""
+    """Returns the text in the form of a note: without empty lines and comments."""
     lines = (splitline.strip() for splitline in clean(text).splitlines())
     return "\n".join(line for line in lines if line).replace("<!--", "&lt;!--")
 
 
 def item(text: str, provenance: Provenance) -> list[str]:
-    """Returns the lines of a note; `text` is tidy."""
+    """Returns the lines of a note; `text` is a result of `tidy`."""
     name, conversation = provenance.id_of(text), quote(provenance.conversation, safe=":-_.@+")
     mark = f"<!-- skerry:{name} {provenance.origin} {conversation} {provenance.at} -->"
     first, *continuation = text.split("\n")
@@ -66,20 +66,21 @@ def item(text: str, provenance: Provenance) -> list[str]:
 
 
 def clean(text: str) -> str:
-    """Returns the text without what nobody sees: control, format and tag characters."""
+    """Returns the text without invisible characters: control, format and tag characters."""
     unseen = "".join(
         char
         for char in set(text)
-        - _ALLOWED_CONTROLS  # of a long text a few characters, so this is cheap
+        - _ALLOWED_CONTROLS  # even a long text has few different characters, so this is cheap
         if unicodedata.category(char) in {"Cc", "Cf"}
     )
     return text.translate(str.maketrans("", "", unseen)) if unseen else text
 
 
 def items(text: str, provenance: Provenance) -> list[str]:
-    """Returns the lines of Markdown as notes: each item one, with what is indented beneath it.
+    """Returns the lines of Markdown as notes.
 
-    So is every other line but a heading, which stays.
+    Each list item with its indented lines becomes a note, and so does every other line except
+    headings, which are kept.
     """
     lines: list[str] = []
     open_: list[str] = []
@@ -103,5 +104,5 @@ def items(text: str, provenance: Provenance) -> list[str]:
 
 
 def origins(text: str) -> set[Origin]:
-    """Returns who said the notes that end in the text; an origin that is none is a stranger's."""
+    """Returns the origins of the notes that end in the text; an unknown origin is `stranger`."""
     return {_ORIGINS.get(mark["origin"], Origin.STRANGER) for mark in MARK.finditer(text)}

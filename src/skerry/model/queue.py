@@ -10,26 +10,25 @@ class QueueMode(StrEnum):
     """Handling of such a message."""
 
     COLLECT = "collect"
-    """Waits with the others that arrive meanwhile; together they are one later prompt."""
+    """Waits; all messages that wait become one later prompt."""
     STEER = "steer"
     """Enters the run after the current tool call; the remaining calls are skipped."""
     FOLLOWUP = "followup"
-    """Waits until the run has ended, and then has a turn of its own."""
+    """Waits until the run has ended, then gets a separate turn."""
     STEER_BACKLOG = "steer-backlog"
-    """Enters the run as with `steer`, and has a turn of its own afterwards too."""
+    """Enters the run as with `steer`, and also gets a separate turn afterwards."""
     INTERRUPT = "interrupt"
     """Stops the run and the waiting messages, and is answered at once."""
     OWN_RUN = "queue"
-    """Waits for a run of its own, regardless of the configuration: a caller waits for this one's
+    """Waits for a separate run, regardless of the configuration, because a caller waits for its
     answer.
 
-    Nobody chooses it by this name, which stands for `steer` where people write it; it is what
-    requests have stored from the beginning.
+    People cannot choose it: they mean `steer` by this name. It is the stored value of requests.
     """
 
 
 class DropPolicy(StrEnum):
-    """Policy when more messages wait than the limit allows."""
+    """Policy if more messages wait than the limit allows."""
 
     OLD = "old"
     """The oldest is dropped."""
@@ -52,10 +51,10 @@ _ALIASES: Final = {
 
 
 def queue_mode(text: str) -> QueueMode:
-    """Returns the mode that people mean with `text`. Source: openclaw-behaviour 5.2.
+    """Returns the mode of a name that a person wrote. Source: openclaw-behaviour 5.2.
 
     Raises:
-        ValueError: they mean none; the message lists the modes.
+        ValueError: there is no such mode; the message lists the modes.
     """
     word = text.strip().lower()
     try:
@@ -71,5 +70,5 @@ class QueueRules(Struct, frozen=True):
     debounce_ms: int = 1000
     """Milliseconds without a new message before the queued messages are processed."""
     cap: int = 20
-    """Messages of a conversation that may wait."""
+    """Maximum number of waiting messages of a conversation."""
     drop: DropPolicy = DropPolicy.SUMMARIZE

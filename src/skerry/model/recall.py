@@ -24,7 +24,7 @@ class Excerpt(Struct, frozen=True):
 
 
 class TranscriptHit(Struct, frozen=True):
-    """An entry with words of the question, and the entries beside it."""
+    """An entry with words of the question, and the entries before and after it."""
 
     key: str
     session_id: SessionId
@@ -32,7 +32,7 @@ class TranscriptHit(Struct, frozen=True):
     before: Excerpt | None
     after: Excerpt | None
     archived: bool = False
-    """True when the entry is from an earlier incarnation of its conversation."""
+    """True if the entry is from an earlier session of its conversation."""
 
 
 class SearchResults(Struct, frozen=True):
@@ -40,4 +40,4 @@ class SearchResults(Struct, frozen=True):
 
     hits: Sequence[TranscriptHit]
     complete: bool = True
-    """True when all entries could be searched."""
+    """True if all entries could be searched."""

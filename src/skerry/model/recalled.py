@@ -1,4 +1,4 @@
-"""Takes out of a text what a memory put before it (pure)."""
+"""Removes from a text the passages that a memory inserted before it (pure)."""
 
 import re
 from typing import Final
@@ -11,5 +11,5 @@ _RECALLED: Final = re.compile(
 
 
 def unrecalled(text: str) -> str:
-    """Returns the text without what a memory put before it."""
+    """Returns the text without the passages that a memory inserted before it."""
     return _RECALLED.sub("", text)

@@ -1,4 +1,4 @@
-"""Takes statements out of texts: what is to be forgotten, wherever it was said (pure)."""
+"""Erases statements from texts: the sentences that contain a phrase to forget (pure)."""
 
 import re
 import unicodedata
@@ -12,18 +12,19 @@ MARK: Final = "[forgotten]"
 """Placeholder of an erased statement."""
 MAX_PHRASES: Final = 20
 MIN_CHARS: Final = 3
-"""Letters and digits of a phrase: a shorter one occurs nearly everywhere."""
+"""Minimum letters and digits of a phrase: a shorter one occurs in nearly every text."""
 MAX_CHARS: Final = 1000
 REACH: Final = 1000
-"""Characters on each side of a phrase that go with it where no sentence and no line ends sooner."""
+"""Maximum characters that are erased on each side of a phrase if no sentence or line ends
+sooner."""
 _WORD: Final = 60
-"""Characters of a word that is not to be cut there."""
+"""Maximum characters by which an erased span is extended to the end of a word."""
 NAME_KEYS: Final = frozenset(
     {"account", "api", "channel", "data", "mimeType", "model", "peer", "provider", "role", "type"}
 )
-"""Keys of stored JSON whose values name things, or are the bytes of images; and `…Id`, `…Key`."""
+"""Keys of stored JSON whose values are names, ids or the bytes of images; also `…Id`, `…Key`."""
 SIGNATURES: Final = ("textSignature", "thoughtSignature")
-"""Proofs of a text, which no longer hold when it is changed."""
+"""Signatures of a text, which are not valid after a change."""
 
 _REMOVED: Final = object()
 _BULLET: Final = re.compile(r"[\s>#*+\-\d.)\[\]x|_`~]*")
@@ -32,13 +33,13 @@ _ITEM: Final = re.compile(r"[ \t]*(?:[-*+>#]+[ \t]+)?(?:\[[ xX]\][ \t]+)?")
 _LINE_ENDS: Final = "\n\r\u2028\u2029"
 _LINE: Final = re.compile(rf"[^{_LINE_ENDS}]*+(?:\r\n|[{_LINE_ENDS}])?")
 _Span = tuple[int, int, bool]
-"""Start and end of a statement, and whether that is all of it."""
-# Scripts that are written without spaces have no end of a word to look for.
+"""Start and end of a statement, and True if the span is the whole statement."""
+# Scripts without spaces have no ends of words.
 _UNSPACED: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
 
 class PhraseError(SkerryError):
-    """A phrase cannot be forgotten; the message says what would do."""
+    """A phrase cannot be forgotten; the message has the remedy."""
 
     code = "memory.phrase"
 
@@ -46,26 +47,26 @@ class PhraseError(SkerryError):
 class Redaction:
     """Finds phrases and removes the statements that contain them.
 
-    A phrase is found in any case of its letters, with anything between its words.
-    Its statement is the sentence, or the line where that ends sooner.
+    A phrase is found regardless of case, with any characters between its words. Its statement is
+    the sentence, or the line if that ends sooner.
 
     Raises:
-        PhraseError: there are none or too many, or one is too short or too long.
+        PhraseError: there are no phrases or too many, or one is too short or too long.
     """
 
     def __init__(self, phrases: Sequence[str]) -> None:
         self.phrases = tuple(dict.fromkeys(phrase.strip() for phrase in phrases))
         if not 0 < len(self.phrases) <= MAX_PHRASES:
-            raise PhraseError(f"Name one to {MAX_PHRASES} phrases to forget.")
+            raise PhraseError(f"Give 1 to {MAX_PHRASES} phrases to forget.")
         words = [_words(phrase) for phrase in self.phrases]
         self._phrase = re.compile("|".join(_pattern(word) for word in words), re.IGNORECASE)
         self.needles = tuple(max(word, key=len).casefold() for word in words)
-        """A word of each phrase, which occurs wherever the phrase does."""
+        """The longest word of each phrase, in folded case."""
 
     def may_be_in(self, text: str) -> bool:
-        """Returns whether it is worth looking; cheap, and never wrong with False.
+        """Returns False if the text cannot contain a phrase; cheap.
 
-        The text may be one with JSON's escapes.
+        The text may have JSON escapes.
         """
         folded = unicodedata.normalize("NFC", text).casefold()
         return any(needle in folded for needle in self.needles)
@@ -75,17 +76,17 @@ class Redaction:
         return self._phrase.search(text) is not None
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Returns where the statements begin and end, in order and apart."""
+        """Returns start and end of the statements, in order and without overlap."""
         return [(begin, end) for begin, end, _ in self._spans(text)]
 
     def text(self, text: str) -> str:
-        """Returns the text with a mark in the place of each statement."""
+        """Returns the text with `MARK` in place of each statement."""
         return _put(text, [(begin, end, MARK) for begin, end, _ in self._spans(text)])
 
     def document(self, text: str) -> str:
-        """Returns the Markdown without the statements, and without what only they had: a bullet.
+        """Returns the Markdown without the statements and without bullets that became empty.
 
-        A mark is put only where a statement was too long to go as a whole.
+        `MARK` replaces a statement only if it was too long to be erased as a whole.
         """
         parts: list[str] = []
         last = 0
@@ -109,9 +110,9 @@ class Redaction:
         return spans
 
     def value(self, value: Any) -> Any:
-        """Returns the JSON value with every text in it redacted; the value itself if it has none.
+        """Returns the JSON value with every text redacted; the same object if nothing changed.
 
-        Names and ids stay, but in the arguments of a tool, where anything may have been said.
+        Names and ids are kept, except in the arguments of a tool, which may contain any text.
         """
         return self._value(value, names=True)
 
@@ -138,7 +139,7 @@ class Redaction:
         if new == value:
             return value
         if new.get("type") == "thinking":
-            return _REMOVED  # a provider takes thoughts back unchanged or not at all
+            return _REMOVED  # providers accept only unchanged thinking blocks
         return {key: field for key, field in new.items() if key not in SIGNATURES}
 
 
@@ -151,11 +152,11 @@ def _words(phrase: str) -> list[str]:
     chars = sum(map(len, words))
     if chars < MIN_CHARS:
         raise PhraseError(
-            f"{phrase!r} is too short to forget: give at least {MIN_CHARS} letters or digits, as"
-            " they were said."
+            f"{phrase!r} is too short to forget: give at least {MIN_CHARS} letters or digits of"
+            " the statement."
         )
     if len(phrase) > MAX_CHARS:
-        raise PhraseError(f"A phrase to forget has {MAX_CHARS} characters at most.")
+        raise PhraseError(f"A phrase to forget has at most {MAX_CHARS} characters.")
     return words
 
 
@@ -182,7 +183,7 @@ def _statement(text: str, begin: int, end: int) -> _Span:
 
 
 def _first(text: str, begin: int) -> tuple[int, bool]:
-    """Returns where a statement begins, and whether it does."""
+    """Returns the start of the span, and True if the statement begins there."""
     low = max(0, begin - REACH)
     after = [end for _, end in sentences.ends(text, low, begin)]
     if not after and low:
@@ -195,7 +196,7 @@ def _first(text: str, begin: int) -> tuple[int, bool]:
 
 
 def _last(text: str, end: int) -> tuple[int, bool]:
-    """Returns where a statement ends, and whether it does."""
+    """Returns the end of the span, and True if the statement ends there."""
     high = min(len(text), end + REACH)
     for begin, after in sentences.ends(text, max(0, end - 1), high):
         return begin if text[begin] in _LINE_ENDS else after, True
@@ -205,7 +206,7 @@ def _last(text: str, end: int) -> tuple[int, bool]:
 
 
 def _between(text: str, start: int, end: int, step: int) -> int:
-    """Returns the nearest place from there on that is not within a word."""
+    """Returns the first position from `start` to `end` that is not within a word, else `start`."""
     for index in range(start, end, step):
         if text[index - 1].isspace() or text[index].isspace():
             return index
@@ -213,7 +214,7 @@ def _between(text: str, start: int, end: int, step: int) -> int:
 
 
 def _lines(text: str, spans: Iterable[_Span]) -> Iterator[tuple[int, int, list[_Span]]]:
-    """Yields the lines that have statements, where they begin and are over, with these."""
+    """Yields start, end and statements of each line with statements."""
     last = 0
     waiting: list[_Span] = []
     first = 0
@@ -235,7 +236,7 @@ def _lines(text: str, spans: Iterable[_Span]) -> Iterator[tuple[int, int, list[_
 def _put(
     text: str, spans: Iterable[tuple[int, int, str]], last: int = 0, end: int | None = None
 ) -> str:
-    """Returns a part of the text with other texts in the place of these spans."""
+    """Returns a part of the text with these spans replaced."""
     parts: list[str] = []
     for begin, after, mark in spans:
         parts += [text[last:begin], mark]
@@ -244,7 +245,7 @@ def _put(
 
 
 def _tidied(line: str, before: str) -> str:
-    """Returns a line without the spaces that only statements had around them.
+    """Returns a line without the spaces that were around erased statements.
 
     `before` is the text before the first statement.
     """

@@ -1,4 +1,4 @@
-"""Rows and lines that were erased, or would be, and the copies that remain."""
+"""Report on an erasure: the erased rows and lines, and the remaining copies."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,10 +10,10 @@ from skerry.model.memory import MemoryHit
 
 
 class ForgottenLine(Struct, frozen=True):
-    """A statement in a file."""
+    """An erased statement of a file."""
 
     path: str
-    """Path as searches show it."""
+    """Path in the form of search results."""
     line: int
     """Line on which it begins, from 1."""
     text: str
@@ -21,25 +21,25 @@ class ForgottenLine(Struct, frozen=True):
 
 
 class HoldingBackup(Struct, frozen=True):
-    """A copy of the database that still has it."""
+    """A backup of the database that still has the statement."""
 
     name: str
     path: str
     made_at: int
     """Time in milliseconds since 1970."""
     until: int | None
-    """About when it is deleted, in ms since 1970; None if unknown."""
+    """Approximate time of its deletion, in milliseconds since 1970; None if unknown."""
     remedy: str
     """Remedy for the copy, for people."""
 
 
 class Forgotten(Struct, frozen=True):
-    """Rows and lines by place."""
+    """Numbers of erased rows and lines; in a preview, of those that would be erased."""
 
     messages: int = 0
     """Entries of transcripts."""
     summaries: int = 0
-    """Compactions that repeated it."""
+    """Summaries of compactions."""
     runs: int = 0
     """Requests, partial answers and results in the ledger."""
     replies: int = 0
@@ -49,26 +49,26 @@ class Forgotten(Struct, frozen=True):
     labels: int = 0
     """Names of conversations."""
     records: int = 0
-    """Jobs and their log, names of sub-agents and of senders, last heartbeats."""
+    """Jobs and their logs, names of sub-agents and of senders, last heartbeats."""
     media: int = 0
-    """Copies of files that people sent or got."""
+    """Copies of files that people sent or received."""
     conversations: int = 0
-    """Conversations that contained it."""
+    """Conversations that contained the statement."""
     documents: int = 0
     """Documents of the search index."""
     lines: Sequence[ForgottenLine] = ()
     """Lines of the agent's Markdown files."""
     left: Sequence[tuple[str, str]] = ()
-    """Files in which it may stay, each with the reason."""
+    """Files that may still contain the statement, each with the reason."""
     backups: Sequence[HoldingBackup] = ()
     waits: int = 0
-    """Runs that may still have it in memory: when they have ended it is looked for once more."""
+    """Runs that may still have the statement in memory; the erasure is repeated when they end."""
     done: bool = False
-    """True when no copy is left."""
+    """True if no copy remains."""
 
     @property
     def rows(self) -> int:
-        """Returns the number of rows of the database that had it."""
+        """Returns the number of database rows that contained the statement."""
         entries = self.messages + self.summaries + self.labels
         return entries + self.runs + self.replies + self.answers + self.records
 

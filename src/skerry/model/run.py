@@ -1,4 +1,4 @@
-"""Runs: what starts one, what it ends with."""
+"""Runs: requests, states and results."""
 
 from enum import StrEnum
 from typing import Final, Self
@@ -27,7 +27,7 @@ class Purpose(StrEnum):
     FLUSH = "flush"
     """Durable notes before a compaction."""
     COMPACTION = "compaction"
-    """A summary of what was said long ago."""
+    """A summary of old entries."""
     BOOT = "boot"
     """The checklist at the start of the gateway."""
     HEARTBEAT = "heartbeat"
@@ -35,9 +35,9 @@ class Purpose(StrEnum):
     HOOK = "hook"
     SUBAGENT = "subagent"
     APPROVAL = "approval"
-    """The outcome of a call that a person approved after its run had gone on."""
+    """The result of a call that a person approved after its run had continued."""
     COMMAND = "command"
-    """The end of a command that went on in the background."""
+    """The end of a background command."""
     ANNOUNCE = "announce"
     """The end of a sub-agent, for the conversation that started it."""
     TEST = "test"
@@ -47,34 +47,35 @@ class Purpose(StrEnum):
 
 
 class OpeningKind(StrEnum):
-    """Effect of a message on its conversation before it is appended there."""
+    """Effect of a message on its conversation before the message is appended."""
 
     NEW = "new"
     RESET = "reset"
     RESUME = "resume"
-    """Brings an earlier session back."""
+    """Makes an earlier session the present one again."""
 
 
 class SessionOpening(Struct, frozen=True):
-    """A message that begins its conversation anew, or brings an earlier session back."""
+    """A message that starts a new session of its conversation, or resumes an earlier one."""
 
     kind: OpeningKind
     bare: bool = True
-    """True when the message has no other text: the gateway answers, not a model."""
+    """True if the message has no other text: the gateway answers, not a model."""
     target: str = ""
     """Prefix of the id of an earlier session, or its number in the list; empty for the last one."""
     model: str | None = None
     """Model of the new session."""
     done: bool = False
+    """True once the session was started or resumed."""
     ended: SessionId | None = None
-    """The session whose place was taken, once that is done."""
+    """The session that was replaced, once `done` is true."""
 
 
 class Inline(Struct, frozen=True):
-    """Directives within a message, for its run alone."""
+    """Directives within a message, for its run only."""
 
     sent: str
-    """The text with them, as it was sent."""
+    """The sent text, including the directives."""
     settings: SessionSettings
     """Settings that override those of the conversation."""
     status: bool = False
@@ -85,31 +86,32 @@ class ExpectedState(Struct, frozen=True):
     """State of a conversation that a client saw when it sent its message."""
 
     session_id: str = ""
-    """Session that the client saw, also one that was reset since: the message goes to the present
-    one of the same key."""
+    """Session that the client saw. If it was reset since, the message is sent to the present
+    session of the same key."""
     present: bool = False
-    """Requires the session to be the present one."""
+    """Requires `session_id` to be the present session."""
     leaf: int | None = None
-    """Number of the last entry, 0 for none; with a session, of one that it has."""
+    """Number of the last entry that the client saw, 0 for none; with `session_id`, an entry of that
+    session."""
 
 
 RESERVED_IDS: Final = ("announce-", "approval-", "boot-", "command-", "pairing-", "subagent-")
-"""Beginnings of the ids of runs that the gateway itself starts. A client's run must not have one:
-the run of the gateway with the same id would be taken for a repetition, and not be done."""
+"""Prefixes of the ids of runs that the gateway starts. A client's run must not have one: the run of
+the gateway with the same id would be treated as a repetition, and would not be executed."""
 
 
 class ReservedIdError(RequestError):
-    """A client chose an idempotency key that is the gateway's."""
+    """A client chose an idempotency key with a prefix that is reserved for the gateway."""
 
     code = "request.reserved_key"
     remedy = "Send another idempotency key, such as a UUID."
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"The idempotency key {key[:64]!r} is of a run of the gateway itself.")
+        super().__init__(f"The idempotency key {key[:64]!r} is reserved for runs of the gateway.")
 
 
 class ConversationChangedError(RequestError):
-    """A message was sent to another conversation than the client shows."""
+    """The conversation has changed since the client showed it."""
 
     code = "request.conversation_changed"
     remedy = "Read the conversation again, then send the message."
@@ -119,9 +121,9 @@ class ConversationChangedError(RequestError):
 
 
 BY_SENDER: Final = "sender"
-"""Mark of a stop because the message was deleted on its platform."""
+"""Value of `aborted_by` if the message was deleted on its platform."""
 BY_PARENT: Final = "parent"
-"""Name under which a sub-agent is stopped because its parent is."""
+"""Value of `aborted_by` if a sub-agent was stopped together with its parent."""
 
 
 class ParentRun(Struct, frozen=True):
@@ -132,7 +134,7 @@ class ParentRun(Struct, frozen=True):
 
 
 class RunRequest(Struct, frozen=True):
-    """One run to do. The run id is the caller's idempotency key."""
+    """A request to run. The run id is the caller's idempotency key."""
 
     run_id: RunId
     key: SessionKey
@@ -141,49 +143,50 @@ class RunRequest(Struct, frozen=True):
     """Seconds; None is the configured default, 0 is no limit."""
     extra_system_prompt: str = ""
     skills: tuple[str, ...] | None = None
-    """Names of the skills that it is offered; None is all."""
+    """Names of the skills that are offered to it; None is all."""
     queue_mode: QueueMode | None = QueueMode.OWN_RUN
-    """Handling while another run of its session is active; None takes that of the session, its
+    """Handling while another run of its session is active; None takes the mode of the session, its
     channel or the configuration."""
     reply_to: ReplyTo | None = None
     thinking: ThinkingLevel | None = None
     """None is the configured default."""
     model: str | None = None
-    """`provider/model` that this run asks; None is what the conversation has."""
+    """`provider/model` of this run; None takes that of the conversation."""
     images: tuple[ImageBlock, ...] = ()
-    """Come with the text, behind it."""
+    """Images after the text of the message."""
     origin: Origin = Origin.STRANGER
     purpose: Purpose = Purpose.MESSAGE
     opening: SessionOpening | None = None
     rights: Rights | None = None
-    """Commands that it may give; None allows all to the owner, and to others those for
-    everybody."""
+    """Commands that the message may give; None allows all to the owner, and `open` ones to
+    others."""
     inline: Inline | None = None
     expected: ExpectedState | None = None
     """Condition without which the request is refused."""
     scopes: tuple[str, ...] | None = None
-    """Scopes of the client's connection; None if the request came over none."""
+    """Scopes of the client's connection; None without a connection."""
     label: str = ""
-    """Name that the conversation gets; empty leaves it."""
+    """New name of the conversation; empty keeps the present name."""
     fresh: bool = False
     """True for a run that begins a new session of its conversation, without a notice."""
     sender: tuple[str, ...] = ()
-    """Typed keys of the person on a platform who sent it, such as `id:42`; rules on tools name
-    them. Empty for a client of the gateway, and for a run that no message began."""
+    """Typed keys of the sender on a platform, such as `id:42`, for rules on tools. Empty for a
+    client of the gateway, and for a run that no message started."""
     context: MessageContext | None = None
-    """Facts and texts around a platform's message."""
+    """Context of a platform's message."""
     behalf: tuple[Asker, ...] = ()
-    """Conversations on whose behalf it was started, such as those that lead to a sub-agent."""
+    """Conversations on whose behalf it was started, such as the ancestors of a sub-agent."""
     light: bool = False
-    """True for a heartbeat whose prompt has no file of the workspace but HEARTBEAT.md."""
+    """True for a heartbeat whose prompt has only HEARTBEAT.md of the workspace."""
     text_origin: Origin | None = None
-    """Author of the text where that is not who asks, such as a tool; the rights are `origin`'s."""
+    """Origin of the text, if it differs from `origin`, which decides the rights; such as a tool."""
     parent: ParentRun | None = None
-    """The run that started this one as a sub-agent: who stops its conversation stops this too."""
+    """The run that started this one as a sub-agent; stopping its conversation stops this run
+    too."""
 
     @property
     def may(self) -> Rights:
-        """Returns which commands it may give."""
+        """Returns the rights to give commands."""
         if self.rights is not None:
             return self.rights
         return Rights.OWNER if self.origin is Origin.OWNER else Rights.OPEN
@@ -192,9 +195,9 @@ class RunRequest(Struct, frozen=True):
     def is_private(self) -> bool:
         """Returns whether only the owner takes part in the conversation.
 
-        That is `main`, what clients of the gateway opened under a name of their own, and a direct
-        chat of a platform whose sender is known to be the owner. Anything else is not: groups,
-        strangers wherever the configuration puts them, and runs that others start.
+        These are `main`, conversations that clients of the gateway named, and direct chats on
+        platforms whose sender is the owner. Groups, chats of strangers in any conversation, and
+        runs that other people start are not private.
         """
         from_owner = self.reply_to is None or self.origin is Origin.OWNER
         match self.key.kind:
@@ -209,14 +212,14 @@ class RunRequest(Struct, frozen=True):
                 return False
 
     def settled(self, settings: SessionSettings) -> SessionSettings:
-        """Returns the settings of its run in a conversation with these settings."""
+        """Returns the settings of the run in a conversation with these settings."""
         if self.model is not None:
             settings = msgspec.structs.replace(settings, model=self.model)
         return self.inline.settings.over(settings) if self.inline else settings
 
     @property
     def command(self) -> str:
-        """Returns the text that may be a command."""
+        """Returns the text that is parsed for a command."""
         if self.opening is not None and self.opening.bare:
             return f"/{self.opening.kind} {self.opening.target}"
         return self.text
@@ -236,7 +239,7 @@ class StopReason(StrEnum):
     TIMEOUT = "timeout"
     ERROR = "error"
     INTERRUPTED = "interrupted"
-    """The gateway ended during the run, and it could not safely run again."""
+    """The gateway ended during the run, and it was not safe to run it again."""
 
 
 class RunFailure(msgspec.Struct, frozen=True):
@@ -248,7 +251,7 @@ class RunFailure(msgspec.Struct, frozen=True):
     remedy: str = ""
     """The next step for a person, or empty."""
     retry_after: float | None = None
-    """Seconds after which the provider wants to be asked again, where it gave them."""
+    """Seconds after which the provider permits another call, if it gave them."""
     attempts: tuple[str, ...] = ()
     """Models that were tried in the call, each with the reason why it failed."""
 
@@ -267,7 +270,7 @@ class RunResult(msgspec.Struct, frozen=True, rename="camel"):
     session_id: SessionId
     stop_reason: StopReason
     payloads: tuple[str, ...]
-    """The texts of the reply, in order. An aborted run has what was said until then."""
+    """The texts of the reply, in order. An aborted run has the texts up to the abort."""
     provider: str
     model: str
     usage: Usage
@@ -279,7 +282,7 @@ class RunResult(msgspec.Struct, frozen=True, rename="camel"):
     joined: RunId | None = None
     """The run that its message entered and that answered it; then `payloads` is empty."""
     cut_off: bool = False
-    """True when the last response reached the model's output limit."""
+    """True if the last response reached the model's output limit."""
     notices: tuple[str, ...] = ()
     """Notes for the person about how the model was called, shown once in a conversation."""
 
@@ -296,9 +299,9 @@ class RunResult(msgspec.Struct, frozen=True, rename="camel"):
 
         Args:
             run: Its id, the key of its conversation and the id of its session.
-            stop_reason: Why it ended.
-            times: When it started and ended, in milliseconds since 1970.
-            error: Why it failed, if it did.
+            stop_reason: Reason of its end.
+            times: Start and end, in milliseconds since 1970.
+            error: Reason of the failure; None if it did not fail.
             payloads: The texts of the reply.
 
         """
@@ -323,12 +326,13 @@ class CompactionResult(Struct, frozen=True):
     """Result of the compaction of a conversation."""
 
     tail: int
-    """Number of the entry that was written."""
+    """Number of the written entry."""
     before: int
-    """Tokens that the conversation had, about."""
+    """Approximate tokens of the conversation before the compaction."""
     after: int
+    """Approximate tokens of the conversation after it."""
     kept_messages: int
-    """Messages that the model still reads as they are."""
+    """Number of messages that were not summarised."""
 
 
 class AdmissionStatus(StrEnum):
@@ -340,10 +344,10 @@ class AdmissionStatus(StrEnum):
 
 
 class Admission(Struct, frozen=True):
-    """The answer to a request to run; given only after its COMMIT."""
+    """The answer to a request to run; returned only after its COMMIT."""
 
     key: str
     status: AdmissionStatus
     accepted_at: int
     result: RunResult | None = None
-    """The stored result, when `status` is finished."""
+    """The stored result, if `status` is `finished`."""

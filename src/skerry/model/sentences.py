@@ -1,8 +1,8 @@
-"""Finds the ends of sentences for erasing: only ends beyond doubt count, in any language (pure).
+"""Finds the certain ends of sentences for erasing, in any language (pure).
 
 A full stop after an abbreviation, an initial or a number does not end a sentence, nor does one
-before a small letter or a digit. A sentence that is cut too late erases a neighbour, which the
-preview shows; one that is cut too early leaves a part of a secret.
+before a small letter or a digit. If an end is found too late, a neighbouring sentence is erased
+too, which the preview shows; if it is found too early, a part of a secret remains.
 """
 
 import re
@@ -22,24 +22,24 @@ _IDEOGRAPHIC: Final = frozenset("\u3002\uff01\uff1f")
 _MARKUP: Final = frozenset("\"'\u201c\u201d\u201e«»\u2018\u2019\u201a([*_`~¿¡")
 """Characters that may precede the first letter of a sentence."""
 _LOOK: Final = 40
-"""Characters before and after a full stop that decide."""
+"""Characters before and after a full stop that are examined."""
 _SHORT: Final = 3
-"""Letters of a capitalised word that may be an abbreviation, known or not."""
+"""Maximum letters of a capitalised word that counts as an abbreviation without being listed."""
 _ORDINAL: Final = 2
-"""Digits of a number that may be followed by the name of a month in the next line."""
+"""Maximum digits of a number that may be followed by a month in the next line."""
 _CONSONANTS: Final = 5
-"""Letters of a word without vowels at most: `bzgl`, `Blvd`."""
+"""Maximum letters of an abbreviation without vowels: `bzgl`, `Blvd`."""
 _ROMAN: Final = re.compile(r"[IVXLCDM]+")
 _BLOCK: Final = re.compile(r"[ \t]*(?:[-*+>#|]|\d+[.)]|```|~~~|$)")
-"""Begins a line of Markdown that does not go on with the line before."""
+"""Beginning of a line of Markdown that does not continue the previous line."""
 _JOINED: Final = ("str", "pl", "gasse", "ul")
-"""Ends of abbreviated names of streets: `Hauptstr.`"""
+"""Endings of abbreviated street names: `Hauptstr.`"""
 _VOWELS: Final = frozenset("aeiouy")
 
 
 def ends(text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
-    """Yields the ends of sentences and lines between two places: where each begins, and is over."""
-    # The pattern looks one character further, so that `high` is not taken for the end of the text.
+    """Yields the ends of sentences and lines between two positions, each as start and end."""
+    # The pattern reads one more character, so that `high` is not taken for the end of the text.
     for match in _STOP.finditer(text, low, min(len(text), high + 1)):
         begin, end = match.span()
         if end > high:
@@ -52,7 +52,7 @@ def ends(text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
 
 
 def _goes_on(text: str, begin: int, end: int) -> bool:
-    """Returns whether a line that was broken after an abbreviation goes on in the next."""
+    """Returns whether a line that was broken after an abbreviation continues in the next line."""
     if text[begin] == "\r" and text[end : end + 1] == "\n":
         end += 1
     elif text[begin] == "\n" and text[begin - 1 : begin] == "\r":
@@ -67,7 +67,7 @@ def _goes_on(text: str, begin: int, end: int) -> bool:
 
 
 def _is_end(text: str, begin: int, end: int) -> bool:
-    """Returns whether the punctuation ends a sentence beyond doubt."""
+    """Returns whether the punctuation certainly ends a sentence."""
     near = text[end : end + _LOOK]
     following = near.lstrip()
     breaks = any(char in _LINE_ENDS for char in near[: len(near) - len(following)])
@@ -83,7 +83,7 @@ def _is_end(text: str, begin: int, end: int) -> bool:
 def _abbreviates(text: str, stop: int, *, at_line_end: bool = False) -> bool:
     """Returns whether the word before a full stop may be an abbreviation, or is a number.
 
-    At the end of a line, which tells of an end too, only what usually is one may be.
+    At the end of a line, which is a sign of an end too, only likely abbreviations count.
     """
     begin = stop
     while begin and stop - begin < _LOOK and _is_of_word(text[begin - 1]):

@@ -17,12 +17,12 @@ _ID_BACK = pow(_ID_STEP, -1, _ID_MASK + 1)
 
 
 def entry_id(seq: int) -> str:
-    """Returns the 8 hex digits that name entry `seq` of a session; distinct for 2**32 entries."""
+    """Returns the id of entry `seq` of a session: 8 hex digits, distinct for 2**32 entries."""
     return f"{seq * _ID_STEP & _ID_MASK:08x}"
 
 
 def entry_seq(name: str) -> int:
-    """Returns the number of the entry that `entry_id` named so."""
+    """Returns the number of the entry with this id; inverse of `entry_id`."""
     return int(name, 16) * _ID_BACK & _ID_MASK
 
 
@@ -36,7 +36,7 @@ class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     reasoning_level: str | None = None
     response_usage: str | None = None
     send_policy: str | None = None
-    """`deny` keeps replies from the chat platform; the transcript has them."""
+    """`deny` does not send replies to the chat platform; they are only in the transcript."""
     queue_mode: QueueMode | None = None
     queue_debounce_ms: int | None = None
     queue_cap: int | None = None
@@ -44,31 +44,31 @@ class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     pinned: bool = False
     unread: bool = False
     taint_cleared: int | None = None
-    """Number of the last entry whose words of others the owner cleared."""
+    """Number of the last entry up to which the owner cleared the taint."""
     spawned_by: str | None = None
     """Key of the conversation that started this one as a sub-agent."""
 
     def after_reset(self) -> "SessionSettings":
-        """Returns the settings that the conversation's next session keeps: all but the model.
+        """Returns the settings of the conversation's next session: all but the model.
 
         Source: openclaw-behaviour 2.3.
         """
         return msgspec.structs.replace(self, model=None, unread=False, taint_cleared=None)
 
     def over(self, settings: "SessionSettings") -> "SessionSettings":
-        """Returns `settings` with what is set here in its place."""
+        """Returns `settings` with the values that are set here."""
         fields = ((name, getattr(self, name)) for name in self.__struct_fields__)
         is_set = {name: value for name, value in fields if value is not None and value is not False}
         return msgspec.structs.replace(settings, **is_set)
 
     def with_model(self, model: str) -> "SessionSettings":
-        """Returns the same with another model."""
+        """Returns the same settings with another model."""
         return msgspec.structs.replace(self, model=model)
 
     def after_expiry(self) -> "SessionSettings":
-        """Returns the settings that a session keeps after an automatic reset: none of the levels.
+        """Returns the settings that are kept after an automatic reset: none of the levels.
 
-        Whether it is pinned, and where its replies go, belongs to the conversation.
+        The pin and the target of replies belong to the conversation, so they are kept.
         Source: openclaw-behaviour 2.3.
         """
         return SessionSettings(
@@ -76,23 +76,23 @@ class SessionSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
         )
 
     def set_values(self) -> dict[str, Any]:
-        """Returns the settings that are set, in the words of the seeds' session map."""
+        """Returns the settings that are set, by the keys of the session map."""
         settings: dict[str, Any] = msgspec.to_builtins(self)
-        settings.pop("taintCleared", None)  # a map of sessions that is read back clears nothing
+        settings.pop("taintCleared", None)  # a session map that is imported must not clear a taint
         if model := settings.pop("model", None):
             settings["providerOverride"], _, settings["modelOverride"] = model.partition("/")
         return settings
 
 
 class Archived(StrEnum):
-    """Reason why a session is no longer the present one of its conversation."""
+    """Reason why a session is not the present one of its conversation any more."""
 
     RESET = "reset"
     DELETED = "deleted"
 
 
 class SessionEntry(Struct, frozen=True):
-    """State of a conversation; `session_id` is its present incarnation."""
+    """State of a conversation; `session_id` is its present session."""
 
     key: str
     session_id: SessionId
@@ -101,7 +101,7 @@ class SessionEntry(Struct, frozen=True):
     created_at: int
     updated_at: int
     tail: int
-    """Number of the last transcript entry; 0 when there is none."""
+    """Number of the last transcript entry; 0 without one."""
     input_tokens: int = 0
     output_tokens: int = 0
     total_tokens: int = 0
@@ -110,7 +110,7 @@ class SessionEntry(Struct, frozen=True):
     model: str = ""
     label: str = ""
     user_at: int = 0
-    """Time of a person's last message that went to a model; 0 when there is none."""
+    """Time of a person's last message to a model; 0 without one."""
     archived: Archived | None = None
     """None while it is the present session of its key."""
     archived_at: int = 0
@@ -118,12 +118,12 @@ class SessionEntry(Struct, frozen=True):
     compactions: int = 0
     """Number of compactions."""
     flushed: int = -1
-    """Number of compactions at the last flush of notes; -1 when there was none."""
+    """Number of compactions at the last memory flush; -1 before the first."""
     flushed_at: int = 0
 
 
 class TranscriptEntry(Struct, frozen=True):
-    """One message of a transcript, with its place. `seq` counts from 1, `parent` is 0 for none."""
+    """One message of a transcript. `seq` is its number from 1; `parent` is 0 without one."""
 
     seq: int
     parent: int

@@ -10,28 +10,28 @@ SKILL_MD: Final = "SKILL.md"
 
 
 class Skill(Struct, frozen=True):
-    """One skill, as its SKILL.md describes it."""
+    """One skill, from its SKILL.md."""
 
     name: str
     description: str
     folder: Path
-    """Absolute, without links."""
+    """Absolute path without links."""
     plugin: str
-    """Id of the plugin that it belongs to."""
+    """Id of its plugin."""
     homepage: str = ""
     emoji: str = ""
     is_listed: bool = True
     """False for a skill that no prompt lists."""
     is_always: bool = False
-    """True when its requirements are not checked."""
+    """True if its requirements are not checked."""
     requires: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Requirements by kind: `bins`, `anyBins`, `env`, `config`, `os`."""
     unmet: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Those that this machine does not meet, by kind."""
+    """Requirements that this machine does not meet, by kind."""
 
     @property
     def is_offered(self) -> bool:
-        """Returns whether a prompt lists it."""
+        """Returns whether prompts list the skill."""
         return self.is_listed and not self.unmet
 
     @property

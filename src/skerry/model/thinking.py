@@ -6,7 +6,7 @@ from typing import Final
 
 
 class ThinkingLevel(StrEnum):
-    """Reasoning effort from none to the maximum; the words of OpenClaw."""
+    """Reasoning effort from none to the maximum; the values are those of OpenClaw."""
 
     OFF = "off"
     MINIMAL = "minimal"
@@ -21,9 +21,9 @@ LEVELS: Final = tuple(ThinkingLevel)
 
 
 def nearest(requested: ThinkingLevel, levels: Collection[ThinkingLevel]) -> ThinkingLevel:
-    """Returns the strongest of `levels` that is not above `asked`, else the weakest of them.
+    """Returns the highest of `levels` that is not above `requested`, else the lowest of them.
 
-    A model without levels does not think.
+    Without levels it returns `off`.
     """
     present = [level for level in LEVELS if level in levels]
     below = [level for level in present if LEVELS.index(level) <= LEVELS.index(requested)]
@@ -43,10 +43,10 @@ _OTHER_WORDS: Final = {
 
 
 def thinking_level(text: str) -> ThinkingLevel:
-    """Returns the level that a word names, whatever its case.
+    """Returns the level with this name, ignoring case.
 
     Raises:
-        ValueError: it names none; the message has those there are.
+        ValueError: there is no such level; the message lists the levels.
     """
     word = text.strip().lower()
     try:

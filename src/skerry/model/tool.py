@@ -1,4 +1,4 @@
-"""Tools as the model sees them."""
+"""Descriptions of tools for the model, and results of tool calls."""
 
 from typing import Any, Final
 
@@ -8,17 +8,18 @@ from skerry.model.message import Content
 from skerry.model.origin import Origin
 
 MAX_DETAILS: Final = 262_144
-"""Bytes of the details of a result, as JSON."""
+"""Maximum bytes of the details of a result, as JSON."""
 
 
 class ToolSpec(Struct, frozen=True):
-    """Name, description and JSON Schema of the parameters, as offered to a model."""
+    """Name, description and JSON Schema of the parameters of a tool, for a model."""
 
     name: str
     description: str
     parameters: dict[str, Any]
     advice: str = ""
-    """Section of the system prompt of who is offered the tool, with its heading; for our own."""
+    """Section of the system prompt, with its heading, if the tool is offered; built-in tools
+    only."""
 
 
 class ToolResult(Struct, frozen=True):
@@ -27,9 +28,9 @@ class ToolResult(Struct, frozen=True):
     text: str
     is_error: bool = False
     origin: Origin = Origin.TOOL
-    """`web`, `memory` or `local` where the text is from there."""
+    """Origin of the text: `web`, `memory` or `local`; `tool` is any author."""
     blocks: tuple[Content, ...] = ()
-    """Blocks that follow the text, such as pictures; the model gets them."""
+    """Blocks after the text for the model, such as pictures."""
     details: dict[str, Any] | None = None
     """JSON object for clients and the transcript, such as an exit code or a diff; no model gets it.
 

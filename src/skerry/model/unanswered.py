@@ -1,4 +1,4 @@
-"""Failures of a provider that did not answer at all."""
+"""Failures of model calls without any response of the provider."""
 
 from skerry.model.errors import ModelConnectionError
 
@@ -8,4 +8,4 @@ class ModelUnreachableError(ModelConnectionError):
 
 
 class ModelSilentError(ModelConnectionError):
-    """The provider took the request and sent nothing for too long. It is not asked again."""
+    """The provider accepted the request and sent nothing in time. It is not called again."""

@@ -1,12 +1,12 @@
-"""Errors of parts of replies: a slow platform, or a request that cannot be fulfilled."""
+"""Errors of parts of replies: a delayed delivery, or a request that cannot be fulfilled."""
 
 from skerry.model.errors import RequestError, SkerryError
 
 
 class DeliveryDelayedError(SkerryError):
-    """A platform did not take a part now, such as for its rate limit, and may say when it will.
+    """A platform did not accept a part now, for example because of its rate limit.
 
-    `seconds` is after how long to try again; None leaves that to the sender.
+    `seconds` is the time until the next try; with None the sender chooses it.
     """
 
     code = "delivery.delayed"
@@ -20,10 +20,10 @@ class PartError(RequestError):
     """A part of the outbox does not exist, or its state does not allow the change."""
 
     code = "outbox.part"
-    remedy = "`skerry outbox list` shows what is not delivered."
+    remedy = "`skerry outbox list` shows the parts that are not delivered."
 
 
 class MediaError(SkerryError):
-    """A file that came with a message cannot be had, or a file cannot be sent."""
+    """An attached file cannot be fetched, or a file cannot be sent."""
 
     code = "channel.media"

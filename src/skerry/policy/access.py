@@ -1,8 +1,8 @@
-"""The table of needs: what each method, event, command and tool asks of whoever wants it.
+"""The table of needs: role, scope and rights that each method, event and command requires.
 
-A method without a row stops the start; an event without one cannot be sent; a command of ours
-without one needs the admin scope; a tool of ours without one stops the first run. Scopes are those
-of the published protocol where it has the method. `policy.decide` reads the table.
+A method without a row stops the start; an event without a row cannot be sent; a built-in command
+without a row requires the admin scope; a built-in tool without a row stops the first run. Scopes
+are those of the published protocol if it has the method. `policy.decide` reads the table.
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,26 +35,27 @@ OPERATOR_SCOPES: Final = frozenset(
 
 
 class Verb(StrEnum):
-    """An effect that somebody asks for."""
+    """An effect that an actor requests."""
 
     CALL = "call"
-    """A method of the gateway."""
+    """Calling a method of the gateway."""
     RECEIVE = "receive"
-    """An event of the gateway."""
+    """Receiving an event of the gateway."""
     GIVE = "give"
-    """A slash command or a directive."""
+    """Giving a slash command or a directive."""
     USE = "use"
-    """A tool."""
+    """Using a tool."""
     RECALL = "recall"
     """Reading the memory through its tools."""
     NOTE = "note"
     """Changing the memory through its tools."""
     READ = "read"
-    """A file, through a tool."""
+    """Reading a file through a tool."""
     WRITE = "write"
-    """A file, through a tool."""
+    """Writing a file through a tool."""
     OBEY = "obey"
-    """Taking what a file holds as the owner's instruction: in a prompt, at boot, as a hook."""
+    """Following the content of a file as the owner's instruction: in a prompt, at boot, as a
+    hook."""
 
 
 class Role(StrEnum):
@@ -70,7 +71,7 @@ class Need(Struct, frozen=True):
     role: Role | None
     scope: str | None
     rights: Rights = Rights.NONE
-    """Asked for with commands, which also come over platforms, where nobody has scopes."""
+    """Rights that commands require; commands from platforms have no scopes."""
 
 
 UNRESTRICTED: Final = Need(None, None)
@@ -83,7 +84,7 @@ APPROVERS: Final = Need(Role.OPERATOR, APPROVALS)
 QUESTIONERS: Final = Need(Role.OPERATOR, "operator.questions")
 
 UNLISTED: Final = ADMINS
-"""Need for a method that does not exist: only admins learn that it does not."""
+"""Need of a method that is not in the table: only admins learn that it does not exist."""
 
 METHODS: Final[Mapping[str, Need]] = MappingProxyType(
     {
@@ -122,7 +123,7 @@ METHODS: Final[Mapping[str, Need]] = MappingProxyType(
 """Needs of each method of the kernel; features register theirs."""
 
 SETTINGS: Final = ADMINS
-"""The need of what `sessions.patch` changes of how runs are done and what they cost."""
+"""Need of the fields of `sessions.patch` that change the execution and the cost of runs."""
 
 PATCH: Final = "sessions.patch"
 
@@ -156,12 +157,12 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "whoami": "status",
     }
 )
-"""The method that each command, and directive, of ours stands for: a client that may not call the
+"""Method that is equivalent to each built-in command or directive: a client that may not call the
 method may not give the command."""
 
 
 def command_scope(name: str) -> str:
-    """Returns the scope that a client needs to give a command of ours; empty for no command."""
+    """Returns the scope that a client needs to give a built-in command; empty for no command."""
     method = COMMANDS.get(name)
     if method is None:
         return ""
@@ -169,7 +170,7 @@ def command_scope(name: str) -> str:
 
 
 def strongest(scopes: Iterable[str]) -> str:
-    """Returns the scope that includes all of them: reading, writing, else admin."""
+    """Returns the least scope that includes all of `scopes`: reading, writing or admin."""
     required = frozenset(scopes)
     return next((scope for scope in (READ, WRITE) if required <= {READ, scope}), ADMIN)
 

@@ -1,7 +1,7 @@
-"""Tables of IP addresses: the kind of each, and which kinds a fetch may reach (pure).
+"""Kinds of IP addresses, and the kinds that a fetch may reach (pure).
 
-The tables are our own. `ipaddress.is_global` differs between versions of Python and calls global
-what no page is served from: multicast, ISATAP, translated and compatible addresses.
+`ipaddress.is_global` is not used: it differs between versions of Python, and it is true for
+addresses without web servers: multicast, ISATAP, translated and compatible addresses.
 """
 
 import ipaddress
@@ -18,7 +18,7 @@ _V6_CHARACTERS: Final = re.compile(r"[0-9A-Fa-f:.]{2,45}")
 
 
 class AddressKind(StrEnum):
-    """Kinds of addresses; the value is the name in the rule of a verdict."""
+    """Kind of an address; the value is part of the rule name of a verdict."""
 
     PUBLIC = "public"
     PRIVATE = "private"
@@ -45,7 +45,7 @@ LOCAL: Final = frozenset(
         AddressKind.BENCHMARK,
     }
 )
-"""Kinds that the owner can open; every other kind but `PUBLIC` stays closed."""
+"""Kinds that the owner can permit; all other kinds except `PUBLIC` are always refused."""
 
 _V4: Final = (
     ("0.0.0.0/8", AddressKind.UNSPECIFIED),
@@ -79,7 +79,7 @@ METADATA: Final = frozenset(
         "fd20:ce::254",  # Google
     }
 )
-"""Addresses that hand a machine's credentials to whoever asks; no setting opens them."""
+"""Addresses of services that give a machine's credentials to any client; always refused."""
 
 _V6: Final = (
     ("::1/128", AddressKind.LOOPBACK),
@@ -98,7 +98,7 @@ _V6: Final = (
     ("2002::/16", AddressKind.EMBEDDED),  # 6to4
     ("3fff::/20", AddressKind.DOCUMENTATION),
 )
-"""Special IPv6 networks; the first that holds an address decides."""
+"""Special IPv6 networks; the first that contains an address decides."""
 
 
 def _ranges() -> tuple[list[int], list[tuple[int, AddressKind]]]:
@@ -121,10 +121,10 @@ _ISATAP_MASK: Final = 0xFCFFFFFF  # without the bits for universal and group
 
 
 def parse_address(text: str) -> Address | None:
-    """Returns the address that a text writes canonically; None for any other text.
+    """Returns the address of a canonical text; None for any other text.
 
     IPv4 is four decimal numbers without leading zeros: C libraries read `0177.1` as 127.0.0.1,
-    other programs as a name. IPv6 has neither brackets nor a zone.
+    other programs as a name. IPv6 has no brackets and no zone.
     """
     if _DOTTED.fullmatch(text):
         return ipaddress.IPv4Address(text)
@@ -139,8 +139,8 @@ def parse_address(text: str) -> Address | None:
 def kind_of(address: Address) -> AddressKind:
     """Returns the kind of an address.
 
-    An address of NAT64 (64:ff9b::/96) is as public as the IPv4 address in it. All others that carry
-    an IPv4 address are `EMBEDDED`, whatever they carry.
+    An address of NAT64 (64:ff9b::/96) has the kind of the IPv4 address in it. All other addresses
+    that contain an IPv4 address are `EMBEDDED`.
     """
     if address in _METADATA:
         return AddressKind.METADATA

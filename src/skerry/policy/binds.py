@@ -1,7 +1,7 @@
-"""Rules on folders of this machine that a sandbox may be given: by text, and by where they lead.
+"""Rules on folders of this machine that may be bound into a sandbox (pure).
 
-The text is checked when the configuration is read. Where it leads is checked when a command starts,
-on the object that was opened, so that a link that is made in between leads nowhere (pure).
+The text of a bind is checked when the configuration is read. The resolved path is checked when a
+command starts, on the opened object, so that a link that was made in between has no effect.
 """
 
 import posixpath
@@ -23,11 +23,11 @@ CLOSED: Final = (
     PurePosixPath("/var/lib/docker"),
     PurePosixPath("/var/spool"),
 )
-"""Folders of which nothing is ever given, nor what is around them."""
+"""Folders that are never bound, nor any folder in them or around them."""
 _TWINS: Final = tuple(PurePosixPath("/private") / path.relative_to("/") for path in CLOSED)
-"""Their paths on a Mac."""
+"""The paths of these folders on macOS."""
 HOMES: Final = (PurePosixPath("/home"), PurePosixPath("/Users"))
-"""Folders of homes, of which none is given as a whole."""
+"""Folders of home directories, which are never bound as a whole."""
 ROOTS: Final = (
     *HOMES,
     PurePosixPath("/srv"),
@@ -40,7 +40,7 @@ ROOTS: Final = (
     PurePosixPath("/usr/local"),
     PurePosixPath("/usr/share"),
 )
-"""Folders beneath which a source may lie; beside these, the person's home and the workspaces."""
+"""Folders that may contain a source, besides the person's home and the workspaces."""
 SECRETS: Final = frozenset(
     {
         ".aws",
@@ -64,9 +64,9 @@ SECRETS: Final = frozenset(
         ".vault-token",
     }
 )
-"""Names that hold credentials, wherever they are."""
+"""Names of files and folders with credentials, which are refused in any folder."""
 SOCKETS: Final = frozenset({"docker.sock", "podman.sock", "containerd.sock", "crio.sock"})
-"""Sockets by which a program gets this machine."""
+"""Sockets that give a program control of this machine."""
 _RESERVED: Final = (
     PurePosixPath("/workspace"),
     PurePosixPath("/agent"),
@@ -83,7 +83,7 @@ _RESERVED: Final = (
     PurePosixPath("/sys"),
     PurePosixPath("/usr"),
 )
-"""Targets that the sandbox uses itself; nothing is bound beneath them or around them."""
+"""Targets that the sandbox uses; nothing is bound in them or around them."""
 _PARTS: Final = (2, 3)
 
 
@@ -96,17 +96,17 @@ class Bind(Struct, frozen=True):
 
 
 class BindError(ValueError):
-    """A bind is refused; the message has its text and the reason."""
+    """A bind is refused; the message has the bind and the reason."""
 
 
 def parsed(text: str, roots: Iterable[PurePosixPath] = ()) -> Bind:
-    """Returns the bind `source:target[:ro|rw]`, whose source is checked as text.
+    """Returns the bind `source:target[:ro|rw]`; the source is checked as text.
 
-    `roots` are folders beneath which a source may lie, besides `ROOTS`; none at all leaves that
-    open until the source is opened.
+    `roots` are folders that may contain the source, besides `ROOTS`. Without roots this is checked
+    only when the source is opened.
 
     Raises:
-        BindError: the form is wrong, or the source or the target is refused.
+        BindError: the form is not valid, or the source or the target is refused.
     """
     parts = text.split(":")
     if "\0" in text or len(parts) not in _PARTS or not all(parts):
@@ -131,27 +131,27 @@ def normalised(path: str) -> PurePosixPath:
 
 
 def refused(source: PurePosixPath, roots: Iterable[PurePosixPath] = ()) -> str:
-    """Returns why an absolute, normalised path is not given to a sandbox; empty where it may be.
+    """Returns the reason why an absolute, normalised path is refused; empty if it may be bound.
 
-    It is asked twice: for the path as it was written, and for where it leads.
+    It is called twice: for the configured path, and for the resolved path.
     """
     folded = PurePosixPath(str(source).casefold())
     for closed in (*CLOSED, *_TWINS):
         if folded.is_relative_to(closed):
-            return f"nothing beneath {closed} is ever given"
+            return f"nothing in {closed} is ever bound"
         if closed.is_relative_to(folded):
-            return f"{closed} lies beneath it"
+            return f"it contains {closed}"
     if source in HOMES or source.parent in HOMES:
-        return "a home is never given as a whole; name a folder of it"
+        return "a home directory is never bound as a whole; name a folder in it"
     return _secret(folded) or _outside(source, tuple(roots))
 
 
 def _secret(folded: PurePosixPath) -> str:
     name = next((name for name in folded.parts if name in SECRETS), None)
     if name is not None:
-        return f"{name} holds credentials"
+        return f"{name} contains credentials"
     if folded.name in SOCKETS or folded.suffix in {".sock", ".socket"}:
-        return "a socket of a service is never given"
+        return "a socket of a service is never bound"
     return ""
 
 
@@ -159,11 +159,11 @@ def _outside(source: PurePosixPath, roots: tuple[PurePosixPath, ...]) -> str:
     allowed = (*ROOTS, *roots)
     if not roots or any(source != root and source.is_relative_to(root) for root in allowed):
         return ""
-    return f"it is beneath none of {', '.join(sorted(map(str, allowed)))}"
+    return f"it is in none of {', '.join(sorted(map(str, allowed)))}"
 
 
 def _refused_target(target: PurePosixPath) -> str:
     for reserved in _RESERVED:
         if target.is_relative_to(reserved) or reserved.is_relative_to(target):
-            return f"the target {target} is taken by the sandbox"
+            return f"the sandbox uses the target {target}"
     return ""

@@ -1,7 +1,7 @@
-"""Decides whether a message of a platform is admitted, before anything is spent on it (pure).
+"""Decides whether a message of a platform is admitted, before any other work on it (pure).
 
-Whatever is in doubt is refused: a sender without an id, a group without an id, a channel without
-rules. A pairing admits to direct chats only. Sources: openclaw-behaviour 4.4 and 4.5.
+Doubtful messages are refused: a sender without an id, a group without an id, a channel without
+rules. A pairing gives access to direct chats only. Sources: openclaw-behaviour 4.4 and 4.5.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,16 +15,16 @@ from skerry.model.inbound import InboundMessage, PeerKind
 
 ANY: Final = "*"
 GENERAL: Final = "1"
-"""Topic of the messages of a group that name none."""
+"""Topic of the messages of a group that have no topic id."""
 
 
 class DmPolicy(StrEnum):
     """Senders who may write in direct chats."""
 
     PAIRING = "pairing"
-    """Senders who are listed or paired; anybody else gets a pairing code."""
+    """Listed and paired senders; any other sender is sent a pairing code."""
     ALLOWLIST = "allowlist"
-    """Senders who are listed or paired."""
+    """Listed and paired senders."""
     OPEN = "open"
     """Everybody."""
     DISABLED = "disabled"
@@ -37,7 +37,7 @@ class GroupPolicy(StrEnum):
     OPEN = "open"
     """Every group."""
     ALLOWLIST = "allowlist"
-    """Groups that are listed, or without a list of groups the listed senders."""
+    """Listed groups; without a list of groups, any group, but only listed senders."""
     DISABLED = "disabled"
     """No group."""
 
@@ -47,7 +47,7 @@ class ChannelVerdict(StrEnum):
 
     ADMIT = "admit"
     PAIRED = "paired"
-    """Admitted when its sender is paired."""
+    """Admitted if its sender is paired."""
     REFUSE = "refuse"
 
 
@@ -56,46 +56,47 @@ class GroupAccess(Struct, frozen=True):
 
     enabled: bool = True
     allow_from: frozenset[str] | None = None
-    """Senders who may write there; None takes those of the channel."""
+    """Senders who may write in the group; None takes those of the channel."""
     require_mention: bool = True
-    """Answers only what is addressed to the agent."""
+    """Answers only messages that are addressed to the agent."""
     system_prompt: str = ""
-    """Added to the system prompt in this group."""
+    """Text that is added to the system prompt in this group."""
     skills: tuple[str, ...] | None = None
     """Names of the skills that are offered in this group; None is all."""
     agent: str = ""
-    """Id of the agent that answers there; empty where the bindings say it."""
+    """Id of the agent that answers; empty if the bindings decide."""
     topic: str = ""
-    """Key of the topic that these rules are of; empty for a whole group."""
+    """Key of the topic that has these rules; empty for the whole group."""
     topics: Mapping[str, "GroupAccess"] = MappingProxyType({})
-    """Rules by id of a topic, those of the group included; `*` is every topic."""
+    """Rules by topic id, with those of the group merged in; `*` is every topic."""
 
 
 class AccessRules(Struct, frozen=True):
     """Rules of one account of a channel."""
 
     path: str = "channels"
-    """Key of the configuration that names the account, or its channel."""
+    """Configuration key of the account or its channel."""
     dm: DmPolicy = DmPolicy.PAIRING
     allow_from: frozenset[str] = frozenset()
     """Senders who may write in direct chats; `*` is everybody under `open`."""
     group: GroupPolicy = GroupPolicy.ALLOWLIST
     group_allow_from: frozenset[str] | None = None
-    """Senders who may write in groups; None takes `allow_from` where no group is listed."""
+    """Senders who may write in groups; None takes `allow_from` if no group is listed."""
     groups: Mapping[str, GroupAccess] = MappingProxyType({})
     history_limit: int | None = None
-    """Messages of a group that are kept until the agent is addressed; None takes that of all."""
+    """Messages of a group that are kept until the agent is addressed; None takes the global
+    limit."""
 
 
 class ChannelDecision(Struct, frozen=True):
-    """Decision with the rule that made it."""
+    """Decision with the rule that applied."""
 
     verdict: ChannelVerdict
     rule: str
 
 
 def decide(message: InboundMessage, rules: AccessRules, *, is_owner: bool) -> ChannelDecision:
-    """Returns whether the message is admitted; a pairing is looked up for `PAIRED` alone."""
+    """Returns the decision on a message; only for `PAIRED` the caller looks up the pairing."""
     if not message.sender_id:
         return ChannelDecision(ChannelVerdict.REFUSE, "the sender has no id")
     if message.peer.kind is PeerKind.DIRECT:
@@ -112,7 +113,7 @@ def _direct(message: InboundMessage, rules: AccessRules, *, is_owner: bool) -> C
     if rules.dm is DmPolicy.OPEN:
         is_open = ANY in rules.allow_from or listed(message, rules.allow_from)
         return ChannelDecision(ChannelVerdict.ADMIT if is_open else ChannelVerdict.REFUSE, policy)
-    # Under a policy that asks, `*` is no sender: only `open` opens.
+    # Under the other policies `*` is no sender: only `open` admits everybody.
     if listed(message, rules.allow_from - {ANY}):
         return ChannelDecision(ChannelVerdict.ADMIT, f"{rules.path}.allowFrom")
     return ChannelDecision(ChannelVerdict.PAIRED, policy)
@@ -141,7 +142,7 @@ def _group(message: InboundMessage, rules: AccessRules, *, is_owner: bool) -> Ch
 
 
 def group_of(message: InboundMessage, rules: AccessRules) -> GroupAccess | None:
-    """Returns the rules of the message's topic, or of its group, or those of every group."""
+    """Returns the rules of the message's topic, else of its group, else of `*`, or None."""
     group = rules.groups.get(message.peer.id) or rules.groups.get(ANY)
     if group is None or not group.topics:
         return group
@@ -149,13 +150,13 @@ def group_of(message: InboundMessage, rules: AccessRules) -> GroupAccess | None:
 
 
 def topic_agent(message: InboundMessage, rules: AccessRules) -> str:
-    """Returns the id of the agent that the message's topic names; empty where it names none."""
+    """Returns the id of the agent that is set for the message's topic; empty without one."""
     group = None if message.peer.kind is PeerKind.DIRECT else group_of(message, rules)
     return group.agent if group else ""
 
 
 def group_prompt(message: InboundMessage, rules: AccessRules) -> str:
-    """Returns the text that the system prompt has in the group of a message beside the usual."""
+    """Returns the text that is added to the system prompt in the group of a message."""
     group = None if message.peer.kind is PeerKind.DIRECT else group_of(message, rules)
     return group.system_prompt if group else ""
 
@@ -175,9 +176,9 @@ def requires_mention(message: InboundMessage, rules: AccessRules) -> bool:
 
 
 def listed(message: InboundMessage, entries: Iterable[str]) -> bool:
-    """Returns whether the sender's id is in a list, as it is or behind `channel:`.
+    """Returns whether the sender's id is in a list, with or without the prefix `channel:`.
 
-    Names are not looked at: their bearers choose them. An id may itself have a colon.
+    Names are ignored, because senders choose them. An id may contain a colon.
     """
     names = {message.sender_id, f"{message.channel}:{message.sender_id}"}
     return not names.isdisjoint(entries)

@@ -1,9 +1,10 @@
-"""Patterns of commands that run unasked, as `tools.exec.allowlist` has them (pure).
+"""Patterns of `tools.exec.allowlist`: commands that run without approval (pure).
 
-A pattern is words, as a shell would split them. The first names a program; each other is compared
-with the word of the command at its place. A `*` outside quotes stays in one word, crosses no `/`
-and begins no option; as the last word it takes all further operands, and no options. A pattern
-that is one path names a program with any arguments, and may have `*`, `?` and `**`.
+A pattern is split into words as by a shell. The first word is a program; each other word is
+compared with the word of the command at the same position. A `*` outside quotes matches within one
+word, not across `/`, and not the beginning of an option; as the last word it matches all further
+operands, but no options. A pattern of one path matches a program with any arguments, and may have
+`*`, `?` and `**`.
 """
 
 import re
@@ -18,34 +19,34 @@ from skerry.policy.command_wrappers import is_wrapper
 
 MAX_CHARACTERS: Final = 4096
 _STAR: Final = "\ue000"
-"""Stands for a `*` outside quotes; commands with it are refused."""
+"""Internal character for a `*` outside quotes; commands with it are refused."""
 
 
 class PatternError(ValueError):
-    """A pattern cannot be used; the text says why."""
+    """A pattern cannot be used; the message is the reason."""
 
 
 class Pattern(Struct, frozen=True):
-    """One pattern, ready to be compared."""
+    """One parsed pattern."""
 
     text: str
     program: str
     """Name or path of the program; in a path pattern with its globs."""
     words: tuple[re.Pattern[str], ...]
     takes_rest: bool
-    """True where the last word is `*`."""
+    """True if the last word is `*`."""
     is_path: bool
-    """True for a path alone: any arguments."""
+    """True for a pattern of one path, which matches any arguments."""
     is_exact: bool
-    """True where it has no `*`, and the arguments are part of it."""
+    """True if it has no `*`, and includes the arguments."""
 
 
 @lru_cache(maxsize=1024)
 def parse(text: str) -> Pattern:
-    """Returns the pattern.
+    """Returns the parsed pattern.
 
     Raises:
-        PatternError: it cannot be used.
+        PatternError: the pattern cannot be used.
     """
     if len(text) > MAX_CHARACTERS:
         raise PatternError(f"it has more than {MAX_CHARACTERS} characters")
@@ -71,7 +72,7 @@ def parse(text: str) -> Pattern:
 
 
 def problem(text: str) -> str:
-    """Returns why a pattern would match no command; empty for one that can match."""
+    """Returns the reason why a pattern would match no command; empty if it can match."""
     try:
         pattern = parse(text)
     except PatternError as error:
@@ -80,8 +81,8 @@ def problem(text: str) -> str:
         return reason
     program = pattern.program.rpartition("/")[2]
     if program in PRIVILEGED:
-        return f"{program} runs a command as somebody else, and never unasked"
-    # Of git it depends on the words: some subcommand runs nothing else.
+        return f"{program} runs a command as another user, which always requires approval"
+    # For git it depends on the words: some subcommands run no other program.
     runs = is_runner((program, "status")) or is_wrapper(program)
     if runs and not pattern.is_exact:
         return f"{program} runs other programs, so its pattern must be the whole command without *"
@@ -89,19 +90,19 @@ def problem(text: str) -> str:
 
 
 def _syntax(text: str) -> str:
-    """Returns why a pattern is no list of literal words, which alone are compared."""
+    """Returns the reason why a pattern is no list of literal words; empty if it is."""
     plain = "".join(
         match["plain"] or ("x" if not match["blank"] else " ") for match in _TOKEN.finditer(text)
     )
     if operator := _OPERATOR.search(plain):
         return (
-            f"{operator[0]} outside quotes is no word: of commands that are joined each is compared"
-            " with the patterns for itself, and redirections and expansions are never covered"
+            f"it has {operator[0]} outside quotes: joined commands are each compared with the"
+            " patterns, and redirections and expansions never match"
         )
     if _ASSIGNMENT.match(plain):
-        return "it begins with a variable: a command that sets one is never covered"
+        return "it begins with a variable: a command that sets a variable never matches"
     if " ~" in plain:
-        return "~ is not expanded behind the first word: write the whole path"
+        return "~ is not expanded after the first word: write the whole path"
     return ""
 
 
@@ -112,16 +113,16 @@ def _compiled(word: str) -> re.Pattern[str]:
         raise PatternError(f"{word.replace(_STAR, '*')!r} would take any option")
     parts = re.split(f"({_STAR})", word)
     form = "".join("[^/]*" if part == _STAR else re.escape(part) for part in parts)
-    # As in a shell, no star stands for the dot at the start of a name: `..` is such a name.
+    # As in a shell, a star does not match the dot at the start of a name: `..` is such a name.
     form = re.sub(r"(^|/)\[\^/\]\*", r"\1(?![.])[^/]*", form)
-    # A star that is a whole name stands for one.
+    # A star that is a whole name matches at least one character.
     form = re.sub(r"\(\?!\[\.\]\)\[\^/\]\*(/|$)", r"(?![.])[^/]+\1", form)
     guard = "(?!-)" if word.startswith(_STAR) else ""
     return re.compile(guard + form, re.DOTALL)
 
 
 def _split(text: str) -> list[str]:
-    """Returns the words of a pattern, with `_STAR` for each star outside quotes."""
+    """Returns the words of a pattern, with `_STAR` in place of each star outside quotes."""
     if _STAR in text or not text.isprintable():
         raise PatternError("it has a control or invisible character")
     words: list[str] = []

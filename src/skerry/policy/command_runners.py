@@ -1,4 +1,4 @@
-"""Programs that run what their arguments or files say: no pattern with `*` covers them."""
+"""Programs that run other programs or code: no pattern with `*` matches them."""
 
 import re
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ PRIVILEGED: Final = frozenset(
         "su-rs",
     ]
 )
-"""Programs that run a command as somebody else: they never run unasked."""
+"""Programs that run a command as another user: they always require approval."""
 _SHELLS: Final = """
     sh ash bash dash rbash zsh ksh ksh93 mksh lksh pdksh oksh fish csh tcsh posh yash elvish nu
     xonsh pwsh powershell busybox toybox coreutils cmd cmd.exe command.com git-shell rsh eval exec

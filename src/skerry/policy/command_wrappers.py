@@ -1,4 +1,4 @@
-"""Takes programs that only start another one, such as `timeout 5`, off a command."""
+"""Removes programs that only start another one, such as `timeout 5`, from a command."""
 
 import re
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 MAX_DEPTH: Final = 5
-"""Wrappers around a command; with more it is not judged."""
+"""Maximum wrappers around a command; a command with more is not judged."""
 
 
 class Wrapper(Struct, frozen=True):
@@ -16,13 +16,13 @@ class Wrapper(Struct, frozen=True):
     flags: frozenset[str] = frozenset()
     """Options without a value."""
     valued: frozenset[str] = frozenset()
-    """Options with a value, which follows or is attached."""
+    """Options with a value, in the next word or attached."""
     operands: tuple[re.Pattern[str], ...] = ()
     """Words between the options and the command."""
     attached: re.Pattern[str] | None = None
     """Form of further options, such as the `-5` of nice."""
     is_builtin: bool = False
-    """True for a word of the shell, for which no program is started."""
+    """True for a builtin of the shell, which starts no program."""
 
 
 _NUMBER: Final = re.compile(r"\d{1,9}")
@@ -67,11 +67,11 @@ class Peeled(Struct, frozen=True):
     wrappers: tuple[str, ...]
     """First words of the wrappers, the outermost first."""
     is_complete: bool
-    """False where an option of a wrapper is not known, or there are too many wrappers."""
+    """False if an option of a wrapper is unknown, or if there are too many wrappers."""
 
 
 def peel(argv: tuple[str, ...]) -> Peeled:
-    """Returns the command that the wrappers run in the end."""
+    """Returns the command without its wrappers."""
     wrappers: list[str] = []
     while argv and (wrapper := WRAPPERS.get(_name(argv[0]))):
         inner = _inner(argv[1:], wrapper)
@@ -92,7 +92,7 @@ def _name(word: str) -> str:
 
 
 def _inner(words: Sequence[str], wrapper: Wrapper) -> tuple[str, ...] | None:
-    """Returns the words behind the options and operands; None where an option is not known."""
+    """Returns the words after the options and operands; None if an option is unknown."""
     number = 0
     while number < len(words) and words[number].startswith("-") and words[number] != "--":
         count = _option(words[number : number + 2], wrapper)
@@ -111,7 +111,7 @@ def _inner(words: Sequence[str], wrapper: Wrapper) -> tuple[str, ...] | None:
 
 
 def _option(words: Sequence[str], wrapper: Wrapper) -> int:
-    """Returns how many words the option takes; 0 where it is not known."""
+    """Returns the number of words of the option; 0 if it is unknown."""
     option = words[0]
     if option in wrapper.flags or (wrapper.attached and wrapper.attached.fullmatch(option)):
         return 1

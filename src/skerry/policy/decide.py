@@ -1,8 +1,8 @@
 """Decides every effect by one table of rules: methods, commands, tools, files, memory (pure).
 
-`decide` looks at who asks, with which rights and scopes, at whose words the run has read, and at
-the object as it was opened. The first rule of the verb that applies decides; without one the answer
-is no.
+`decide` depends on the actor with its rights and scopes, on the origins of the text that the run
+has read, and on the object as it was opened. The first rule of the verb that applies decides; if
+none applies, the effect is denied.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,25 +25,25 @@ from skerry.policy.tool_names import OWNER_ONLY, canonical
 from skerry.policy.tool_policy import ELEVATION_REASONS, ToolPolicy, elevation
 
 OTHER_PEOPLE: Final = frozenset({Origin.KNOWN, Origin.STRANGER})
-"""People whose words show that a conversation is not the owner's alone."""
+"""Origins of text of other people; with such text a conversation is shared."""
 _FOR_OWNER: Final = frozenset({Origin.OWNER, Origin.BOOT})
 
 
 class Actor(Struct, frozen=True):
-    """Whoever asks. The defaults are those of a stranger."""
+    """The person or run that requests an effect. The defaults are those of a stranger."""
 
     origin: Origin = Origin.STRANGER
     is_private: bool = False
-    """True when only the owner takes part in the conversation."""
+    """True if only the owner takes part in the conversation."""
     role: Role | None = None
-    """Role of the connection; None if the request came over none."""
+    """Role of the connection; None without a connection."""
     scopes: tuple[str, ...] | None = None
-    """Scopes of the connection; None if the request came over none."""
+    """Scopes of the connection; None without a connection."""
     rights: Rights = Rights.NONE
     taint: frozenset[Origin] = frozenset()
     """Origins, other than the owner, of the text that the run has read."""
     is_approved: bool = False
-    """True for a call that a person approved, with the arguments that it has."""
+    """True for a call that a person approved with its present arguments."""
 
     @classmethod
     def of(
@@ -53,9 +53,9 @@ class Actor(Struct, frozen=True):
         *,
         is_approved: bool = False,
     ) -> "Actor":
-        """Returns the actor of a run; nobody is a stranger.
+        """Returns the actor of a run; without a caller it is a stranger.
 
-        A checklist that several people would hear the answer to acts for none of them.
+        A checklist whose answer several people would read acts for none of them.
         """
         if caller is None:
             return cls(taint=taint)
@@ -65,76 +65,76 @@ class Actor(Struct, frozen=True):
 
     @property
     def is_owner(self) -> bool:
-        """Returns whether the owner asks, or a run in a conversation of the owner's alone."""
+        """Returns whether the actor is the owner, or a run in the owner's private conversation."""
         return self.is_private or self.origin is Origin.OWNER
 
     @property
     def is_tainted(self) -> bool:
-        """Returns whether the run has read words of others, and nobody approved what it does."""
+        """Returns whether the run has read foreign text, and no person approved the call."""
         return bool(foreign(self.taint)) and not self.is_approved
 
     @property
     def acts_for_owner(self) -> bool:
-        """Returns whether the owner asks, or a run that the owner's files started."""
+        """Returns whether the actor is the owner, or a run that the owner's files started."""
         return self.is_private or self.origin in _FOR_OWNER
 
 
 OWNER: Final = Actor(Origin.OWNER, is_private=True, rights=Rights.OWNER)
-"""The owner at the gateway's own machine."""
+"""The owner at the gateway's machine."""
 
 
 NO_LAYERS: Final = ToolPolicy()
-"""No list of the configuration removes a tool."""
+"""Policy without any list of the configuration, which removes no tool."""
 
 
 class Request(Struct, frozen=True):
-    """One effect, and what it is asked of."""
+    """One requested effect, its actor and its object."""
 
     actor: Actor
     verb: Verb
     name: str = ""
     """Name of the method, event, command or tool."""
     need: Need = UNRESTRICTED
-    """Need that the table lists for the effect."""
+    """Need of the effect in the table."""
     file: FileSubject | None = None
     """The file as it was opened."""
     effect: Verb | None = None
-    """Effect that a tool of ours declares, asked for beside its use; None for a plugin's tool."""
+    """Effect that a built-in tool declares, in addition to its use; None for a plugin's tool."""
     tools: ToolPolicy = NO_LAYERS
     """Layers of the configuration on tools."""
     plugin: str = ""
-    """Id of the plugin that the tool belongs to; empty for a tool of ours."""
+    """Id of the plugin that registered the tool; empty for a built-in tool."""
     host: str = ""
-    """Host that the call asks for; empty for the configured one."""
+    """Host that the call requests; empty for the configured one."""
     is_call: bool = False
-    """True for a call of the tool, false for the offer of it: only a call can be tainted."""
+    """True for a call of the tool, False for its offer: only a call can be tainted."""
     reads: bool = False
-    """True for a tool that declares that a call has no effect."""
+    """True for a tool that declares that its calls have no effect."""
 
 
 class Decision(Struct, frozen=True):
-    """The answer, and the rule that gave it."""
+    """The decision, and the rule that applied."""
 
     allowed: bool
     rule: str
     reason: str = ""
     scope: str | None = None
-    """The scope that the caller lacks."""
+    """The scope that the caller does not have; None for other reasons."""
     asks: bool = False
-    """True when the effect may happen once a person approves it."""
+    """True if the effect is permitted after a person approves it."""
     trail: tuple[PolicyStep, ...] = ()
     """Steps of the decision on a tool, in order."""
 
     @property
     def effect(self) -> ToolEffect:
-        """Returns the answer in one word."""
+        """Returns `allow`, `ask` or `deny`."""
         if self.allowed:
             return ToolEffect.ALLOW
         return ToolEffect.ASK if self.asks else ToolEffect.DENY
 
 
 class Rule(Struct, frozen=True):
-    """One row: where it applies, it decides."""
+    """One row of the table; it decides if `applies` returns True."""
 
     name: str
     verbs: frozenset[Verb]
@@ -168,14 +168,14 @@ def _scopes(request: Request) -> tuple[str, ...]:
 
 
 def allows(scopes: Iterable[str], scope: str) -> bool:
-    """Returns whether one of `scopes` includes `scope`: admin all, writing also reading."""
+    """Returns whether `scopes` include `scope`; admin includes all, writing includes reading."""
     rights = frozenset(scopes)
     return scope in rights or ADMIN in rights or (scope == READ and WRITE in rights)
 
 
 def _lacks_scope(request: Request) -> bool:
     if request.verb is Verb.GIVE and request.actor.scopes is None:
-        return False  # over a platform the rights decide alone
+        return False  # for commands from platforms only the rights decide
     scope = request.need.scope
     return scope is not None and not allows(_scopes(request), scope)
 
@@ -276,8 +276,8 @@ RULES: Final = (
         lambda r: _writes_kept_file(r) and r.actor.is_tainted,
         allowed=False,
         reason=lambda r: (
-            f"{_origins_read(r)}, and every later run reads the file. Show your owner what is to"
-            " stand there; they write it, or send it with /remember"
+            f"{_origins_read(r)}, and every later run reads the file. Show your owner the text;"
+            " they write it, or send it with /remember"
         ),
     ),
     Rule("file", _FILES, _always, allowed=True),
@@ -330,7 +330,7 @@ _BY_VERB: Final = MappingProxyType(
 
 
 def decide(request: Request) -> Decision:
-    """Returns whether the effect may happen, and by which rule; of a tool also the steps there."""
+    """Returns whether the effect is permitted, the rule, and for a tool the steps."""
     decision = _by_rules(request)
     return _with_layers(request, decision) if request.verb is Verb.USE else decision
 
@@ -344,7 +344,7 @@ def _by_rules(request: Request) -> Decision:
 
 
 def _with_layers(request: Request, owner: Decision) -> Decision:
-    """Returns the strictest answer of all layers and of the question who asks."""
+    """Returns the strictest decision of all layers and of the rules on the actor."""
     name, layers = canonical(request.name) or request.name, request.tools
     trail = [layer.judge(name, request.plugin) for layer in layers.before]
     trail.append(PolicyStep("owner-only", owner.effect, owner.rule))
@@ -370,7 +370,7 @@ def _with_layers(request: Request, owner: Decision) -> Decision:
 
 
 def _tainted(request: Request, name: str) -> PolicyStep:
-    """Returns the step of a call that a tainted run may not make without a person."""
+    """Returns the step `taint` of a call: some calls of a tainted run require an approval."""
     if request.actor.is_tainted:
         rule = guarded_act(
             name,

@@ -1,10 +1,10 @@
-"""Effects of a gate on a call: allowed, asked about, or denied (pure)."""
+"""Effects of a gate on a call: allow, ask a person, or deny (pure)."""
 
 from enum import StrEnum
 
 
 class ToolEffect(StrEnum):
-    """Answer of a gate to one call."""
+    """Decision of a gate on one call."""
 
     ALLOW = "allow"
     ASK = "ask"
@@ -16,5 +16,5 @@ _ORDER = (ToolEffect.ALLOW, ToolEffect.ASK, ToolEffect.DENY)
 
 
 def strictest(*effects: ToolEffect) -> ToolEffect:
-    """Returns the effect that permits least; `deny` where no gate was asked."""
+    """Returns the effect that permits least; `deny` without arguments."""
     return max(effects, key=_ORDER.index, default=ToolEffect.DENY)

@@ -1,9 +1,9 @@
-"""Fences around text of others, as the model reads it (pure).
+"""Fences around untrusted text for the model (pure).
 
-One mechanism for results of tools, pages, messages of others, files and memory. The first and the
-last line of a fenced text are its marks, which have the same 64 random bits. What looks like a mark
-in the text is escaped after folding, and invisible characters are removed, so that no text ends its
-own fence or begins another. Source: security notes 4, case 101.
+One mechanism for tool results, pages, messages of other people, files and memory. The first and the
+last line of a fenced text are its marks, which have the same 64 random bits. Text that looks like a
+mark after folding is escaped, and invisible characters are removed, so that no text can end its
+fence or begin another. Source: security notes 4, case 101.
 """
 
 import re
@@ -34,7 +34,7 @@ _NAMES: Final = (
     "assistant",
     "developer",
 )
-"""Beginnings of marks that are ours, of other gateways, or of roles, without separators."""
+"""Beginnings of marks of Skerry, of other gateways, and of roles, without separators."""
 _GAP: Final = r"[\s\W_]{0,2}"
 _MARK: Final = re.compile(
     r"<(?=[\s\W_]{0,12}(?:"
@@ -51,10 +51,10 @@ def fresh_id() -> str:
 
 
 def derived_id(*parts: str) -> str:
-    """Returns 64 bits of a hash of `parts`, for a fence that must be the same at each reading.
+    """Returns 64 bits of a hash of `parts`, for a fence that must be the same each time.
 
-    At least one part is a text that the author of the fenced text does not know, or the hash is
-    over the fenced text itself, which cannot hold its own hash.
+    At least one part must be unknown to the author of the fenced text, or the parts include the
+    fenced text, which cannot contain its hash.
     """
     return sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:ID_DIGITS]
 
@@ -63,9 +63,9 @@ def fence(text: str, source: str, *, identity: str = "", about: Iterable[str] = 
     """Returns the text between two marks, which are its first and its last line.
 
     Args:
-        text: Text of others; what is invisible or looks like a mark is neutralised.
-        source: Kind of its source, such as `web`; becomes part of the name of the marks.
-        identity: Id that the text's author cannot know; empty for a new one.
+        text: Untrusted text; `neutral` is applied to it.
+        source: Kind of its source, such as `web`; it becomes part of the name of the marks.
+        identity: Id that the author of the text cannot know; empty for a new random one.
         about: Sentences that follow the first mark.
 
     """
@@ -86,7 +86,7 @@ def name_of(source: str) -> str:
 
 
 def about(scan: Scan | None, data: str = DATA) -> tuple[str, ...]:
-    """Returns the sentences of a fence; a flagged text is said to look like an attack."""
+    """Returns the sentences of a fence; for a flagged text with a warning."""
     if scan is None or not scan.flagged:
         return (data,)
     reasons = ", ".join(scan.matches)
@@ -96,7 +96,7 @@ def about(scan: Scan | None, data: str = DATA) -> tuple[str, ...]:
 def neutral(text: str) -> str:
     """Returns the text without invisible characters, with each look-alike of a mark escaped.
 
-    The bracket that begins a mark becomes `&lt;`; everything else stays as it is.
+    The bracket that begins a mark becomes `&lt;`; other characters are unchanged.
     """
     shown_text = visible(text)
     flat = shown_text.translate(
@@ -112,7 +112,7 @@ def neutral(text: str) -> str:
 
 
 def _flat(char: str) -> str:
-    """Returns the character that it looks like; always one, so that places stay the same."""
+    """Returns the one character that `char` looks like, so that positions stay the same."""
     plain = unicodedata.normalize("NFKD", char.translate(BRACKETS))
     plain = plain.translate(LOOKALIKES).translate(BRACKETS)[:1]
     return plain if plain and plain.isascii() else char

@@ -1,4 +1,4 @@
-"""Asks the policy about each file that is opened beneath a workspace, and records what is written.
+"""Applies the policy to each file that is opened in a workspace, and records each written file.
 
 Implements `infra.rooted_fs.FileRules`, so that every file opened by `RootedFolder` is checked.
 """
@@ -24,20 +24,20 @@ from skerry.policy.taint import foreign
 
 GATEWAY: Final = "gateway"
 CLOCK_NS: Final = 20_000_000
-"""Nanoseconds by which times of files may be behind the clock."""
+"""Nanoseconds by which the times of files may lag behind the clock."""
 MOST_CHANGED: Final = 50_000
-"""Files that are looked at after a command."""
+"""Maximum number of files that are examined after a command."""
 
 
 class Closed(Protocol):
-    """Paths that no tool may touch, whoever asks."""
+    """Paths that no tool may read or write, for any actor."""
 
     def reading(self, path: Path) -> str | None:
-        """Returns why the file may not be read; None where it may."""
+        """Returns the reason why the file may not be read, or None."""
         ...
 
     def writing(self, path: Path) -> str | None:
-        """Returns why the file may not be written; None where it may."""
+        """Returns the reason why the file may not be written, or None."""
         ...
 
 
@@ -46,28 +46,31 @@ class FileGate(Struct, frozen=True):
 
     closed: Closed
     workspaces: frozenset[Path]
-    """Absolute, without links."""
+    """Absolute paths without links."""
     actor: Actor = OWNER
     records: FileRecords | None = None
     writer: str = GATEWAY
-    """The conversation, for the records of what is written."""
+    """Key of the conversation, for the records of written files."""
     read_origins: frozenset[Origin] = frozenset()
     """Origins of the text that the gateway itself may write here."""
 
     def reading(self, opened: Opened) -> str | None:
-        """Returns why the file may not be read; None where it may."""
+        """Returns the reason why the file may not be read, or None."""
         return self._refusal(Verb.READ, opened, self.closed.reading(opened.path))
 
     def writing(self, opened: Opened) -> str | None:
-        """Returns why the file may not be written; None where it may."""
+        """Returns the reason why the file may not be written, or None."""
         return self._refusal(Verb.WRITE, opened, self.closed.writing(opened.path))
 
     def wrote(self, opened: Opened, data: bytes, *, whole: bool) -> None:
-        """Records what the file is about to hold, and whose words the writer had read."""
+        """Records the new content of the file, and the origins of the text that the writer read.
+
+        With `whole` the file is replaced; else its earlier taint is kept.
+        """
         if self.records is None:
             return
         path = str(opened.path)
-        # What a person approved, with its content, is as if they had written it.
+        # Content that a person approved counts as written by that person.
         taint = frozenset() if self.actor.is_approved else foreign(self.actor.taint)
         taint |= self.read_origins
         if not self.actor.is_owner:
@@ -78,21 +81,21 @@ class FileGate(Struct, frozen=True):
         self.records.note(FileRecord(path, sha256(data).digest(), len(data), self.writer, taint))
 
     def itself(self, read_origins: frozenset[Origin]) -> Self:
-        """Returns the gate for the gateway itself, which may write others' words here."""
+        """Returns the gate for the gateway itself, which may write text of these origins."""
         return replace(self, actor=OWNER, read_origins=read_origins)
 
     def origin(self, opened: Opened, file: BinaryIO, text: str) -> Origin:
-        """Returns whose words the opened file has, of which `text` is shown.
+        """Returns the origin of the text of an opened file, of which `text` is shown.
 
-        Foreign is what a tainted run wrote, or a command with access to the network, wherever a
-        copy of it is, and what belongs to another user. Of what a prompt reads, the owner's is
-        what the prompt would take as such.
+        The text is foreign if a tainted run or a command with network access wrote the file or the
+        file that it is a copy of, or if it belongs to another user. A file that prompts read is the
+        owner's if a prompt would accept it as the owner's instruction.
         """
         kind = kind_of(opened, self.workspaces)
         if kind is FileKind.UNVERIFIED:
             return Origin.TOOL
         if kind in {FileKind.PLAIN, FileKind.LOADED}:
-            if self.records is None:  # nobody knows who wrote it
+            if self.records is None:  # its writer is unknown
                 return Origin.TOOL
             taint = self.records.of_file(str(opened.path), opened.size or 0, lambda: _digest(file))
             return _origin_of(taint) if taint or opened.is_foreign else Origin.LOCAL
@@ -102,35 +105,36 @@ class FileGate(Struct, frozen=True):
         return Origin.MEMORY if origins(text) <= {Origin.OWNER} else Origin.TOOL
 
     def may_bring(self, *words: Origin) -> bool:
-        """Returns whether a command may read or write foreign words: if not, nothing is looked at.
+        """Returns whether a command may return or write foreign text; if not, no file is examined.
 
         Args:
-            words: Whose words it may have, beside those of its run and of the files.
+            words: Origins of the command's text, besides those of its run and of the files.
 
         """
         is_known = self.records is not None and not self.records.has_tainted
         return not is_known or bool(foreign((*self.actor.taint, *words)))
 
     def words_of(self, root: Path) -> Origin:
-        """Returns whose words a command may bring that reads what is below `root`, without network.
+        """Returns the origin of the output of a command without network that may read `root`.
 
-        Foreign are those of a tainted run, and of files with a record of such words.
+        It is foreign in a tainted run, or if files below `root` have a record of foreign text.
         """
         taint = foreign(self.actor.taint)
-        if self.records is None:  # nobody knows who wrote the files
+        if self.records is None:  # the writers of the files are unknown
             return Origin.TOOL
         taint |= self.records.present_origins(str(root.resolve()))
         return _origin_of(taint) if taint else Origin.LOCAL
 
     def note_changes(self, root: Path, since_ns: int, words: Origin) -> None:
-        """Records the files below `root` that a command changed which had words of others.
+        """Records the files below `root` that a command with foreign text changed.
 
-        Looks at most at `MOST_CHANGED` files; of more, the whole directory is recorded as tainted.
+        Examines at most `MOST_CHANGED` files; if there are more, the whole directory is recorded as
+        tainted.
 
         Args:
             root: The workspace of the command.
             since_ns: Begin of the command, in nanoseconds since 1970.
-            words: Whose words the command may have had, beside those of its run.
+            words: Origin of the text that the command may have read, besides that of its run.
 
         """
         taint = foreign((*self.actor.taint, words))
@@ -156,11 +160,11 @@ class FileGate(Struct, frozen=True):
                 return
 
     def subject(self, opened: Opened) -> FileSubject:
-        """Returns the file as the policy sees it."""
+        """Returns the file in the form of the policy."""
         return FileSubject(kind_of(opened, self.workspaces), str(opened.path))
 
     def obeyed(self, opened: Opened, file: BinaryIO) -> Decision:
-        """Returns whether what the file holds counts as the owner's instruction."""
+        """Returns the decision whether the content counts as the owner's instruction."""
         return obeyed(opened, self.records, _digest(file))
 
     def _refusal(self, verb: Verb, opened: Opened, closed: str | None) -> str | None:
@@ -170,7 +174,7 @@ class FileGate(Struct, frozen=True):
 
 
 def obeyed(opened: Opened, records: FileRecords | None, digest: bytes) -> Decision:
-    """Returns whether a file that a prompt, a boot or a hook reads counts as the owner's word."""
+    """Returns the decision whether a file for a prompt, a boot or a hook is the owner's word."""
     taint = frozenset[Origin]()
     if records is not None:
         taint = records.judged(str(opened.path), digest, opened.size or 0)
@@ -178,7 +182,7 @@ def obeyed(opened: Opened, records: FileRecords | None, digest: bytes) -> Decisi
 
 
 def doubted(opened: Opened, taint: frozenset[Origin]) -> Decision:
-    """Returns whether a file counts as the owner's word, of which the taint is known."""
+    """Returns the decision whether a file with this taint counts as the owner's word."""
     kind, path = FileKind.INSTRUCTIONS, str(opened.path)
     file = FileSubject(kind, path, taint=taint, is_foreign=opened.is_foreign)
     return decide(Request(OWNER, Verb.OBEY, file=file))

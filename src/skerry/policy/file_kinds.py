@@ -1,4 +1,4 @@
-"""Names what a file of a workspace is to the gateway, from the object as it was opened (pure)."""
+"""Classifies files of a workspace by the gateway's use of them, from the opened object (pure)."""
 
 import unicodedata
 from enum import StrEnum
@@ -23,57 +23,57 @@ INSTRUCTIONS: Final = frozenset(
         "user.md",
     }
 )
-"""Files at the top of a workspace that a prompt, a boot or a heartbeat reads, folded."""
+"""Files at the top of a workspace that a prompt, a boot or a heartbeat reads, in folded case."""
 LOADED: Final = frozenset({"hooks", "plugins", "skills"})
 """Directories at the top of a workspace from which code or instructions are loaded."""
 _LONG_TERM: Final = frozenset(name.casefold() for name in LONG_TERM)
 
 
 class FileKind(StrEnum):
-    """Use that the gateway makes of a file by itself."""
+    """Use of a file by the gateway."""
 
     INSTRUCTIONS = "instructions"
-    """A prompt, a boot or a heartbeat."""
+    """Read by a prompt, a boot or a heartbeat."""
     LOADED = "loaded"
-    """The loader of hooks, plugins and skills."""
+    """Loaded as a hook, a plugin or a skill."""
     MEMORY = "memory"
-    """The memory, whose notes are the owner's."""
+    """Memory with notes of the owner."""
     UNVERIFIED = "unverified"
-    """The memory, whose notes there nobody has confirmed."""
+    """Memory with notes that the owner has not confirmed."""
     PLAIN = "plain"
-    """No use."""
+    """Not used by the gateway."""
 
 
 LASTING: Final = frozenset(FileKind) - {FileKind.PLAIN}
-"""Kinds that later runs read, whoever asks: the owner's to change."""
+"""Kinds that later runs read for any actor; only the owner may change them."""
 
 
 class FileSubject(Struct, frozen=True):
-    """A file as it was opened, with what is recorded of it."""
+    """A file as it was opened, and its record."""
 
     kind: FileKind
     path: str
-    """Canonical and absolute."""
+    """Canonical absolute path."""
     closed: str = ""
     """Reason why the file is closed to tools; empty if it is not."""
     taint: frozenset[Origin] = frozenset()
-    """Origins of the text that it may contain, as far as a record says so."""
+    """Recorded origins of the text that it may contain."""
     is_foreign: bool = False
-    """True when the file belongs to another user of the machine than the workspace does."""
+    """True if the file does not belong to the user of the machine who owns the workspace."""
 
 
 def kind_of(opened: Opened, workspaces: frozenset[Path]) -> FileKind:
     """Returns the kind of an opened file.
 
-    Its place is told by the identities of the directories that were opened, so that a second name
-    of the workspace or of `memory/` changes nothing; by names where a directory is not there yet.
+    Its folder is recognised by device and inode of the opened directories, so that a second name of
+    the workspace or of `memory/` has no effect; by names if a directory does not exist yet.
     """
     kinds = {_of(names) for names in _relative_names(opened, workspaces)}
     return next((kind for kind in FileKind if kind in kinds), FileKind.PLAIN)
 
 
 def _relative_names(opened: Opened, workspaces: frozenset[Path]) -> list[tuple[str, ...]]:
-    """Returns the names of the file beneath each workspace that is around it."""
+    """Returns the path of the file relative to each workspace that contains it."""
     names = opened.path.parts
     steps = [
         names[len(root.parts) :] for root in workspaces if names[: len(root.parts)] == root.parts
@@ -89,7 +89,7 @@ def _relative_names(opened: Opened, workspaces: frozenset[Path]) -> list[tuple[s
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Returns device and inode of a directory; None where there is none."""
+    """Returns device and inode of a directory; None if it does not exist."""
     try:
         status = path.stat()
     except OSError:

@@ -1,7 +1,7 @@
-"""Records of who wrote the files of workspaces, and whose words the writer had read.
+"""Records of the writers of workspace files, and of the origins of the text that they had read.
 
-The state database keeps them (`store.files`); here they are looked up. A path has one record. A
-copy of a file that has a tainted record is told by its content.
+The state database stores them (`store.file_records`); here they are looked up. A path has one
+record. A copy of a file with a tainted record is recognised by its content.
 """
 
 import os
@@ -13,82 +13,82 @@ from msgspec import Struct
 from skerry.model.origin import Origin
 
 HAND: Final = "hand"
-"""Whoever changed a file outside the gateway: an editor of the person who owns the workspace."""
+"""Writer of a file that was changed outside the gateway, such as in the owner's editor."""
 
 
 OWNER: Final = "owner"
-"""The owner, who saved or confirmed what the file holds."""
+"""Writer of a file that the owner saved or confirmed."""
 
 
 class FileRecord(Struct, frozen=True):
-    """The last content of a file that the gateway wrote, or saw in a prompt."""
+    """The last content of a file that the gateway wrote, or read for a prompt."""
 
     path: str
-    """Canonical and absolute; with a `/` at its end the record is of all files below."""
+    """Canonical absolute path; with a trailing `/` the record is for all files below."""
     digest: bytes
     """SHA-256 of the content."""
     size: int
     writer: str
-    """The conversation whose run wrote it; `gateway` for a person there, `owner` where the
-    owner confirmed it, `hand` for an editor."""
+    """Key of the conversation whose run wrote it; `gateway` for a person at the gateway, `owner` if
+    the owner confirmed it, `hand` for an editor."""
     taint: frozenset[Origin]
     """Origins, other than the owner, of the text that the writer had read."""
 
 
 def _unkept(_: FileRecord) -> None:
-    """Keeps a record in memory alone."""
+    """Stores nothing; the record is only in memory."""
 
 
 class FileRecords:
-    """All records. Safe to be used from several threads: each step is one look into a mapping."""
+    """All records. Several threads may use it: each step is one access to a mapping."""
 
     def __init__(
         self,
         records: Iterable[FileRecord] = (),
         keep: Callable[[FileRecord], object] = _unkept,
     ) -> None:
-        """Takes what was stored, and a function that stores a record without waiting."""
+        """Takes the stored records, and a function that stores a record without waiting."""
         self._keep = keep
         self.cleared = 0
         """Number of records that the owner cleared."""
         self._by_path: dict[str, FileRecord] = {}
         self._tainted: dict[bytes, FileRecord] = {}
         self._sizes: set[int] = set()
-        """Sizes of tainted contents: another size needs no hash to be told apart."""
+        """Sizes of tainted contents: a file of another size need not be hashed."""
         self._folders: set[str] = set()
-        """Paths of tainted directories, each with a `/` at its end."""
+        """Paths of tainted directories, each with a trailing `/`."""
         for record in records:
             self._add(record)
 
     @property
     def has_tainted(self) -> bool:
-        """Returns whether any file has a record of foreign words."""
+        """Returns whether any file has a record of foreign text."""
         return bool(self._tainted or self._folders)
 
     def of(self, path: str) -> FileRecord | None:
-        """Returns the record of a file."""
+        """Returns the record of a file, or None."""
         return self._by_path.get(path)
 
     def taint_of(self, path: str) -> frozenset[Origin]:
-        """Returns the taint in the record of a file."""
+        """Returns the taint in the record of a file; empty without a record."""
         record = self.of(path)
         return record.taint if record else frozenset()
 
     def copied(self, digest: bytes) -> frozenset[Origin]:
-        """Returns the taint of what a tainted run wrote, wherever it is now; empty for the rest."""
+        """Returns the taint of content that a tainted run wrote to any file; else empty."""
         record = self._tainted.get(digest)
         return record.taint if record else frozenset()
 
     def of_file(self, path: str, size: int, digest: Callable[[], bytes]) -> frozenset[Origin]:
-        """Returns the taint of a file as it is now: of its path, its folders, or its content.
+        """Returns the present taint of a file: of its path, its folders, or its content.
 
-        A path that a tainted run wrote stays tainted until the owner clears it, or until an
-        untainted run replaces the file.
+        A path that a tainted run wrote is tainted until the owner clears it, or until an untainted
+        run replaces the file.
 
         Args:
-            path: Canonical and absolute.
+            path: Canonical absolute path.
             size: Bytes of the file.
-            digest: Computes the SHA-256 of the content, where it is needed.
+            digest: Computes the SHA-256 of the content; called only if it is needed.
 
         """
         record = self._by_path.get(path)
@@ -100,7 +100,7 @@ class FileRecords:
         return self.copied(digest()) if size in self._sizes else frozenset()
 
     def present_origins(self, root: str) -> frozenset[Origin]:
-        """Returns the taint of those files below a directory together that still exist."""
+        """Returns the union of the taints of all existing files below a directory."""
         below = root.rstrip("/") + "/"
         taints = [
             record.taint
@@ -112,7 +112,7 @@ class FileRecords:
         return frozenset[Origin]().union(*taints)
 
     def matching(self, path: str, digest: bytes) -> FileRecord | None:
-        """Returns the record of exactly this content: the file's, or of what it is a copy of."""
+        """Returns the record of exactly this content, of the file or of the file it copies."""
         record = self._by_path.get(path)
         if record is not None and record.digest == digest and record.writer != HAND:
             return record
@@ -120,9 +120,9 @@ class FileRecords:
         return of_copy or (record if record is not None and record.digest == digest else None)
 
     def loaded(self, path: str, digest: bytes, size: int) -> FileRecord:
-        """Returns the record of a file that is run or obeyed by its content alone, as a hook is.
+        """Returns the record of a file that is run or followed by its content, such as a hook.
 
-        Its taint is that of what it is a copy of; who writes it anew is rid of it.
+        Its taint is that of the file it copies; a file with new content has no taint.
         """
         record = self.matching(path, digest)
         if record is None or record.path != path:
@@ -132,27 +132,27 @@ class FileRecords:
         return record
 
     def trust(self, path: str, digest: bytes, size: int) -> None:
-        """Takes exactly this content of a file as the owner's: they saw it and said so."""
+        """Records that the owner has read and confirmed exactly this content of a file."""
         self.cleared += 1
         self._tainted.pop(digest, None)
         self.note(FileRecord(path, digest, size, OWNER, frozenset()))
 
     def tainted(self) -> list[FileRecord]:
-        """Returns the files whose writer had read others' words, by path."""
+        """Returns the records of tainted files, ordered by path."""
         records = [record for record in self._by_path.values() if record.taint]
         return sorted(records, key=lambda record: record.path)
 
     def note(self, record: FileRecord) -> None:
-        """Notes what a file holds from now on."""
+        """Records the new content of a file."""
         if self._by_path.get(record.path) != record:
             self._add(record)
             self._keep(record)
 
     def judged(self, path: str, digest: bytes, size: int) -> frozenset[Origin]:
-        """Returns the taint of an instruction file as it is read now, and notes what was read.
+        """Returns the taint of an instruction file that is read now, and records its content.
 
-        A tainted record holds until the owner clears it, whatever was changed by hand since. A
-        change by hand of any other file is the owner's, unless the content is known to be tainted.
+        A tainted record is valid until the owner clears it, also after changes by hand. A change by
+        hand of any other file counts as the owner's, unless the content is recorded as tainted.
         """
         record = self.of(path)
         if record is not None and (record.taint or record.digest == digest):
@@ -171,7 +171,6 @@ class FileRecords:
         if record.taint:
             self._sizes.add(record.size)
             before = self._tainted.get(record.digest)
-            if (
-                before is None or record.writer != HAND
-            ):  # who wrote it tells more than who copied it
+            # The writer of a file is more informative than a person who copied it.
+            if before is None or record.writer != HAND:
                 self._tainted[record.digest] = record

@@ -1,7 +1,7 @@
-"""Folds text to what a reader sees in it, and reads what is hidden in it (pure).
+"""Folds text to the form that a reader sees, and decodes text hidden in it (pure).
 
-Every rule about untrusted text works on the folded text: compatibility forms and look-alike letters
-become the letters that they look like, and invisible characters are removed. Text in tag
+Every rule about untrusted text uses the folded text: compatibility forms and look-alike letters are
+replaced by the letters that they look like, and invisible characters are removed. Text in tag
 characters, in base64, in hexadecimal digits, in spaced letters or in digits for letters is decoded
 and appended. Each step is linear in the text. Source: Unicode TR 36 and TR 39 for look-alikes.
 """
@@ -54,11 +54,11 @@ _LEAST_WORDS: Final = 3
 
 
 class FoldedText(Struct, frozen=True):
-    """A text as it is read, what was decoded from it, and how it was hidden."""
+    """A folded text, the texts decoded from it, and the ways in which they were hidden."""
 
     text: str
     decoded: tuple[str, ...] = ()
-    """Texts that a reader would not see, decoded; each at most 4,096 characters."""
+    """Decoded texts that a reader would not see; each has at most 4,096 characters."""
     hints: frozenset[str] = frozenset()
     """Ways of hiding: tags, split, lookalike, wide, spaced, leet, encoded."""
 
@@ -80,7 +80,7 @@ def _is_invisible(char: str) -> bool:
 
 
 def fold(text: str) -> FoldedText:
-    """Returns the text as it is read. Linear in its length."""
+    """Returns the folded text; the time is linear in its length."""
     if text.isascii():
         return _decode(visible(text), set(), [])
     hints: set[str] = set()
@@ -104,9 +104,9 @@ def fold(text: str) -> FoldedText:
 
 
 def _latin(text: str) -> str:
-    """Returns the text with look-alikes as Latin letters in words that mix alphabets.
+    """Returns the text with look-alikes replaced by Latin letters in words that mix alphabets.
 
-    Words of look-alikes alone are folded where another word of the text mixes them.
+    Words of look-alikes only are folded if another word of the text mixes alphabets.
     """
     if not _LOOKALIKE.search(text):
         return text
@@ -122,7 +122,7 @@ def _latin(text: str) -> str:
 
 
 def _decode(text: str, hints: set[str], decoded: list[str]) -> FoldedText:
-    """Returns the text with what is encoded in it."""
+    """Returns the folded text with the texts that are encoded in it."""
     for match in _BASE64.finditer(text):
         run = match[0].rstrip("=").replace("-", "+").replace("_", "/")[:_MOST_DECODED]
         run = run[: len(run) - (len(run) % 4 == 1)]
@@ -148,7 +148,7 @@ def _decode(text: str, hints: set[str], decoded: list[str]) -> FoldedText:
 
 
 def _keep(data: bytes, hint: str, hints: set[str], decoded: list[str]) -> None:
-    """Adds what reads as words of a language to the decoded texts."""
+    """Adds the data to the decoded texts if it looks like words of a language."""
     try:
         plain = data.decode()
     except UnicodeDecodeError:

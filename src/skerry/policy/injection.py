@@ -1,10 +1,10 @@
 """Detects instructions to a model that are injected into a text (pure).
 
-One detector for all text of others: tool results, pages, messages, memory. The text is folded
-(`folding`), compared with patterns, and scored by a linear model over hashed features, whose
-weights are made by `scripts/train_injection.py`. It is a weak signal: what is flagged is marked,
-never dropped, and the fence and the rights of the run hold for every text of others, flagged or
-not. Sources: seeds 000 and 001 for the patterns; security notes 3.
+One detector for all untrusted text: tool results, pages, messages, memory. The text is folded
+(`folding`), compared with patterns, and scored by a linear model over hashed features;
+`scripts/train_injection.py` computes the weights. The result is a weak signal: a flagged text is
+marked, never dropped, and the fence and the rights of the run apply to all untrusted text, flagged
+or not. Sources: seeds 000 and 001 for the patterns; security notes 3.
 """
 
 import re
@@ -22,20 +22,20 @@ from skerry.policy.folding import FoldedText, fold
 from skerry.policy.injection_features import BUCKETS, features
 
 MOST_CHARS: Final = 65_536
-"""Characters that are examined; a longer text is examined at its start and its end."""
+"""Maximum characters that are examined; of a longer text the start and the end are examined."""
 _MAX_WINDOW: Final = 2500
-"""Characters up to which a text is examined as one."""
+"""Maximum characters of a text that is examined as one window."""
 _WINDOW: Final = 900
 _OVERLAP: Final = 100
 _CAUTION: Final = 0.6
-"""Logit by which a text must be the more certain for each doubling of its windows."""
+"""Logit that is added to the threshold for each doubling of the number of windows."""
 _WEIGHTS: Final = "injection_weights.bin"
 HEADER: Final = struct.Struct("<4sff")
-"""Magic, value of one step of a weight, bias; the weights follow, one signed byte each."""
+"""Header of the weights file: magic, value of one step, bias; then one signed byte per weight."""
 MAGIC: Final = b"SKI1"
 _SUSPICION: Final = 0.5
 _DECIDED: Final = 1.0
-"""Logit of a text that a pattern flags by itself."""
+"""Minimum logit of a text that matches a pattern of `DECISIVE`, or has text in tag characters."""
 
 PATTERNS: Final = {
     "ignore-instructions": re.compile(
@@ -79,7 +79,7 @@ PATTERNS: Final = {
         r"|\b(?:pre-?|already\s{1,3})(?:approved|authori[sz]ed)\b",
     ),
 }
-"""Phrases of attacks. A match is a feature of the model and is named to the person."""
+"""Phrases of attacks. A match is a feature of the model, and its name is shown to the person."""
 
 
 _ORDER: Final = (
@@ -120,7 +120,7 @@ DECISIVE: Final = {
     ),
     "chat-mark": re.compile(r"<\|[a-z_]{2,20}\|>|\[/?inst\]|<</?sys>>"),
 }
-"""Phrases that are an order to a model by themselves: a match flags the text."""
+"""Phrases that are an order to a model in any context: a match flags the text."""
 
 
 _NEEDED: Final = {
@@ -152,7 +152,8 @@ _NEEDED: Final = {
     ),
     "no-approval": ("without", "approved", "authori"),
 }
-"""Words of which a text has one where the pattern matches; they are looked up first, to be fast."""
+"""Words by pattern; a text that matches the pattern has one of them. They are searched first, which
+is fast."""
 
 
 class Scan(Struct, frozen=True):
@@ -160,16 +161,17 @@ class Scan(Struct, frozen=True):
 
     flagged: bool
     score: float
-    """Between 0 and 1; flagged from 0.5 on."""
+    """From 0 to 1; a text is flagged from 0.5 on."""
     matches: tuple[str, ...]
-    """Names of patterns and of ways of hiding; `model` where the score alone flags it."""
+    """Names of patterns and of ways of hiding; `model` if only the score flags the text."""
 
 
 def scan(text: str) -> Scan:
-    """Returns whether the text looks as if it instructed a model, and why.
+    """Returns the score of the text as an instruction to a model, and the matches.
 
-    Linear: at most `MOST_CHARS` characters are examined, those of a long text in windows; the worst
-    decides. The more windows, the more chances for a false alarm, so each must be the more certain.
+    At most `MOST_CHARS` characters are examined, a long text in windows; the highest score decides.
+    The threshold grows with the number of windows, because each may be a false alarm. The time is
+    linear.
     """
     if not text:
         return Scan(flagged=False, score=0.0, matches=())
@@ -189,7 +191,7 @@ def scan(text: str) -> Scan:
 
 
 def marked(folded: FoldedText) -> list[str]:
-    """Returns the names of the patterns that match a folded text or what is decoded from it."""
+    """Returns the names of the patterns that match a folded text or a text decoded from it."""
     text = "\n".join((folded.text, *folded.decoded)).lower()
     return [
         name
@@ -200,9 +202,9 @@ def marked(folded: FoldedText) -> list[str]:
 
 
 def windows(text: str, width: int, overlap: int) -> Iterator[str]:
-    """Yields parts of at most `width` characters that end with a line where possible.
+    """Yields parts of at most `width` characters that end at the end of a line if possible.
 
-    Each part begins `overlap` characters before the end of the one before.
+    Each part begins `overlap` characters before the end of the previous part.
     """
     start = 0
     while start < len(text):
@@ -228,7 +230,7 @@ def _score(window: str, chances: float) -> tuple[float, list[str]]:
 
 
 def decided(logit: float, names: Iterable[str], folded: FoldedText) -> float:
-    """Returns the logit, raised where a pattern or hidden text decides by itself."""
+    """Returns the logit, raised if a pattern or hidden text is sufficient to flag the text."""
     if "tags" in folded.hints or not DECISIVE.keys().isdisjoint(names):
         return max(logit, _DECIDED)
     return logit
@@ -236,10 +238,10 @@ def decided(logit: float, names: Iterable[str], folded: FoldedText) -> float:
 
 @cache
 def _model() -> "tuple[float, float, array[int]]":
-    """Returns the value of one step, the bias and the weights; read once.
+    """Returns the value of one step, the bias and the weights; the file is read once.
 
     Raises:
-        ValueError: the file is not one of weights.
+        ValueError: the file is no file of weights.
     """
     data = Path(__file__).with_name(_WEIGHTS).read_bytes()
     if len(data) != HEADER.size + BUCKETS or data[:4] != MAGIC:

@@ -2,8 +2,8 @@
 
 Each feature is a string that is hashed to one of 32,768 buckets. A text is cut into segments:
 lines, sentences, cells. Features are words and pairs of words, the first words of each segment,
-classes of words (`injection_words.txt`) and their pairs within a segment, and the place of a
-segment that asks for something in a document of another kind. All is linear in the text.
+classes of words (`injection_words.txt`) and their pairs within a segment, and the position of a
+request in a document of another kind. The time is linear in the text.
 """
 
 import re
@@ -33,16 +33,16 @@ _PLURAL: Final = 5
 _GERUND: Final = 6
 _MIN_SEGMENTS: Final = 4
 _WIDTH: Final = 12
-"""Words of the first and the last segment that are features of their own."""
+"""Number of words of the first and the last segment that are additional features."""
 _NGRAMS: Final = 10.0
 _CLASSES: Final = 7.5
-"""Lengths of the two groups of features, so that a long text weighs as a short one."""
+"""Norms of the two groups of features, so that the length of a text has no effect."""
 _EMPTY: Final[tuple[str, ...]] = ()
 
 
 @cache
 def _classes() -> dict[str, tuple[str, ...]]:
-    """Returns the classes of each word; read once."""
+    """Returns the classes of each word; the file is read once."""
     classes: dict[str, list[str]] = {}
     name = ""
     for line in Path(__file__).with_name(_WORDS).read_text(encoding="utf-8").splitlines():
@@ -66,7 +66,7 @@ def _class_of(token: str, classes: dict[str, tuple[str, ...]]) -> tuple[str, ...
 
 
 def _tokens(segment: str) -> list[str]:
-    """Returns the words; a run of digits is `0`, signs without spaces are taken in pairs."""
+    """Returns the words; a run of digits is `0`; scripts without spaces are split into pairs."""
     tokens: list[str] = []
     for token in _TOKEN.findall(segment.lower()):
         if token.isascii():
@@ -79,13 +79,13 @@ def _tokens(segment: str) -> list[str]:
 
 
 class TextSegment(Struct, frozen=True):
-    """A part of a text: its line, and its place among the parts of that line."""
+    """A part of a text: its line, and its position among the parts of that line."""
 
     text: str
     line: int
     index: int
     count: int
-    """Parts of its line."""
+    """Number of parts of its line."""
 
 
 def features(folded: FoldedText, marks: Iterable[str]) -> dict[int, float]:
@@ -144,7 +144,7 @@ def _placed(
     ngrams: set[str],
     dense: dict[str, float],
 ) -> None:
-    """Adds the features of a segment that follow from its place in a document."""
+    """Adds the features of a segment that depend on its position in a document."""
     is_last = segment.line == lines - 1 and segment.index == segment.count - 1
     edge = "A" if segment.line == segment.index == 0 else "Z" if is_last else "M"
     kind = _kind(segment.text, _class_of(tokens[0], _classes()))
@@ -162,7 +162,7 @@ def _add(values: dict[int, float], names: Iterable[str], value: float) -> None:
 
 
 def _kind(text: str, first: Sequence[str]) -> str:
-    """Returns whether a segment asks to do something, asks a question, or neither."""
+    """Returns the kind of a segment: a request, a question, or neither."""
     if "imperative" in first or "edit" in first:
         return "i"
     return "q" if "question" in first or text.endswith("?") else "o"
@@ -190,7 +190,7 @@ def _segment(
 def _pairs(
     text: str, classes: Sequence[tuple[str, ...]], shape: str, dense: dict[str, float]
 ) -> None:
-    """Adds the classes of a segment, and each two of them."""
+    """Adds the word classes of a segment, and each pair of them."""
     kind = _kind(text, classes[0])
     present = {name for names in classes for name in names}
     if _ADDRESS.search(text):

@@ -1,7 +1,7 @@
-"""Notices calls of tools that repeat without progress in one run (pure).
+"""Detects tool calls that are repeated without progress in one run (pure).
 
-A model that makes the same call again and again, or two calls in turn, spends and comes no further.
-First it is told so in the result of a call; then the call is denied.
+A model may repeat the same call, or alternate between two calls, without progress. First the result
+of a call has a warning; then further calls are denied.
 """
 
 import hashlib
@@ -14,35 +14,36 @@ import msgspec
 from msgspec import Struct
 
 _POLLS: Final = frozenset({"poll", "log"})
-"""Actions of the tool `process` that ask for news."""
+"""Actions of the tool `process` that read the state of a command."""
 
 
 class LoopLimits(Struct, frozen=True):
-    """Numbers of equal calls at which something happens."""
+    """Numbers of equal calls at which the model is warned or a call is denied."""
 
     enabled: bool = True
     history: int = 30
-    """Calls that are looked at."""
+    """Number of the last calls that are compared."""
     warning: int = 10
-    """The model is told, at each multiple of it."""
+    """Equal calls at which the model is warned, and at each multiple."""
     critical: int = 20
-    """Polls and calls in turn are denied if their results never changed."""
+    """Equal polls or alternating calls from which they are denied if their results never
+    changed."""
     breaker: int = 30
-    """Every call is denied if its results never changed."""
+    """Equal calls of any tool from which they are denied if their results never changed."""
 
 
 class Repetition(Struct, frozen=True):
-    """Report about a call that is about to be made."""
+    """Report on a repeated call before it is made."""
 
     rule: str
     count: int
-    """Equal calls before it."""
+    """Number of equal calls before it."""
     is_blocked: bool
-    """True where the call is denied; else the model is told."""
+    """True if the call is denied; otherwise the model is warned."""
 
     @property
     def text(self) -> str:
-        """Returns the words for the model."""
+        """Returns the message for the model."""
         return (
             f"this call was made {self.count} times in this run without a new result; "
             "try another way, or tell the user what is in the way"
@@ -50,14 +51,14 @@ class Repetition(Struct, frozen=True):
 
 
 class CallHistory:
-    """Keeps the calls of one run and their results, as digests."""
+    """The calls of one run and their results, as digests."""
 
     def __init__(self, limits: LoopLimits) -> None:
         self._limits = limits
         self._calls: deque[tuple[bytes, bytes]] = deque(maxlen=max(limits.history, limits.breaker))
 
     def judge(self, tool: str, arguments: Mapping[str, Any]) -> Repetition | None:
-        """Returns the report about the call; None where it repeats nothing."""
+        """Returns the report on the next call; None if it is no repetition to report."""
         limits = self._limits
         if not limits.enabled:
             return None
@@ -82,9 +83,9 @@ class CallHistory:
         self._calls.append((_key(tool, arguments), hashlib.sha256(outcome).digest()))
 
     def _turns(self, key: bytes) -> int:
-        """Returns how many calls at the end are two in turn, each with one result all the time.
+        """Returns the number of last calls that alternate between two, each with a constant result.
 
-        The call with `key` would be the next of them; 0 where it would not.
+        The call with `key` would be the next of them; 0 if it would not.
         """
         calls = list(reversed(self._calls))
         if len(calls) < 2 or calls[0][0] == key or calls[1][0] != key:  # noqa: PLR2004 - a pair

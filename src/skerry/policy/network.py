@@ -1,7 +1,7 @@
-"""Decides what a fetch may reach: ports, names, addresses and redirects (pure).
+"""Decides which ports, names, addresses and redirects a fetch may use (pure).
 
-`safe_fetch` asks `check_target` before it resolves a name, `check_answers` before it connects, and
-`next_target` at each redirect. `check_fetch` plays the same steps over given answers.
+`safe_fetch` calls `check_target` before it resolves a name, `check_answers` before it connects, and
+`next_target` at each redirect. `check_fetch` makes the same steps with given addresses.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -30,7 +30,7 @@ METADATA_NAMES: Final = frozenset(
         "rancher-metadata",
     }
 )
-"""Names of the services that hand out a machine's credentials; no setting opens them."""
+"""Names of services that give a machine's credentials to any client; always refused."""
 LOCAL_SUFFIXES: Final = frozenset(
     {
         "alt",
@@ -65,19 +65,19 @@ LOCAL_SUFFIXES: Final = frozenset(
     }
 )
 """Last labels that no public name has: special-use names (RFC 6761, 6762, 7686, 9476), names that
-are reserved from delegation, and those that clusters and home networks use. `example` is none: it
-reaches nothing that is private."""
+are reserved from delegation, and those of clusters and home networks. `example` is not one of them:
+it never resolves to a private host."""
 
 
 class NetworkRules(Struct, frozen=True):
-    """Settings of the owner: what is open besides the public internet, and what alone is."""
+    """Settings of the owner: exceptions for local hosts, and an allowlist of hosts."""
 
     allow_private: bool = False
-    """Opens local names and addresses, on the usual ports."""
+    """Permits local names and addresses, on the usual ports."""
     allowed_hosts: frozenset[tuple[str, int]] = frozenset()
-    """Hosts with their ports that may be local, and on any port."""
+    """Host and port of permitted local hosts; the port may be any."""
     only_hosts: tuple[str, ...] = ()
-    """Names of which a host must be one; `*.example.com` is each name below. Empty: any."""
+    """The only permitted hosts; `*.example.com` is every subdomain. Empty permits all."""
 
 
 class NetworkVerdict(Struct, frozen=True):
@@ -89,11 +89,11 @@ class NetworkVerdict(Struct, frozen=True):
 
 
 Answers = Callable[[str], Sequence[str] | None]
-"""Returns the addresses of a name; None where they are unknown."""
+"""Returns the addresses of a name; None if they are unknown."""
 
 
 def matches_host(pattern: str, host: str) -> bool:
-    """Returns whether a host is the pattern, or, of `*.example.com`, a name below."""
+    """Returns whether a host is equal to the pattern, or a subdomain for `*.example.com`."""
     pattern = pattern.lower().removesuffix(".")
     if pattern.startswith("*."):
         return host.endswith(pattern[1:]) and len(host) > len(pattern) - 1
@@ -101,18 +101,18 @@ def matches_host(pattern: str, host: str) -> bool:
 
 
 def is_host_pattern(text: str) -> bool:
-    """Returns whether a text is a name, or `*.` and a name."""
+    """Returns whether a text is a host name, or `*.` and a host name."""
     name = text.removeprefix("*.")
     parsed = parse_url(f"http://{name}/")
     return isinstance(parsed, Target) and parsed.authority == name.lower().rstrip(".")
 
 
 def check_target(target: Target, rules: NetworkRules) -> Refusal | None:
-    """Returns the rule that refuses a target, as far as its URL tells."""
+    """Returns the rule that refuses a target by its URL only, or None; resolves no name."""
     host = target.host
     named = is_allowed_host(target, rules)
     if host in METADATA_NAMES:
-        return Refusal("metadata-name", f"{host} is a service of credentials; it stays closed.")
+        return Refusal("metadata-name", f"{host} provides credentials; it is always refused.")
     if rules.only_hosts and not named and not any(matches_host(p, host) for p in rules.only_hosts):
         return Refusal("host-allowlist", f"{host} is not in tools.web.fetch.hostnameAllowlist.")
     if not named and target.port not in PORTS:
@@ -124,7 +124,7 @@ def check_target(target: Target, rules: NetworkRules) -> Refusal | None:
 
 
 def _local_name(host: str) -> Refusal | None:
-    """Returns the rule that refuses a name which is not public, whatever its addresses."""
+    """Returns the rule that refuses a name that is not public, regardless of its addresses."""
     labels = host.split(".")
     if len(labels) == 1:
         return Refusal("single-label", f"{host} is a name of the local network.")
@@ -134,7 +134,7 @@ def _local_name(host: str) -> Refusal | None:
 
 
 def check_answers(target: Target, answers: Iterable[str], rules: NetworkRules) -> Refusal | None:
-    """Returns the rule that refuses the addresses of a target: one that is closed closes all."""
+    """Returns the rule that refuses a target because of any of its addresses, or None."""
     opened = LOCAL if rules.allow_private or is_allowed_host(target, rules) else frozenset()
     empty = True
     for text in answers:
@@ -152,12 +152,12 @@ def check_answers(target: Target, answers: Iterable[str], rules: NetworkRules) -
 
 
 def is_allowed_host(target: Target, rules: NetworkRules) -> bool:
-    """Returns whether the owner named this host with this port."""
+    """Returns whether the owner permitted this host with this port."""
     return (target.host, target.port) in rules.allowed_hosts
 
 
 def allowing_rule(target: Target, rules: NetworkRules) -> str:
-    """Returns the name of the rule that allows a target which nothing refuses."""
+    """Returns the name of the rule that allows a target that no rule refuses."""
     if is_allowed_host(target, rules):
         return "allowed-host"
     return "private-allowed" if rules.allow_private else "public"
@@ -180,16 +180,16 @@ def next_target(visited: Sequence[Target], location: str) -> Target | Refusal:
 def check_fetch(
     url: str, answers: Answers, redirects: Iterable[str], rules: NetworkRules
 ) -> NetworkVerdict:
-    """Returns the verdict on a URL and the redirects that follow; resolves and connects nothing.
+    """Returns the verdict on a URL and its redirects; resolves no name and opens no connection.
 
-    A name without given answers is refused, unless the owner named the host.
+    A name without given addresses is refused, unless the owner permitted the host.
     """
     target = parse_url(url)
     visited: list[Target] = []
     for location in (*redirects, None):
         refusal = target if isinstance(target, Refusal) else _refusal(target, answers, rules)
         if refusal is not None or isinstance(target, Refusal):
-            refusal = refusal or Refusal("url-syntax", "The URL cannot be read.")
+            refusal = refusal or Refusal("url-syntax", "The URL is not valid.")
             prefix = f"Redirect {len(visited)}: " if visited else ""
             return NetworkVerdict(allowed=False, rule=refusal.rule, reason=prefix + refusal.reason)
         visited.append(target)

@@ -1,7 +1,7 @@
-"""Names the calls for which a tainted run needs a person (pure).
+"""Lists the calls of a tainted run that require an approval (pure).
 
-A run is tainted when its model has read words of anybody but its owner. It may read and use the
-sandbox all the same; it may not send, spend, leave the sandbox or write what later runs read.
+A run is tainted if its model has read text that the owner did not write. It may still read and use
+the sandbox; it may not send, spend, leave the sandbox or write files that later runs read.
 """
 
 from collections.abc import Iterable
@@ -13,8 +13,8 @@ from skerry.policy.file_kinds import LASTING, FileSubject
 from skerry.policy.tool_names import HOST_TOOLS
 
 FOREIGN: Final = frozenset(Origin) - {Origin.OWNER, Origin.BOOT, Origin.LOCAL}
-"""Origins of words that are not the owner's, nor from files that the owner keeps. In a taint
-`memory` is a summary of which nobody knows any more what it repeats."""
+"""Origins of text that neither the owner nor the owner's files provided. In a taint, `memory` means
+a summary whose sources are unknown."""
 _ACTS: Final = MappingProxyType(
     {
         "browser": "tainted-send",
@@ -40,13 +40,13 @@ _REASONS: Final = MappingProxyType(
         "tainted-config": "it changes the configuration",
         "tainted-memory": "it changes the memory",
         "tainted-file": "every later run reads the file",
-        "tainted-plugin": "what the tool of a plugin does is not known",
+        "tainted-plugin": "the effect of a plugin's tool is not known",
     }
 )
 
 
 def foreign(taint: Iterable[Origin]) -> frozenset[Origin]:
-    """Returns those of the origins that make a run tainted."""
+    """Returns the origins in `taint` that make a run tainted."""
     return FOREIGN.intersection(taint)
 
 
@@ -58,14 +58,14 @@ def guarded_act(
     file: FileSubject | None = None,
     reads: bool = False,
 ) -> str:
-    """Returns the rule by which a tainted run needs a person for a call; empty where it is free.
+    """Returns the rule that requires an approval for a call of a tainted run; empty for none.
 
     Args:
         name: Canonical name of the tool.
-        plugin: Id of the plugin that the tool belongs to; empty for a tool of ours.
+        plugin: Id of the plugin that registered the tool; empty for a built-in tool.
         host: Host of the command; empty and `sandbox` are the sandbox.
         file: File that the call writes.
-        reads: True for a tool that declares that a call has no effect.
+        reads: True for a tool that declares that its calls have no effect.
 
     """
     if name in HOST_TOOLS:
@@ -78,6 +78,6 @@ def guarded_act(
 
 
 def reason(rule: str, taint: Iterable[Origin]) -> str:
-    """Returns why a person is asked, in words for that person and for the model."""
+    """Returns the reason for the approval, for the person and for the model."""
     origins = ", ".join(sorted(foreign(taint)))
     return f"{_REASONS[rule]}, and this conversation has words that are not its owner's ({origins})"

@@ -14,11 +14,11 @@ from skerry.policy.tool_names import CORE, GROUP, KNOWN_PLUGINS, PLUGIN_GROUP, P
 
 WILDCARD: Final = "*"
 _IMPLIED: Final = {"apply_patch": "exec"}
-"""Tools that an allowlist has together with another: a command can do as much as a patch."""
+"""Tools that an allowlist with another tool includes: a command can do as much as a patch."""
 
 
 class PolicyStep(Struct, frozen=True):
-    """One step of the way to a decision."""
+    """One step of a decision: layer, effect and rule."""
 
     layer: str
     effect: ToolEffect
@@ -26,7 +26,7 @@ class PolicyStep(Struct, frozen=True):
 
 
 class Notice(Struct, frozen=True):
-    """An entry of a list without the effect that it seems to have."""
+    """An entry of a list that does not have its apparent effect."""
 
     path: str
     """Key of the configuration, such as `tools.allow`."""
@@ -35,7 +35,7 @@ class Notice(Struct, frozen=True):
 
 
 class ToolLists(Struct, frozen=True):
-    """The lists of one scope, as the configuration has them."""
+    """The lists of one scope in the configuration."""
 
     profile: str | None = None
     allow: tuple[str, ...] | None = None
@@ -48,7 +48,7 @@ class ToolLists(Struct, frozen=True):
         return (*self.allow, *self.also_allow) if self.allow else None
 
     def over(self, general: "ToolLists") -> "ToolLists":
-        """Returns these lists in front of more general ones: own keys win, denies add up."""
+        """Returns these lists merged over more general ones; the `deny` lists are joined."""
         return ToolLists(
             self.profile or general.profile,
             self.allow or general.allow,
@@ -58,7 +58,7 @@ class ToolLists(Struct, frozen=True):
 
 
 def _pattern(name: str) -> re.Pattern[str]:
-    """Returns the pattern of a name in which `*` stands for any characters; two are as one."""
+    """Returns the pattern of a name in which `*` matches any characters."""
     return re.compile(".*".join(map(re.escape, re.split(r"\*+", name))), re.DOTALL)
 
 
@@ -68,7 +68,7 @@ class ToolSelection:
     __slots__ = ("_all_plugins", "_names", "_patterns")
 
     def __init__(self, entries: Iterable[str]) -> None:
-        """Compiles the entries; an entry that names nothing selects nothing."""
+        """Compiles the entries; an unknown entry selects nothing."""
         self._names = expanded(entries)
         self._all_plugins = self._names.pop(PLUGIN_GROUP, "")
         self._patterns = [
@@ -80,7 +80,7 @@ class ToolSelection:
 
         Args:
             name: The canonical name of the tool.
-            plugin: The id of the plugin that it belongs to; empty for a tool of ours.
+            plugin: The id of the plugin that registered it; empty for a built-in tool.
 
         """
         if (entry := self._names.get(name)) is not None:
@@ -91,7 +91,7 @@ class ToolSelection:
 
 
 class Layer(Struct, frozen=True):
-    """One layer: what it allows at most, and what it denies."""
+    """One layer: the tools that it allows at most, and those that it denies."""
 
     name: str
     source: str
@@ -100,7 +100,7 @@ class Layer(Struct, frozen=True):
     """None allows all."""
     deny: ToolSelection | None = None
     listed: str = "allow"
-    """Words for the list of `allow`."""
+    """Name of the list of `allow` in rules."""
 
     def judge(self, name: str, plugin: str) -> PolicyStep:
         """Returns the effect of the layer on a tool, by its canonical name."""
@@ -117,7 +117,7 @@ class Layer(Struct, frozen=True):
 
 
 def profile_layer(name: str, source: str, lists: ToolLists) -> Layer | None:
-    """Returns the layer of a profile with its `alsoAllow`; None where it restricts nothing."""
+    """Returns the layer of a profile with its `alsoAllow`; None if it restricts nothing."""
     names = PROFILES.get(lists.profile) if lists.profile else None
     if names is None:
         return None
@@ -138,21 +138,21 @@ def list_layers(
 
 
 def is_of_plugins(entries: Iterable[str], plugins: frozenset[str]) -> bool:
-    """Returns whether an allowlist names plugins and their tools alone: it drops no tool of ours.
+    """Returns whether an allowlist has only plugins and their tools: it removes no built-in tool.
 
-    An entry that names nothing at all is no plugin: with it the list restricts.
+    An unknown entry is no plugin: with it the list restricts.
     """
     names = expanded(entries)
     return bool(names) and all(_is_plugin(name, plugins) for name in names)
 
 
 def _is_plugin(name: str, plugins: frozenset[str]) -> bool:
-    # The tools of the memory are a plugin's where a plugin holds the memory.
+    # The tools of the memory belong to the plugin in the memory slot, if there is one.
     return name in plugins or (name not in CORE and (name == PLUGIN_GROUP or name in KNOWN_PLUGINS))
 
 
 def notices(path: str, lists: ToolLists, plugins: frozenset[str]) -> list[Notice]:
-    """Returns the entries of a scope's lists that have no effect, or another than it seems."""
+    """Returns the entries of a scope's lists without an effect, or with an unexpected one."""
     every: list[Notice] = []
     for key, entries in (
         ("allow", lists.allow or ()),
@@ -167,7 +167,7 @@ def notices(path: str, lists: ToolLists, plugins: frozenset[str]) -> list[Notice
     if lists.allow is not None and not lists.allow:
         every.append(Notice(f"{path}.allow", "", "is empty, so it restricts nothing"))
     if lists.allowed is not None and is_of_plugins(lists.allowed, plugins):
-        message = "names plugins alone, so it removes no tool of this program"
+        message = "names only plugins, so it removes no built-in tool"
         every.append(Notice(f"{path}.allow", "", message))
     return every
 
@@ -188,7 +188,7 @@ def _fits_any(name: str, tools: frozenset[str]) -> bool:
 
 
 def provider_lists(by_provider: Mapping[str, ToolLists], provider: str, model: str) -> ToolLists:
-    """Returns the lists for the model that answers: `provider/model` in front of `provider`."""
+    """Returns the lists for a model: those of `provider/model` over those of `provider`."""
     if not by_provider:
         return ToolLists()
     folded = {key.strip().lower(): lists for key, lists in by_provider.items()}

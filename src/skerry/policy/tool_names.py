@@ -45,19 +45,19 @@ CHOSEN: Final = frozenset(
         "subagents",
     }
 )
-"""Tools that are offered only where a profile or a list of tools selects them by name."""
+"""Tools that are offered only if a profile or a list selects them by name."""
 PLANNED: Final = frozenset({"browser", "canvas", "nodes", "tts"})
-"""Names that rules may have for tools of later versions."""
+"""Names of tools of later versions, which rules may already have."""
 MEMORY_TOOLS: Final = frozenset(_GROUPS["memory"])
 CORE: Final = frozenset((*_UNGROUPED, *(name for names in _GROUPS.values() for name in names)))
-"""Names of the tools of this program, those of later versions included."""
+"""Names of the built-in tools, including those of later versions."""
 GROUPS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
         **{f"{GROUP}{group}": frozenset(names) for group, names in _GROUPS.items()},
         f"{GROUP}openclaw": CORE,
     }
 )
-"""Tools of each group; `group:plugins` depends on the plugins."""
+"""Tools by group; `group:plugins` depends on the loaded plugins."""
 
 ALIASES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -80,7 +80,7 @@ ALIASES: Final[Mapping[str, str]] = MappingProxyType(
         "webhook_create": "",
     }
 )
-"""Other names that rules may have for a tool; empty for a name that no tool has."""
+"""Canonical names by alias; empty for an alias without a tool."""
 
 _CODING: Final = ("fs", "runtime", "sessions", "memory")
 PROFILES: Final[Mapping[str, frozenset[str] | None]] = MappingProxyType(
@@ -100,10 +100,10 @@ PROFILES: Final[Mapping[str, frozenset[str] | None]] = MappingProxyType(
         "full": None,
     }
 )
-"""Tools of each profile; None restricts nothing."""
+"""Tools by profile; None restricts nothing."""
 
 OWNER_ONLY: Final = frozenset({"cron", "gateway", "whatsapp_login"})
-"""Tools that nobody but the owner gets, whatever the configuration grants."""
+"""Tools that only the owner gets, whatever the configuration grants."""
 SUBAGENT_DENIED: Final = frozenset(
     {
         "agents_list",
@@ -119,9 +119,10 @@ SUBAGENT_DENIED: Final = frozenset(
         "whatsapp_login",
     }
 )
-"""Tools that no sub-agent gets: the lists of both seeds together."""
+"""Tools that no sub-agent gets: the union of the lists in both seeds."""
 SANDBOX_DENIED: Final = frozenset({"browser", "canvas", "cron", "gateway", "nodes"})
-"""Tools that a sandboxed conversation of others lacks where `tools.sandbox.tools` is not set."""
+"""Tools that a sandboxed conversation of other people does not get if `tools.sandbox.tools` is not
+set."""
 HOST_TOOLS: Final = frozenset({"exec", "process"})
 """Tools that may run outside the sandbox."""
 KNOWN_PLUGINS: Final = frozenset(
@@ -140,20 +141,20 @@ KNOWN_PLUGINS: Final = frozenset(
         "whatsapp_login",
     }
 )
-"""Plugins of OpenClaw and their tools, as imported rules name them, also if none is installed."""
+"""Plugins of OpenClaw and their tools, which imported rules may name without being installed."""
 
 
 def canonical(name: str) -> str:
-    """Returns the name of a tool as rules compare it; empty for an alias without a tool."""
+    """Returns the canonical name of a tool, for comparison; empty for an alias without a tool."""
     folded = name.strip().lower()
     return ALIASES.get(folded, folded)
 
 
 def expanded(entries: Iterable[str]) -> dict[str, str]:
-    """Returns the names and patterns that entries of a list stand for, each with its entry.
+    """Returns the names and patterns of the entries of a list, each with its entry.
 
-    A group becomes its tools; an unknown group and an alias without a tool become nothing.
-    `group:plugins` stays.
+    A group is replaced by its tools; an unknown group and an alias without a tool are dropped.
+    `group:plugins` is kept.
     """
     names: dict[str, str] = {}
     for entry in entries:

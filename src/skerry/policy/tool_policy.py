@@ -1,8 +1,8 @@
 """Policy on tools for one situation: its layers in order, compiled once (pure).
 
-The order is that of seed 003: profile, allow, deny, owner-only, provider, elevated, and last what a
-group, a sandbox and a sub-agent lack. Each layer only removes. `alsoAllow` adds to the profile and
-to the `allow` of its own scope, and to nothing else. A deny counts wherever it is.
+The order is that of seed 003: profile, allow, deny, owner-only, provider, elevated, and last the
+rules of a group, a sandbox and a sub-agent. Each layer only removes. `alsoAllow` adds only to the
+profile and to `allow` of the same scope. A `deny` in any layer applies.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,7 +32,7 @@ from skerry.policy.tool_names import HOST_TOOLS, SANDBOX_DENIED, SUBAGENT_DENIED
 ANY: Final = "*"
 SANDBOX: Final = "sandbox"
 STABLE: Final = ("id:", "e164:")
-"""Kinds of keys of senders that their bearers cannot choose."""
+"""Prefixes of sender keys that senders cannot choose."""
 _OF_SENDERS: Final = frozenset({"group", "sender"})
 """Names of layers that depend on the sender."""
 _THREADS: Final = frozenset({"thread", "topic"})
@@ -40,11 +40,11 @@ _SHARED: Final = frozenset({SessionKind.GROUP, SessionKind.CHANNEL})
 
 
 class Elevation(Struct, frozen=True):
-    """Senders who may ask for a command outside the sandbox."""
+    """Senders whose runs may request a command outside the sandbox."""
 
     enabled: bool = True
     allow_from: Mapping[str, tuple[str, ...]] = MappingProxyType({})
-    """Ids of senders by channel; `*` is everybody there."""
+    """Ids of senders by channel; `*` is every sender of the channel."""
 
     def admits(self, channel: str, sender: str) -> bool:
         """Returns whether the sender is listed for the channel."""
@@ -77,13 +77,13 @@ class ToolRules(Struct, frozen=True, eq=False):
     scope: ToolScope = ToolScope()
     agent: ToolScope | None = None
     guests: frozenset[str] = frozenset()
-    """Tools of whoever is not the owner."""
+    """Names of tools that people other than the owner may use."""
     groups: Mapping[str, Mapping[str, GroupRules]] = MappingProxyType({})
-    """Rules by channel and id of the group; `*` is every group."""
+    """Rules by channel and group id; `*` is every group."""
     plugins: frozenset[str] = frozenset()
     """Ids of plugins, and names of their tools."""
     host: str = SANDBOX
-    """Host of commands that name none."""
+    """Host of commands that do not request one."""
     spawn_depth: int = 1
     """Depth to which sub-agents may start sub-agents."""
 
@@ -94,7 +94,7 @@ class ToolRules(Struct, frozen=True, eq=False):
 
 
 class Situation(Struct, frozen=True):
-    """Facts about a run that select rules."""
+    """Properties of a run that select rules."""
 
     kind: SessionKind = SessionKind.MAIN
     channel: str = ""
@@ -108,7 +108,7 @@ class Situation(Struct, frozen=True):
     """Id of the model that answers, without its provider."""
     is_sandboxed: bool = False
     depth: int = 0
-    """Sub-agents that lead to the conversation."""
+    """Depth of the conversation in the tree of sub-agents; 0 is no sub-agent."""
 
     @classmethod
     def of(
@@ -124,10 +124,10 @@ class Situation(Struct, frozen=True):
 
         Args:
             key: The conversation.
-            channel: Chat platform; without one that of a group's key.
+            channel: Chat platform; when empty, that in the key of a group.
             sender: Typed keys of the sender.
             model: Provider and id of the model that answers.
-            is_sandboxed: True where the conversation's commands run in a sandbox.
+            is_sandboxed: True if the conversation's commands run in a sandbox.
 
         """
         kind, group = key.kind, ""
@@ -143,18 +143,18 @@ class Situation(Struct, frozen=True):
 
 
 class ToolPolicy(Struct, frozen=True, eq=False):
-    """Layers for one situation, in two parts: before and after the question who asks."""
+    """Layers for one situation, in two parts: before and after the rules on the actor."""
 
     granted: frozenset[str] = frozenset()
     before: tuple[Layer, ...] = ()
     after: tuple[Layer, ...] = ()
     elevations: tuple[Elevation, ...] = ()
-    """All must admit the sender."""
+    """Rules on commands outside the sandbox; all must admit the sender."""
     situation: Situation = field(default_factory=Situation)
     joined: tuple[Situation, ...] = ()
     """Situations of further senders, and of conversations on whose behalf the run was started."""
     host: str = SANDBOX
-    """Host of commands that name none: `sandbox`, `gateway` or `node`."""
+    """Host of commands that do not request one: `sandbox`, `gateway` or `node`."""
 
 
 @lru_cache(maxsize=512)
@@ -171,7 +171,7 @@ def policy(rules: ToolRules, situation: Situation) -> ToolPolicy:
 
 
 def combined(policies: Iterable[ToolPolicy]) -> ToolPolicy:
-    """Returns the policy of a run with several who ask: what all of them may do."""
+    """Returns the policy of a run for several senders: it permits what all of them may do."""
     first, *remaining = policies
     if not remaining:
         return first
@@ -225,7 +225,7 @@ def _groups(rules: ToolRules, situation: Situation) -> list[Layer]:
                 continue
             if key.startswith(STABLE):
                 lists = group.by_sender[key].over(lists)
-            else:  # its bearer may change it, so it may take away and not give
+            else:  # the sender may change it, so it can only remove tools
                 own_source = f"{source}[{key}]"
                 layers += _lists("sender", own_source, group.by_sender[key], rules.plugins)
         layers += _lists("sender", source, lists, rules.plugins)
@@ -259,23 +259,23 @@ def _lists(name: str, source: str, lists: ToolLists, plugins: frozenset[str]) ->
 
 
 def _or_unset(name: str, layers: list[Layer | None]) -> list[Layer]:
-    """Returns the layers that there are; where there is none, a layer that removes nothing."""
+    """Returns the layers that are not None; without any, one layer that removes nothing."""
     present = [layer for layer in layers if layer is not None]
     return present or [Layer(name, "not configured")]
 
 
 ELEVATION_REASONS: Final = MappingProxyType(
     {
-        "tools.elevated.enabled": "tools.elevated.enabled is false: nothing leaves the sandbox",
+        "tools.elevated.enabled": "tools.elevated.enabled is false: no command leaves the sandbox",
         "tools.elevated.allowFrom": "the sender is not listed in tools.elevated.allowFrom",
         "elevated-approval": "it would run outside the sandbox",
     }
 )
-"""Reasons by the rule of the step `elevated`."""
+"""Reasons by rule of the step `elevated`."""
 
 
 def elevation(policy_: ToolPolicy, name: str, host: str, *, is_owner: bool) -> PolicyStep:
-    """Returns the step of a command that asks for another host than the configured one."""
+    """Returns the step `elevated` for a command that requests another host than the configured."""
     if name not in HOST_TOOLS or host in {"", SANDBOX, policy_.host}:
         return PolicyStep("elevated", ToolEffect.ALLOW, "not-elevated")
     if not all(entry.enabled for entry in policy_.elevations):
@@ -288,7 +288,7 @@ def elevation(policy_: ToolPolicy, name: str, host: str, *, is_owner: bool) -> P
 
 
 def _admits(elevations: Iterable[Elevation], situation: Situation) -> bool:
-    """Returns whether all lists that there are have the sender; False where there is none."""
+    """Returns whether all lists have the sender; False without any list."""
     ids = [key.partition(":")[2] for key in situation.sender if key.startswith("id:")]
     lists = [entry for entry in elevations if entry.allow_from]
     return bool(lists) and all(
@@ -297,7 +297,7 @@ def _admits(elevations: Iterable[Elevation], situation: Situation) -> bool:
 
 
 def warnings(rules: ToolRules) -> list[Notice]:
-    """Returns the entries of all lists that have no effect, or another than it seems."""
+    """Returns the entries of all lists without an effect, or with an unexpected one."""
     every: list[Notice] = []
     for scope in rules.scopes:
         every += notices(scope.path, scope.lists, rules.plugins)

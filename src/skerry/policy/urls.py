@@ -1,6 +1,6 @@
-"""Parses URLs of fetches in one way, and refuses those that programs read in different ways (pure).
+"""Parses URLs of fetches strictly, and refuses URLs that parsers interpret differently (pure).
 
-A fetch connects to what this parser read, never to what another would have read.
+A fetch connects to the host that this parser returns; no other parser is used.
 """
 
 import re
@@ -13,7 +13,7 @@ from msgspec import Struct
 from skerry.policy.addresses import Address, parse_address
 
 MAX_URL: Final = 8192
-"""Characters of a URL."""
+"""Maximum characters of a URL."""
 _MAX_HOST: Final = 253
 _MAX_PORT: Final = 65535
 _SCHEMES: Final = {"http": 80, "https": 443}
@@ -24,28 +24,28 @@ _PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\\\ufffd\ud800-\udfff\u2028\u2029]")
 _ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _DOTS: Final = frozenset(".\u3002\uff0e\uff61")
-"""Characters that programs read as the dot between labels."""
+"""Characters that programs accept as the dot between labels."""
 _UNESCAPED: Final = "!#$%&'()*+,/:;=?@[]~"
 
 
 class Refusal(Struct, frozen=True):
-    """Refuses a fetch: the name of the rule, and a sentence with what the rule is about."""
+    """Refusal of a fetch: the name of the rule, and the reason in a sentence."""
 
     rule: str
     reason: str
 
 
 class Target(Struct, frozen=True):
-    """A parsed URL: where a fetch connects, and what it asks for there."""
+    """A parsed URL: the host and port of the connection, and the requested path."""
 
     scheme: str
     host: str
-    """A name in small letters without a last dot, or an address without brackets."""
+    """A lower-case name without a trailing dot, or an address without brackets."""
     port: int
     path: str
     """Path and query, in ASCII; begins with a slash."""
     address: Address | None = None
-    """The address, where the URL has one in place of a name."""
+    """The address, if the URL has one instead of a name."""
 
     @property
     def origin(self) -> tuple[str, str, int]:
@@ -54,22 +54,22 @@ class Target(Struct, frozen=True):
 
     @property
     def authority(self) -> str:
-        """Returns the host, with the port where the scheme has another."""
+        """Returns the host, with the port if it is not the default of the scheme."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _SCHEMES[self.scheme] else f"{host}:{self.port}"
 
     @property
     def url(self) -> str:
-        """Returns the URL as it is requested, without a fragment."""
+        """Returns the requested URL, without a fragment."""
         return f"{self.scheme}://{self.authority}{self.path}"
 
 
 def parse_url(text: str) -> Target | Refusal:
     """Returns the target of a URL, or the rule that refuses it.
 
-    Refused are schemes other than http and https, user names, percent signs and backslashes in the
-    authority, hosts that are not ASCII, addresses that are not canonical, and ports with other
-    than digits.
+    It refuses schemes other than http and https, user names, percent signs and backslashes in the
+    authority, hosts that are not ASCII, addresses that are not canonical, and ports that are not
+    decimal.
     """
     if len(text) > MAX_URL:
         return Refusal("url-length", f"The URL has more than {MAX_URL} characters.")
@@ -88,7 +88,7 @@ def parse_url(text: str) -> Target | Refusal:
 
 
 def _split_scheme(text: str) -> tuple[str, str] | Refusal:
-    """Returns the scheme and what follows its `//`."""
+    """Returns the scheme and the text after `//`."""
     scheme = _SCHEME.match(text)
     if scheme is None:
         return Refusal("scheme", "The URL has no scheme: begin it with https://.")
@@ -122,10 +122,10 @@ def _authority(text: str, default_port: int) -> tuple[str, int, Address | None] 
 
 
 def parse_host(text: str) -> str | Refusal:
-    """Returns a name in small letters without its last dot, or an IPv4 address as it is written.
+    """Returns a lower-case name without its trailing dot, or an IPv4 address unchanged.
 
-    A name whose last label is a number is read as an address by many programs: only the canonical
-    form of one is accepted.
+    Many programs parse a name whose last label is a number as an address: only a canonical address
+    is accepted.
     """
     if not text:
         return Refusal("host-empty", "The URL has no host.")
@@ -144,12 +144,12 @@ def _parse_name(text: str) -> str | Refusal:
     if _NUMBER.fullmatch(labels[-1]):
         return Refusal("ipv4-form", f"{text[:60]!r} is not an IPv4 address of four numbers.")
     if any(label.startswith("xn--") and not _is_idna(label) for label in labels):
-        return Refusal("host-syntax", f"{text[:60]!r} has a label that is no encoded name.")
+        return Refusal("host-syntax", f"{text[:60]!r} has an xn-- label that is not valid.")
     return host
 
 
 def _is_idna(label: str) -> bool:
-    """Returns whether an `xn--` label encodes a name that needs it, and in the only way."""
+    """Returns whether an `xn--` label is the canonical encoding of a name that needs encoding."""
     try:
         name = label[4:].encode().decode("punycode")
         encoded = name.encode("punycode").decode()

@@ -16,7 +16,7 @@ def test_every_failure_is_reason_remedy_and_help(capsys: pytest.CaptureFixture[s
     assert out == ""
     assert err.splitlines() == [
         "Reason: No gateway answers at ws://h: gone",
-        "Try: Start it with `skerry gateway run`, or name another with --url.",
+        "Try: Start it with `skerry gateway run`, or pass another address with --url.",
         "Help: skerry chat --help",
     ]
 

@@ -216,7 +216,7 @@ def test_what_only_the_included_file_can_say_is_refused_with_its_name(
     before = including.read_text()
     with pytest.raises(ConfigIncludedError) as caught:
         set_values(including, {"messages.queue.x": value})
-    assert "messages.queue.x comes from" in str(caught.value)
+    assert "messages.queue.x is set in" in str(caught.value)
     assert "more.json" in caught.value.remedy
     assert including.read_text() == before
 
