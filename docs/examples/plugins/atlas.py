@@ -1,4 +1,4 @@
-"""An atlas: answers `web_search` from a list of its own, and embeds texts by the words in them."""
+"""An atlas: answers `web_search` from a fixed list, and embeds texts by their words."""
 
 import hashlib
 import re
@@ -34,7 +34,7 @@ class Words:
     local = True
 
     async def embed(self, texts: Sequence[str], *, is_query: bool) -> Sequence[Sequence[float]]:
-        """Returns the counts of words, each at a place that its hash names; questions likewise."""
+        """Returns the counts of words, each at an index given by its hash, also of questions."""
         del is_query
         return [self._counted(text) for text in texts]
 

@@ -1,4 +1,4 @@
-"""A diary: keeps what was said in tables of its own, and is the memory of the gateway."""
+"""A diary: stores messages in the plugin's own tables, and is the memory of the gateway."""
 
 from collections.abc import Sequence
 
@@ -23,12 +23,12 @@ class Diary:
         self._tables = tables
 
     async def cursor(self) -> int | None:
-        """Returns how far the transcripts were read; None where they never were."""
+        """Returns the read position in the transcripts; None before the first read."""
         row = await self._tables.read(lambda reader: reader.one("SELECT serial FROM place"))
         return None if row is None else int(row[0])
 
     async def add(self, messages: Sequence[SpokenRow], cursor: int, now_ms: int) -> None:
-        """Stores the lines and how far was read in one transaction: none is lost or kept twice."""
+        """Stores the lines and the read position in one transaction: each is stored once."""
 
         def work(unit: Unit) -> None:
             unit.executemany(
@@ -68,7 +68,7 @@ class Diary:
         return await self._tables.write(work)
 
     async def status(self, agent: str) -> SlotStatus:
-        """Returns how many lines there are."""
+        """Returns the number of lines."""
         query = "SELECT count(*) FROM line WHERE agent = ?"
         ((count,),) = await self._tables.read(lambda reader: reader.all(query, (agent,)))
         return SlotStatus(is_ok=True, text=f"The diary has {count} lines.", count=count)

@@ -1,4 +1,4 @@
-"""Answers /kindred TEXT with the proverb that means nearly the same, by an embedding model."""
+"""Answers /kindred TEXT with the proverb of the nearest meaning, found with an embedding model."""
 
 from skerry.sdk.api import PluginApi
 from skerry.sdk.commands import CommandCall

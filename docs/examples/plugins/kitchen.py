@@ -17,11 +17,11 @@ class BrewParams(BaseModel, extra="forbid"):
 
 
 class StockParams(BaseModel, extra="forbid"):
-    """The stock is asked for without parameters."""
+    """The method has no parameters."""
 
 
 def register(api: PluginApi) -> None:
-    """Bring the kitchen."""
+    """Registers all parts."""
     stock = {"green": 2, "black": 1}
 
     async def brew(params: BrewParams, _: ToolContext) -> str:

@@ -1,4 +1,4 @@
-"""A brook: teaches the gateway a wire format of model APIs that it does not know."""
+"""A brook: registers a wire format of model APIs."""
 
 from skerry.sdk.api import PluginApi
 from skerry.sdk.model_api import ModelApi

@@ -40,7 +40,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class BrookProvider:
-    """One endpoint. The gateway tries again, and asks others when it fails."""
+    """One endpoint. The gateway repeats failed calls, and calls other models."""
 
     api = API
 
@@ -50,13 +50,13 @@ class BrookProvider:
         self._call = StreamingCall(http, endpoint, bearer(endpoint))
 
     async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
-        """Returns the response; `hear` gets the text as it arrives."""
+        """Returns the response; passes the text to `hear` as it arrives."""
         builder = BrookBuilder(self._name)
         return await self._call.ask(request, self._url, request_body(request), builder, hear)
 
 
 def request_body(request: ModelRequest) -> bytes:
-    """Returns the request. The history keeps each message in this form, so none is made twice."""
+    """Returns the request. The history caches each message in this form."""
     items = request.history.form(API, lambda: Items(_message))
     head = {
         "model": request.model.id,
@@ -96,7 +96,7 @@ _decoder = msgspec.json.Decoder(_Event)
 
 
 class BrookBuilder:
-    """Puts the events of one response together. Implements `ReplyBuilder`."""
+    """Assembles the events of one response. Implements `ReplyBuilder`."""
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
@@ -108,7 +108,7 @@ class BrookBuilder:
 
     @property
     def done(self) -> bool:
-        """Returns whether nothing can follow."""
+        """Returns whether the response is complete."""
         return self.finished
 
     def take(self, data: bytes) -> EventText | None:
@@ -129,7 +129,7 @@ class BrookBuilder:
         return EventText(event.add)
 
     def reply(self) -> ModelReply:
-        """Returns the whole reply; an answer without an end was cut."""
+        """Returns the whole reply; an answer without an end event was cut off."""
         if not self.finished:
             raise ModelStreamCutError(f"{self._provider} ended its answer without an end.")
         text = [TextBlock("".join(self._texts))] if self._texts else []

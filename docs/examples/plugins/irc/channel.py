@@ -28,19 +28,19 @@ from .line import Line, folded, is_name, plain, read, written
 from .waiting import Row, Waiting
 
 SILENT_SECONDS = 120.0
-"""Seconds without a line after which the server is asked, and after as many more left."""
+"""Seconds without a line before a `PING`, and then before the connection is closed."""
 ANSWER_SECONDS = 10.0
-"""Seconds that the server has to take a part."""
+"""Seconds that the server has to accept a part."""
 LONGEST_WAIT = 60.0
 LOGIN_WAIT = 300.0
 REFUSED = {"401", "402", "403", "404", "405", "407", "408", "411", "412", "442", "477", "531"}
-"""Answers to a message that will never be taken."""
+"""Answers to a message that the server will never accept."""
 TAKEN_NICK = {"432", "433", "436", "437"}
 NO_ENTRY = {"464": "the password is refused", "465": "the account is banned"}
 
 
 class Clock(Protocol):
-    """The time, as `api.clock` gives it."""
+    """A clock, as `api.clock` is one."""
 
     def now_ms(self) -> int:
         """Returns the time in milliseconds since 1970."""
@@ -52,7 +52,7 @@ class NoEntryError(Exception):
 
 
 class _Sent:
-    """A part on its way: the server answers `PING token` after what was sent before it."""
+    """A part that was sent: the server answers `PING token` after everything sent before it."""
 
     def __init__(self, target: str, token: str) -> None:
         self.target = folded(target)
@@ -89,13 +89,13 @@ class IrcChannel:
         self._password = password
         self._rooms = rooms
         self._connection: Connection | None = None
-        """The connection, once the server has let the account in."""
+        """The connection, once the server has accepted the account."""
         self._sent: _Sent | None = None
         self._count = 0
         self._failures = 0
 
     async def run(self, inbox: Inbox) -> None:
-        """Receives until cancelled. A message is stored before anything else is done with it."""
+        """Receives until cancelled. A message is stored before it is processed."""
         while True:
             try:
                 await self._stay(inbox)
@@ -110,7 +110,7 @@ class IrcChannel:
                 await anyio.sleep(LOGIN_WAIT)
 
     async def _stay(self, inbox: Inbox) -> None:
-        await self._hand_in(inbox)  # what an earlier process had received
+        await self._hand_in(inbox)  # messages that an earlier process had received
         connection = await self._connect()
         try:
             self._nick = self._wanted_nick
@@ -124,7 +124,7 @@ class IrcChannel:
             self._connection = None
             connection.close()
             if self._sent is not None:
-                self._sent.answered.set()  # nobody knows whether it arrived
+                self._sent.answered.set()  # unknown whether it arrived
 
     async def _next(self, connection: Connection) -> Line | None:
         data = await connection.read_line(SILENT_SECONDS)
@@ -152,7 +152,7 @@ class IrcChannel:
                 pass
 
     async def _follow(self, connection: Connection, line: Line) -> None:
-        """Follows an answer of the server: those of three digits."""
+        """Handles an answer of the server, whose command has three digits."""
         if line.command == "001":
             await self._enter(connection, line)
         elif line.command in TAKEN_NICK and self._connection is None:
@@ -164,7 +164,7 @@ class IrcChannel:
             self._refuse(line)
 
     async def _enter(self, connection: Connection, line: Line) -> None:
-        """Joins the channels, once the server has let the account in."""
+        """Joins the channels, once the server has accepted the account."""
         self._nick = line.words[0] if line.words else self._nick
         self._connection, self._failures = connection, 0
         self.state = AccountState(ConnectionState.CONNECTED, name=self._nick)
@@ -172,7 +172,7 @@ class IrcChannel:
             await connection.write(written("JOIN", room))
 
     async def _keep(self, line: Line) -> None:
-        """Stores a message of a person; what programs ask of programs is none."""
+        """Stores a message of a person; ignores requests between programs (CTCP)."""
         target, text = line.words[0], plain(line.last)
         if text.startswith("\x01"):
             name, _, rest = text.strip("\x01").partition(" ")
@@ -189,14 +189,14 @@ class IrcChannel:
             await self._waiting.add(line.source, room, text, now, is_for_me=is_for_me)
 
     async def _hand_in(self, inbox: Inbox) -> None:
-        """Gives the gateway all that waits; each message leaves the table when it was taken."""
+        """Passes all waiting messages to the gateway; deletes each when it was accepted."""
         while (row := await self._waiting.first()) is not None:
             await inbox(self._message(row))
             await self._waiting.drop(row[0])
 
     def _message(self, row: Row) -> InboundMessage:
         serial, source, room, text, is_for_me, at = row
-        # A nick is anybody's who takes it, so the whole source is the id of a person.
+        # Anybody can take a free nick, so the whole source is the id of a person.
         peer = Peer(PeerKind.GROUP, room) if room else Peer(PeerKind.DIRECT, source)
         return InboundMessage(
             channel=self.channel,
@@ -213,7 +213,7 @@ class IrcChannel:
         )
 
     async def send(self, part: OutboundPart) -> Receipt:
-        """Sends the lines of a part; returns when the server has worked through them."""
+        """Sends the lines of a part; returns when the server has processed them."""
         target = part.to.peer.id.partition("!")[0]
         if not is_name(target):
             raise DeliveryRefusedError(f"{target!r} is no nick and no channel of IRC.")

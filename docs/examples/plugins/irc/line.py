@@ -1,4 +1,4 @@
-"""Lines of IRC: what one says, and how one is written."""
+"""Lines of IRC: parses and writes them."""
 
 import re
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Line:
 
     @property
     def nick(self) -> str:
-        """Returns the name of who sent it."""
+        """Returns the nick of the sender."""
         return self.source.partition("!")[0]
 
 
@@ -38,7 +38,7 @@ def read(data: bytes) -> Line | None:
     except UnicodeDecodeError:
         text = data.decode("latin-1")
     source = ""
-    if text.startswith("@"):  # tags, which nobody asked for
+    if text.startswith("@"):  # tags, which the account did not request
         _, _, text = text.partition(" ")
     if text.startswith(":"):
         source, _, text = text[1:].partition(" ")

@@ -1,4 +1,4 @@
-"""Messages that arrived and that the gateway has not taken: IRC sends nothing a second time."""
+"""Messages that arrived and that the gateway has not accepted: IRC sends nothing a second time."""
 
 from skerry.sdk.tables import Database, Reader, Unit
 
@@ -13,11 +13,11 @@ STEPS = (
     )""",
 )
 Row = tuple[int, str, str, str, bool, int]
-"""Serial number, source, channel or empty, text, whether it speaks to the bot, and the time."""
+"""Serial number, source, channel or empty, text, whether the bot is addressed, and the time."""
 
 
 class Waiting:
-    """Keeps each message from its arrival until it was taken."""
+    """Stores each message from its arrival until it was accepted."""
 
     def __init__(self, tables: Database) -> None:
         self._tables = tables
@@ -50,7 +50,7 @@ class Waiting:
         return await self._tables.read(select)
 
     async def drop(self, serial: int) -> None:
-        """Forgets a message, which was taken."""
+        """Deletes a message that was accepted."""
         await self._tables.write(
             lambda unit: unit.execute("DELETE FROM waiting WHERE serial = ?", (serial,))
         )

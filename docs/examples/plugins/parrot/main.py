@@ -1,4 +1,4 @@
-"""A parrot: a plugin that is a process of its own, and needs nothing but Python.
+"""A parrot: a plugin that is a separate process, and needs only Python.
 
 One JSON object a line is read from standard input and written to standard output. Logs belong to
 standard error, or into the notification `log`.
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 REFUSED = -32000
-"""Code of an error that is told to people as it is."""
+"""Code of an error whose message is shown to people."""
 
 
 class RefusedError(Exception):
@@ -28,7 +28,7 @@ class Gateway:
         self._number = 0
 
     def ask(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Asks the gateway, such as `transcripts.since`, and waits for the answer."""
+        """Calls a method of the gateway, such as `transcripts.since`, and waits for the answer."""
         with self._lock:
             self._number += 1
             number = self._number
@@ -51,7 +51,7 @@ class Gateway:
             sys.stdout.flush()
 
     def answered(self, line: dict[str, Any]) -> None:
-        """Hands the answer of the gateway to who waits for it."""
+        """Passes the answer of the gateway to the waiting caller."""
         waiting = self._answers.pop(line["id"], None)
         if waiting is not None:
             waiting[1].update(line)
@@ -69,7 +69,7 @@ class Parrot:
         self._stopped = threading.Event()
 
     def register(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Answers what the plugin consists of."""
+        """Returns the parts of the plugin."""
         self._word = params["config"]["word"]
         text = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
         repeat = {"name": "parrot_repeat", "description": "Repeat a text.", "parameters": text}
@@ -86,7 +86,7 @@ class Parrot:
         }
 
     def init(self, _: Mapping[str, Any]) -> None:
-        """Begins."""
+        """Starts."""
         self._gateway.note("log", {"level": "info", "text": "the parrot is awake"})
 
     def tool(self, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class Parrot:
         return {"said": self._said, "read": self._read}
 
     def hook(self, params: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Takes part in a message: sees it, and adds a line to the prompt."""
+        """Handles a hook: counts a message, or adds a line to the prompt."""
         if params["hook"] == "message_received":
             self._said += 1
             self._gateway.note("event", {"name": "heard", "payload": {"said": self._said}})
@@ -117,7 +117,7 @@ class Parrot:
         return {"text": f"{params['method']} {self._said}\n"}
 
     def service(self, _: Mapping[str, Any]) -> None:
-        """Follows what is said, until it is cancelled or the gateway is gone."""
+        """Follows the messages, until it is cancelled or the gateway has ended."""
         cursor = self._gateway.ask("transcripts.latest", {})
         while not self._stopped.is_set():
             self._gateway.ask("transcripts.wait", {"cursor": cursor})
@@ -134,12 +134,12 @@ class Parrot:
 def answer(
     gateway: Gateway, call: Callable[[Mapping[str, Any]], Any], line: dict[str, Any]
 ) -> None:
-    """Answers one request; an error of the code is not told, and is written to standard error."""
+    """Answers one request; an unexpected error is not shown, but written to standard error."""
     try:
         gateway.write({"id": line["id"], "result": call(line.get("params", {}))})
     except RefusedError as error:
         gateway.write({"id": line["id"], "error": {"code": REFUSED, "message": str(error)}})
-    except Exception as error:  # noqa: BLE001 - the gateway counts it, and goes on
+    except Exception as error:  # noqa: BLE001 - the gateway counts it, and continues
         traceback.print_exc()
         gateway.write({"id": line["id"], "error": {"code": 1, "message": repr(error)}})
 

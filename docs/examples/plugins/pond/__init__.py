@@ -1,4 +1,4 @@
-"""A pond: one of each part that a plugin can register and that the kitchen does not show."""
+"""A pond: an example of each part that a plugin can register, except those of the kitchen."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -16,11 +16,11 @@ from .platform import PondChannel
 
 
 class NoParams(BaseModel, extra="forbid"):
-    """The leaps are asked for without parameters."""
+    """The method has no parameters."""
 
 
 def register(api: PluginApi) -> None:
-    """Fills the pond."""
+    """Registers all parts."""
     frogs = Frogs(api.database(STEPS), api.register_event("leapt", "A frog leapt into the pond."))
 
     async def leaps(_params: NoParams, _call: MethodCall) -> dict[str, int]:
@@ -44,7 +44,7 @@ def register(api: PluginApi) -> None:
 
 
 async def told(call: CliCall) -> int:
-    """Answers `skerry pond`, which asks the running gateway."""
+    """Runs `skerry pond`, which calls the running gateway."""
     answer = await call.ask("pond.leaps", {})
     call.show(f"{call.arguments.greeting}: {answer['leaps']} leaps")
     return 0

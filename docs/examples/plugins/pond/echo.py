@@ -1,4 +1,4 @@
-"""A model that repeats what it is told: the port of a model provider."""
+"""A model that repeats the last message: implements the port of a model provider."""
 
 from skerry.sdk.models import (
     ModelInfo,
@@ -13,7 +13,7 @@ MODELS = (ModelInfo("pond", "frog", "Frog"),)
 
 
 class EchoProvider:
-    """Answers with the last message; `hear` gets the text as it would come from a network."""
+    """Answers with the last message; `hear` gets the text in pieces, as from a network."""
 
     api = "echo"
 

@@ -1,4 +1,4 @@
-"""The frogs: what is stored of them, and who is told when one leaps."""
+"""The frogs: their table, and the event of a leap."""
 
 from skerry.sdk.checks import Check, Level
 from skerry.sdk.events import Event
@@ -29,7 +29,7 @@ class Frogs:
         return await self._tables.read(_count)
 
     async def check(self) -> list[Check]:
-        """Warns where no frog leapt yet."""
+        """Warns if no frog has leapt yet."""
         leaps = await self.leaps()
         if not leaps:
             return [Check("pond", Level.WARNING, "No frog leapt yet.", "Let one leap.")]

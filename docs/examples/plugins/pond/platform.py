@@ -57,9 +57,9 @@ class PondChannel:
         return Receipt(())
 
     async def typing(self, to: ReplyTo) -> None:
-        """Shows nothing: a file has no place for it."""
+        """Shows nothing: a file cannot show it."""
 
     async def settle(self, part: OutboundPart) -> Settlement:
-        """Looks whether the part is in the file."""
+        """Returns whether the part is in the file."""
         text = self._out.read_text("utf-8") if self._out.exists() else ""
         return Settlement.DELIVERED if f"{part.text}\n" in text else Settlement.ABSENT
