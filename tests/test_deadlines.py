@@ -217,7 +217,7 @@ DEADLINES: Final = {
     "a client's HTTP request; each connection carries one": "gateway.protocol.HEAD_SECONDS",
     "a client's `connect`": "gateway.connection.HANDSHAKE_SECONDS",
     "a client's answer to a close": "gateway.protocol.CLOSE_SECONDS",
-    "a change of a session that is at work": "runtime.dispatcher.EXCLUSIVE_SECONDS",
+    "a change of a session that has an active run": "runtime.dispatcher.EXCLUSIVE_SECONDS",
     "a platform that is sent a reply": "runtime.delivery.SEND_SECONDS",
     "a plugin that registers": "plugins.registering.REGISTER_SECONDS",
     "a plugin's tool": "plugins.guarded.TOOL_SECONDS",
@@ -232,12 +232,12 @@ DEADLINES: Final = {
     "the last memory of the slot": "features.memory.slot.LAST_SECONDS",
     "the embedded model that loads": "features.embedded_model.provider._START_SECONDS",
     "a provider that renews a sign-in": "auth.refresh.EXCHANGE_SECONDS",
-    "a local model server that is looked for": "providers.probe.PROBE_SECONDS",
+    "the detection of a local model server": "providers.probe.PROBE_SECONDS",
     "`skerry models test`": "app.trial.TRIAL_SECONDS",
     "`skerry update check`": "features.update.cli_run.SECONDS",
     "systemd, for `skerry service`": "features.service.cli_run._SECONDS",
     "the greeting of a gateway, for every command": "client.client.HANDSHAKE_SECONDS",
-    "replies that leave, and files that are written, at the end": "app.build.FLUSH_SECONDS",
+    "replies being sent, and files being written, at the end": "app.build.FLUSH_SECONDS",
 }
 
 
