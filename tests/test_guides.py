@@ -23,7 +23,9 @@ def test_no_guide_copies_the_database_by_hand() -> None:
 
 
 def test_the_differences_that_are_meant_so_are_told() -> None:
-    table = GUIDES["protocol.md"].partition("Differences from OpenClaw's methods that are intended")[2]
+    table = GUIDES["protocol.md"].partition(
+        "Differences from OpenClaw's methods that are intended"
+    )[2]
     rows = table.partition("\n\n")[2].partition("\n\n")[0]
     for difference in (
         "a client without a device, version 3",
