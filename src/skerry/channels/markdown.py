@@ -1,4 +1,4 @@
-"""Markdown of models as the markup of chat platforms, which each know a few marks only."""
+"""Converts Markdown of models to the markup of chat platforms, which support few marks."""
 
 from collections.abc import Callable, Container, Sequence
 from functools import cache
@@ -12,7 +12,7 @@ from msgspec import Struct
 WEB = frozenset({"http", "https", "mailto"})
 """Schemes of addresses that may be links."""
 MAX_CHARS = 64_000
-"""Characters of a text that is parsed; a longer one is escaped as it is."""
+"""Maximum length of a parsed text; a longer one is escaped without parsing."""
 _MAX_NESTING = 20
 
 
@@ -170,9 +170,11 @@ class _Renderer:
         text = self.blocks(inner)
         return f"{mark} " + text.replace("\n", "\n  ")
 
-    def _inline_of(self, tokens: Sequence[Token], without: str) -> str:
+    def _inline_of(self, tokens: Sequence[Token], skipped_mark: str) -> str:
         children = [child for token in tokens for child in token.children or ()]
-        return self._inline([child for child in children if not child.type.startswith(without)])
+        return self._inline(
+            [child for child in children if not child.type.startswith(skipped_mark)]
+        )
 
     def _inline(self, tokens: Sequence[Token]) -> str:
         dialect = self._dialect

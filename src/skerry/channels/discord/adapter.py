@@ -123,22 +123,22 @@ class DiscordAdapter(Account):
         await self._poster.edit(to, platform_id, text)
 
     async def react(self, to: ReplyTo, emoji: str) -> None:
-        """Adds a reaction of the bot; an empty emoji removes those that it set."""
+        """Adds a reaction of the bot; an empty emoji removes the bot's reactions."""
         await self._poster.react(to, emoji)
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
         """Returns the bytes of an attachment."""
-        most = byte_limit(attachment, limit, self._settings.media_max_mb)
-        return fetched_file(attachment, await self._api.download(attachment.handle, most))
+        max_bytes = byte_limit(attachment, limit, self._settings.media_max_mb)
+        return fetched_file(attachment, await self._api.download(attachment.handle, max_bytes))
 
     async def probe(self) -> AccountState:
         """Returns the state after requesting the bot's identity from the server."""
         try:
-            mine = wire.user.decode(await self._api.call("GET", "/users/@me"))
+            bot = wire.user.decode(await self._api.call("GET", "/users/@me"))
         except (PlatformError, msgspec.DecodeError) as error:
             self.failed(error)
             return self.state
-        name = f"@{mine.username}"
+        name = f"@{bot.username}"
         return self.state if self.state.name == name else AccountState(self.state.state, name=name)
 
 

@@ -112,8 +112,8 @@ class RestApi:
             named = refused_for.retry_after or _number(headers.get("retry-after", ""))
             retry_after = named or 30.0
             self.limits.note("" if refused_for.is_global else kind_of(method, path), retry_after)
-        more = f" ({refused_for.code})" if refused_for.code else ""
-        text = f"Discord answered {status}: {refused_for.message[:200] or 'no message'}{more}"
+        code = f" ({refused_for.code})" if refused_for.code else ""
+        text = f"Discord answered {status}: {refused_for.message[:200] or 'no message'}{code}"
         raise PlatformError(
             text,
             status=status,

@@ -10,7 +10,7 @@ from skerry.sdk.channel_errors import PlatformError
 from skerry.sdk.channel_host import Recent
 from skerry.sdk.channels import DeliveryRefusedError, PeerKind, ReplyTo
 
-_MOST: Final = 1000
+_MAX_CHANNELS: Final = 1000
 _HIDDEN: Final = frozenset({403, 404})
 
 
@@ -19,8 +19,8 @@ class ChannelCache:
 
     def __init__(self, api: RestApi) -> None:
         self._api = api
-        self._channels = Recent[str, wire.DiscordChannel](_MOST)
-        self._direct_chats = Recent[str, str](_MOST)
+        self._channels = Recent[str, wire.DiscordChannel](_MAX_CHANNELS)
+        self._direct_chats = Recent[str, str](_MAX_CHANNELS)
         """Direct chats by the id of the person."""
         self._roles: dict[tuple[str, str], wire.Member] = {}
 

@@ -56,8 +56,8 @@ async def set_menu(api: RestApi, entries: list[dict[str, Any]]) -> None:
         PlatformError: Discord refuses the menu.
         DecodeError: Discord's answer has no application id.
     """
-    mine = wire.user.decode(await api.call("GET", "/applications/@me"))
-    await api.call("PUT", f"/applications/{mine.id}/commands", entries)
+    application = wire.user.decode(await api.call("GET", "/applications/@me"))
+    await api.call("PUT", f"/applications/{application.id}/commands", entries)
 
 
 def _entry(command: MenuCommand) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def plain(text: str, names: Mapping[str, str], me: str) -> str:
     if first is not None and first[1] == me and text.startswith("/", first.end()):
         text = text[first.end() :]
 
-    def written(match: re.Match[str]) -> str:
+    def plain_text(match: re.Match[str]) -> str:
         kind, number = match.groups()
         if kind in {"@", "@!"}:
             return f"@{names.get(number, number)}"
@@ -67,7 +67,7 @@ def plain(text: str, names: Mapping[str, str], me: str) -> str:
             return f"{kind}{number}"
         return kind.rstrip(":") if kind.startswith("/") else kind.removeprefix("a")
 
-    return _SPECIAL.sub(written, text)
+    return _SPECIAL.sub(plain_text, text)
 
 
 def gist(text: str) -> str:

@@ -126,7 +126,7 @@ class Poster:
         await self._api.call("PATCH", path, {"components": []})
 
     async def react(self, to: ReplyTo, emoji: str) -> None:
-        """Adds a reaction of the bot; an empty emoji removes those that it set."""
+        """Adds a reaction of the bot; an empty emoji removes the bot's reactions."""
         number = wire.plain_id(to.message_id)
         if not number:
             return  # an interaction has no message to react to

@@ -259,7 +259,7 @@ class Receiver:
         await inbox(wire.acted(interaction, channel, self._host.account, self._host.clock.now_ms()))
         is_direct = channel.type == wire.DIRECT
         if interaction.type == wire.BUTTON and interaction.message is not None and is_direct:
-            # On a server everybody can press a button, also people who may not answer.
+            # On a server every member can press a button, also members who may not answer.
             try:
                 await self._poster.without_buttons(interaction.message)
             except PlatformError as error:

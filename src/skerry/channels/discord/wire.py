@@ -27,7 +27,7 @@ COMMAND: Final = 2
 BUTTON: Final = 3
 """Type of an interaction: a button below a message."""
 _THREADS: Final = frozenset({10, 11, 12})
-_WRITTEN: Final = frozenset({0, 19})
+_TEXT_TYPES: Final = frozenset({0, 19})
 """Types of messages that a person wrote: a plain one, and a reply."""
 _FORWARD: Final = 1
 _MOST_NAME: Final = 256
@@ -241,81 +241,83 @@ interaction = msgspec.json.Decoder(Interaction)
 
 
 def inbound(
-    written: Message, where: DiscordChannel, account: AccountId, me: User, now: int
+    message: Message, channel: DiscordChannel, account: AccountId, me: User, now: int
 ) -> InboundMessage | None:
     """Returns the message; None when no person wrote it, or it is empty."""
-    author = written.author
-    if not author.id or author.bot or written.webhook_id or written.type not in _WRITTEN:
+    author = message.author
+    if not author.id or author.bot or message.webhook_id or message.type not in _TEXT_TYPES:
         return None
-    if not _SNOWFLAKE.fullmatch(written.id):
+    if not _SNOWFLAKE.fullmatch(message.id):
         return None
-    content, files = written.content, written.attachments
-    forwarded = not content and not files and bool(written.message_snapshots)
+    content, files = message.content, message.attachments
+    forwarded = not content and not files and bool(message.message_snapshots)
     if forwarded:
-        content = written.message_snapshots[0].message.content
-        files = written.message_snapshots[0].message.attachments
+        content = message.message_snapshots[0].message.content
+        files = message.message_snapshots[0].message.attachments
     if not content:
-        content = " ".join(f"[sticker: {sticker.name[:100]}]" for sticker in written.sticker_items)
-    text = plain(content, {user.id: user.name for user in written.mentions}, me.id)
+        content = " ".join(f"[sticker: {sticker.name[:100]}]" for sticker in message.sticker_items)
+    text = plain(content, {user.id: user.name for user in message.mentions}, me.id)
     attachments = tuple(_files(files))
     if not (text or attachments):
         return None
-    mentions = tuple(user.id for user in written.mentions)
-    edited, nick = written.edited_timestamp, written.member.nick if written.member else None
-    peer, thread, parent = chat_position(where, author)
+    mentions = tuple(user.id for user in message.mentions)
+    edited, nick = message.edited_timestamp, message.member.nick if message.member else None
+    peer, thread, parent = chat_position(channel, author)
     return InboundMessage(
         CHANNEL,
         account,
         peer,
         author.id,
         text,
-        f"{written.id}:{edited}" if edited else written.id,
+        f"{message.id}:{edited}" if edited else message.id,
         now,
         thread_id=thread,
         sender_name=(nick or author.name)[:_MOST_NAME],
         sender_username=author.username[:_MOST_NAME],
-        group_name="" if peer.kind is PeerKind.DIRECT else (where.name or "")[:_MOST_NAME],
+        group_name="" if peer.kind is PeerKind.DIRECT else (channel.name or "")[:_MOST_NAME],
         mentions_me=me.id in mentions,
         mentions=mentions,
-        reply=_quoted(written, me),
+        reply=_quoted(message, me),
         attachments=attachments,
         edited=bool(edited),
         forwarded=forwarded,
         parent=parent,
-        guild_id=where.guild_id or "",
-        roles=written.member.roles if written.member else (),
-        sent_at=time_of(written.id),
+        guild_id=channel.guild_id or "",
+        roles=message.member.roles if message.member else (),
+        sent_at=time_of(message.id),
     )
 
 
-def chat_position(where: DiscordChannel, person: User) -> tuple[Peer, str | None, Peer | None]:
+def chat_position(channel: DiscordChannel, person: User) -> tuple[Peer, str | None, Peer | None]:
     """Returns the peer, the thread and the parent; the peer of a direct chat is its person.
 
     The peer of a thread is its parent channel, so that the rules of that channel hold in it.
     """
-    if where.type == DIRECT and not where.guild_id:
+    if channel.type == DIRECT and not channel.guild_id:
         return Peer(PeerKind.DIRECT, person.id), None, None
-    if where.is_thread:
-        parent = Peer(PeerKind.CHANNEL, where.parent_id or "")
-        return parent, where.id, parent
-    return Peer(PeerKind.CHANNEL, where.id), None, None
+    if channel.is_thread:
+        parent = Peer(PeerKind.CHANNEL, channel.parent_id or "")
+        return parent, channel.id, parent
+    return Peer(PeerKind.CHANNEL, channel.id), None, None
 
 
 def withdrawn(
-    number: str, where: DiscordChannel, account: AccountId, now: int
+    number: str, channel: DiscordChannel, account: AccountId, now: int
 ) -> InboundMessage | None:
     """Returns the deletion of a message; None in a direct chat whose person is unknown."""
-    person = where.recipients[0] if where.recipients else User()
-    peer, thread, _ = chat_position(where, person)
+    person = channel.recipients[0] if channel.recipients else User()
+    peer, thread, _ = chat_position(channel, person)
     if not peer.id:
         return None
     return InboundMessage(CHANNEL, account, peer, "", "", "", now, thread, deletes=number)
 
 
-def acted(act: Interaction, where: DiscordChannel, account: AccountId, now: int) -> InboundMessage:
-    """Returns the command of a person who pressed a button or chose it from the menu."""
+def acted(
+    act: Interaction, channel: DiscordChannel, account: AccountId, now: int
+) -> InboundMessage:
+    """Returns the command of a pressed button or of the menu as a message of the person."""
     person, nick = act.person, act.member.nick if act.member else None
-    peer, thread, parent = chat_position(where, person)
+    peer, thread, parent = chat_position(channel, person)
     return InboundMessage(
         CHANNEL,
         account,
@@ -327,17 +329,17 @@ def acted(act: Interaction, where: DiscordChannel, account: AccountId, now: int)
         thread_id=thread,
         sender_name=(nick or person.name)[:_MOST_NAME],
         sender_username=person.username[:_MOST_NAME],
-        group_name="" if peer.kind is PeerKind.DIRECT else (where.name or "")[:_MOST_NAME],
+        group_name="" if peer.kind is PeerKind.DIRECT else (channel.name or "")[:_MOST_NAME],
         mentions_me=True,
         parent=parent,
-        guild_id=where.guild_id or "",
+        guild_id=channel.guild_id or "",
         roles=act.member.roles if act.member else (),
         sent_at=now,
     )
 
 
-def _quoted(written: Message, me: User) -> Quoted | None:
-    quoted = written.referenced_message
+def _quoted(message: Message, me: User) -> Quoted | None:
+    quoted = message.referenced_message
     if quoted is None:
         return None
     author = quoted.author

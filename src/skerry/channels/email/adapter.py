@@ -155,18 +155,18 @@ class EmailAdapter(Account):
 
     async def _take(self, imap: Imap, position: _Position, uid: int, inbox: Inbox) -> bool:
         """Passes a mail to the inbox; returns False for one that is skipped."""
-        where = f"{position.validity}.{uid}"
-        stored = await self._look(imap, uid, where)
+        mail_id = f"{position.validity}.{uid}"
+        stored = await self._look(imap, uid, mail_id)
         if stored is None:
             return False
         position.arrived = max(position.arrived, stored.arrived)
         try:
-            message = await self._read(imap, stored, where)
+            message = await self._read(imap, stored, mail_id)
         except PlatformError:
             raise
         except Exception:
             # A hostile mail must not block the mails of others.
-            logger.exception("email/%s: mail %s is unreadable", self.account, where)
+            logger.exception("email/%s: mail %s is unreadable", self.account, mail_id)
             return False
         if message is None:
             return False
@@ -174,30 +174,30 @@ class EmailAdapter(Account):
         self._taken_at[message.sender_id].append(message.received_at)
         return True
 
-    async def _look(self, imap: Imap, uid: int, where: str) -> FetchedMail | None:
+    async def _look(self, imap: Imap, uid: int, mail_id: str) -> FetchedMail | None:
         """Returns a mail; None for a deleted one, and for one that failed too often.
 
         Strangers choose how deep the parts of a mail are nested and how many there are. An
         unreadable mail ends the connection only; the next connection reads the mails after it.
         """
         last, failures = self._unreadable
-        if last == where and failures >= _UNREADABLE_TIMES:
-            logger.error("email/%s: mail %s is skipped: it cannot be read", self.account, where)
+        if last == mail_id and failures >= _UNREADABLE_TIMES:
+            logger.error("email/%s: mail %s is skipped: it cannot be read", self.account, mail_id)
             return None
         try:
             return await imap.look(uid, HEAD_BYTES)
         except UnreadableError:
-            self._unreadable = (where, failures + 1 if last == where else 1)
+            self._unreadable = (mail_id, failures + 1 if last == mail_id else 1)
             raise
 
-    async def _read(self, imap: Imap, stored: FetchedMail, where: str) -> InboundMessage | None:
+    async def _read(self, imap: Imap, stored: FetchedMail, mail_id: str) -> InboundMessage | None:
         """Returns the message of a mail; None for a mail that is not answered."""
         now, head = self.host.clock.now_ms(), wire.read_head(stored.head)
-        why = wire.unanswered(head, self._settings.address) or self._refusal(head, now)
-        if why:
-            logger.info("email/%s: mail %s is skipped: %s", self.account, where, why)
+        reason = wire.unanswered(head, self._settings.address) or self._refusal(head, now)
+        if reason:
+            logger.info("email/%s: mail %s is skipped: %s", self.account, mail_id, reason)
             return None
-        message = await read_mail(imap, stored, head, where, self._settings, self.account, now)
+        message = await read_mail(imap, stored, head, mail_id, self._settings, self.account, now)
         if message is not None:
             self._remember(message.message_id, Thread(head.subject, _followed(head)))
         return message
@@ -285,10 +285,12 @@ class EmailAdapter(Account):
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
         """Returns the bytes of an attachment of a mail."""
-        most = min(limit, self._settings.media_max_mb * 1_000_000)
+        max_bytes = min(limit, self._settings.media_max_mb * 1_000_000)
         handle = _HANDLE.fullmatch(attachment.handle)
-        if handle is None or attachment.size > most:
-            raise MediaError(f"{attachment.name} has {attachment.size} bytes; {most} are taken.")
+        if handle is None or attachment.size > max_bytes:
+            raise MediaError(
+                f"{attachment.name} has {attachment.size} bytes; {max_bytes} are taken."
+            )
         validity, uid, number, encoding = handle.groups()
         try:
             async with self._servers.imap() as imap:
@@ -296,13 +298,13 @@ class EmailAdapter(Account):
                 if box.validity != int(validity):
                     raise MediaError(f"{attachment.name} is gone: the folder was numbered anew.")
                 # A file of `most` bytes is shorter than this in base64 with line ends.
-                longest = most * 3 // 2 + 1024
+                longest = max_bytes * 3 // 2 + 1024
                 data = await imap.content(int(uid), number, longest)
         except PlatformError as error:
             raise MediaError(f"{attachment.name} cannot be fetched: {error}") from error
         file = wire.decoded(data, encoding)
-        if not data or len(file) > most or len(data) >= longest:
-            reason = f"it has more than {most} bytes" if data else "the mail is gone"
+        if not data or len(file) > max_bytes or len(data) >= longest:
+            reason = f"it has more than {max_bytes} bytes" if data else "the mail is gone"
             raise MediaError(f"{attachment.name} cannot be fetched: {reason}")
         return file
 

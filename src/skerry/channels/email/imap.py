@@ -131,10 +131,10 @@ class Imap(Struct):
     def _judge_login(self, ending: ImapResponse) -> None:
         if ending.name == "OK":
             return
-        why = ending.text[:200]
-        is_passing = any(code in why.upper() for code in _PASSING_CODES)
-        is_login = any(code in why.upper() for code in _LOGIN_CODES) or not is_passing
-        raise PlatformError(f"{self._door.name} refuses the login: {why}", is_login=is_login)
+        reason = ending.text[:200]
+        is_passing = any(code in reason.upper() for code in _PASSING_CODES)
+        is_login = any(code in reason.upper() for code in _LOGIN_CODES) or not is_passing
+        raise PlatformError(f"{self._door.name} refuses the login: {reason}", is_login=is_login)
 
     async def _ask_capabilities(self) -> None:
         words = [word for news in await self.command("CAPABILITY") for word in news.words]
@@ -172,13 +172,15 @@ class Imap(Struct):
             uid, _seconds(fields.get("INTERNALDATE")), fields.get("BODYSTRUCTURE"), head
         )
 
-    async def content(self, uid: int, number: str, most: int) -> bytes:
+    async def content(self, uid: int, number: str, max_bytes: int) -> bytes:
         """Returns the first bytes of a part, in its encoding; empty when the mail was deleted."""
-        fields = await self._fetch(uid, f"(UID BODY.PEEK[{number}]<0.{most}>)", most)
+        fields = await self._fetch(uid, f"(UID BODY.PEEK[{number}]<0.{max_bytes}>)", max_bytes)
         return _literal(fields, f"BODY[{number}]") if fields else b""
 
-    async def _fetch(self, uid: int, items: str, most: int) -> dict[str, Word] | None:
-        for response in await self.command(f"UID FETCH {uid} {items}", most=most + _SMALL):
+    async def _fetch(self, uid: int, items: str, max_bytes: int) -> dict[str, Word] | None:
+        for response in await self.command(
+            f"UID FETCH {uid} {items}", max_bytes=max_bytes + _SMALL
+        ):
             if response.name == "FETCH" and isinstance(response.words[-1], list):
                 fields = dict(pairs(response.words[-1]))
                 if fields.get("UID") == str(uid):
@@ -242,30 +244,30 @@ class Imap(Struct):
             await self._ending(_SMALL)
         self._news.clear()
 
-    async def command(self, text: str, *, most: int = _SMALL) -> list[ImapResponse]:
+    async def command(self, text: str, *, max_bytes: int = _SMALL) -> list[ImapResponse]:
         """Returns the untagged responses to a command, with at most `most` bytes of literals.
 
         Raises:
             PlatformError: the server refuses the command, or does not answer in time.
         """
-        ending = await self._ended(text, most)
+        ending = await self._ended(text, max_bytes)
         if ending.name != "OK":
             verb = " ".join(text.split()[:2])
             raise PlatformError(f"{self._door.name} refuses {verb}: {ending.text[:200]}")
         news, self._news = self._news, []
         return news
 
-    async def _ended(self, text: str, most: int = _SMALL) -> ImapResponse:
+    async def _ended(self, text: str, max_bytes: int = _SMALL) -> ImapResponse:
         self._news.clear()
         self._count += 1
         await self.lines.write(f"a{self._count} {text}\r\n".encode())
         with within(SECONDS, self._door):
-            return await self._ending(most)
+            return await self._ending(max_bytes)
 
-    async def _ending(self, most: int, *, stop_at_question: bool = False) -> ImapResponse:
+    async def _ending(self, max_bytes: int, *, stop_at_question: bool = False) -> ImapResponse:
         """Returns the response that ends the last command; stores the untagged ones before it."""
         for _ in range(_MOST_RESPONSES):
-            response = await self._response(most)
+            response = await self._response(max_bytes)
             if response.tag == f"a{self._count}" or (stop_at_question and response.tag == "+"):
                 return response
             self._note(response)
@@ -277,19 +279,19 @@ class Imap(Struct):
         self.has_arrivals |= response.name == "EXISTS"
         self._news.append(response)
 
-    async def _response(self, most: int) -> ImapResponse:
-        pieces = [await self.lines.line()]
-        left = most
-        while match := LITERAL.search(pieces[-1]):
+    async def _response(self, max_bytes: int) -> ImapResponse:
+        parts = [await self.lines.line()]
+        remaining = max_bytes
+        while match := LITERAL.search(parts[-1]):
             size = int(match[1])
-            left -= size
-            if left < 0:
-                message = f"{self._door.name} sent more than the {most} bytes asked for."
+            remaining -= size
+            if remaining < 0:
+                message = f"{self._door.name} sent more than the {max_bytes} bytes asked for."
                 raise UnreadableError(message)
-            pieces.append(await self.lines.exactly(size))
-            pieces.append(await self.lines.line())
+            parts.append(await self.lines.exactly(size))
+            parts.append(await self.lines.line())
         try:
-            return parse(pieces)
+            return parse(parts)
         except ImapSyntaxError as error:
             raise UnreadableError(f"{self._door.name}: {error}") from error
 

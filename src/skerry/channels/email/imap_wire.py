@@ -20,7 +20,7 @@ _MOST_PARTS: Final = 200
 
 
 class ImapSyntaxError(ValueError):
-    """A response is not what the protocol allows."""
+    """Error: a response violates the protocol."""
 
 
 class ImapResponse(Struct, frozen=True):
@@ -41,13 +41,13 @@ class ImapResponse(Struct, frozen=True):
         return atoms[0].upper() if atoms else ""
 
 
-def parse(pieces: Sequence[bytes]) -> ImapResponse:
+def parse(parts: Sequence[bytes]) -> ImapResponse:
     """Returns the response of alternating lines and literals.
 
     Raises:
         ImapSyntaxError: the response is malformed.
     """
-    first = pieces[0]
+    first = parts[0]
     tag, _, content = first.partition(b" ")
     text = content.decode("utf-8", "replace")
     if tag == b"+":
@@ -57,17 +57,17 @@ def parse(pieces: Sequence[bytes]) -> ImapResponse:
         return ImapResponse(
             tag.decode("ascii", "replace"), [content.split(b" ", 1)[0].decode()], text
         )
-    return ImapResponse(tag.decode("ascii", "replace"), _words([content, *pieces[1:]]), text)
+    return ImapResponse(tag.decode("ascii", "replace"), _words([content, *parts[1:]]), text)
 
 
-def _words(pieces: Sequence[bytes]) -> list[Word]:
+def _words(parts: Sequence[bytes]) -> list[Word]:
     root: list[Word] = []
     open_lists = [root]
-    for number, piece in enumerate(pieces):
+    for number, part in enumerate(parts):
         if number % 2:  # a literal
-            open_lists[-1].append(piece)
+            open_lists[-1].append(part)
             continue
-        for kind, token in _tokens(LITERAL.sub(b"", piece)):
+        for kind, token in _tokens(LITERAL.sub(b"", part)):
             _add(open_lists, kind, token)
             if not 0 < len(open_lists) <= _MOST_NESTING:
                 raise ImapSyntaxError("The lists of a response are not well nested.")
@@ -91,13 +91,13 @@ def _add(open_lists: list[list[Word]], kind: str, token: bytes) -> None:
             open_lists[-1].append(None if atom.upper() == "NIL" else atom)
 
 
-def _tokens(piece: bytes) -> Iterator[tuple[str, bytes]]:
+def _tokens(part: bytes) -> Iterator[tuple[str, bytes]]:
     position = 0
-    while position < len(piece):
-        match = _TOKEN.match(piece, position)
+    while position < len(part):
+        match = _TOKEN.match(part, position)
         if match is None or match.end() == position:
             raise ImapSyntaxError(
-                f"A response cannot be read at {piece[position : position + 20]!r}."
+                f"A response cannot be read at {part[position : position + 20]!r}."
             )
         position = match.end()
         kind = match.lastgroup or ""
@@ -143,22 +143,22 @@ class Part(Struct, frozen=True):
 
 def parts(structure: Word) -> list[Part]:
     """Returns the parts that a BODYSTRUCTURE describes, in order, at most 200."""
-    leaves: list[Part] = []
+    text_parts: list[Part] = []
     if isinstance(structure, list):
-        _walk(structure, "", "", leaves)
-    return leaves[:_MOST_PARTS]
+        _walk(structure, "", "", text_parts)
+    return text_parts[:_MOST_PARTS]
 
 
-def _walk(body: list[Word], number: str, container: str, leaves: list[Part]) -> None:
+def _walk(body: list[Word], number: str, container: str, text_parts: list[Part]) -> None:
     inner = [word for word in body if isinstance(word, list)] if _is_multipart(body) else []
     if not inner:
-        leaves.append(_part(body, number or "1", container))
+        text_parts.append(_part(body, number or "1", container))
         return
     count = next((n for n, word in enumerate(body) if not isinstance(word, list)), len(body))
     kind = _text(body[count]).lower() if count < len(body) else ""
     for position, word in enumerate(body[:count], 1):
-        if isinstance(word, list) and len(leaves) < _MOST_PARTS:
-            _walk(word, f"{number}.{position}" if number else f"{position}", kind, leaves)
+        if isinstance(word, list) and len(text_parts) < _MOST_PARTS:
+            _walk(word, f"{number}.{position}" if number else f"{position}", kind, text_parts)
 
 
 def _is_multipart(body: list[Word]) -> bool:

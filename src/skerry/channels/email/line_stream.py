@@ -101,7 +101,7 @@ class LineStream(Struct):
                 which an attacker on the way may have added.
         """
         if self._buffer or self.stream.has_news():
-            raise PlatformError(f"{self.door.name} said more than it may before the encryption.")
+            raise PlatformError(f"{self.door.name} sent text before the start of TLS.")
         await _encrypt(self.stream, self.door)
 
     async def _fill(self) -> None:

@@ -80,17 +80,17 @@ def own_words(text: str, *, is_forwarded: bool) -> str:
     where the forwarded text begins, all words count as those of others.
     """
     lines = text.split("\n")
-    own: list[str] = []
+    own_lines: list[str] = []
     for number, line in enumerate(lines):
         is_history = bool(_ORIGINAL.match(line)) or _begins_outlook(lines, number)
         if is_history or _FORWARD_MARK.match(line):
             break
         if not line.startswith(">"):
-            own.append(line)
+            own_lines.append(line)
     else:
-        if is_forwarded and len(own) == len(lines):
+        if is_forwarded and len(own_lines) == len(lines):
             return ""
-    return "\n".join(own).strip()
+    return "\n".join(own_lines).strip()
 
 
 def _begins_outlook(lines: list[str], number: int) -> bool:

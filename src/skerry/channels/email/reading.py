@@ -12,7 +12,7 @@ from skerry.sdk.channels import AccountId, InboundMessage, Peer, PeerKind
 
 _MOST_PLAIN: Final = 200_000
 _MOST_HTML: Final = 500_000
-"""Bytes of a part that are read; the rest of a longer text is dropped."""
+"""Bytes of a part that are read; a longer text is cut off."""
 MOST_CHARS: Final = 100_000
 CUT: Final = "\n[The rest of this mail is left out.]"
 
@@ -21,37 +21,37 @@ async def read_mail(  # noqa: PLR0913, PLR0917 - a mail, where it is, and for wh
     imap: Imap,
     stored: FetchedMail,
     head: wire.MailHead,
-    where: str,
+    mail_id: str,
     settings: EmailAccount,
     account: AccountId,
     now: int,
 ) -> InboundMessage | None:
     """Returns the message of a mail; None for one without text, subject and files."""
     every = parts(stored.structure)
-    files = wire.attachments(every, where) if settings.media_max_mb else ()
+    files = wire.attachments(every, mail_id) if settings.media_max_mb else ()
     forwards = is_forwarded(head.subject)
     body = await _text(imap, stored.uid, every, keeps_history=forwards)
-    own = own_words(body, is_forwarded=forwards)
+    own_text = own_words(body, is_forwarded=forwards)
     text = _with_subject(body[:MOST_CHARS], head)
     if not text and not files:
         return None
     text += CUT if len(body) > MOST_CHARS else ""
-    is_mixed = forwards or own != body
+    is_mixed = forwards or own_text != body
     sender = wire.sender_id(head, settings.authserv_ids)
     return InboundMessage(
         wire.CHANNEL,
         account,
         Peer(PeerKind.DIRECT, sender),
         sender,
-        own[:MOST_CHARS] if is_mixed and own else text,
-        head.message_id or where,
+        own_text[:MOST_CHARS] if is_mixed and own_text else text,
+        head.message_id or mail_id,
         now,
         thread_id=head.thread or None,
         sender_name=head.name,
         mentions_me=True,
         attachments=files,
-        forwarded=is_mixed and not own,
-        passed_on=text if is_mixed and own else "",
+        forwarded=is_mixed and not own_text,
+        passed_on=text if is_mixed and own_text else "",
         sent_at=stored.arrived * 1000,
         is_verified=not sender.startswith(wire.UNVERIFIED),
     )
@@ -59,20 +59,20 @@ async def read_mail(  # noqa: PLR0913, PLR0917 - a mail, where it is, and for wh
 
 async def _text(imap: Imap, uid: int, every: Sequence[Part], *, keeps_history: bool) -> str:
     plain, html = wire.texts(every)
-    pieces = [await _piece(imap, uid, part, _MOST_PLAIN) for part in plain]
-    text = "\n".join(piece.strip("\r\n") for piece in pieces)
+    texts = [await _part_text(imap, uid, part, _MOST_PLAIN) for part in plain]
+    text = "\n".join(text.strip("\r\n") for text in texts)
     if not text.strip() and html:
         # Imported here: most mails have plain text, and lxml takes 6 MB.
         from skerry.channels.email.html_mail import text_of  # noqa: PLC0415 - at first use
 
-        markup = await _piece(imap, uid, html[0], _MOST_HTML)
+        markup = await _part_text(imap, uid, html[0], _MOST_HTML)
         text = text_of(markup, keeps_history=keeps_history)
     text = text[:_MOST_PLAIN]
     return text.strip() if keeps_history else new_part(text)
 
 
-async def _piece(imap: Imap, uid: int, part: Part, most: int) -> str:
-    data = wire.decoded(await imap.content(uid, part.number, most), part.encoding)
+async def _part_text(imap: Imap, uid: int, part: Part, max_bytes: int) -> str:
+    data = wire.decoded(await imap.content(uid, part.number, max_bytes), part.encoding)
     return wire.as_text(data, part.params.get("charset", "")).replace("\r\n", "\n")
 
 

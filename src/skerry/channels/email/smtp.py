@@ -16,7 +16,7 @@ SECONDS: Final = 10.0
 _MOST_LINES: Final = 100
 _FOR_GOOD: Final = 500
 _QUESTION: Final = 334
-_AGAIN: Final = re.compile(r"\bin (\d{1,5}) (second|minute|hour)", re.IGNORECASE)
+_RETRY_AFTER: Final = re.compile(r"\bin (\d{1,5}) (second|minute|hour)", re.IGNORECASE)
 _UNITS: Final = {"second": 1, "minute": 60, "hour": 3600}
 _LOGIN: Final = frozenset({530, 534, 535, 538})
 _DOT: Final = re.compile(rb"^\.", re.MULTILINE)
@@ -144,7 +144,7 @@ class _Smtp(Struct):
             return
         text = " ".join(answer.split())[:300]
         refused = f"{self.lines.door.name} refuses {verb or 'the connection'}: {code} {text}"
-        wait = _AGAIN.search(text) if code < _FOR_GOOD else None
+        wait = _RETRY_AFTER.search(text) if code < _FOR_GOOD else None
         seconds = float(wait[1]) * _UNITS[wait[2].lower()] if wait else None
         raise PlatformError(
             refused,

@@ -41,7 +41,7 @@ _MAILBOX: Final = re.compile(
     rf'(?:(?P<name>"(?:[^"\\]++|\\.)*+" *|[^<>@",;:]*)<(?P<address>{_ADDRESS.pattern})>'
     rf"|(?P<bare>{_ADDRESS.pattern}))"
 )
-_NOBODY: Final = re.compile(
+_NO_REPLY: Final = re.compile(
     r"^(?:mailer-daemon|postmaster|no-?reply|do-?not-?reply|bounces?)(?:[+@-]|$)", re.IGNORECASE
 )
 _BULK: Final = frozenset({"bulk", "junk", "list", "auto_reply"})
@@ -155,14 +155,14 @@ def address_of(peer: str) -> str:
     return address if _ADDRESS.fullmatch(address) and len(address) <= _MOST_ADDRESS else ""
 
 
-def unanswered(head: MailHead, own: str) -> str:
+def unanswered(head: MailHead, account_address: str) -> str:
     """Returns why a mail must not be answered, which prevents loops of two programs; or ""."""
     get = head.fields.get
     automatic = get("auto-submitted", "no").partition(";")[0].strip().lower()
     suppressed = get("x-auto-response-suppress", "").lower()
     reasons = {
-        "it has no sender that can be told": not head.address,
-        "the account wrote it": head.address == own.lower(),
+        "it has no valid sender": not head.address,
+        "the account wrote it": head.address == account_address.lower(),
         "a program wrote it (Auto-Submitted)": automatic != "no",
         "it is sent to many (Precedence)": get("precedence", "").strip().lower() in _BULK,
         "it is of a mailing list": any(name.startswith("list-") for name in head.fields),
@@ -170,7 +170,7 @@ def unanswered(head: MailHead, own: str) -> str:
         "a program wrote it (X-Autoreply)": bool(head.fields.keys() & _AUTOMATIC),
         "it is a notice of the mail system": get("return-path", "x").strip() == "<>"
         or get("content-type", "").lower().startswith("multipart/report"),
-        "nobody reads the address of its sender": bool(_NOBODY.match(head.address)),
+        "its sender is a no-reply address": bool(_NO_REPLY.match(head.address)),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 

@@ -103,7 +103,7 @@ class GoogleChatAdapter(PostedAccount):
                 raise TokenError("it is not of Google Chat")
 
     async def send(self, part: OutboundPart) -> Receipt:
-        """Sends one part under an id of its own; Chat drops a repetition of it."""
+        """Sends a part with its own message id, so that Chat drops a repetition."""
         self._limit.refuse()
         space, thread = part.to.peer.id, part.to.thread_id
         if not wire.SPACE.fullmatch(space) or (thread and not wire.THREAD.fullmatch(thread)):
@@ -156,9 +156,9 @@ class GoogleChatAdapter(PostedAccount):
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
         """Returns the bytes of an attachment."""
-        most = byte_limit(attachment, limit, self._settings.media_max_mb)
+        max_bytes = byte_limit(attachment, limit, self._settings.media_max_mb)
         try:
-            fetched = await self._api.download(attachment.handle, most)
+            fetched = await self._api.download(attachment.handle, max_bytes)
         except PlatformError as error:
             raise MediaError(f"{attachment.name} cannot be fetched: {error}") from error
         return fetched_file(attachment, fetched)

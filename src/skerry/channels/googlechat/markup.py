@@ -11,7 +11,7 @@ _GUARD: Final = "\u200b"
 
 
 def _escaped(text: str) -> str:
-    guarded = text.replace("<", f"<{_GUARD}")  # else `<users/all>` would notify everybody
+    guarded = text.replace("<", f"<{_GUARD}")  # else `<users/all>` would notify all members
     return _MARKS.sub(lambda mark: _GUARD + mark[0], guarded)
 
 

@@ -30,7 +30,7 @@ _USER: Final = re.compile(r"users/[A-Za-z0-9_.@+-]{1,128}")
 _RESOURCE: Final = re.compile(r"(?!.*\.\.)[A-Za-z0-9_/=+.-]{1,2048}")
 _DIRECT: Final = frozenset({"DIRECT_MESSAGE", "DM"})
 _GROUP: Final = frozenset({"GROUP_CHAT"})
-_WRITTEN: Final = frozenset({"MESSAGE", "ADDED_TO_SPACE"})
+_TEXT_EVENTS: Final = frozenset({"MESSAGE", "ADDED_TO_SPACE"})
 _MOST_NAME: Final = 256
 _MOST_FILES: Final = 16
 
@@ -157,7 +157,7 @@ def inbound(interaction: GoogleChatEvent, account: AccountId, now: int) -> Inbou
     files: tuple[Attachment, ...] = ()
     if interaction.type == "CARD_CLICKED":
         text, number = _command(interaction), f"{message.name}:{interaction.event_time}"
-    elif interaction.type in _WRITTEN:
+    elif interaction.type in _TEXT_EVENTS:
         text, number, files = _text(message), message.name, tuple(_files(message))
     else:
         return None
@@ -204,8 +204,8 @@ def _thread(message: Message, chat: Peer) -> str | None:
 
 def _text(message: Message) -> str:
     """Returns the text without the mention of the app."""
-    own = message.argument_text
-    return (message.text if own is None else own).strip()
+    argument = message.argument_text
+    return (message.text if argument is None else argument).strip()
 
 
 def _command(interaction: GoogleChatEvent) -> str:

@@ -240,17 +240,19 @@ class IMessageAdapter(Account):
         quote = (to.quote or "").partition(":")[0]
         return {"selectedMessageGuid": quote} if quote and self._has_private_api else {}
 
-    async def _send_text(self, part: OutboundPart, chat: str, more: dict[str, str]) -> Receipt:
+    async def _send_text(
+        self, part: OutboundPart, chat: str, reply_fields: dict[str, str]
+    ) -> Receipt:
         body: dict[str, Any] = {
             "chatGuid": chat,
             "tempGuid": temp_guid(part),
             "message": plain(part.text),
             "method": self._method,
         }
-        return receipt_of(await self._api.send_text(body | more))
+        return receipt_of(await self._api.send_text(body | reply_fields))
 
     async def _send_file(self, part: OutboundPart, media: OutboundMedia, chat: str) -> Receipt:
-        """Sends a file, then its text, which needs a message of its own."""
+        """Sends a file, then its text as a separate message."""
         file = await read_file(media)
         fields = {"chatGuid": chat, "tempGuid": f"{temp_guid(part)}-file", "name": file.name}
         fields["method"] = self._method
@@ -289,17 +291,17 @@ class IMessageAdapter(Account):
         chat, (first, began_at) = chat_of(part.to), begun
         rows = await self._api.query({"chatGuid": chat, "sort": "DESC", "limit": _LOOKED_AT})
         newer = [message for message in map(wire.message.decode, rows) if message.row > first]
-        mine = [
+        own_messages = [
             message
             for message in newer
             if message.is_from_me and not message.associated_message_type
         ]
         sure = SURE_MS if part.additions.media is None else SURE_FILE_MS
-        if not mine and self.host.clock.now_ms() - began_at < sure:
+        if not own_messages and self.host.clock.now_ms() - began_at < sure:
             raise PlatformError("The part is not in its chat yet.")
-        if not mine:
+        if not own_messages:
             return Settlement.ABSENT if len(newer) < _LOOKED_AT else Settlement.UNKNOWN
-        return Settlement.DELIVERED if is_sent(part, mine) else Settlement.UNKNOWN
+        return Settlement.DELIVERED if is_sent(part, own_messages) else Settlement.UNKNOWN
 
     async def react(self, to: ReplyTo, emoji: str) -> None:
         """Sets a tapback, with the Private API; an empty emoji removes it."""
@@ -317,8 +319,8 @@ class IMessageAdapter(Account):
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
         """Returns the bytes of an attachment."""
-        most = byte_limit(attachment, limit, self._settings.media_max_mb)
-        return fetched_file(attachment, await self._api.download(attachment.handle, most))
+        max_bytes = byte_limit(attachment, limit, self._settings.media_max_mb)
+        return fetched_file(attachment, await self._api.download(attachment.handle, max_bytes))
 
     async def probe(self) -> AccountState:
         """Returns the state after requesting the description of the server."""

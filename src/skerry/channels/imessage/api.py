@@ -53,9 +53,9 @@ class BlueBubbles:
         """Returns the description of the server. Raises `PlatformError`, as all others do."""
         return self._data(await self.http.fetch(self._url("server/info")), "server/info")
 
-    async def query(self, where: Mapping[str, Any]) -> list[Raw]:
+    async def query(self, options: Mapping[str, Any]) -> list[Raw]:
         """Returns messages, with their chats and attachments."""
-        body = {"with": ["chats", "attachments", "attributedBody"], **where}
+        body = {"with": ["chats", "attachments", "attributedBody"], **options}
         return _lists.decode(await self._post("message/query", body))
 
     async def after(self, row: int) -> list[Raw] | None:
@@ -72,8 +72,8 @@ class BlueBubbles:
         upto = {"statement": "message.ROWID <= :end", "args": {"end": end}}
         return await self._pages([after, upto]) or []
 
-    async def _pages(self, where: list[dict[str, Any]]) -> list[Raw] | None:
-        request = {"where": where, "sort": "ASC", "limit": PAGE}
+    async def _pages(self, conditions: list[dict[str, Any]]) -> list[Raw] | None:
+        request = {"where": conditions, "sort": "ASC", "limit": PAGE}
         messages: list[Raw] = []
         for number in range(_MOST_PAGES):
             page = await self.query({**request, "offset": number * PAGE})
@@ -84,9 +84,9 @@ class BlueBubbles:
 
     async def message(self, guid: str) -> bytes:
         """Returns one message."""
-        where = f"message/{quote(guid, safe='')}"
+        endpoint = f"message/{quote(guid, safe='')}"
         query = {"with": "chats,attachments,attributedBody"}
-        return self._data(await self.http.fetch(self._url(where, query)), "message")
+        return self._data(await self.http.fetch(self._url(endpoint, query)), "message")
 
     async def contact(self, address: str) -> list[Raw]:
         """Returns the contacts of an address."""
@@ -98,11 +98,11 @@ class BlueBubbles:
 
     async def send_file(self, fields: Mapping[str, str], file: FormFile) -> bytes:
         """Sends a file; returns the message."""
-        where = "message/attachment"
+        endpoint = "message/attachment"
         fetched = await self.http.post_form(
-            self._url(where), {**fields, "attachment": file}, seconds=_SEND_SECONDS
+            self._url(endpoint), {**fields, "attachment": file}, seconds=_SEND_SECONDS
         )
-        return self._data(fetched, where)
+        return self._data(fetched, endpoint)
 
     async def react(self, body: Mapping[str, Any]) -> None:
         """Sets or removes a tapback."""
@@ -118,37 +118,37 @@ class BlueBubbles:
 
     async def download(self, guid: str, limit: int) -> Fetched:
         """Returns a file; `truncated` beyond `limit` bytes."""
-        where = f"attachment/{quote(guid, safe='')}/download"
-        return await self.http.fetch(self._url(where), max_bytes=limit, seconds=30.0)
+        endpoint = f"attachment/{quote(guid, safe='')}/download"
+        return await self.http.fetch(self._url(endpoint), max_bytes=limit, seconds=30.0)
 
-    def _url(self, where: str, query: Mapping[str, str] | None = None) -> str:
+    def _url(self, endpoint: str, query: Mapping[str, str] | None = None) -> str:
         encoded = urlencode({**(query or {}), "password": self._password})
-        return f"{self._root}/api/v1/{where}?{encoded}"
+        return f"{self._root}/api/v1/{endpoint}?{encoded}"
 
-    async def _post(self, where: str, body: Mapping[str, Any], seconds: float = 12.0) -> bytes:
-        fetched = await self.http.post_json(self._url(where), body, seconds=seconds)
-        return self._data(fetched, where)
+    async def _post(self, endpoint: str, body: Mapping[str, Any], seconds: float = 12.0) -> bytes:
+        fetched = await self.http.post_json(self._url(endpoint), body, seconds=seconds)
+        return self._data(fetched, endpoint)
 
-    def _data(self, fetched: Fetched, where: str) -> bytes:
+    def _data(self, fetched: Fetched, endpoint: str) -> bytes:
         """Returns the data of a response. No error names the address, which has the password."""
         check_reached(fetched, self._root)
         status = fetched.status or 0
         if status == _LIMITED:
             message, wait = (
-                f"A limit before {self._root} is reached, at {where}.",
+                f"A limit before {self._root} is reached, at {endpoint}.",
                 named_wait(fetched),
             )
             raise PlatformError(message, status=status, retry_after=wait or 30.0)
         try:
             answer = _answers.decode(fetched.body)
         except msgspec.DecodeError:
-            message = f"{self._root} answered {status} to {where} without JSON of BlueBubbles."
+            message = f"{self._root} answered {status} to {endpoint} without JSON of BlueBubbles."
             raise PlatformError(message, status=status, is_login=status in _UNAUTHORIZED) from None
         if status in _OK:
             return bytes(answer.data)
-        raise self._failure(status, where, answer)
+        raise self._failure(status, endpoint, answer)
 
-    def _failure(self, status: int, where: str, answer: _Answer) -> PlatformError:
+    def _failure(self, status: int, endpoint: str, answer: _Answer) -> PlatformError:
         messages = [answer.message or "", (answer.error.message if answer.error else "") or ""]
         text = " ".join(" ".join(dict.fromkeys(messages)).split())[:300]
         try:
@@ -158,7 +158,7 @@ class BlueBubbles:
         # A message with an error code was given to Apple, and is shown as "not delivered".
         has_failed = row is not None and bool(row.error)
         return PlatformError(
-            f"BlueBubbles answered {status} to {where}: {text}",
+            f"BlueBubbles answered {status} to {endpoint}: {text}",
             status=status,
             is_login=status in _UNAUTHORIZED,
             is_final=has_failed or (status in _FOR_GOOD and _QUEUED not in text),

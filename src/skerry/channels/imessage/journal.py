@@ -24,25 +24,25 @@ class Journal:
         self.most_taken = MOST_TAKEN
         self.row = 0
         """Highest row that was read; 0 before the first connection."""
-        self._taken: dict[str, None] = {}
+        self._accepted: dict[str, None] = {}
         self._is_changed = False
 
     async def load(self) -> None:
         """Reads the position that an earlier process stored."""
         row, *guids = (await self._cursor.read(_READ)).split() or ["0"]
         self.row = int(row) if row.isdecimal() else 0
-        self._taken = dict.fromkeys(guids)
+        self._accepted = dict.fromkeys(guids)
 
     def has(self, guid: str) -> bool:
         """Returns whether a message was accepted."""
-        return guid in self._taken
+        return guid in self._accepted
 
     def take(self, row: int, guid: str) -> None:
         """Records a message as accepted."""
         self.row = max(self.row, row)
-        self._taken[guid] = None
-        if len(self._taken) > self.most_taken:
-            del self._taken[next(iter(self._taken))]
+        self._accepted[guid] = None
+        if len(self._accepted) > self.most_taken:
+            del self._accepted[next(iter(self._accepted))]
         self._is_changed = True
 
     def skip(self, row: int) -> None:
@@ -54,7 +54,7 @@ class Journal:
         """Writes the position if it changed; returns after the COMMIT."""
         if self._is_changed:
             self._is_changed = False
-            await self._cursor.write(_READ, " ".join((str(self.row), *self._taken)))
+            await self._cursor.write(_READ, " ".join((str(self.row), *self._accepted)))
 
     async def begin(self, nonce: str, row: int, now: int) -> None:
         """Stores the last row of the chat before a part is sent, and the time."""

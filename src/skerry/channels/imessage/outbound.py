@@ -34,11 +34,11 @@ def file_name(media: OutboundMedia) -> str:
     return media.name or Path(media.path).name
 
 
-def is_sent(part: OutboundPart, mine: list[wire.Message]) -> bool:
+def is_sent(part: OutboundPart, own_messages: list[wire.Message]) -> bool:
     """Returns whether the account's own rows have the part: its file and its text."""
     media, words = part.additions.media, plain(part.text).strip()
-    has_file = media is None or any(file_name(media) in message.names for message in mine)
-    return has_file and (not words or any(message.words == words for message in mine))
+    has_file = media is None or any(file_name(media) in message.names for message in own_messages)
+    return has_file and (not words or any(message.words == words for message in own_messages))
 
 
 def receipt_of(answer: bytes) -> Receipt:

@@ -19,7 +19,7 @@ from skerry.sdk.channels import (
 
 CHANNEL: Final = ChannelId("imessage")
 TEXTED: Final = "sms:"
-"""Prefix of the id of a sender whose message did not arrive by iMessage: anybody can send a text
+"""Prefix of the id of a sender whose message did not arrive by iMessage: anyone can send a text
 message under any number."""
 _SERVICE: Final = "imessage"
 _ANY: Final = "any"
@@ -28,7 +28,7 @@ DIRECT: Final = ";-;"
 """Part of the id of a chat with one person, before the address."""
 _GROUP_STYLE: Final = 43
 _OBJECT: Final = "\ufffc"
-"""Character that stands for a file in a text."""
+"""Placeholder of a file in a text."""
 _MOST_NAME: Final = 256
 
 

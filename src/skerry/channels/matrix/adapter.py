@@ -64,11 +64,11 @@ _FILTERS: Final = tuple(
     ).decode()
     for types in (_TYPES, (*_TYPES, wire.MEMBER))
 )
-"""Filters of a sync without encryption and with it: who left must get no more keys."""
+"""Filters of a sync without and with encryption: a member who left must get no further keys."""
 
 
 class MatrixAdapter(Account):
-    """Implements `ports.channel.ChannelAdapter` and what a channel may do besides."""
+    """Implements `ports.channel.ChannelAdapter` and the optional ports of channels."""
 
     channel = wire.CHANNEL
     login_remedy = "Log in again, set `accessToken` of the account"
@@ -91,7 +91,7 @@ class MatrixAdapter(Account):
         self._rooms = RoomReader(host.account, api, host.vault, self._crypto)
         self._sender = RoomSender(api, self._rooms, self._crypto, self._is_connected)
         self._undecrypted = UndecryptedEvents(host.account, host.vault, self._crypto, host.clock)
-        self._taken: dict[str, None] = {}
+        self._accepted: dict[str, None] = {}
         """Events that were accepted since the stored position, oldest first."""
 
     def _is_connected(self) -> bool:
@@ -104,7 +104,7 @@ class MatrixAdapter(Account):
         """
         cursor = self.host.cursor
         since = await cursor.read(_SINCE)
-        self._taken = dict.fromkeys((await cursor.read(_TAKEN_KEY)).split())
+        self._accepted = dict.fromkeys((await cursor.read(_TAKEN_KEY)).split())
         try:
             while True:
                 try:
@@ -119,10 +119,10 @@ class MatrixAdapter(Account):
                 if synced.next_batch != since:
                     since = synced.next_batch
                     await cursor.write(_SINCE, since)
-                    self._taken.clear()
+                    self._accepted.clear()
         finally:
             with anyio.move_on_after(2, shield=True):
-                await cursor.write(_TAKEN_KEY, " ".join(list(self._taken)[-_MOST_TAKEN:]))
+                await cursor.write(_TAKEN_KEY, " ".join(list(self._accepted)[-_MOST_TAKEN:]))
 
     def _connected(self, name: str) -> AccountState:
         """Returns the state of an account that receives, with the problem of its encryption."""
@@ -183,7 +183,7 @@ class MatrixAdapter(Account):
             logger.warning("matrix/%s: cannot read the room %s: %s", self.account, room_id, error)
 
     async def _hand_in(self, room_id: str, event: wire.RoomEvent, inbox: Inbox) -> None:
-        if event.event_id in self._taken or event.sender == self._my_id:
+        if event.event_id in self._accepted or event.sender == self._my_id:
             return
         opened: wire.RoomEvent | None = event
         if event.type == wire.ENCRYPTED:
@@ -194,7 +194,7 @@ class MatrixAdapter(Account):
             room, now = await self._rooms.get(room_id), self.host.clock.now_ms()
             if (deletion := wire.withdrawn(event, room, self.account, now)) is not None:
                 await inbox(deletion)
-        self._taken[event.event_id] = None
+        self._accepted[event.event_id] = None
 
     async def _hand_in_message(self, room_id: str, event: wire.RoomEvent, inbox: Inbox) -> None:
         room = await self._rooms.get(room_id)
@@ -282,10 +282,10 @@ class MatrixAdapter(Account):
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
         """Returns the bytes of an attachment."""
-        most = byte_limit(attachment, limit, self._settings.media_max_mb)
+        max_bytes = byte_limit(attachment, limit, self._settings.media_max_mb)
         encrypted = encrypted_files.of_handle(attachment.handle)
         address = urlsplit(encrypted.url if encrypted else attachment.handle)
-        fetched = await self.api.download(address.netloc, address.path.strip("/"), most)
+        fetched = await self.api.download(address.netloc, address.path.strip("/"), max_bytes)
         data = fetched_file(attachment, fetched)
         if encrypted is None:
             return data

@@ -11,7 +11,7 @@ from skerry.sdk.channel_errors import PlatformError, check_reached, named_wait
 from skerry.sdk.channel_host import AccountHttp, Fetched
 
 _SLACK: Final = 8.0
-"""Seconds that a long request may take beyond its own wait."""
+"""Seconds that a long-polling request may take beyond its wait."""
 _UPLOAD_SECONDS: Final = 60.0
 _OK: Final = 200
 _REFUSED_TOKEN: Final = frozenset({"M_UNKNOWN_TOKEN", "M_MISSING_TOKEN", "M_USER_DEACTIVATED"})
@@ -43,29 +43,29 @@ class MatrixApi:
         self.http = http or AccountHttp([root])
 
     async def get(
-        self, where: str, query: Mapping[str, str] | None = None, *, wait: float = 4.0
+        self, route: str, query: Mapping[str, str] | None = None, *, wait: float = 4.0
     ) -> bytes:
         """Returns the answer; `wait` is for how many seconds the server may be silent.
 
         Raises:
             PlatformError: there is none.
         """
-        url = f"{self.root}{where}" + (f"?{urlencode(query)}" if query else "")
+        url = f"{self.root}{route}" + (f"?{urlencode(query)}" if query else "")
         seconds = wait + _SLACK
         return self._answer(await self.http.fetch(url, headers=self._headers, seconds=seconds))
 
-    async def put(self, where: str, content: Mapping[str, Any]) -> bytes:
+    async def put(self, route: str, content: Mapping[str, Any]) -> bytes:
         """Puts a value as JSON; returns as `get`."""
-        return await self._send("PUT", where, content)
+        return await self._send("PUT", route, content)
 
-    async def post(self, where: str, content: Mapping[str, Any]) -> bytes:
+    async def post(self, route: str, content: Mapping[str, Any]) -> bytes:
         """Posts a value as JSON; returns as `get`."""
-        return await self._send("POST", where, content)
+        return await self._send("POST", route, content)
 
-    async def _send(self, method: str, where: str, content: Mapping[str, Any]) -> bytes:
+    async def _send(self, method: str, route: str, content: Mapping[str, Any]) -> bytes:
         headers = {**self._headers, "content-type": "application/json"}
         body = msgspec.json.encode(content)
-        url = f"{self.root}{where}"
+        url = f"{self.root}{route}"
         return self._answer(await self.http.fetch(url, method=method, headers=headers, body=body))
 
     async def upload(self, data: bytes, mime: str, name: str) -> bytes:
@@ -81,8 +81,8 @@ class MatrixApi:
 
     async def download(self, server: str, media_id: str, limit: int) -> Fetched:
         """Returns a file of the media repository; `truncated` beyond `limit` bytes."""
-        where = path(server, media_id)
-        url = f"{self.root}/_matrix/client/v1/media/download/{where}"
+        route = path(server, media_id)
+        url = f"{self.root}/_matrix/client/v1/media/download/{route}"
         return await self.http.fetch(
             url, headers=self._headers, max_bytes=limit, seconds=_UPLOAD_SECONDS
         )

@@ -90,7 +90,7 @@ def opened(file: EncryptedFile, encrypted: bytes) -> bytes:
     """Returns the bytes of a file.
 
     Raises:
-        BrokenFileError: they are not those that were sent, or its key has another form.
+        BrokenFileError: their SHA-256 is wrong, or the key has another form.
     """
     try:
         key = base64.urlsafe_b64decode(_padded(file.key.k))
@@ -101,13 +101,13 @@ def opened(file: EncryptedFile, encrypted: bytes) -> bytes:
     if len(key) != _KEY_BYTES or len(iv) != _IV_BYTES:
         raise BrokenFileError(f"its key has {len(key)} bytes and its counter {len(iv)}")
     if not hmac.compare_digest(hashlib.sha256(encrypted).digest(), expected):
-        raise BrokenFileError("its bytes are not those that were sent (SHA-256)")
+        raise BrokenFileError("its SHA-256 differs from that in the message")
     return _counted(key, iv, encrypted)
 
 
 def _counted(key: bytes, iv: bytes, data: bytes) -> bytes:
     """Encrypts, and decrypts, which is the same in this mode."""
-    # Imported here: an account to which nobody sends such a file does not pay for it.
+    # Imported here: accounts without encrypted files do not need it.
     from cryptography.hazmat.primitives.ciphers import (  # noqa: PLC0415 - at first use
         Cipher,
         algorithms,

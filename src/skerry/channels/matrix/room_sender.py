@@ -79,9 +79,9 @@ class RoomSender:
             except EncryptionError as error:
                 raise DeliveryRefusedError(f"{room_id} is encrypted. {error}") from None
             kind = wire.ENCRYPTED
-        where = f"{CLIENT}/rooms/{path(room_id)}/send/{path(kind, transaction_id)}"
+        request_path = f"{CLIENT}/rooms/{path(room_id)}/send/{path(kind, transaction_id)}"
         try:
-            return Receipt((wire.sent.decode(await self._api.put(where, content)).event_id,))
+            return Receipt((wire.sent.decode(await self._api.put(request_path, content)).event_id,))
         except msgspec.DecodeError:
             return Receipt(())  # it was sent; its id is for edits alone
 
@@ -114,14 +114,14 @@ class RoomSender:
         """Shows for twelve seconds that an answer is being written."""
         if self._limit.is_reached or not my_id:
             return
-        where = f"{CLIENT}/rooms/{path(to.peer.id)}/typing/{path(my_id)}"
-        await self._api.put(where, {"typing": True, "timeout": TYPING_MS})
+        request_path = f"{CLIENT}/rooms/{path(to.peer.id)}/typing/{path(my_id)}"
+        await self._api.put(request_path, {"typing": True, "timeout": TYPING_MS})
 
     async def locate(self, part: OutboundPart, my_id: str) -> Receipt | None:
         """Returns the event of a part among the last events of its room."""
         room_id = part.to.peer.id
-        where = f"{CLIENT}/rooms/{path(room_id)}/messages"
-        answer = await self._api.get(where, {"dir": "b", "limit": str(_LOOKED_AT)})
+        request_path = f"{CLIENT}/rooms/{path(room_id)}/messages"
+        answer = await self._api.get(request_path, {"dir": "b", "limit": str(_LOOKED_AT)})
         for raw in wire.page.decode(answer).chunk:
             try:
                 event = wire.read_event(raw)

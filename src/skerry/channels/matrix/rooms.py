@@ -36,12 +36,12 @@ class RoomReader:
         self._api = api
         self._vault = vault
         self._crypto = crypto
-        self._kept = Recent[str, wire.Room](_MOST_ROOMS)
+        self._cache = Recent[str, wire.Room](_MOST_ROOMS)
         self._encryption = Recent[str, Mapping[str, Any] | None](_MOST_ROOMS)
 
     def forget(self, room_id: str) -> None:
         """Reads the room anew when it is needed."""
-        self._kept.pop(room_id, None)
+        self._cache.pop(room_id, None)
 
     def forget_encryption(self, room_id: str) -> None:
         """Asks whether the room is encrypted when that is needed."""
@@ -62,8 +62,8 @@ class RoomReader:
     async def _read_encryption(self, room_id: str) -> Mapping[str, Any] | None:
         stored = await self._vault.read(_ROOM, room_id)
         try:
-            where = f"{CLIENT}/rooms/{path(room_id)}/state/{wire.ENCRYPTION}"
-            answer = await self._api.get(where)
+            request_path = f"{CLIENT}/rooms/{path(room_id)}/state/{wire.ENCRYPTION}"
+            answer = await self._api.get(request_path)
         except PlatformError as error:
             if error.status != _NOT_FOUND:
                 raise
@@ -100,10 +100,10 @@ class RoomReader:
             return timeline.events
         earlier: list[Raw] = []
         end = timeline.prev_batch
-        where = f"{CLIENT}/rooms/{path(room_id)}/messages"
+        request_path = f"{CLIENT}/rooms/{path(room_id)}/messages"
         for _ in range(_PAGES):
             query = {"dir": "b", "from": end, "to": since, "limit": str(_AT_ONCE)}
-            answer = wire.page.decode(await self._api.get(where, query))
+            answer = wire.page.decode(await self._api.get(request_path, query))
             earlier += answer.chunk
             if not answer.end or not answer.chunk:
                 break
@@ -116,19 +116,19 @@ class RoomReader:
         Raises:
             PlatformError: the server does not show it.
         """
-        room = self._kept.get(room_id)
+        room = self._cache.get(room_id)
         if room is None:
-            where = f"{CLIENT}/rooms/{path(room_id)}"
-            members = wire.members.decode(await self._api.get(f"{where}/joined_members"))
+            request_path = f"{CLIENT}/rooms/{path(room_id)}"
+            members = wire.members.decode(await self._api.get(f"{request_path}/joined_members"))
             name = ""
             if len(members.joined) > 2:  # noqa: PLR2004 - a direct chat needs no name
-                name = await self._room_name(where)
-            room = self._kept[room_id] = wire.Room(room_id, members, name)
+                name = await self._room_name(request_path)
+            room = self._cache[room_id] = wire.Room(room_id, members, name)
         return room
 
-    async def _room_name(self, where: str) -> str:
+    async def _room_name(self, request_path: str) -> str:
         try:
-            answer = await self._api.get(f"{where}/state/m.room.name")
+            answer = await self._api.get(f"{request_path}/state/m.room.name")
         except PlatformError as error:
             if error.status == _NOT_FOUND:  # it has none
                 return ""
@@ -142,8 +142,8 @@ class RoomReader:
         if not quoted_id:
             return None
         try:
-            where = f"{CLIENT}/rooms/{path(room.id)}/event/{path(quoted_id)}"
-            quoted = wire.read_event(await self._api.get(where))
+            request_path = f"{CLIENT}/rooms/{path(room.id)}/event/{path(quoted_id)}"
+            quoted = wire.read_event(await self._api.get(request_path))
             if quoted.type == wire.ENCRYPTED:
                 quoted = await self._crypto.decrypt(room.id, quoted, note=False)
             return wire.quoted(quoted, room, my_id)

@@ -22,7 +22,7 @@ QUIET_MS: Final = 600_000
 """Least time between two notices to a room: anybody can send undecryptable messages."""
 KEPT_MS: Final = 604_800_000
 """Time after which a message without its key is dropped."""
-_MOST: Final = 500
+_MAX_EVENTS: Final = 500
 _KIND: Final = "unread"
 _MOST_NAMED: Final = 1_000
 NOTICE: Final = (
@@ -57,7 +57,7 @@ class UndecryptedEvents:
         """Messages by event; None until they were read from the vault."""
         self._named: set[str] = set()
         """Rooms that were logged as unreadable."""
-        self._told: dict[str, int] = {}
+        self._notified: dict[str, int] = {}
         """Times of the last notice to each room."""
         self._refused = 0
         self._last = ""
@@ -92,7 +92,7 @@ class UndecryptedEvents:
         logger.info("matrix/%s: %s waits: %s", self._account, event.event_id, error)
         waiting_event = _Waiting(room_id, error.session_id, event, self._clock.now_ms())
         await self._put(event.event_id, waiting_event)
-        while len(waiting) > _MOST:
+        while len(waiting) > _MAX_EVENTS:
             waiting.pop(next(iter(waiting)))
 
     def _name_room(self, room_id: str) -> None:
@@ -151,10 +151,10 @@ class UndecryptedEvents:
             if now - waiting.at > KEPT_MS:
                 await self.drop(event_id)
             elif not waiting.told and now - waiting.at >= GRACE_MS:
-                if now - self._told.get(waiting.room_id, 0) >= QUIET_MS:
-                    if len(self._told) >= _MOST_NAMED:
-                        self._told.pop(next(iter(self._told)))
-                    self._told[waiting.room_id] = now
+                if now - self._notified.get(waiting.room_id, 0) >= QUIET_MS:
+                    if len(self._notified) >= _MOST_NAMED:
+                        self._notified.pop(next(iter(self._notified)))
+                    self._notified[waiting.room_id] = now
                     await notify(waiting.room_id, NOTICE, event_id)
                 self._last = ""
                 logger.warning(
@@ -169,7 +169,7 @@ class UndecryptedEvents:
 
     async def _put(self, event_id: str, waiting: _Waiting) -> None:
         record = VaultEntry(_KIND, event_id, msgspec.json.encode(waiting))
-        await self._vault.write([record], {_KIND: _MOST})
+        await self._vault.write([record], {_KIND: _MAX_EVENTS})
         (await self._all())[event_id] = waiting
 
     async def _all(self) -> dict[str, _Waiting]:

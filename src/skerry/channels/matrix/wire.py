@@ -94,7 +94,7 @@ class _DeviceLists(Struct, frozen=True):
 
 
 class Synced(Struct, frozen=True):
-    """Answer to a request for what is new."""
+    """Response to a sync request."""
 
     next_batch: str
     rooms: _Rooms = _Rooms()

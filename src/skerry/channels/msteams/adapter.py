@@ -85,8 +85,8 @@ class MsTeamsAdapter(PostedAccount):
             # A repetition by Microsoft would be unreadable too.
             logger.warning("msteams/%s: an activity is unreadable: %s", self.account, error)
             return PostAnswer()
-        if why := self._refusal(event, token):
-            logger.warning("msteams/%s: an activity is refused: %s", self.account, why)
+        if reason := self._refusal(event, token):
+            logger.warning("msteams/%s: an activity is refused: %s", self.account, reason)
             return PostAnswer(403, b"the activity is refused")
         await self._note_service(event)
         if event.type == "invoke":
@@ -120,7 +120,7 @@ class MsTeamsAdapter(PostedAccount):
         if event.channel_id != wire.CHANNEL:
             return f"it is of {event.channel_id[:40]!r}, not of Teams"
         if token.endorsements and event.channel_id not in token.endorsements:
-            return "its key is not meant for Teams"
+            return "its key is not endorsed for Teams"
         if not self._api.is_service(event.service_url):
             return f"{event.service_url[:200]!r} is no address of Teams, nor in serviceRoots"
         return ""
@@ -190,8 +190,8 @@ class MsTeamsAdapter(PostedAccount):
         file = await read_file(media, file_consent.MOST_BYTES)
         fetched = await self._api.upload(upload.upload_url, file.data)
         if fetched is None or fetched.outcome is not Outcome.ALLOW or fetched.status not in _STORED:
-            why = "its address is not one of SharePoint" if fetched is None else fetched.reason
-            raise DeliveryRefusedError(f"{offered.name} was not uploaded: {why}")
+            reason = "its address is not one of SharePoint" if fetched is None else fetched.reason
+            raise DeliveryRefusedError(f"{offered.name} was not uploaded: {reason}")
 
     def _activity(self, to: ReplyTo, text: str) -> dict[str, Any]:
         return {
@@ -207,7 +207,9 @@ class MsTeamsAdapter(PostedAccount):
     ) -> bytes:
         service = await self._service(to.peer.id)
         if not service:
-            message = f"Nobody has written in {to.peer.id} yet, which the bot needs to write there."
+            message = (
+                f"No message has arrived from {to.peer.id} yet; the bot cannot write there before."
+            )
             raise DeliveryRefusedError(message)
         conversation = wire.conversation_id(to.peer.id, to.thread_id)
         with self._limit.sending():
@@ -233,9 +235,9 @@ class MsTeamsAdapter(PostedAccount):
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
         """Returns the bytes of an attachment."""
-        most = byte_limit(attachment, limit, self._settings.media_max_mb)
+        max_bytes = byte_limit(attachment, limit, self._settings.media_max_mb)
         try:
-            fetched = await self._api.download(attachment.handle, most)
+            fetched = await self._api.download(attachment.handle, max_bytes)
         except PlatformError as error:
             raise MediaError(f"{attachment.name} cannot be fetched: {error}") from error
         if fetched is None:

@@ -11,17 +11,17 @@ _BLOCK: Final = re.compile(r"(<pre>[^<]*</pre>)")
 
 
 def rendered(text: str) -> str:
-    """Returns Markdown as HTML; what looks like a mention in it calls nobody."""
-    pieces = _BLOCK.split(HTML.render(text))
+    """Returns Markdown as HTML; text in the form of a mention notifies no one."""
+    parts = _BLOCK.split(HTML.render(text))
     return "".join(
-        piece if number % 2 else piece.replace("\n", "<br>") for number, piece in enumerate(pieces)
+        part if number % 2 else part.replace("\n", "<br>") for number, part in enumerate(parts)
     )
 
 
-def plain(text: str, own: Sequence[str], others: Sequence[tuple[str, str]]) -> str:
+def plain(text: str, own_mentions: Sequence[str], other_mentions: Sequence[tuple[str, str]]) -> str:
     """Returns the text of a person without mentions of us, and with the names of others."""
-    for mention in own:
+    for mention in own_mentions:
         text = text.replace(mention, "", 1)
-    for mention, name in others:
+    for mention, name in other_mentions:
         text = text.replace(mention, f"@{name}", 1)
     return text.replace("\xa0", " ").replace("&nbsp;", " ").strip()

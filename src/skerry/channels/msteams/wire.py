@@ -119,9 +119,9 @@ sent = msgspec.json.Decoder(SentActivity)
 
 def peer(event: Activity) -> tuple[Peer, str | None]:
     """Returns the chat of an activity, and the thread in it."""
-    where = event.conversation
-    kind = _KINDS.get(where.conversation_type.lower(), PeerKind.CHANNEL)
-    chat_id, _, thread = where.id.partition(_THREAD)
+    conversation = event.conversation
+    kind = _KINDS.get(conversation.conversation_type.lower(), PeerKind.CHANNEL)
+    chat_id, _, thread = conversation.id.partition(_THREAD)
     return Peer(kind, chat_id), thread or None
 
 
@@ -136,9 +136,9 @@ def inbound(event: Activity, account: AccountId, now: int) -> InboundMessage | N
     edited = event.type == "messageUpdate" and data.event_type == "editMessage"
     if event.type == "messageDelete" and event.id:
         chat, thread = peer(event)
-        who = event.from_.aad_object_id or event.from_.id
+        sender_id = event.from_.aad_object_id or event.from_.id
         return InboundMessage(
-            CHANNEL, account, chat, who, "", "", now, thread_id=thread, deletes=event.id
+            CHANNEL, account, chat, sender_id, "", "", now, thread_id=thread, deletes=event.id
         )
     if event.type != "message" and not edited:
         return None
@@ -148,9 +148,11 @@ def inbound(event: Activity, account: AccountId, now: int) -> InboundMessage | N
         return None
     mentions = list(_mentions(event))
     me = event.recipient.id
-    own = [text for text, person in mentions if person.id == me]
-    others = [(text, person.name or "somebody") for text, person in mentions if person.id != me]
-    text = _command(event.value) or plain(event.text or "", own, others)
+    own_mentions = [text for text, person in mentions if person.id == me]
+    other_mentions = [
+        (text, person.name or "somebody") for text, person in mentions if person.id != me
+    ]
+    text = _command(event.value) or plain(event.text or "", own_mentions, other_mentions)
     files = tuple(_files(event))[:_MOST_FILES]
     if not text and not files:
         return None
@@ -166,7 +168,7 @@ def inbound(event: Activity, account: AccountId, now: int) -> InboundMessage | N
         thread_id=thread,
         sender_name=(sender.name or "")[:_MOST_NAME],
         group_name=_name(event, data, chat),
-        mentions_me=bool(own) or bool(_command(event.value)),
+        mentions_me=bool(own_mentions) or bool(_command(event.value)),
         mentions=tuple(person.aad_object_id or person.id for _, person in mentions),
         attachments=files,
         edited=edited,

@@ -127,16 +127,16 @@ class SignalAdapter(Account):
             await inbox(message)
 
     def _message(self, text: str) -> InboundMessage | None:
-        own, now = self._settings.number, self.host.clock.now_ms()
+        own_number, now = self._settings.number, self.host.clock.now_ms()
         try:
             event = wire.event.decode(text.encode())
         except msgspec.DecodeError as error:
             # An event in an unknown format must not block the others.
             logger.warning("signal/%s: an event is unreadable: %s", self.account, error)
             return None
-        if event.account not in {None, own}:
+        if event.account not in {None, own_number}:
             return None
-        return wire.inbound(event, own, self.account, now)
+        return wire.inbound(event, own_number, self.account, now)
 
     def _remember(self, message: InboundMessage) -> None:
         self._texts[message.message_id] = message.text[:_MOST_QUOTE]
@@ -196,15 +196,15 @@ class SignalAdapter(Account):
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
         """Returns the bytes of an attachment."""
-        most = byte_limit(attachment, limit, self._settings.media_max_mb)
+        max_bytes = byte_limit(attachment, limit, self._settings.media_max_mb)
         name = attachment.name
         peer, file_id = wire.parsed_handle(attachment.handle)
         try:
-            data = await self._bridge.attachment(peer, file_id, most)
+            data = await self._bridge.attachment(peer, file_id, max_bytes)
         except (PlatformError, msgspec.DecodeError) as error:
             raise MediaError(f"{name} cannot be fetched: {error}") from error
         if data is None:
-            raise MediaError(f"{name} cannot be fetched: it has more than {most} bytes")
+            raise MediaError(f"{name} cannot be fetched: it has more than {max_bytes} bytes")
         return data
 
     async def probe(self) -> AccountState:

@@ -88,7 +88,7 @@ class Daemon:
     async def send(
         self, part: OutboundPart, quoted: SignalQuote | None, file: SignalFile | None
     ) -> int:
-        """Sends a part; returns the time by which Signal knows it."""
+        """Sends a part; returns its time stamp, which identifies the message."""
         shaped = styled(part.text)
         params: dict[str, Any] = {**_to(part.to.peer), "message": shaped.text}
         if shaped.styles:
@@ -113,8 +113,8 @@ class Daemon:
 
     async def attachment(self, peer: Peer, file_id: str, limit: int) -> bytes | None:
         """Returns a file; None where it has more than `limit` bytes."""
-        where = {"groupId": peer.id} if peer.kind is PeerKind.GROUP else {"recipient": peer.id}
-        answer = await self._call("getAttachment", {"id": file_id, **where}, 28.0)
+        recipient = {"groupId": peer.id} if peer.kind is PeerKind.GROUP else {"recipient": peer.id}
+        answer = await self._call("getAttachment", {"id": file_id, **recipient}, 28.0)
         if len(answer) > _MOST_ENCODED:
             return None
         try:

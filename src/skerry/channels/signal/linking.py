@@ -22,7 +22,7 @@ _OK: Final = 200
 
 
 class LinkError(Exception):
-    """The account was not linked; the message says why."""
+    """Error: the account was not linked, with the reason."""
 
 
 class _Begun(Struct, frozen=True):
@@ -66,7 +66,7 @@ class Link(Struct):
 
         async def look() -> None:
             try:
-                # Neither program tells whoever does not ask.
+                # Neither program reports the link unasked.
                 while not (new := await self._server.numbers() - self._before):  # noqa: ASYNC110
                     await anyio.sleep(_LOOK_SECONDS)
                 outcomes.append(min(new))
@@ -133,11 +133,11 @@ class _Server:
         return frozenset(account.number for account in accounts if account.number)
 
     async def finish(self, uri: str) -> None:
-        """Lets signal-cli wait for the phone; the bridge does that by itself."""
+        """Makes signal-cli wait for the phone; the bridge waits without a request."""
         if not self._is_rest:
-            # It answers when the phone has agreed, and goes on when nobody waits for the answer.
-            more = {"deviceLinkUri": uri, "deviceName": DEVICE}
-            await self._call("finishLink", more, is_slow=True)
+            # It answers when the phone has agreed, and continues if the client disconnects.
+            params = {"deviceLinkUri": uri, "deviceName": DEVICE}
+            await self._call("finishLink", params, is_slow=True)
 
     def _check(self, fetched: Fetched) -> None:
         try:
@@ -145,11 +145,11 @@ class _Server:
         except PlatformError as error:
             raise LinkError(str(error)) from error
 
-    async def _get(self, where: str) -> bytes:
-        fetched = await self.http.fetch(f"{self._root}/{where}")
+    async def _get(self, path: str) -> bytes:
+        fetched = await self.http.fetch(f"{self._root}/{path}")
         self._check(fetched)
         if fetched.status != _OK:
-            raise LinkError(f"{self._root} answered {fetched.status} to {where.partition('?')[0]}.")
+            raise LinkError(f"{self._root} answered {fetched.status} to {path.partition('?')[0]}.")
         return fetched.body
 
     async def _call(self, method: str, params: dict[str, Any], *, is_slow: bool = False) -> bytes:

@@ -11,7 +11,7 @@ _STYLES: Final = ("BOLD", "ITALIC", "STRIKETHROUGH", "MONOSPACE")
 _OPEN: Final = {chr(0xE000 + 2 * number): style for number, style in enumerate(_STYLES)}
 _CLOSE: Final = {chr(0xE001 + 2 * number): style for number, style in enumerate(_STYLES)}
 _PRIVATE: Final = re.compile("[\ue000-\ue007]")
-"""Characters that stand for marks until the ranges are counted; texts lose their own."""
+"""Placeholders of marks until the ranges are counted; they are removed from texts before."""
 _SPECIAL: Final = re.compile(r"[*~`|]")
 _BOLD, _ITALIC, _STRIKE, _MONO = zip(_OPEN, _CLOSE, strict=True)
 

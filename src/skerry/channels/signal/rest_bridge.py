@@ -65,7 +65,7 @@ class RestBridge:
     async def send(
         self, part: OutboundPart, quoted: SignalQuote | None, file: SignalFile | None
     ) -> int:
-        """Sends a part; returns the time by which Signal knows it."""
+        """Sends a part; returns its time stamp, which identifies the message."""
         body: dict[str, Any] = {
             "number": self._account,
             "recipients": [_recipient(part.to.peer)],
@@ -82,8 +82,8 @@ class RestBridge:
 
     async def typing(self, peer: Peer) -> None:
         """Shows for 15 seconds that something is written."""
-        where = f"v1/typing-indicator/{self._path}"
-        await self._send("PUT", where, {"recipient": _recipient(peer)})
+        path = f"v1/typing-indicator/{self._path}"
+        await self._send("PUT", path, {"recipient": _recipient(peer)})
 
     async def react(self, peer: Peer, target: tuple[int, str], emoji: str, *, remove: bool) -> None:
         """Sets or removes a reaction."""
@@ -98,23 +98,23 @@ class RestBridge:
         fetched = await self.http.fetch(url, max_bytes=limit, seconds=28.0)
         return None if fetched.truncated else self._checked(fetched, "attachments")
 
-    async def _get(self, where: str) -> bytes:
-        return self._checked(await self.http.fetch(f"{self._root}/{where}"), where)
+    async def _get(self, path: str) -> bytes:
+        return self._checked(await self.http.fetch(f"{self._root}/{path}"), path)
 
     async def _send(
-        self, method: str, where: str, body: dict[str, Any], seconds: float = 12.0
+        self, method: str, path: str, body: dict[str, Any], seconds: float = 12.0
     ) -> bytes:
         headers = {"content-type": "application/json"}
         fetched = await self.http.fetch(
-            f"{self._root}/{where}",
+            f"{self._root}/{path}",
             method=method,
             headers=headers,
             body=msgspec.json.encode(body),
             seconds=seconds,
         )
-        return self._checked(fetched, where.rpartition("/")[0] or where)
+        return self._checked(fetched, path.rpartition("/")[0] or path)
 
-    def _checked(self, fetched: Fetched, where: str) -> bytes:
+    def _checked(self, fetched: Fetched, path: str) -> bytes:
         check_reached(fetched, self._root)
         if fetched.status in _OK:
             return fetched.body
@@ -123,11 +123,11 @@ class RestBridge:
         except msgspec.DecodeError:
             reason = ""
         text = " ".join(reason[:200].split()) or "no error of the bridge"
-        error = PlatformError(f"{self._root} answered {fetched.status} to {where}: {text}")
+        error = PlatformError(f"{self._root} answered {fetched.status} to {path}: {text}")
         if fetched.status == _LIMITED:
             error.retry_after = named_wait(fetched) or _USUAL_WAIT
         elif fetched.status == _NOT_FOUND or (fetched.status == 400 and reason):  # noqa: PLR2004 - HTTP's Bad Request
-            # The bridge says 400 to a network failure of signal-cli too.
+            # The bridge answers a network failure of signal-cli with 400 too.
             error.is_final = "NETWORK_FAILURE" not in reason and "IOException" not in reason
         raise error
 

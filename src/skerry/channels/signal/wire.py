@@ -147,13 +147,15 @@ class SignalEvent(Struct, frozen=True, rename="camel"):
 event = msgspec.json.Decoder(SignalEvent)
 
 
-def inbound(received: SignalEvent, own: str, account: AccountId, now: int) -> InboundMessage | None:
+def inbound(
+    received: SignalEvent, own_number: str, account: AccountId, now: int
+) -> InboundMessage | None:
     """Returns the message of an event; None when no person wrote it to the account."""
     envelope = received.envelope
     sender = envelope.source_number or envelope.source_uuid or ""
     edit = envelope.edit_message
     data = edit.data_message if edit else envelope.data_message
-    if data is None or not sender or own in {sender, envelope.source_uuid}:
+    if data is None or not sender or own_number in {sender, envelope.source_uuid}:
         return None
     group = data.group_info
     peer = Peer(PeerKind.GROUP, group.group_id) if group else Peer(PeerKind.DIRECT, sender)
@@ -175,9 +177,9 @@ def inbound(received: SignalEvent, own: str, account: AccountId, now: int) -> In
         now,
         sender_name=(envelope.source_name or "")[:_MOST_NAME],
         group_name=((group.group_name if group else "") or "")[:_MOST_NAME],
-        mentions_me=own in mentions,
+        mentions_me=own_number in mentions,
         mentions=mentions,
-        reply=_quoted(data.quote, own),
+        reply=_quoted(data.quote, own_number),
         attachments=files,
         edited=edit is not None,
         sent_at=data.timestamp,
@@ -250,8 +252,10 @@ def _files(files: Sequence[File], peer: Peer) -> tuple[Attachment, ...]:
     )
 
 
-def _quoted(quote: Quote | None, own: str) -> Quoted | None:
+def _quoted(quote: Quote | None, own_number: str) -> Quoted | None:
     author = (quote.author_number or quote.author_uuid or "") if quote else ""
     if quote is None or not quote.id:
         return None
-    return Quoted(message_id(quote.id, author), author, text=quote.text or "", is_me=author == own)
+    return Quoted(
+        message_id(quote.id, author), author, text=quote.text or "", is_me=author == own_number
+    )

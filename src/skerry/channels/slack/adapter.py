@@ -80,7 +80,7 @@ _history = msgspec.json.Decoder(_History)
 
 
 class SlackAdapter(Account):
-    """Implements `ports.channel.ChannelAdapter` and what a channel may do besides."""
+    """Implements `ports.channel.ChannelAdapter` and the optional ports of channels."""
 
     channel = wire.CHANNEL
     login_remedy = "Look at the app's tokens and scopes at api.slack.com/apps"
@@ -133,8 +133,8 @@ class SlackAdapter(Account):
                     return
                 await self._take(envelope, inbox)
                 if envelope.envelope_id:
-                    done = msgspec.json.encode({"envelope_id": envelope.envelope_id})
-                    await socket.send(done.decode())
+                    acknowledgement = msgspec.json.encode({"envelope_id": envelope.envelope_id})
+                    await socket.send(acknowledgement.decode())
         finally:
             socket.close()
 
@@ -258,7 +258,7 @@ class SlackAdapter(Account):
     async def react(self, to: ReplyTo, emoji: str) -> None:
         """Adds a reaction of the app; an empty emoji removes those that it may have set."""
         mark = (to.peer.id, to.message_id.partition(":")[0])
-        where = {"channel": mark[0], "timestamp": mark[1]}
+        target = {"channel": mark[0], "timestamp": mark[1]}
         if emoji:
             names = [_EMOJI.get(emoji, emoji.strip(":"))]
             self._reacted[mark] = names[0]
@@ -269,24 +269,24 @@ class SlackAdapter(Account):
             method = "reactions.add" if emoji else "reactions.remove"
             with self._limit.sending():
                 try:
-                    await self._api.call(method, {**where, "name": name})
+                    await self._api.call(method, {**target, "name": name})
                 except PlatformError as error:
                     if error.code not in {"already_reacted", "no_reaction"}:
                         raise
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
         """Returns the bytes of an attachment."""
-        most = byte_limit(attachment, limit, self._settings.media_max_mb)
-        return fetched_file(attachment, await self._api.download(attachment.handle, most))
+        max_bytes = byte_limit(attachment, limit, self._settings.media_max_mb)
+        return fetched_file(attachment, await self._api.download(attachment.handle, max_bytes))
 
     async def probe(self) -> AccountState:
         """Returns the state after requesting the app's identity from the server."""
         try:
-            mine = wire.me.decode(await self._api.call("auth.test"))
+            bot = wire.me.decode(await self._api.call("auth.test"))
         except (PlatformError, msgspec.DecodeError) as error:
             self.failed(error)
             return self.state
-        name = f"@{mine.user}"
+        name = f"@{bot.user}"
         return self.state if self.state.name == name else AccountState(self.state.state, name=name)
 
 

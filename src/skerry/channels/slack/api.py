@@ -95,9 +95,9 @@ class WebApi:
             message = f"{self._root} answered {fetched.status} without the JSON of Slack."
             raise PlatformError(message) from None
         if not answer.ok:
-            more = f" (it needs {answer.needed[:80]})" if answer.needed else ""
+            scope = f" (it needs {answer.needed[:80]})" if answer.needed else ""
             raise PlatformError(
-                f"Slack refused {method}: {answer.error[:80]}{more}",
+                f"Slack refused {method}: {answer.error[:80]}{scope}",
                 code=answer.error,
                 is_login=answer.error in _LOGIN,
                 is_final=bool(answer.error) and answer.error not in _PASSING,

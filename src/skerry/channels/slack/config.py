@@ -34,8 +34,8 @@ class SlackAccount(ChannelAccount):
     @property
     def is_configured(self) -> bool:
         """Returns whether there is the token of the bot, and the secret that the mode needs."""
-        other = self.signing_secret if self.mode == "http" else self.app_token
-        return bool(revealed(self.bot_token) and revealed(other))
+        second_secret = self.signing_secret if self.mode == "http" else self.app_token
+        return bool(revealed(self.bot_token) and revealed(second_secret))
 
 
 class SlackConfig(SlackAccount, ChannelConfig):

@@ -29,7 +29,7 @@ _upload_addresses = msgspec.json.Decoder(_UploadAddress)
 
 
 def file_name(part: OutboundPart, media: OutboundMedia) -> str:
-    """Returns the name by which a part is found again: a shared file has no metadata of ours."""
+    """Returns the file name that identifies a part: a shared file has no metadata."""
     name = PurePath(media.name or Path(media.path).name)
     mark = hashlib.sha256(part.nonce.encode()).hexdigest()[:10]
     return f"{name.stem[:_MOST_NAME]}-{mark}{name.suffix[:16]}"

@@ -9,7 +9,7 @@ from skerry.channels.markdown import WEB, Dialect, escaped_html, quoted, scheme,
 _SPECIAL: Final = re.compile(r"<([^<>]{1,3000})>")
 _MARKS: Final = re.compile(r"[*_~`]")
 _GUARD: Final = "\u200b"
-"""Stands before a mark that is text: mrkdwn has no escape for it."""
+"""Character before a mark that is text: mrkdwn has no escape for it."""
 
 
 def _escaped(text: str) -> str:
@@ -42,7 +42,7 @@ MRKDWN: Final = Dialect(
 
 def plain(text: str) -> str:
     """Returns the text that a person wrote: mentions as `@U123`, links by label and address."""
-    return unescape(_SPECIAL.sub(_written, text))
+    return unescape(_SPECIAL.sub(_plain_text, text))
 
 
 def mentioned(text: str) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ def mentioned(text: str) -> tuple[str, ...]:
     return tuple(re.findall(r"<@([A-Z0-9]{1,32})(?:\|[^<>]{0,80})?>", text))
 
 
-def _written(match: re.Match[str]) -> str:
+def _plain_text(match: re.Match[str]) -> str:
     target, _, label = match[1].partition("|")
     if target.startswith("@"):
         return target

@@ -20,7 +20,7 @@ from skerry.sdk.channels import (
 
 CHANNEL: Final = ChannelId("slack")
 _KINDS: Final = {"im": PeerKind.DIRECT, "mpim": PeerKind.GROUP, "group": PeerKind.GROUP}
-_WRITTEN: Final = frozenset({"", "file_share", "thread_broadcast", "me_message"})
+_TEXT_SUBTYPES: Final = frozenset({"", "file_share", "thread_broadcast", "me_message"})
 """Subtypes of messages that a person wrote."""
 _STAMP: Final = re.compile(r"\d{1,12}\.\d{1,6}")
 
@@ -146,7 +146,7 @@ slash = msgspec.json.Decoder(SlashCommand)
 user_info = msgspec.json.Decoder(UserInfo)
 
 
-def inbound(outer: EventCallback, account: AccountId, mine: Me, now: int) -> InboundMessage | None:
+def inbound(outer: EventCallback, account: AccountId, bot: Me, now: int) -> InboundMessage | None:
     """Returns the message of an event; None when no person wrote it, or it is empty.
 
     An `app_mention` repeats a `message` with the same time stamp, so the ledger takes one of them.
@@ -159,11 +159,11 @@ def inbound(outer: EventCallback, account: AccountId, mine: Me, now: int) -> Inb
         if before is not None and before.text == changed.text:
             return None  # a preview of a link was added
         edited = True
-        where = {"channel": event.channel, "channel_type": event.channel_type}
-        event = msgspec.structs.replace(changed, **where)
-    if event.type not in {"message", "app_mention"} or event.subtype not in _WRITTEN:
+        place_fields = {"channel": event.channel, "channel_type": event.channel_type}
+        event = msgspec.structs.replace(changed, **place_fields)
+    if event.type not in {"message", "app_mention"} or event.subtype not in _TEXT_SUBTYPES:
         return None
-    if not event.user or event.bot_id or event.user == mine.user_id:
+    if not event.user or event.bot_id or event.user == bot.user_id:
         return None
     files = tuple(_files(event))
     if not _STAMP.fullmatch(event.ts) or not (event.text or files):
@@ -179,7 +179,7 @@ def inbound(outer: EventCallback, account: AccountId, mine: Me, now: int) -> Inb
         f"{event.ts}:{stamp}" if edited else event.ts,
         now,
         thread_id=event.thread_ts or None,
-        mentions_me=mine.user_id in mentions or event.type == "app_mention",
+        mentions_me=bot.user_id in mentions or event.type == "app_mention",
         mentions=mentions,
         attachments=files,
         edited=edited,
@@ -240,9 +240,9 @@ def commanded(
     One whose name is a command of the gateway is that command. The text behind any other, such as
     `/skerry`, is a command where its first word is one, else a message.
     """
-    own, text = slash_command.command.removeprefix("/").lower(), slash_command.text.strip()
-    if own in names:
-        text = f"/{own} {text}".strip()
+    app_command, text = slash_command.command.removeprefix("/").lower(), slash_command.text.strip()
+    if app_command in names:
+        text = f"/{app_command} {text}".strip()
     elif text.split(maxsplit=1)[:1] and text.split(maxsplit=1)[0].lower() in names:
         text = f"/{text}"
     if not (

@@ -150,8 +150,8 @@ class TelegramAdapter(Account):
             await self._api.call("answerCallbackQuery", {"callback_query_id": pressed.id})
             below = pressed.message
             if below is not None and below.chat.peer.kind is PeerKind.DIRECT:
-                where = {"chat_id": below.chat.id, "message_id": below.message_id}
-                await self._api.call("editMessageReplyMarkup", where)
+                target = {"chat_id": below.chat.id, "message_id": below.message_id}
+                await self._api.call("editMessageReplyMarkup", target)
         except PlatformError as error:
             logger.info("telegram/%s: cannot acknowledge a pressed button: %s", self.account, error)
 
@@ -255,9 +255,9 @@ class TelegramAdapter(Account):
     async def edit(self, to: ReplyTo, platform_id: str, text: str) -> None:
         """Replaces the text of a message of the bot."""
         self._limit.refuse()
-        where = {"chat_id": _chat(to), "message_id": int(platform_id)}
+        target = {"chat_id": _chat(to), "message_id": int(platform_id)}
         try:
-            await self._posted("editMessageText", where | {"text": HTML.render(text)} | _HTML_MODE)
+            await self._posted("editMessageText", target | {"text": HTML.render(text)} | _HTML_MODE)
         except DeliveryRefusedError as error:
             if "not modified" not in str(error):
                 raise
@@ -268,19 +268,19 @@ class TelegramAdapter(Account):
         if number is None:
             return  # a pressed button is no message
         reaction = [{"type": "emoji", "emoji": emoji}] if emoji else []
-        where = {"chat_id": _chat(to), "message_id": number}
+        target = {"chat_id": _chat(to), "message_id": number}
         with self._limit.sending():
-            await self._api.call("setMessageReaction", where | {"reaction": reaction})
+            await self._api.call("setMessageReaction", target | {"reaction": reaction})
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
         """Returns the bytes of an attachment."""
-        most = byte_limit(attachment, limit, self._settings.media_max_mb)
+        max_bytes = byte_limit(attachment, limit, self._settings.media_max_mb)
         try:
             answer = await self._api.call("getFile", {"file_id": attachment.handle})
             path = wire.file_path.decode(answer).get("file_path")
         except (PlatformError, msgspec.DecodeError) as error:
             raise MediaError(f"{attachment.name} cannot be fetched: {error}") from error
-        return fetched_file(attachment, await self._api.download(str(path), most))
+        return fetched_file(attachment, await self._api.download(str(path), max_bytes))
 
     async def probe(self) -> AccountState:
         """Returns the state after requesting the bot's identity from the server."""

@@ -10,7 +10,7 @@ from skerry.sdk.channel_errors import PlatformError, check_reached
 from skerry.sdk.channel_host import AccountHttp, Fetched, FormFile
 
 _SLACK: Final = 8.0
-"""Seconds that a long request may take beyond its own wait."""
+"""Seconds that a long-polling request may take beyond its wait."""
 _UPLOAD_SECONDS: Final = 60.0
 _REFUSED_TOKEN: Final = frozenset({401, 404})
 _FOR_GOOD: Final = frozenset({400, 403, 413})
@@ -35,12 +35,12 @@ _answers = msgspec.json.Decoder(_Answer)
 class ApiError(PlatformError):
     """The Bot API did not carry out a request."""
 
-    def __init__(self, message: str, status: int, more: _Parameters) -> None:
-        self.migrated_to = more.migrate_to_chat_id
+    def __init__(self, message: str, status: int, parameters: _Parameters) -> None:
+        self.migrated_to = parameters.migrate_to_chat_id
         super().__init__(
             message,
             status=status,
-            retry_after=more.retry_after,
+            retry_after=parameters.retry_after,
             is_login=status in _REFUSED_TOKEN,
             is_final=status in _FOR_GOOD,
         )

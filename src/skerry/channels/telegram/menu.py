@@ -11,7 +11,7 @@ from skerry.sdk.channel_host import Cursor, Menu, MenuCommand
 
 logger = logging.getLogger(__name__)
 
-_MOST: Final = 100
+_MAX_COMMANDS: Final = 100
 _MOST_NAME: Final = 32
 _MOST_TEXT: Final = 256
 _MOST_OWNERS: Final = 10
@@ -21,7 +21,7 @@ _CURSOR: Final = "menu"
 async def show(api: BotApi, menu: Menu, cursor: Cursor) -> None:
     """Sends the bot's commands when they differ from the stored ones; raises nothing.
 
-    Everybody sees the commands that everybody may give, and the owner in the own chat all of them.
+    All people see the commands that every sender may give; the owner's chat has all commands.
     """
     scopes = _scopes(menu)
     digest = hashlib.sha256(msgspec.json.encode(scopes)).hexdigest()
@@ -32,12 +32,12 @@ async def show(api: BotApi, menu: Menu, cursor: Cursor) -> None:
     outdated = [{"type": "chat", "chat_id": int(chat)} for chat in chats if chat not in present]
     if not scopes:
         outdated.append({"type": "default"})
-    done = True
+    succeeded = True
     for scope in outdated:
-        done &= await _call(api, "deleteMyCommands", {"scope": scope})
+        succeeded &= await _call(api, "deleteMyCommands", {"scope": scope})
     for scope, commands in scopes:
-        done &= await _call(api, "setMyCommands", {"scope": scope, "commands": commands})
-    if done:
+        succeeded &= await _call(api, "setMyCommands", {"scope": scope, "commands": commands})
+    if succeeded:
         await cursor.write(_CURSOR, " ".join([digest if scopes else "", *present]).strip())
 
 
@@ -46,12 +46,12 @@ def _scopes(menu: Menu) -> list[tuple[dict[str, Any], list[dict[str, str]]]]:
     if not menu.is_native:
         return []
     chats = [int(owner) for owner in menu.owners if owner.isdigit()][:_MOST_OWNERS]
-    everybody: tuple[dict[str, Any], tuple[MenuCommand, ...]] = (
+    default_menu: tuple[dict[str, Any], tuple[MenuCommand, ...]] = (
         {"type": "default"},
         menu.public,
     )
     owners = [({"type": "chat", "chat_id": chat}, menu.owner) for chat in chats]
-    return [(scope, _commands(commands)) for scope, commands in (everybody, *owners) if commands]
+    return [(scope, _commands(commands)) for scope, commands in (default_menu, *owners) if commands]
 
 
 def _commands(commands: tuple[MenuCommand, ...]) -> list[dict[str, str]]:
@@ -63,7 +63,7 @@ def _commands(commands: tuple[MenuCommand, ...]) -> list[dict[str, str]]:
         and name.isascii()
         and len(name) <= _MOST_NAME
     ]
-    return named[:_MOST]
+    return named[:_MAX_COMMANDS]
 
 
 async def _call(api: BotApi, method: str, params: dict[str, Any]) -> bool:

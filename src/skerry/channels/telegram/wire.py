@@ -233,17 +233,17 @@ def _quoted(message: Message, me: User) -> Quoted | None:
     )
 
 
-def _piece(text: str, entity: Entity) -> str:
+def _entity_text(text: str, entity: Entity) -> str:
     units = text.encode("utf-16-le", "surrogatepass")
-    piece = units[2 * entity.offset : 2 * (entity.offset + entity.length)]
-    return piece.decode("utf-16-le", "replace")
+    part = units[2 * entity.offset : 2 * (entity.offset + entity.length)]
+    return part.decode("utf-16-le", "replace")
 
 
 def _mentions(message: Message) -> Iterator[str]:
     text = message.text or message.caption
     for entity in message.marks:
         if entity.type == "mention":
-            yield _piece(text, entity).removeprefix("@").lower()
+            yield _entity_text(text, entity).removeprefix("@").lower()
         elif entity.type == "text_mention" and entity.user is not None:
             yield str(entity.user.id)
 
@@ -255,7 +255,7 @@ def _for_me(text: str, entities: Sequence[Entity], me: User) -> str | None:
     )
     if command is None:
         return text
-    name, _, bot = _piece(text, command).partition("@")
+    name, _, bot = _entity_text(text, command).partition("@")
     if not bot:
         return text
     if bot.lower() != me.username.lower():

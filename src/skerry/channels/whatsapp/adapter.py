@@ -75,11 +75,11 @@ class WhatsAppAdapter(PostedAccount):
     async def own_name(self) -> str:
         """Returns the number and its verified name."""
         try:
-            mine = wire.number.decode(await self._api.number())
+            number = wire.number.decode(await self._api.number())
         except PlatformError as error:
             error.is_login |= error.code == _UNKNOWN_NUMBER
             raise
-        return " ".join(f"{mine.verified_name} {mine.display_phone_number}".split())
+        return " ".join(f"{number.verified_name} {number.display_phone_number}".split())
 
     async def posted(self, post: Post) -> PostAnswer:
         """Answers an HTTP request, which must prove that it is of Meta."""
@@ -108,9 +108,9 @@ class WhatsAppAdapter(PostedAccount):
 
     def _is_signed(self, post: Post) -> bool:
         key = revealed(self._settings.app_secret).encode()
-        made = hmac.new(key, post.body, hashlib.sha256).hexdigest()
+        expected = hmac.new(key, post.body, hashlib.sha256).hexdigest()
         signature = post.headers.get("x-hub-signature-256", "")
-        return bool(key) and hmac.compare_digest(signature.encode(), f"sha256={made}".encode())
+        return bool(key) and hmac.compare_digest(signature.encode(), f"sha256={expected}".encode())
 
     def _is_mine(self, value: wire.Value) -> bool:
         number = value.metadata.phone_number_id
@@ -223,13 +223,13 @@ class WhatsAppAdapter(PostedAccount):
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:
         """Returns the bytes of an attachment."""
-        most = byte_limit(attachment, limit, self._settings.media_max_mb)
+        max_bytes = byte_limit(attachment, limit, self._settings.media_max_mb)
         name = attachment.name
         try:
             described = wire.media.decode(await self._api.media(attachment.handle))
         except (PlatformError, msgspec.DecodeError) as error:
             raise MediaError(f"{name} cannot be fetched: {error}") from error
-        fetched = await self._api.download(described.url, most)
+        fetched = await self._api.download(described.url, max_bytes)
         if fetched is None:
             raise MediaError(f"{name} cannot be fetched: its address is none of Meta.")
         return fetched_file(attachment, fetched)

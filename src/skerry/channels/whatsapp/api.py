@@ -14,7 +14,7 @@ _LOGIN: Final = frozenset(
     {0, 3, 10, 190, *range(200, 300), 368, 131005, 131031, 131042, 131045, 133010}
 )
 """Codes that a person alone can mend: tokens, permissions, payment, a number that is locked."""
-_LATER: Final[Mapping[int, float]] = {
+_RETRY_SECONDS: Final[Mapping[int, float]] = {
     1: 30.0,
     2: 30.0,
     4: 300.0,
@@ -29,7 +29,7 @@ _LATER: Final[Mapping[int, float]] = {
     133004: 60.0,
     133016: 3600.0,
 }
-"""Codes after which the same request may succeed, and seconds to wait where Meta says none."""
+"""Codes after which the same request may succeed, and the delay in seconds if Meta sends none."""
 _FILES: Final = (".fbsbx.com", ".facebook.com", ".whatsapp.net")
 """Domains from which files are fetched; the token goes to no other."""
 _OK: Final = range(200, 300)
@@ -132,11 +132,11 @@ class GraphApi:
             return fetched.body
         if failure is None or failure.code < 0:
             raise PlatformError(f"{self._root} answered {fetched.status} without an error of Meta.")
-        later = _LATER.get(failure.code)
+        pause = _RETRY_SECONDS.get(failure.code)
         raise PlatformError(
             explained(failure.code, f"WhatsApp refused it, {failure.text}"),
             code=str(failure.code),
-            retry_after=later and (named_wait(fetched) or later),
+            retry_after=pause and (named_wait(fetched) or pause),
             is_login=failure.code in _LOGIN,
             is_final=True,
         )

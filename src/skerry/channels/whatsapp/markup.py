@@ -7,7 +7,7 @@ from skerry.channels.markdown import Dialect, quoted, without_backticks
 
 _OPENING: Final = re.compile(r"(?<![^\W_])[*_~](?=\S)|`")
 _GUARD: Final = "\u200b"
-"""Stands before a mark that is text: the markup has no escape for it."""
+"""Character before a mark that is text: the markup has no escape for it."""
 
 
 def _escaped(text: str) -> str:

@@ -70,10 +70,10 @@ def worded(part: OutboundPart) -> dict[str, Any]:
     return {"type": "text", "text": {"body": text, "preview_url": False}}
 
 
-def shaped(text: str, most: int) -> str:
+def shaped(text: str, limit: int) -> str:
     """Returns a text in WhatsApp's markup; unchanged when the marks would make it too long."""
     rendered = MARKUP.render(text)
-    return rendered if rendered and len(rendered.encode("utf-16-le")) // 2 <= most else text
+    return rendered if rendered and len(rendered.encode("utf-16-le")) // 2 <= limit else text
 
 
 def _choices(buttons: list[Button]) -> dict[str, Any]:
@@ -95,8 +95,8 @@ def sent_as(media: OutboundMedia, size: int, caption: str) -> str:
 
     So is audio with a text, since WhatsApp shows no caption below audio.
     """
-    kind, mimes, most = _SENT_AS.get(media.kind, ("document", frozenset[str](), 0))
-    plays = media.mime.partition(";")[0].strip() in mimes and size <= most
+    kind, mimes, max_bytes = _SENT_AS.get(media.kind, ("document", frozenset[str](), 0))
+    plays = media.mime.partition(";")[0].strip() in mimes and size <= max_bytes
     return kind if plays and not (kind == "audio" and caption) else "document"
 
 

@@ -147,16 +147,14 @@ def values(body: bytes) -> Iterator[Value]:
                 yield value.decode(change.value)
 
 
-def inbound(
-    received: Message, around: Value, account: AccountId, now: int
-) -> InboundMessage | None:
+def inbound(received: Message, value: Value, account: AccountId, now: int) -> InboundMessage | None:
     """Returns the message of an event; None when no person wrote it to the number."""
     content: MessageContent = received.edit.message if received.edit is not None else received
     sender = address(received.from_, received.from_user_id)
     text, files = content.words(), content.files()
     if not received.id or not sender or not (text or files):
         return None
-    person = _person(received, around)
+    person = _person(received, value)
     group = received.group_id
     peer = Peer(PeerKind.GROUP, group) if group else Peer(PeerKind.DIRECT, sender)
     edited = received.edit is not None
@@ -173,7 +171,7 @@ def inbound(
         sender_name=person.profile.name[:_MOST_NAME],
         sender_username=person.profile.username[:_MOST_NAME],
         mentions_me=bool(content.pressed),
-        reply=_quoted(received.context, around.metadata),
+        reply=_quoted(received.context, value.metadata),
         attachments=files,
         edited=edited,
         forwarded=received.context.forwarded or received.context.frequently_forwarded,
@@ -192,8 +190,8 @@ def address(number: str, user_id: str = "") -> str:
     return f"+{number}" if number.isascii() and number.isdecimal() else user_id
 
 
-def _person(received: Message, around: Value) -> Contact:
-    for contact in around.contacts:
+def _person(received: Message, value: Value) -> Contact:
+    for contact in value.contacts:
         if (received.from_ and contact.wa_id == received.from_) or (
             received.from_user_id and contact.user_id == received.from_user_id
         ):
@@ -201,8 +199,8 @@ def _person(received: Message, around: Value) -> Contact:
     return Contact()
 
 
-def _quoted(context: Context, mine: NumberMetadata) -> Quoted | None:
+def _quoted(context: Context, metadata: NumberMetadata) -> Quoted | None:
     if not context.id:
         return None
-    own = "".join(char for char in mine.display_phone_number if char.isdecimal())
-    return Quoted(context.id, address(context.from_), is_me=context.from_ == own)
+    own_number = "".join(char for char in metadata.display_phone_number if char.isdecimal())
+    return Quoted(context.id, address(context.from_), is_me=context.from_ == own_number)

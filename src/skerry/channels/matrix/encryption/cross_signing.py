@@ -83,7 +83,7 @@ class CrossSigning:
             }
             body[f"{usage}_key"] = self._signed(content, "master")
         await self._api.post(f"{CLIENT}/keys/device_signing/upload", body)
-        logger.info("matrix: %s has an identity of its own", self._user)
+        logger.info("matrix: %s already has a cross-signing identity", self._user)
 
     def _signed(self, content: Mapping[str, Any], usage: str) -> dict[str, Any]:
         key = self._keys[usage]

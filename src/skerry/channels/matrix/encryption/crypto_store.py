@@ -20,7 +20,7 @@ PEOPLE: Final = "people"
 INBOUND: Final = "inbound"
 OUTBOUND: Final = "outbound"
 RECEIVED: Final = "received"
-MOST: Final = {INBOUND: 1_000, OLM: 10_000, PEOPLE: 5_000, RECEIVED: 500, OUTBOUND: 2_000}
+MAX_RECORDS: Final = {INBOUND: 1_000, OLM: 10_000, PEOPLE: 5_000, RECEIVED: 500, OUTBOUND: 2_000}
 """Number of the newest records that are stored by kind; of `INBOUND` for each sender."""
 R = TypeVar("R", bound=Struct)
 
@@ -114,5 +114,7 @@ class CryptoStore:
         ]
         if vault_records:
             bases = {record.kind: record.kind.partition(" ")[0] for record in vault_records}
-            most = {kind: MOST[base] for kind, base in bases.items() if base in MOST}
-            await self.vault.write(vault_records, most)
+            limits = {
+                kind: MAX_RECORDS[base] for kind, base in bases.items() if base in MAX_RECORDS
+            }
+            await self.vault.write(vault_records, limits)

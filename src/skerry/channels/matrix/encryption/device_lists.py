@@ -11,7 +11,7 @@ from vodozemac import Curve25519PublicKey
 
 from skerry.channels.matrix.api import CLIENT, MatrixApi
 from skerry.channels.matrix.encryption.crypto_store import (
-    MOST,
+    MAX_RECORDS,
     PEOPLE,
     CryptoStore,
     PeerDevice,
@@ -52,7 +52,7 @@ class DeviceLists:
         self._store = store
         self._api = api
         self._current: set[str] = set()
-        self._known: dict[str, Person] = {}
+        self._people: dict[str, Person] = {}
         """Records that were read; a room may have a thousand members."""
 
     def outdate(self, users: Iterable[str]) -> None:
@@ -73,16 +73,16 @@ class DeviceLists:
 
     async def devices_of(self, user: str) -> Person:
         """Returns the devices of a user that are known already."""
-        person = self._known.get(user)
+        person = self._people.get(user)
         if person is None:
             person = await self._store.read(PEOPLE, user, Person) or Person()
             self._keep(user, person)
         return person
 
     def _keep(self, user: str, person: Person) -> None:
-        if len(self._known) >= MOST[PEOPLE]:
-            self._known.pop(next(iter(self._known)))
-        self._known[user] = person
+        if len(self._people) >= MAX_RECORDS[PEOPLE]:
+            self._people.pop(next(iter(self._people)))
+        self._people[user] = person
 
     async def _ask(self, users: list[str]) -> None:
         self._current.update(users)  # a change that is told from here on counts

@@ -62,10 +62,10 @@ class CryptoMachine:
         self.remedy = ""
         self._store = CryptoStore(vault)
         self._clock = clock
-        self._own = OwnKeys(self._store, api)
+        self._own_keys = OwnKeys(self._store, api)
         self._device_lists = DeviceLists(self._store, api)
-        self._olm = Olm(self._store, self._own, api, clock)
-        self._megolm = Megolm(self._store, self._own, self._olm, clock)
+        self._olm = Olm(self._store, self._own_keys, api, clock)
+        self._megolm = Megolm(self._store, self._own_keys, self._olm, clock)
         self._anew: dict[str, int] = {}
 
     @property
@@ -76,12 +76,12 @@ class CryptoMachine:
     @property
     def about(self) -> str:
         """Returns the device and its fingerprint in groups of four, as clients show it."""
-        if not self._own.ed:
+        if not self._own_keys.ed:
             return ""
-        key = self._own.ed
+        key = self._own_keys.ed
         groups = " ".join(key[start : start + 4] for start in range(0, len(key), 4))
-        signed = "" if self._own.is_signed else ", not signed by its account"
-        return f"device {self._own.device}, fingerprint {groups}{signed}"
+        signed = "" if self._own_keys.is_signed else ", not signed by its account"
+        return f"device {self._own_keys.device}, fingerprint {groups}{signed}"
 
     async def open(self, user: str, device: str) -> None:
         """Makes the keys of the device usable; notes a problem where they are lost.
@@ -96,7 +96,7 @@ class CryptoMachine:
             return
         try:
             async with self._store.lock:
-                await self._own.open(user, device)
+                await self._own_keys.open(user, device)
         except KeysLostError as error:
             self.problem = f"Encrypted rooms are neither read nor written: {error}."
             self.remedy = _REMEDY
@@ -118,7 +118,7 @@ class CryptoMachine:
             await self._device_lists.get({sender for sender, _, _ in events})
         arrived = [await self._take_event(*event) for event in events]
         counts = synced.device_one_time_keys_count
-        await self._own.replenish(counts, synced.device_unused_fallback_key_types)
+        await self._own_keys.replenish(counts, synced.device_unused_fallback_key_types)
         return frozenset(session for session in arrived if session)
 
     async def _take_event(self, sender: str, sealed: EncryptedToDevice, digest: str) -> str:
@@ -144,7 +144,7 @@ class CryptoMachine:
             return session_id
 
     async def _check(self, payload: OlmPayload, sender_key: str) -> None:
-        """Refuses what was encrypted by no device that the homeserver ever listed of the sender."""
+        """Refuses messages of a device that the homeserver never listed for the sender."""
         person = await self._device_lists.devices_of(payload.sender)
         for peer in person.devices.values():
             if peer.curve == sender_key and peer.ed == payload.keys.get("ed25519"):

@@ -77,9 +77,9 @@ class UndecryptableError(Exception):
 class Megolm:
     """Sessions of rooms. Every method is called under the lock of the records."""
 
-    def __init__(self, store: CryptoStore, own: OwnKeys, olm: Olm, clock: Clock) -> None:
+    def __init__(self, store: CryptoStore, own_keys: OwnKeys, olm: Olm, clock: Clock) -> None:
         self._store = store
-        self._own = own
+        self._own_keys = own_keys
         self._olm = olm
         self._clock = clock
         self._without_key: dict[tuple[str, str], int] = {}
@@ -97,7 +97,7 @@ class Megolm:
             return None
         is_same = session.session_id == key.session_id and len(key.room_id) <= _MOST_ROOM_ID
         if key.algorithm != MEGOLM_V1 or not is_same:
-            logger.warning("matrix: a room key of %s is not what it says", payload.sender)
+            logger.warning("matrix: a room key of %s does not match its session id", payload.sender)
             return None
         name = _name(key.room_id, key.session_id)
         kind = inbound_of(payload.sender)
@@ -181,7 +181,7 @@ class Megolm:
             (user, device, peer)
             for user, person in people.items()
             for device, peer in person.devices.items()
-            if not peer.gone and (user, device) != (self._own.user, self._own.device)
+            if not peer.gone and (user, device) != (self._own_keys.user, self._own_keys.device)
         ]
         outbound = await self._store.read(OUTBOUND, room_id, OutboundSession)
         session = self._outbound(outbound) if outbound else None
@@ -194,8 +194,8 @@ class Megolm:
         await self._store.write([(OUTBOUND, room_id, used)])
         sealed: dict[str, Any] = {
             "algorithm": MEGOLM_V1,
-            "sender_key": self._own.curve,
-            "device_id": self._own.device,
+            "sender_key": self._own_keys.curve,
+            "device_id": self._own_keys.device,
             "session_id": session.session_id,
             "ciphertext": ciphertext,
         }
@@ -207,7 +207,7 @@ class Megolm:
         self, outbound: OutboundSession, encryption: RoomEncryption, devices: Iterable[Target]
     ) -> bool:
         """Returns whether a new session is due: by count, by age, or because somebody left."""
-        most = min(max(encryption.rotation_period_msgs, 1), MOST_MESSAGES)
+        max_messages = min(max(encryption.rotation_period_msgs, 1), MOST_MESSAGES)
         age = min(max(encryption.rotation_period_ms, 0), WEEK_MS)
         present = {(user, device, peer.curve) for user, device, peer in devices}
         had = {
@@ -216,18 +216,22 @@ class Megolm:
             for device, curve in shared.items()
         }
         now = self._clock.now_ms()
-        return outbound.used >= most or not 0 <= now - outbound.made_at < age or not had <= present
+        return (
+            outbound.used >= max_messages
+            or not 0 <= now - outbound.made_at < age
+            or not had <= present
+        )
 
     async def _new(self, room_id: str) -> tuple[OutboundSession, GroupSession]:
         """Makes a session; stores its inbound half, which decrypts the account's own messages."""
         session = GroupSession()
         outbound = OutboundSession(session.pickle(self._store.key), self._clock.now_ms())
-        ours = InboundGroupSession(session.session_key).pickle(self._store.key)
-        inbound = InboundSession(ours, self._own.user, self._own.curve)
+        own_session = InboundGroupSession(session.session_key).pickle(self._store.key)
+        inbound = InboundSession(own_session, self._own_keys.user, self._own_keys.curve)
         await self._store.write(
             [
                 (OUTBOUND, room_id, outbound),
-                (inbound_of(self._own.user), _name(room_id, session.session_id), inbound),
+                (inbound_of(self._own_keys.user), _name(room_id, session.session_id), inbound),
             ]
         )
         return outbound, session

@@ -70,9 +70,9 @@ class OlmError(Exception):
 class Olm:
     """Sessions with devices. What changes a session is called under the lock of the records."""
 
-    def __init__(self, store: CryptoStore, own: OwnKeys, api: MatrixApi, clock: Clock) -> None:
+    def __init__(self, store: CryptoStore, own_keys: OwnKeys, api: MatrixApi, clock: Clock) -> None:
         self._store = store
-        self._own = own
+        self._own_keys = own_keys
         self._api = api
         self._clock = clock
 
@@ -84,7 +84,7 @@ class Olm:
         Raises:
             OlmError: it cannot be decrypted, or was encrypted for others.
         """
-        part = sealed.ciphertext.get(self._own.curve)
+        part = sealed.ciphertext.get(self._own_keys.curve)
         if sealed.algorithm != OLM_V1 or part is None or part.type not in {_PRE_KEY, _NORMAL}:
             raise OlmError("it is not encrypted for this device")
         try:
@@ -97,8 +97,8 @@ class Olm:
             payload = msgspec.json.decode(plaintext, type=OlmPayload)
         except UNREADABLE as error:
             raise OlmError(f"its content has another form: {error}") from None
-        is_ours = payload.recipient == self._own.user
-        if not is_ours or payload.recipient_keys.get("ed25519") != self._own.ed:
+        is_ours = payload.recipient == self._own_keys.user
+        if not is_ours or payload.recipient_keys.get("ed25519") != self._own_keys.ed:
             raise OlmError("it was encrypted for another device")
         if payload.sender != sender:
             raise OlmError(f"it names another sender, {payload.sender[:255]!r}")
@@ -119,8 +119,8 @@ class Olm:
                 if pre_key is not None:
                     raise OlmError(str(error)) from None
                 continue
-            others = (*stored[:number], *stored[number + 1 :])
-            return plaintext, [self._record(sender_key, session, others)]
+            other_sessions = (*stored[:number], *stored[number + 1 :])
+            return plaintext, [self._record(sender_key, session, other_sessions)]
         if pre_key is None:
             raise OlmError("no session with the device decrypts it")
         return await self._begun(sender_key, pre_key, stored)
@@ -128,14 +128,17 @@ class Olm:
     async def _begun(
         self, sender_key: str, message: PreKeyMessage, stored: Sequence[OlmSession]
     ) -> tuple[bytes, list[tuple[str, str, Struct]]]:
-        account = await self._own.account()
+        account = await self._own_keys.account()
         try:
             identity = Curve25519PublicKey.from_base64(sender_key)
             session, plaintext = account.create_inbound_session(identity, message)
         except ValueError as error:
             raise OlmError(str(error)) from None
         # The key that the session was begun with is used up with this.
-        return plaintext, [self._record(sender_key, session, stored), self._own.record(account)]
+        return plaintext, [
+            self._record(sender_key, session, stored),
+            self._own_keys.record(account),
+        ]
 
     async def encrypt(
         self, targets: Sequence[Target], kind: str, content: Mapping[str, Any]
@@ -155,9 +158,9 @@ class Olm:
             payload = {
                 "type": kind,
                 "content": content,
-                "sender": self._own.user,
-                "sender_device": self._own.device,
-                "keys": {"ed25519": self._own.ed},
+                "sender": self._own_keys.user,
+                "sender_device": self._own_keys.device,
+                "keys": {"ed25519": self._own_keys.ed},
                 "recipient": user,
                 "recipient_keys": {"ed25519": peer.ed},
             }
@@ -165,7 +168,7 @@ class Olm:
             text = base64.b64encode(body).decode().rstrip("=")
             messages.setdefault(user, {})[device] = {
                 "algorithm": OLM_V1,
-                "sender_key": self._own.curve,
+                "sender_key": self._own_keys.curve,
                 "ciphertext": {peer.curve: {"type": number, "body": text}},
             }
             used = OlmSession(session.pickle(self._store.key), sessions[0].used_at)
@@ -192,7 +195,7 @@ class Olm:
         answer = await self._api.post(f"{CLIENT}/keys/claim", request)
         claimed = msgspec.json.decode(answer, type=_Claimed).one_time_keys
         records: list[tuple[str, str, Struct]] = []
-        account = await self._own.account()
+        account = await self._own_keys.account()
         for user, device, peer in pending:
             keys = claimed.get(user, {}).get(device, {})
             one_time = next((_key(keys[name], user, device, peer) for name in keys), None)
@@ -215,8 +218,8 @@ class Olm:
         Raises:
             PlatformError: the homeserver does not take them.
         """
-        where = path(ENCRYPTED, f"skerry-{secrets.token_hex(16)}")
-        await self._api.put(f"{CLIENT}/sendToDevice/{where}", {"messages": messages})
+        request_path = path(ENCRYPTED, f"skerry-{secrets.token_hex(16)}")
+        await self._api.put(f"{CLIENT}/sendToDevice/{request_path}", {"messages": messages})
 
     async def _sessions(self, curve: str) -> tuple[OlmSession, ...]:
         stored = await self._store.read(OLM, curve, OlmSessions)
@@ -229,11 +232,11 @@ class Olm:
             return None
 
     def _record(
-        self, curve: str, session: Session, others: Sequence[OlmSession]
+        self, curve: str, session: Session, other_sessions: Sequence[OlmSession]
     ) -> tuple[str, str, Struct]:
         """Returns the record of a session that was used now, before the others."""
         used = OlmSession(session.pickle(self._store.key), self._clock.now_ms())
-        return OLM, curve, OlmSessions((used, *others)[:_MOST_SESSIONS])
+        return OLM, curve, OlmSessions((used, *other_sessions)[:_MOST_SESSIONS])
 
 
 def _key(

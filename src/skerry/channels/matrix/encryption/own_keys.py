@@ -67,23 +67,23 @@ class OwnKeys:
         vault = await self._store.vault.open()
         self._store.key = vault.key
         self.user, self.device = user, device
-        own = await self._store.read(DEVICE, "", OwnDevice)
-        if own is None or (own.user, own.device) != (user, device):
+        device_row = await self._store.read(DEVICE, "", OwnDevice)
+        if device_row is None or (device_row.user, device_row.device) != (user, device):
             if await self._is_known():
                 raise KeysLostError(f"its keys of the device {device} are lost")
-            if own is not None or vault.is_behind:
+            if device_row is not None or vault.is_behind:
                 self._store.key = (await self._store.vault.renew()).key
-            own = OwnDevice(user, device, self._pickled(Account()))
-            await self._store.write([(DEVICE, "", own)])
+            device_row = OwnDevice(user, device, self._pickled(Account()))
+            await self._store.write([(DEVICE, "", device_row)])
         elif vault.is_new:
             raise KeysLostError(f"the file with the key of the device {device} is lost")
         elif vault.is_behind:
             raise KeysLostError(f"the database is older than the last use of the device {device}")
-        account = self._account(own)
+        account = self._account(device_row)
         self.curve = account.curve25519_key.to_base64()
         self.ed = account.ed25519_key.to_base64()
-        if not own.uploaded:
-            await self._upload_device(own, account)
+        if not device_row.uploaded:
+            await self._upload_device(device_row, account)
         await self._sign_device()
 
     async def _is_known(self) -> bool:
@@ -93,7 +93,7 @@ class OwnKeys:
         device_keys = msgspec.json.decode(answer, type=_Queried).device_keys
         return self.device in device_keys.get(self.user, {})
 
-    async def _upload_device(self, own: OwnDevice, account: Account) -> None:
+    async def _upload_device(self, device_row: OwnDevice, account: Account) -> None:
         keys = {
             "user_id": self.user,
             "device_id": self.device,
@@ -102,7 +102,7 @@ class OwnKeys:
         }
         body = {"device_keys": signed(keys, account, self.user, self.device)}
         answer = await self._api.post(f"{CLIENT}/keys/upload", body)
-        uploaded = OwnDevice(own.user, own.device, own.pickle, uploaded=True)
+        uploaded = OwnDevice(device_row.user, device_row.device, device_row.pickle, uploaded=True)
         await self._store.write([(DEVICE, "", uploaded)])
         logger.info("matrix: the device %s of %s has its keys", self.device, self.user)
         counts = msgspec.json.decode(answer, type=_Uploaded).one_time_key_counts
@@ -113,11 +113,11 @@ class OwnKeys:
         self.is_signed = await CrossSigning(self._api, self.user, self._store.key).sign(self.device)
 
     async def account(self) -> Account:
-        """Returns the account of Olm as it is kept; call it under the lock."""
-        own = await self._store.read(DEVICE, "", OwnDevice)
-        if own is None:
-            raise KeysLostError(f"its keys of the device {self.device} are gone")
-        return self._account(own)
+        """Returns the stored Olm account; the caller must hold the lock."""
+        device_row = await self._store.read(DEVICE, "", OwnDevice)
+        if device_row is None:
+            raise KeysLostError(f"the keys of the device {self.device} are lost")
+        return self._account(device_row)
 
     def record(self, account: Account) -> tuple[str, str, Struct]:
         """Returns the record of an account that was changed."""
@@ -140,7 +140,7 @@ class OwnKeys:
         self, counts: Mapping[str, int] | None, fallbacks: tuple[str, ...] | None
     ) -> None:
         if self._waiting is None and counts is not None:
-            self._waiting = await self._made(counts.get(SIGNED, 0), fallbacks)
+            self._waiting = await self._new_keys(counts.get(SIGNED, 0), fallbacks)
         if not self._waiting:
             self._waiting = None
             return
@@ -153,12 +153,12 @@ class OwnKeys:
         else:
             self._waiting = None
 
-    async def _made(self, count: int, fallbacks: tuple[str, ...] | None) -> dict[str, Any]:
+    async def _new_keys(self, count: int, fallbacks: tuple[str, ...] | None) -> dict[str, Any]:
         account = await self.account()
-        most = account.max_number_of_one_time_keys
+        max_keys = account.max_number_of_one_time_keys
         body: dict[str, Any] = {}
-        if count < most // 2:
-            account.generate_one_time_keys(most - count)
+        if count < max_keys // 2:
+            account.generate_one_time_keys(max_keys - count)
             keys = {name: key.to_base64() for name, key in account.one_time_keys.items()}
             body["one_time_keys"] = self._signed(account, keys)
         if fallbacks is not None and SIGNED not in fallbacks:
@@ -172,16 +172,16 @@ class OwnKeys:
         return body
 
     def _signed(
-        self, account: Account, keys: Mapping[str, str], **more: bool
+        self, account: Account, keys: Mapping[str, str], **flags: bool
     ) -> dict[str, dict[str, Any]]:
         return {
-            f"{SIGNED}:{name}": signed({"key": key, **more}, account, self.user, self.device)
+            f"{SIGNED}:{name}": signed({"key": key, **flags}, account, self.user, self.device)
             for name, key in keys.items()
         }
 
-    def _account(self, own: OwnDevice) -> Account:
+    def _account(self, device_row: OwnDevice) -> Account:
         try:
-            return Account.from_pickle(own.pickle, self._store.key)
+            return Account.from_pickle(device_row.pickle, self._store.key)
         except ValueError as error:
             raise KeysLostError(f"its keys of the device {self.device} are unreadable") from error
 

@@ -7,7 +7,7 @@ import pytest
 from vodozemac import GroupSession
 
 from skerry.channels.matrix.crypto import EncryptionError, MissingRoomKeyError
-from skerry.channels.matrix.encryption.crypto_store import INBOUND, MOST, inbound_of
+from skerry.channels.matrix.encryption.crypto_store import INBOUND, MAX_RECORDS, inbound_of
 from skerry.channels.matrix.encryption.machine import CryptoMachine
 from skerry.channels.matrix.encryption.signing import is_signed
 from skerry.sdk.channel_host import MemoryVault
@@ -241,13 +241,13 @@ async def test_nobody_pushes_out_the_sessions_of_another(bench: Bench) -> None:
     await bench.machine.take(sync(alice.room_key()))
     first = mallory.group
     await bench.machine.take(sync(mallory.room_key()))
-    for _ in range(MOST[INBOUND] // 100):
+    for _ in range(MAX_RECORDS[INBOUND] // 100):
         keys = []
         for _ in range(100):
             mallory.group = GroupSession()
             keys.append(mallory.room_key())
         await bench.machine.take(sync(*keys))
-    assert len(await bench.vault.every(inbound_of(mallory.user))) == MOST[INBOUND]
+    assert len(await bench.vault.every(inbound_of(mallory.user))) == MAX_RECORDS[INBOUND]
     assert (await bench.machine.decrypt(ROOM, alice.say("hi", "$1"))).content["body"] == "hi"
     mallory.group = first
     with pytest.raises(MissingRoomKeyError):
