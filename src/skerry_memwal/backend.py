@@ -13,7 +13,7 @@ from skerry_memwal.relayer import Relayer
 MOST_HITS: Final = 100
 """Memories that one recall returns."""
 MOST_RECALLS: Final = 40
-"""Recalls by which the memories of a namespace are gone through."""
+"""Limit on the recalls for a listing of a namespace."""
 
 
 class Backend:
@@ -111,7 +111,7 @@ class Backend:
         relayer.answered()
         text = (
             f"{PLUGIN} works: {options.server_url} (version {health.version or 'unknown'}) has"
-            f" {stats.memory_count} memories in the namespace {namespace}{_where(options.mode)}."
+            f" {stats.memory_count} memories in the namespace {namespace}{_suffix(options.mode)}."
         )
         remedy = ""
         if not health.write_ready:
@@ -139,7 +139,7 @@ class Backend:
             raise _failed(error) from error
 
 
-def _where(mode: str) -> str:
+def _suffix(mode: str) -> str:
     return ", and this gateway encrypts them" if mode == E2E else ""
 
 

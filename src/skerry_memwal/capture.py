@@ -211,7 +211,7 @@ def _runs(rows: Sequence[SpokenRow]) -> Iterator[list[SpokenRow]]:
 
 
 def _capturable(run: Sequence[SpokenRow]) -> Iterator[SpokenRow]:
-    """Yields the messages of the owner, and the answers that repeat nobody else's words."""
+    """Yields the messages of the owner, and the answers without words of other people."""
     is_safe = True
     for row in run:
         if not row.is_private:

@@ -25,7 +25,7 @@ _LENGTH: Final = 4
 
 
 class Sealed(Struct, frozen=True, array_like=True):
-    """A memory as it is encrypted."""
+    """Plain content of an encrypted memory."""
 
     text: str
     space: str

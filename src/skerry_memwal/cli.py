@@ -12,7 +12,7 @@ from skerry_memwal.options import PLUGIN
 
 MOST_LINES: Final = 100_000
 MOST_FILE: Final = 64 * 1024 * 1024
-_LEFT: Final = {
+_REMAINS: Final = {
     "relayer": "A server gives texts only to queries; export on the server has all.",
     "e2e": "The others were stored in mode relayer or with another key; export them with these.",
 }
@@ -42,7 +42,7 @@ def add(parser: ArgumentParser) -> None:
     search.add_argument("query", metavar="QUERY")
     search.add_argument("--limit", type=int, default=5, metavar="N", help="most memories (5)")
     with_json(command("stats", "print the state of the server and the options"))
-    with_json(command("status", "tell whether the memory works, and what to do"))
+    with_json(command("status", "report problems of the memory, with remedies"))
     with_json(command("keys", "list the keys of agents, masked"))
     remember = with_json(command("remember", "store a text as it is"))
     remember.add_argument("text", metavar="TEXT")
@@ -126,11 +126,13 @@ async def _forget(call: CliCall) -> int:
     if not arguments.yes and not _confirmed(call, arguments.words or ", ".join(arguments.id)):
         return 1
     phrases = [arguments.words] if arguments.words else []
-    done = await _ask(call, "forget", phrases=phrases, ids=arguments.id)
+    report = await _ask(call, "forget", phrases=phrases, ids=arguments.id)
     if arguments.json:
-        call.write_json(done)
+        call.write_json(report)
     else:
-        call.show(f"Forgotten: {done['forgotten']} memories of the namespace {done['namespace']}.")
+        call.show(
+            f"Forgotten: {report['forgotten']} memories of the namespace {report['namespace']}."
+        )
     return 0
 
 
@@ -152,7 +154,7 @@ async def _export(call: CliCall) -> int:
     exported_count, count = len(exported["memories"]), exported["count"]
     if exported_count < count:
         message = f"error: {exported_count} of {count} memories were found."
-        remedy = _LEFT[exported["mode"]]
+        remedy = _REMAINS[exported["mode"]]
         call.notice(f"{message} {remedy}")
         return 1
     call.notice(f"{exported_count} memories of the namespace {exported['namespace']}.")

@@ -90,28 +90,28 @@ def parse(config: object, environ: Mapping[str, str] = os.environ) -> Options:
             f"Set plugins.entries.{PLUGIN}.config, or run: skerry relayer init --connect",
         )
     values = _resolved(config, environ)
-    wrong: list[str] = []
+    faults: list[str] = []
 
     def checked_value(name: str, check: Callable[[Any], str], default: object = None) -> Any:
         value = values.get(name, default)
         if value is None and name not in values:
             if name in _REQUIRED:
-                wrong.append(f"  - {name}: Required")
+                faults.append(f"  - {name}: Required")
             return None
         if message := check(value):
-            wrong.append(f"  - {name}: {message}")
+            faults.append(f"  - {name}: {message}")
             return None
         return value
 
-    unknown = [name for name in values if name not in _CHECKS]
-    wrong += [f"  - {name}: is not an option of this plugin" for name in unknown]
+    unknown_names = [name for name in values if name not in _CHECKS]
+    faults += [f"  - {name}: is not an option of this plugin" for name in unknown_names]
     checked = {
         name: checked_value(name, check, _DEFAULTS.get(name)) for name, check in _CHECKS.items()
     }
-    agents = _agents(values.get("agents", {}), checked, wrong)
-    if wrong:
+    agents = _agents(values.get("agents", {}), checked, faults)
+    if faults:
         raise PluginError(
-            "\n".join((f"{PLUGIN}: invalid config:", *wrong)),
+            "\n".join((f"{PLUGIN}: invalid config:", *faults)),
             f"Correct plugins.entries.{PLUGIN}.config.",
         )
     return Options(
@@ -148,21 +148,21 @@ def _variable(name: str, environ: Mapping[str, str]) -> str:
     return value
 
 
-def _agents(value: object, checked: Mapping[str, Any], wrong: list[str]) -> dict[str, Keys]:
+def _agents(value: object, checked: Mapping[str, Any], faults: list[str]) -> dict[str, Keys]:
     """Returns the keys of agents; a part that is missing is that of the plugin."""
     if not isinstance(value, Mapping):
-        wrong.append("  - agents: must be an object")
+        faults.append("  - agents: must be an object")
         return {}
     agents: dict[str, Keys] = {}
     for agent, entry in value.items():
         if not isinstance(entry, Mapping):
-            wrong.append(f"  - agents.{agent}: must be an object")
+            faults.append(f"  - agents.{agent}: must be an object")
             continue
         for name, member in entry.items():
             check = _CHECKS.get(name) if name in {"privateKey", "accountId"} else None
             message = check(member) if check is not None else "is not an option of an agent"
             if message:
-                wrong.append(f"  - agents.{agent}.{name}: {message}")
+                faults.append(f"  - agents.{agent}.{name}: {message}")
         key = entry.get("privateKey", checked["privateKey"])
         account = entry.get("accountId", checked["accountId"])
         if isinstance(key, str) and isinstance(account, str):
@@ -177,11 +177,11 @@ def _matches(pattern: re.Pattern[str], message: str) -> Callable[[Any], str]:
     return check
 
 
-def _between(least: float, most: float) -> Callable[[Any], str]:
+def _between(low: float, high: float) -> Callable[[Any], str]:
     def check(value: Any) -> str:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        fits = is_number and least <= value <= most
-        return "" if fits else f"must be a number between {least:g} and {most:g}"
+        fits = is_number and low <= value <= high
+        return "" if fits else f"must be a number between {low:g} and {high:g}"
 
     return check
 

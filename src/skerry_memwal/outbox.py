@@ -1,4 +1,4 @@
-"""Tables of the plugin: how far the transcripts were read, and what is still to be sent."""
+"""Tables of the plugin: positions in the transcripts, and texts that wait to be sent."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -87,7 +87,7 @@ class Outbox:
         return await self._database.read(work)
 
     async def sent(self, letters: Sequence[Letter]) -> None:
-        """Removes texts that were answered, but those that were refused."""
+        """Removes the sent texts, except refused ones."""
         await self._database.write(
             lambda unit: unit.executemany(
                 "DELETE FROM outbox WHERE id = ? AND refused = ''",

@@ -14,7 +14,7 @@ from skerry_memwal.tools import MemorySearch, MemoryStore
 
 
 def register(api: PluginApi) -> None:
-    """Registers what the plugin consists of.
+    """Registers the parts of the plugin.
 
     Raises:
         PluginError: the options are wrong.

@@ -35,7 +35,7 @@ class PromptTexts:
             self._texts.popitem(last=False)
 
     def unquoted(self, text: str) -> str:
-        """Returns a text without those that prompts had."""
+        """Returns a text without the texts of earlier prompts."""
         for quoted in self._texts:
             if quoted in text:
                 text = text.replace(quoted, "")
@@ -107,21 +107,21 @@ def is_open(context: RunContext) -> bool:
     return caller is not None and caller.is_private and caller.chat is PeerKind.DIRECT
 
 
-def relevant(memories: Sequence[Recalled], least: float, most: int) -> list[str]:
-    """Returns the texts that are relevant enough and instruct nobody, the nearest first."""
+def relevant(memories: Sequence[Recalled], min_relevance: float, limit: int) -> list[str]:
+    """Returns the texts of enough relevance without instructions to the model, nearest first."""
     selected = [
         memory
         for memory in sorted(memories, key=lambda memory: memory.distance)
-        if 1 - memory.distance >= least and not is_injection(memory.text)
+        if 1 - memory.distance >= min_relevance and not is_injection(memory.text)
     ]
-    return [memory.text for memory in selected[:most]]
+    return [memory.text for memory in selected[:limit]]
 
 
-def _fitting(memories: list[str], most: int) -> str:
+def _fitting(memories: list[str], max_bytes: int) -> str:
     """Returns the block of as many memories as have room; the list is cut to them."""
     while memories:
         text = block(memories)
-        if len(text.encode()) <= most:
+        if len(text.encode()) <= max_bytes:
             return text
         memories.pop()
     return ""

@@ -36,7 +36,7 @@ MOST_PAGES: Final = 200
 AT_ONCE: Final = 4
 """Blobs that are fetched at the same time."""
 _WIDER: Final = 4
-"""Hits that are asked for, for each that is wanted: those of the mode `relayer` are left out."""
+"""Requested hits for each result: hits of the mode `relayer` are dropped."""
 COMPARED: Final = 8
 """Memories that a new fact is compared with."""
 _FLOAT: Final = 4
@@ -229,7 +229,7 @@ class SealedClient(Client):
         return [texts[index] for index in sorted(texts)]
 
     async def _blob(self, blob_id: str, namespace: str) -> Sealed | None:
-        """Returns a memory; None for a blob that is gone, or not encrypted with this key."""
+        """Returns a memory; None for a missing blob, or one that this key did not encrypt."""
         try:
             reply = await self._send("GET", f"/v1/blobs/{quote(blob_id, safe='')}", b"", {})
         except MemWalError as error:

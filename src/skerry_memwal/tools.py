@@ -83,10 +83,10 @@ class _Tool:
         if caller is None or not self.is_offered(caller):
             raise MemWalError("memory is not used in this conversation")
         agent = str(caller.key.agent)
-        own = self._relayer.namespace(agent)
-        if requested is not None and requested != own:
-            raise MemWalError(_ELSEWHERE.format(requested=requested[:64], own=own))
-        return agent, own
+        own_namespace = self._relayer.namespace(agent)
+        if requested is not None and requested != own_namespace:
+            raise MemWalError(_ELSEWHERE.format(requested=requested[:64], own=own_namespace))
+        return agent, own_namespace
 
 
 class MemorySearch(_Tool):

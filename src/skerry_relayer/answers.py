@@ -1,4 +1,4 @@
-"""Makes the JSON of answers, and turns errors into answers."""
+"""Builds JSON responses, and responses for errors."""
 
 import logging
 import uuid
@@ -16,12 +16,12 @@ logger = logging.getLogger(__name__)
 
 
 def reply(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Returns `value` as JSON."""
+    """Returns a response with `value` as JSON."""
     return Response(msgspec.json.encode(value), status, headers, "application/json")
 
 
 def failure(error: Exception) -> Response:
-    """Returns the answer to a request that failed; unexpected errors are logged under an id."""
+    """Returns the response for an error; logs unexpected errors with an id."""
     match error:
         case RejectedError():
             reason = {"x-auth-error": error.reason} if error.reason else None
@@ -46,7 +46,7 @@ def stamp(time: datetime) -> str:
 
 
 def job_state(job: Job) -> dict[str, object]:
-    """Returns the fields that both status routes share."""
+    """Returns the fields of both status routes."""
     state: dict[str, object] = {"job_id": job.id, "status": job.status}
     if job.blob_id is not None:
         state["blob_id"] = job.blob_id

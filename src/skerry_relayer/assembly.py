@@ -53,7 +53,7 @@ class MemoryOptions:
     """`s3://bucket/prefix` or `walrus+https://...`; empty is a folder."""
     model: str = MODEL
     embedder: Embedder | None = None
-    """Model in the place of the one named `model`."""
+    """Embedder that replaces the model `model`."""
     quota_bytes: int = QUOTA_BYTES
     reach: Callable[[str], None] = lambda _: None
     """Called at named points, at which tests kill the process."""
@@ -69,7 +69,7 @@ class RunningMemory:
 
 
 def _begin(unit: Unit) -> None:
-    """Takes over what an earlier life of the only node left: its jobs, and blobs without a row."""
+    """Takes over jobs and blobs without a row from an earlier process of the only node."""
     job_rows.release_all(unit)
     index.doom_unwritten(unit, now_ms() + 1)
 
@@ -102,13 +102,13 @@ async def opened(options: MemoryOptions) -> AsyncGenerator[RunningMemory]:
 async def opened_database(
     stack: AsyncExitStack, folders: Folders, address: str
 ) -> "tuple[Database, NearestInMemory | NearestInPostgres]":
-    """Returns the database of an address, a file for the empty one, and what searches in it."""
+    """Returns the database of an address, a file for the empty one, and its vector search."""
     if not address:
         path = folders.database / DATABASE
         database = await stack.enter_async_context(SqliteDatabase(path, steps(SQLITE)))
         return database, NearestInMemory(database)
     if not address.startswith(("postgresql://", "postgres://")):
-        raise RefusedError(f"{address[:40]!r} is no database: give postgresql://...")
+        raise RefusedError(f"Unknown database address {address[:40]!r}. Use postgresql://...")
     try:
         from skerry_relayer.postgres import (  # noqa: PLC0415 - its driver is an extra
             WORDS,

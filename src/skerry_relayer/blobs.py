@@ -24,7 +24,7 @@ _PART: Final = ".part"
 
 
 class BlobError(ValueError):
-    """Bytes that are no blob, or not those of its id."""
+    """Error: the bytes are not a blob, or not the blob of its id."""
 
 
 class Wrap(msgspec.Struct, frozen=True, array_like=True):
@@ -35,7 +35,7 @@ class Wrap(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Header(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All that an index row has, but text and vector, which are encrypted."""
+    """Fields of an index row except text and vector, which are encrypted."""
 
     id: str
     owner: str
@@ -53,7 +53,7 @@ class Header(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Blob(msgspec.Struct, frozen=True):
-    """One blob as it is stored."""
+    """A stored blob."""
 
     id: str
     """Hash of header and body: a local id, not one of a network."""
@@ -64,7 +64,7 @@ class Blob(msgspec.Struct, frozen=True):
     body: bytes
 
 
-def made(header: Header, head: bytes, wrap: Wrap, body: bytes) -> Blob:
+def make_blob(header: Header, head: bytes, wrap: Wrap, body: bytes) -> Blob:
     """Returns the blob of these parts; `head` is `encoded(header)`."""
     return Blob(_id(_core(head, body)), wrap, header, head, body)
 
@@ -84,7 +84,7 @@ def unpacked(data: bytes, blob_id: str) -> Blob:
     """Returns the blob of a file.
 
     Raises:
-        BlobError: the bytes are no blob, or their hash is not the id.
+        BlobError: the bytes are not a blob, or their hash is not the id.
     """
     blob = _split(data)
     if blob.id != blob_id:
@@ -96,21 +96,21 @@ def header_of(head: bytes) -> Header:
     """Returns the header from the first `HEAD_BYTES` of a file, whose hash is not checked.
 
     Raises:
-        BlobError: the bytes are no blob.
+        BlobError: the bytes are not a blob.
     """
     return _split(head).header
 
 
 def _split(data: bytes) -> Blob:
     if not data.startswith(MAGIC):
-        raise BlobError("The bytes are no blob of this relayer.")
+        raise BlobError("The bytes are not a blob of this relayer.")
     try:
         wrap_bytes, at = _part(data, len(MAGIC))
         head, after = _part(data, at)
         wrap = msgspec.msgpack.decode(wrap_bytes, type=Wrap)
         header = msgspec.msgpack.decode(head, type=Header)
     except (msgspec.MsgspecError, ValueError) as error:
-        raise BlobError("The blob is cut off, or its header is none.") from error
+        raise BlobError("The blob is cut off, or its header is invalid.") from error
     return Blob(_id(data[at:]), wrap, header, head, data[after:])
 
 
@@ -132,18 +132,18 @@ def _id(core: bytes) -> str:
 
 
 class BlobStore(Protocol):
-    """Files of blobs by owner and id. What it cannot do ends with `OSError`."""
+    """Files of blobs by owner and id. A failed operation raises `OSError`."""
 
     async def put(self, owner: str, blob_id: str, data: bytes) -> None:
-        """Stores a file durably, in the place of one with the same id."""
+        """Stores a file durably; replaces one with the same id."""
         ...
 
     async def get(self, owner: str, ids: Sequence[str]) -> list[bytes | None]:
-        """Returns the files in the order of `ids`, None for those that are not there."""
+        """Returns the files in the order of `ids`, None for each missing one."""
         ...
 
     async def delete(self, owner: str, ids: Sequence[str]) -> None:
-        """Deletes files; those that are not there are as they should be."""
+        """Deletes files; ignores missing ones."""
         ...
 
     async def heads(self, owner: str) -> list[tuple[str, bytes]]:
@@ -162,11 +162,11 @@ class FolderBlobs:
         await anyio.to_thread.run_sync(self._put, owner, blob_id, data)
 
     async def get(self, owner: str, ids: Sequence[str]) -> list[bytes | None]:
-        """Returns the files in the order of `ids`, None for those that are not there."""
+        """Returns the files in the order of `ids`, None for each missing one."""
         return await anyio.to_thread.run_sync(self._get, owner, ids)
 
     async def delete(self, owner: str, ids: Sequence[str]) -> None:
-        """Deletes files; returns after their names are gone from the disk."""
+        """Deletes files; returns after the folder has been synced to the disk."""
         await anyio.to_thread.run_sync(self._delete, owner, ids)
 
     async def heads(self, owner: str) -> list[tuple[str, bytes]]:
@@ -183,7 +183,7 @@ class FolderBlobs:
 
     def _path(self, owner: str, blob_id: str) -> Path:
         if not _OWNER.fullmatch(owner) or not _ID.fullmatch(blob_id):
-            raise BlobError(f"{blob_id[:60]!r} of {owner[:80]!r} is no blob.")
+            raise BlobError(f"{blob_id[:60]!r} of {owner[:80]!r} is not the id of a blob.")
         return self._folder / owner[2:] / blob_id
 
     def _put(self, owner: str, blob_id: str, data: bytes) -> None:

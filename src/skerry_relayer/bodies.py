@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class ShapeError(Exception):
-    """A body that is not the JSON which the route takes: answered as plain text with `status`."""
+    """Error: a body is not the JSON of the route; answered as plain text with `status`."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -98,7 +98,7 @@ class AnalyzeBody(msgspec.Struct):
     namespace: str = "default"
     occurred_at: str | None = None
     idempotency_key: str | None = None
-    """Ours: two requests with one key store a fact once."""
+    """Extension of the protocol: two requests with the same key store a fact once."""
 
 
 class AskBody(msgspec.Struct):
@@ -139,7 +139,7 @@ def parse(request: Request, body: bytes, kind: type[T]) -> T:
     """Returns `body` as `kind`.
 
     Raises:
-        ShapeError: 415 without a JSON content type, 400 for what is no JSON, 422 for a field that
+        ShapeError: 415 without a JSON content type, 400 for invalid JSON, 422 for a field that
             is missing or of another type.
 
     """
@@ -156,12 +156,12 @@ def parse(request: Request, body: bytes, kind: type[T]) -> T:
         raise ShapeError(400, "Failed to parse the request body as JSON") from None
 
 
-def text(value: str, name: str, most: int = MOST_TEXT) -> str:
+def text(value: str, name: str, max_bytes: int = MOST_TEXT) -> str:
     """Returns a text that is not blank and has at most `most` bytes."""
     if not value.strip():
         raise RefusedError(f"{name} cannot be empty")
-    if size(value) > most:
-        raise RefusedError(f"{name} exceeds maximum length of {most} bytes")
+    if size(value) > max_bytes:
+        raise RefusedError(f"{name} exceeds maximum length of {max_bytes} bytes")
     return value
 
 

@@ -84,7 +84,7 @@ def make_parser() -> ArgumentParser:
     parser.set_defaults(run=None, parser=parser, json=False)
     add = parser.add_subparsers(metavar="COMMAND", title="commands").add_parser
     _command(add("init", help="make the folder with its keys"), cli_accounts.init)
-    _serve(_command(add("serve", help="serve the memory"), _later("run", "serve")))
+    _serve(_command(add("serve", help="serve the memory"), _lazy("run", "serve")))
     account = _group(add("account", help="add, deactivate and reactivate accounts"))
     added = _command(account("add", help="make an account with a first key"), cli_accounts.add)
     added.add_argument("--label", default="", help="label of the account, at most 64 bytes")
@@ -95,11 +95,11 @@ def make_parser() -> ArgumentParser:
         changed = _command(account(name, help=text), cli_accounts.switch)
         changed.add_argument("account", metavar="ACCOUNT", help="id of the account")
         changed.set_defaults(active=name == "reactivate")
-    alone = _command(
+    key_server = _command(
         add("key-server", help="run the key server alone, for `serve --key-server`"),
-        _later("key_server"),
+        _lazy("key_server"),
     )
-    alone.add_argument(
+    key_server.add_argument(
         "--socket", type=Path, metavar="PATH", help="its socket (default: in the folder of keys)"
     )
     _upkeep(add)
@@ -110,19 +110,21 @@ def make_parser() -> ArgumentParser:
 def _upkeep(add: Callable[..., ArgumentParser]) -> None:
     rewrapped = _command(
         add("rewrap", help="draw new keys for owners and destroy the old ones"),
-        _later("rewrap"),
+        _lazy("rewrap"),
     )
     rewrapped.add_argument("--database", metavar="URL", help="as for `serve` (default: the file)")
-    copied = _command(add("backup", help="copy the folder, while it serves or not"), _later("copy"))
+    copied = _command(add("backup", help="copy the folder, while it serves or not"), _lazy("copy"))
     copied.add_argument("target", type=Path, metavar="FOLDER", help="a folder that is not there")
     copied.add_argument(
-        "--without-keys", action="store_true", help="leave out the keys, without which it is closed"
+        "--without-keys",
+        action="store_true",
+        help="copy no keys; without keys the copy cannot be decrypted",
     )
-    examined = _command(add("doctor", help="examine the folder"), _later("doctor"))
+    examined = _command(add("doctor", help="examine the folder"), _lazy("doctor"))
     examined.add_argument("--deep", action="store_true", help="read every blob")
 
 
-def _later(name: str, module: str = "cli_upkeep") -> Command:
+def _lazy(name: str, module: str = "cli_upkeep") -> Command:
     """Returns a command of a module that is imported when it runs."""
 
     def run(parsed: Namespace) -> object:

@@ -50,7 +50,7 @@ def _granted(
     names: frozenset[str] | None,
     public_key: str | None,
 ) -> dict[str, object]:
-    """Adds a given or a new key and returns what a client needs of it."""
+    """Adds a given or a new key; returns the fields that a client needs."""
     private = None
     if public_key is None:
         key = Ed25519PrivateKey.generate()
@@ -100,8 +100,8 @@ def listing(parsed: Namespace) -> object:
         state = "" if row.active else "  (deactivated)"
         lines.append(f"{row.id}  {row.label}{state}".rstrip())
         for key in row.delegates:
-            where = "" if key.namespaces is None else f"  only {', '.join(sorted(key.namespaces))}"
-            lines.append(f"  {key.public_key}  {key.label}{where}".rstrip())
+            scope = "" if key.namespaces is None else f"  only {', '.join(sorted(key.namespaces))}"
+            lines.append(f"  {key.public_key}  {key.label}{scope}".rstrip())
     return "\n".join(lines) or "No account yet. Make one with `skerry relayer account add`."
 
 

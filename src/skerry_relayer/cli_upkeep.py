@@ -21,12 +21,12 @@ def rewrap(parsed: Namespace) -> object:
     """Draws new keys for all owners and wraps the keys of all blobs to them."""
     opened(parsed.dir).close()  # a folder without registry ends here with the remedy
     with upkeep(parsed.dir):
-        done = anyio.run(_rewrap, parsed)
+        report = anyio.run(_rewrap, parsed)
     return {
-        "owners": done.owners,
-        "rewrapped": done.blobs,
-        "failed": done.failed,
-        "droppedKeys": done.dropped,
+        "owners": report.owners,
+        "rewrapped": report.blobs,
+        "failed": report.failed,
+        "droppedKeys": report.dropped,
     }
 
 
@@ -47,12 +47,12 @@ async def _rewrap(parsed: Namespace) -> RewrapReport:
 
 def copy(parsed: Namespace) -> object:
     """Copies the folder while the relayer serves."""
-    done = backup(parsed.dir, parsed.target, with_keys=not parsed.without_keys)
+    copied = backup(parsed.dir, parsed.target, with_keys=not parsed.without_keys)
     return {
-        "folder": str(done.folder),
-        "memories": done.memories,
-        "blobs": done.blobs,
-        "withKeys": done.with_keys,
+        "folder": str(copied.folder),
+        "memories": copied.memories,
+        "blobs": copied.blobs,
+        "withKeys": copied.with_keys,
     }
 
 

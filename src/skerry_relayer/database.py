@@ -35,16 +35,16 @@ class Unit(Protocol):
         """Returns the rows of a query."""
         ...
 
-    def one(self, sql: str, values: Sequence[object] = ()) -> Row | None:
+    def first_row(self, sql: str, values: Sequence[object] = ()) -> Row | None:
         """Returns the first row of a query, or None."""
         ...
 
 
 class Database(Protocol):
-    """Runs units. What the engine cannot do ends with `DownError`."""
+    """Runs units. A failure of the engine raises `DownError`."""
 
     async def write(self, unit: Callable[[Unit], T]) -> T:
-        """Runs a unit; returns its result after it is durable. What it raises undoes it."""
+        """Runs a unit; returns its result once it is durable. An exception rolls it back."""
         ...
 
     async def read(self, unit: Callable[[Unit], T]) -> T:
@@ -66,7 +66,7 @@ class SqliteUnit:
         """Returns the rows of a query."""
         return self._connection.execute(sql, values).fetchall()
 
-    def one(self, sql: str, values: Sequence[object] = ()) -> Row | None:
+    def first_row(self, sql: str, values: Sequence[object] = ()) -> Row | None:
         """Returns the first row of a query, or None."""
         row: Row | None = self._connection.execute(sql, values).fetchone()
         return row
@@ -123,7 +123,7 @@ class SqliteDatabase(anyio.AsyncContextManagerMixin):
             self._readers.clear()
 
     async def write(self, unit: Callable[[Unit], T]) -> T:
-        """Runs a unit; returns its result after COMMIT. What it raises undoes it alone."""
+        """Runs a unit; returns its result after COMMIT. An exception rolls back this unit only."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._jobs.put(_Job(unit, future))
         try:
@@ -132,7 +132,7 @@ class SqliteDatabase(anyio.AsyncContextManagerMixin):
             raise _down(error) from error
 
     async def read(self, unit: Callable[[Unit], T]) -> T:
-        """Runs a unit that only reads, in a transaction of its own."""
+        """Runs a unit that only reads, in a separate transaction."""
         try:
             return await anyio.to_thread.run_sync(self._read, unit, limiter=self._limit)
         except sqlite3.Error as error:
@@ -173,7 +173,7 @@ class SqliteDatabase(anyio.AsyncContextManagerMixin):
             _write(connection, batch)
             try:
                 loop.call_soon_threadsafe(_settle, batch)
-            except RuntimeError:  # the loop has ended, and nobody waits
+            except RuntimeError:  # the loop has ended, so no task waits
                 logger.debug("the loop ended before %d units were settled", len(batch))
             if is_last:
                 break
@@ -198,7 +198,7 @@ def _write_one(connection: sqlite3.Connection, job: _Job) -> None:
     connection.execute("SAVEPOINT unit")
     try:
         job.result = job.unit(SqliteUnit(connection))
-    except Exception as error:  # noqa: BLE001 - whoever waits for the unit gets it
+    except Exception as error:  # noqa: BLE001 - raised in the task that waits for the unit
         job.error = error
         connection.execute("ROLLBACK TO unit")
     connection.execute("RELEASE unit")

@@ -109,7 +109,7 @@ def _jobs(database: sqlite3.Connection) -> Finding:
         "jobs",
         not stuck,
         f"{stuck} texts wait for more than ten minutes." if stuck else "No text waits for long.",
-        "Start the relayer; its log says why they wait." if stuck else "",
+        "Start the relayer; its log has the reason why they wait." if stuck else "",
     )
 
 
@@ -132,7 +132,7 @@ def _blobs(database: sqlite3.Connection, folders: Folders, *, deep: bool) -> Fin
             ok=False,
             text=f"{len(missing)} memories have no blob, {len(changed)} a changed one: "
             f"{_some(blob_id for _, blob_id in [*missing, *changed])}.",
-            remedy="Copy blobs/ from a backup. Recall leaves these memories out.",
+            remedy="Copy blobs/ from a backup. Recall skips these memories.",
         )
     if extra:
         return Finding(
@@ -154,5 +154,5 @@ def _is_whole(folders: Folders, owner: str, blob_id: str) -> bool:
 
 def _some(names: Iterable[object]) -> str:
     listed = [str(name) for name in names]
-    more = len(listed) - _NAMED
-    return ", ".join(listed[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    remaining = len(listed) - _NAMED
+    return ", ".join(listed[:_NAMED]) + (f" and {remaining} more" if remaining > 0 else "")

@@ -46,7 +46,7 @@ class MissingError(RelayerError):
 
 
 class KeyReusedError(RelayerError):
-    """An idempotency key came with other content: 409."""
+    """Error: an idempotency key was used before with other content: 409."""
 
     status = 409
 

@@ -37,7 +37,7 @@ def target_of(request: Request) -> str:
     return (raw + b"?" + query if query else raw).decode("latin-1")
 
 
-async def read_body(request: Request, most: int) -> bytes:
+async def read_body(request: Request, max_bytes: int) -> bytes:
     """Returns the body.
 
     Raises:
@@ -46,14 +46,14 @@ async def read_body(request: Request, most: int) -> bytes:
 
     """
     length = request.headers.get("content-length", "0")
-    if not length.isdecimal() or int(length[:12]) > most:
+    if not length.isdecimal() or int(length[:12]) > max_bytes:
         raise RejectedError(400)
     body = bytearray()
     try:
         with anyio.fail_after(BODY_SECONDS):
             async for part in request.stream():
                 body += part
-                if len(body) > most:
+                if len(body) > max_bytes:
                     raise RejectedError(400)
     except (TimeoutError, ClientDisconnect):
         raise RejectedError(408) from None

@@ -85,7 +85,7 @@ def _count(unit: Unit, memory: Memory, sign: int) -> None:
 
 def by_tag(unit: Unit, owner: str, namespace: str, tag: str) -> Memory | None:
     """Returns the memory whose text has this tag."""
-    row = unit.one(
+    row = unit.first_row(
         f"SELECT {_COLUMNS} FROM memory WHERE owner = ? AND namespace = ? AND tag = ?",  # noqa: S608 - constants
         (owner, namespace, tag),
     )
@@ -125,7 +125,7 @@ def of_namespace(unit: Unit, owner: str, namespace: str) -> list[Memory]:
 
 def with_blob(unit: Unit, blob_id: str) -> str | None:
     """Returns the owner of a blob that is a memory's."""
-    row = unit.one("SELECT owner FROM memory WHERE blob_id = ? LIMIT 1", (blob_id,))
+    row = unit.first_row("SELECT owner FROM memory WHERE blob_id = ? LIMIT 1", (blob_id,))
     return None if row is None else str(row[0])
 
 
@@ -156,7 +156,7 @@ def doomed(unit: Unit, limit: int) -> list[tuple[str, str]]:
 
 def is_doomed(unit: Unit, owner: str, blob_id: str) -> bool:
     """Returns whether a blob is to be deleted."""
-    row = unit.one("SELECT 1 FROM doomed WHERE owner = ? AND blob_id = ?", (owner, blob_id))
+    row = unit.first_row("SELECT 1 FROM doomed WHERE owner = ? AND blob_id = ?", (owner, blob_id))
     return row is not None
 
 
@@ -173,8 +173,8 @@ def writing(unit: Unit, owner: str, blob_id: str, now: int) -> None:
     )
 
 
-def written(unit: Unit, owner: str, blob_id: str) -> bool:
-    """Takes the note away, in the unit that inserts the row; returns False when it is gone."""
+def remove_note(unit: Unit, owner: str, blob_id: str) -> bool:
+    """Removes the note in the unit that inserts the row; returns False if there is none."""
     changed = unit.execute("DELETE FROM writing WHERE owner = ? AND blob_id = ?", (owner, blob_id))
     return bool(changed)
 
@@ -200,13 +200,13 @@ def being_written(unit: Unit, owner: str) -> set[str]:
 
 def used_bytes(unit: Unit, owner: str) -> int:
     """Returns how many bytes of blobs an owner has."""
-    row = unit.one("SELECT coalesce(sum(bytes), 0) FROM tally WHERE owner = ?", (owner,))
+    row = unit.first_row("SELECT coalesce(sum(bytes), 0) FROM tally WHERE owner = ?", (owner,))
     return int(row[0]) if row else 0
 
 
 def tally(unit: Unit, owner: str, namespace: str) -> Tally:
     """Returns the size of a namespace."""
-    row = unit.one(
+    row = unit.first_row(
         "SELECT namespace, memories, bytes, updated_at FROM tally"
         " WHERE owner = ? AND namespace = ?",
         (owner, namespace),
@@ -216,10 +216,10 @@ def tally(unit: Unit, owner: str, namespace: str) -> Tally:
 
 def tallies(unit: Unit, owner: str, after: After | None, limit: int) -> list[Tally]:
     """Returns the namespaces that have memories by (`updated_at`, name), later than `after`."""
-    where, bound = _after(after, "namespace")
+    condition, bound = _after(after, "namespace")
     rows = unit.all(
         "SELECT namespace, memories, bytes, updated_at FROM tally"  # noqa: S608 - constants
-        f" WHERE owner = ? AND memories > 0{where} ORDER BY updated_at, namespace LIMIT ?",
+        f" WHERE owner = ? AND memories > 0{condition} ORDER BY updated_at, namespace LIMIT ?",
         (owner, *bound, limit),
     )
     return [Tally(*row) for row in rows]
@@ -227,10 +227,10 @@ def tallies(unit: Unit, owner: str, after: After | None, limit: int) -> list[Tal
 
 def listed(unit: Unit, owner: str, after: After | None, limit: int) -> list[Memory]:
     """Returns memories by (`updated_at`, id), later than `after`."""
-    where, bound = _after(after, "memory_id")
+    condition, bound = _after(after, "memory_id")
     rows = unit.all(
         f"SELECT {_COLUMNS} FROM memory"  # noqa: S608 - constants
-        f" WHERE owner = ?{where} ORDER BY updated_at, memory_id LIMIT ?",
+        f" WHERE owner = ?{condition} ORDER BY updated_at, memory_id LIMIT ?",
         (owner, *bound, limit),
     )
     return [Memory(*row) for row in rows]

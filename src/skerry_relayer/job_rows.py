@@ -70,7 +70,7 @@ def insert(unit: Unit, job: Waiting, key: str | None, fingerprint: str, hold: Ho
 
 def by_key(unit: Unit, owner: str, key: str) -> tuple[Job, str] | None:
     """Returns the owner's job with this idempotency key and the fingerprint of its request."""
-    row = unit.one(
+    row = unit.first_row(
         f"SELECT {_JOB}, fingerprint FROM job WHERE owner = ? AND idempotency_key = ?",  # noqa: S608 - constants
         (owner, key),
     )
@@ -99,7 +99,7 @@ def restart(unit: Unit, job: Waiting, hold: Hold) -> None:
 
 def of_owner(unit: Unit, owner: str, job_id: str) -> Job | None:
     """Returns an owner's job."""
-    row = unit.one(
+    row = unit.first_row(
         f"SELECT {_JOB} FROM job WHERE owner = ? AND job_id = ?",  # noqa: S608 - constants
         (owner, job_id),
     )
@@ -107,7 +107,7 @@ def of_owner(unit: Unit, owner: str, job_id: str) -> Job | None:
 
 
 def release_all(unit: Unit) -> None:
-    """Lets go of all jobs: whoever held them was another life of the only node."""
+    """Releases all jobs: their holders were earlier processes of the only node."""
     unit.execute(f"UPDATE job SET held_until = 0 WHERE {_OPEN}")  # noqa: S608 - constants
 
 
@@ -120,7 +120,7 @@ def hold_longer(unit: Unit, hold: Hold) -> None:
 
 
 def claim(unit: Unit, hold: Hold, now: int, limit: int) -> list[Waiting]:
-    """Takes unfinished jobs that nobody holds, oldest first; returns them."""
+    """Claims unfinished jobs without a holder, oldest first; returns them."""
     rows = unit.all(
         f"SELECT {_WAITING} FROM job WHERE {_OPEN} AND held_until < ?"  # noqa: S608 - constants
         " ORDER BY created_at, job_id LIMIT ?",
@@ -168,7 +168,7 @@ def fail(unit: Unit, job_id: str, error: str, now: int) -> None:
 
 
 def forget(unit: Unit, owner: str, namespace: str) -> list[Row]:
-    """Deletes the jobs of a namespace; returns id and noted blob of those that were open."""
+    """Deletes the jobs of a namespace; returns id and noted blob of the unfinished ones."""
     rows = unit.all(
         "SELECT job_id, blob_id FROM job"  # noqa: S608 - constants
         f" WHERE owner = ? AND namespace = ? AND {_OPEN}",
@@ -187,7 +187,7 @@ def forget_ids(
     """
     rows = []
     for job_id in ids:
-        row = unit.one(
+        row = unit.first_row(
             "SELECT job_id, blob_id, namespace FROM job"  # noqa: S608 - constants
             f" WHERE owner = ? AND job_id = ? AND {_OPEN}",
             (owner, job_id),

@@ -92,7 +92,7 @@ def _binding(job: Waiting) -> Binding:
 
 
 class Runner(anyio.AsyncContextManagerMixin):
-    """Works on all accepted texts. Use as `async with Runner(parts) as runner`.
+    """Runs the jobs of all accepted texts. Use as `async with Runner(parts) as runner`.
 
     Leaving the block leaves unfinished jobs to the next start.
     """
@@ -158,7 +158,9 @@ class Runner(anyio.AsyncContextManagerMixin):
                 await self._fail(work, str(error))
             except Exception:
                 logger.exception("job %s failed", work.job.id)
-                await self._fail(work, "The relayer failed over this text; its log says why.")
+                await self._fail(
+                    work, "The relayer failed to store this text; its log has the reason."
+                )
             self._end(work)
 
     def _wait(self, work: _Work, reason: str) -> None:
@@ -224,10 +226,10 @@ class Runner(anyio.AsyncContextManagerMixin):
             job_rows.finish(unit, job.id, stored.id, stored.blob_id, now)
             return True
 
-        there = await self._parts.database.read(
+        exists = await self._parts.database.read(
             lambda unit: index.by_tag(unit, job.owner, job.namespace, job.tag)
         )
-        return there is not None and await self._parts.database.write(look)
+        return exists is not None and await self._parts.database.write(look)
 
     async def _reopened(self, job: Waiting) -> str:
         wrapped = Wrapped(job.account_id, job.namespace, job.id, job.generation, job.wrapped)
@@ -279,7 +281,7 @@ class Runner(anyio.AsyncContextManagerMixin):
             parts.nearest.added(scope, memory.id, vector)
 
     async def _sweep_and_claim(self) -> None:
-        """Takes jobs that nobody holds, deletes doomed blobs, clears old rows; then again."""
+        """Repeats: claims free jobs, deletes doomed blobs, clears old rows."""
         while True:
             try:
                 await self._claim()
@@ -309,7 +311,9 @@ class Runner(anyio.AsyncContextManagerMixin):
         parts = self._parts
         while blobs := await parts.database.read(lambda unit: index.doomed(unit, _BATCH)):
             for owner in {owner for owner, _ in blobs}:
-                await parts.blobs.delete(owner, [id_ for whose, id_ in blobs if whose == owner])
+                await parts.blobs.delete(
+                    owner, [id_ for blob_owner, id_ in blobs if blob_owner == owner]
+                )
             parts.reach("sweep.deleted")
             await parts.database.write(partial(index.deleted, blobs=blobs))
 

@@ -37,7 +37,7 @@ _LIMIT: Final = {"type": "integer", "minimum": 1, "maximum": 100}
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool: what a model reads of it, and the path whose weight it has."""
+    """One tool: its description for models, and the path that determines its weight."""
 
     text: str
     properties: Mapping[str, object]

@@ -127,7 +127,7 @@ class Memories(anyio.AsyncContextManagerMixin):
         parts.reach("manual.written")
 
         def add(unit: Unit) -> None:
-            if not index.written(unit, memory.owner, blob.id):
+            if not index.remove_note(unit, memory.owner, blob.id):
                 raise DownError("The blob was written too slowly; send it again.")
             index.add(unit, memory, None, space, parts.nearest.bound(row))
 
@@ -167,12 +167,12 @@ class Memories(anyio.AsyncContextManagerMixin):
         now, unique = self._parts.clock(), list(dict.fromkeys(ids))
 
         def forget(unit: Unit) -> tuple[list[Memory], list[tuple[str, str | None]]]:
-            both = index.by_ids(unit, caller.owner, unique) + index.by_blobs(
+            memories = index.by_ids(unit, caller.owner, unique) + index.by_blobs(
                 unit, caller.owner, unique
             )
             memories = [
                 memory
-                for memory in {memory.id: memory for memory in both}.values()
+                for memory in {memory.id: memory for memory in memories}.values()
                 if caller.namespaces is None or memory.namespace in caller.namespaces
             ]
             index.forget(unit, memories, now)
@@ -280,9 +280,9 @@ class Memories(anyio.AsyncContextManagerMixin):
         )
         return sealed_job(template, item.text, queue)
 
-    def _check_quota(self, unit: Unit, owner: str, more: int) -> None:
+    def _check_quota(self, unit: Unit, owner: str, new_bytes: int) -> None:
         used = index.used_bytes(unit, owner)
-        if self._quota_bytes > 0 and used + more > self._quota_bytes:
+        if self._quota_bytes > 0 and used + new_bytes > self._quota_bytes:
             raise QuotaError(used, self._quota_bytes)
 
 
@@ -306,9 +306,9 @@ class _Accepted:
             raise KeyReusedError
         if stored.status != "failed":
             return stored, None
-        again = sealed_job(replace(job, id=stored.id), self.item.text, queue)
-        job_rows.restart(unit, again, hold)
-        return Job(stored.id, "pending", job.owner, job.namespace), again
+        resealed_job = sealed_job(replace(job, id=stored.id), self.item.text, queue)
+        job_rows.restart(unit, resealed_job, hold)
+        return Job(stored.id, "pending", job.owner, job.namespace), resealed_job
 
 
 def _forgotten(

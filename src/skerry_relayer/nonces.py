@@ -53,15 +53,15 @@ class Nonces:
         if not row:
             self._db.execute("DELETE FROM boot")
             self._db.execute("INSERT INTO boot VALUES (?, ?)", (boot_id, self._since))
-        self._taken = 0
+        self._count = 0
 
     async def take(self, nonce: str, signed_at: float, now: float) -> bool:
         """Returns True for the first request with this nonce. Raises `DownError` when unsure."""
         if signed_at < self._since - 1:
             return False
         try:
-            self._taken += 1
-            if self._taken % _SWEEP == 0:
+            self._count += 1
+            if self._count % _SWEEP == 0:
                 self._db.execute("DELETE FROM nonce WHERE until < ?", (now,))
             row = (UUID(nonce).bytes, now + NONCE_SECONDS)
             return self._db.execute("INSERT OR IGNORE INTO nonce VALUES (?, ?)", row).rowcount == 1

@@ -1,4 +1,4 @@
-"""Declares what the HTTP side asks of the memory and of the key server."""
+"""Interfaces of the memory and of the key server for the HTTP routes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -123,7 +123,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """Hits, best first, and the number of those that could not be opened."""
+    """Hits, best first, and the number of hits that could not be opened."""
 
     hits: tuple[Hit, ...]
     dropped: int = 0
@@ -147,7 +147,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Size of one namespace; bytes are those of ciphertext."""
+    """Size of one namespace; its bytes count ciphertext."""
 
     memory_count: int
     storage_bytes: int

@@ -29,10 +29,10 @@ _TRIES: Final = 5
 STATEMENT_SECONDS: Final = 30.0
 """Limit of a statement of a request or a job."""
 _UNLIMITED: Final = "SET LOCAL statement_timeout = 0"
-"""For what is done once, at a start: the index of a million vectors takes minutes."""
+"""Time limit for the build of the index at a start: for a million vectors it takes minutes."""
 _LOCK: Final = 7_305_113
 """Advisory lock under which the schema is made."""
-_AGAIN: Final = (
+_RETRYABLE: Final = (
     psycopg.errors.UniqueViolation,
     psycopg.errors.SerializationFailure,
     psycopg.errors.DeadlockDetected,
@@ -56,7 +56,7 @@ class PostgresUnit:
         rows: list[Row] = self._connection.execute(_marked(sql), tuple(values)).fetchall()
         return rows
 
-    def one(self, sql: str, values: Sequence[object] = ()) -> Row | None:
+    def first_row(self, sql: str, values: Sequence[object] = ()) -> Row | None:
         """Returns the first row of a query, or None."""
         row: Row | None = self._connection.execute(_marked(sql), tuple(values)).fetchone()
         return row
@@ -91,7 +91,7 @@ class PostgresDatabase(anyio.AsyncContextManagerMixin):
             self._idle.clear()
 
     async def write(self, unit: Callable[[Unit], T]) -> T:
-        """Runs a unit; returns its result after COMMIT. What it raises undoes it."""
+        """Runs a unit; returns its result after COMMIT. An exception rolls it back."""
         return await anyio.to_thread.run_sync(self._run, unit, limiter=self._limit)
 
     async def read(self, unit: Callable[[Unit], T]) -> T:
@@ -109,7 +109,7 @@ class PostgresDatabase(anyio.AsyncContextManagerMixin):
             try:
                 with connection.transaction():
                     result = unit(PostgresUnit(connection))
-            except _AGAIN as error:
+            except _RETRYABLE as error:
                 self._give_back(connection)
                 if attempt == _TRIES - 1:
                     raise DownError("The database is too busy.") from error
@@ -148,10 +148,10 @@ class PostgresDatabase(anyio.AsyncContextManagerMixin):
     def _migrate(self, unit: Unit) -> None:
         """Makes the tables that are not there yet; one node at a time."""
         unit.execute(_UNLIMITED)
-        unit.one("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
+        unit.first_row("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
         unit.execute("CREATE EXTENSION IF NOT EXISTS vector")
         unit.execute("CREATE TABLE IF NOT EXISTS relayer_schema (version BIGINT PRIMARY KEY)")
-        row = unit.one("SELECT coalesce(max(version), 0) FROM relayer_schema")
+        row = unit.first_row("SELECT coalesce(max(version), 0) FROM relayer_schema")
         version = int(row[0]) if row else 0
         if version > len(self._steps):
             raise DownError(
@@ -178,7 +178,7 @@ class NearestInPostgres:
 
         def make(unit: Unit) -> None:
             unit.execute(_UNLIMITED)
-            unit.one("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
+            unit.first_row("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
             unit.execute(
                 f"CREATE INDEX IF NOT EXISTS {name} ON memory"
                 f" USING hnsw ((vector::vector({dims})) vector_cosine_ops) WITH ({GRAPH})"
@@ -192,7 +192,7 @@ class NearestInPostgres:
         bound, dims = self.bound(vector), int(vector.size)
 
         def look(unit: Unit) -> list[Row]:
-            row = unit.one(
+            row = unit.first_row(
                 "SELECT coalesce(max(memories), 0) FROM tally WHERE owner = ? AND namespace = ?",
                 (scope.owner, scope.namespace),
             )

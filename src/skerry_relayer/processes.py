@@ -19,7 +19,7 @@ _VARIABLES: Final = (
     "VIRTUAL_ENV",
     "LD_LIBRARY_PATH",
 )
-"""Variables that a Python program of ours needs; no key is among them."""
+"""Variables that a Python child process needs; they contain no key."""
 _TAIL_BYTES: Final = 4096
 _GRACE_SECONDS: Final = 2.0
 _LINGER_SECONDS: Final = 1.0
@@ -66,8 +66,8 @@ class Child:
 
 
 @asynccontextmanager
-async def child(command: Sequence[str], more: Mapping[str, str]) -> AsyncGenerator[Child]:
-    """Runs a Python program of ours for the block, with variables beside those that it needs.
+async def child(command: Sequence[str], variables: Mapping[str, str]) -> AsyncGenerator[Child]:
+    """Runs a Python program for the block, with additional environment variables.
 
     Raises:
         OSError: it cannot be started.
@@ -78,7 +78,7 @@ async def child(command: Sequence[str], more: Mapping[str, str]) -> AsyncGenerat
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=base | dict(more),
+        env=base | dict(variables),
         start_new_session=True,
     )
     running, failure = Child(process), None
@@ -99,5 +99,5 @@ async def child(command: Sequence[str], more: Mapping[str, str]) -> AsyncGenerat
 
 
 def module(name: str, *arguments: str) -> list[str]:
-    """Returns the command that runs a module of ours; the current folder is not searched."""
+    """Returns the command that runs a module; Python does not search the current folder."""
     return [sys.executable, "-P", "-m", name, *arguments]

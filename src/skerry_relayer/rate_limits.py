@@ -24,7 +24,7 @@ class Layer:
     """One limit: `most` weighted requests in `seconds`."""
 
     name: str
-    most: int
+    limit: int
     seconds: int
     unit: str
 
@@ -44,7 +44,7 @@ class Exceeded:
 
     @property
     def retry_after(self) -> int:
-        """Seconds that the client is told to wait."""
+        """Seconds after which the client may retry."""
         return 60 if self.layer.seconds == 60 else 300  # noqa: PLR2004 - a minute
 
     def body(self) -> dict[str, object]:
@@ -52,7 +52,7 @@ class Exceeded:
         return {
             "error": "Rate limit exceeded",
             "layer": self.layer.name,
-            "limit": f"{self.layer.most} weighted-requests/{self.layer.unit}",
+            "limit": f"{self.layer.limit} weighted-requests/{self.layer.unit}",
             "retry_after_seconds": self.retry_after,
         }
 
@@ -84,7 +84,7 @@ class RequestLimits:
             return None
         windows = self._of(key, owner, now)
         for layer, window in zip(LAYERS, windows, strict=True):
-            if window.weight + weight > layer.most:
+            if window.weight + weight > layer.limit:
                 return Exceeded(layer)
         for window in windows:
             window.add(now, weight)

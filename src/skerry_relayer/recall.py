@@ -131,8 +131,8 @@ def _hit(memory: Memory, distance: float, query: Query, now: int) -> Hit:
             + weights.recency * recency
             + weights.importance * memory.importance
         )
-    made = datetime.fromtimestamp(memory.created_at / 1000, UTC)
-    return Hit(memory.id, memory.blob_id, "", distance, made, memory.importance, score)
+    created_at = datetime.fromtimestamp(memory.created_at / 1000, UTC)
+    return Hit(memory.id, memory.blob_id, "", distance, created_at, memory.importance, score)
 
 
 def _with_text(hit: Hit, text: str) -> Hit:

@@ -46,15 +46,17 @@ class Restore:
             chosen = missing[:limit]
             restored = failed = 0
             for begin in range(0, len(chosen), _BATCH):
-                good, bad = await self._some(caller, chosen[begin : begin + _BATCH])
-                restored, failed = restored + good, failed + bad
+                restored_count, failed_count = await self._some(
+                    caller, chosen[begin : begin + _BATCH]
+                )
+                restored, failed = restored + restored_count, failed + failed_count
         except OSError as error:
             raise DownError(f"The blobs cannot be read: {error.strerror}.") from error
         skipped = len(candidates) - len(missing) + len(chosen) - restored - failed
         return Restored(restored, skipped, len(candidates), failed, len(missing) > len(chosen))
 
     async def _missing(self, owner: str, candidates: list[_Candidate]) -> list[_Candidate]:
-        """Returns those without a row, newest first; one that is to be deleted is not missing."""
+        """Returns the blobs without a row, newest first, except those to be deleted."""
 
         def look(unit: Unit) -> set[str]:
             ids = [candidate.blob_id for candidate in candidates]

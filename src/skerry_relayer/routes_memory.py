@@ -224,10 +224,10 @@ async def restore(relayer: Relayer, admitted: Admitted, request: Request) -> Res
     body = bodies.parse(request, admitted.body, bodies.RestoreBody)
     namespace, limit = bodies.namespace(body.namespace, caller), bodies.limit(body.limit)
     _need_certificate(caller)
-    done = await relayer.memory.restore(caller, namespace, limit)
-    counts = {"restored": done.restored, "skipped": done.skipped, "total": done.total}
-    more = {"failed": done.failed, "truncated": done.truncated}
-    return reply({**counts, **more, "namespace": namespace, "owner": caller.owner})
+    restored = await relayer.memory.restore(caller, namespace, limit)
+    counts = {"restored": restored.restored, "skipped": restored.skipped, "total": restored.total}
+    failures = {"failed": restored.failed, "truncated": restored.truncated}
+    return reply({**counts, **failures, "namespace": namespace, "owner": caller.owner})
 
 
 async def forget(relayer: Relayer, admitted: Admitted, request: Request) -> Response:

@@ -31,7 +31,7 @@ class _Cursor(msgspec.Struct):
 
 async def namespaces(relayer: Relayer, admitted: Admitted, request: Request) -> Response:
     """Answers `GET /v1/owners/{owner}/namespaces` with a page, the least recently changed first."""
-    _own(admitted, request)
+    _check_owner(admitted, request)
     cursor, limit = _position(request)
     snapshot = cursor.snapshot_at if cursor and cursor.snapshot_at else None
     after = After(cursor.updated_at, cursor.namespace) if cursor else None
@@ -72,7 +72,7 @@ async def namespaces(relayer: Relayer, admitted: Admitted, request: Request) -> 
 
 async def memories(relayer: Relayer, admitted: Admitted, request: Request) -> Response:
     """Answers `GET /v1/owners/{owner}/memories` with a page of metadata."""
-    _own(admitted, request)
+    _check_owner(admitted, request)
     cursor, limit = _position(request)
     after = After(cursor.updated_at, cursor.id) if cursor else None
     rows = await relayer.memory.memories(admitted.caller, after, limit + 1)
@@ -121,7 +121,7 @@ async def me(_relayer: Relayer, admitted: Admitted, _request: Request) -> Respon
 
 async def agents(relayer: Relayer, admitted: Admitted, request: Request) -> Response:
     """Answers `GET /v1/owners/{owner}/agents` with the delegates of the account."""
-    _own(admitted, request)
+    _check_owner(admitted, request)
     rows = await relayer.keys.delegates(admitted.caller.account_id)
     return reply(
         {
@@ -146,7 +146,7 @@ def _may(admitted: Admitted, namespace: str) -> bool:
     return allowed is None or namespace in allowed
 
 
-def _own(admitted: Admitted, request: Request) -> None:
+def _check_owner(admitted: Admitted, request: Request) -> None:
     if request.path_params["owner"] != admitted.caller.owner:
         raise ForbiddenError("owner mismatch")
 

@@ -23,7 +23,7 @@ SECONDS: Final = 15.0
 _TRIES: Final = 3
 _AT_ONCE: Final = 8
 _NOT_FOUND: Final = 404
-_AGAIN: Final = frozenset({429, 500, 502, 503, 504})
+_RETRYABLE: Final = frozenset({429, 500, 502, 503, 504})
 _NAMESPACE: Final = "{http://s3.amazonaws.com/doc/2006-03-01/}"
 T = TypeVar("T")
 
@@ -111,7 +111,7 @@ def signature_headers(bucket: Bucket, request: RequestToSign, now: datetime) -> 
 class S3Blobs(anyio.AsyncContextManagerMixin):
     """Blobs in a bucket, under `prefix/owner/id`. Use as `async with S3Blobs(bucket)`.
 
-    What the store does not do, after three tries, ends with `OSError`.
+    An operation that fails three times raises `OSError`.
     """
 
     def __init__(self, bucket: Bucket, *, clock: Callable[[], int] = now_ms) -> None:
@@ -129,11 +129,11 @@ class S3Blobs(anyio.AsyncContextManagerMixin):
         await self._send("PUT", self._key(owner, blob_id), body=data)
 
     async def get(self, owner: str, ids: Sequence[str]) -> list[bytes | None]:
-        """Returns the files in the order of `ids`, None for those that are not there."""
+        """Returns the files in the order of `ids`, None for each missing one."""
         return await _each(ids, lambda id_: self._get(owner, id_))
 
     async def delete(self, owner: str, ids: Sequence[str]) -> None:
-        """Deletes files; those that are not there are as they should be."""
+        """Deletes files; ignores missing ones."""
         await _each(ids, lambda id_: self._send("DELETE", self._key(owner, id_)))
 
     async def heads(self, owner: str) -> list[tuple[str, bytes]]:
@@ -202,7 +202,7 @@ class S3Blobs(anyio.AsyncContextManagerMixin):
                 if response.is_success or (response.status_code == _NOT_FOUND and key):
                     return response
                 reason = f"status {response.status_code}"
-                if response.status_code not in _AGAIN:
+                if response.status_code not in _RETRYABLE:
                     break
             await anyio.sleep(0.2 * 4**attempt)
         raise OSError(5, f"the bucket {self._bucket.name} refuses {method}: {reason}")

@@ -14,7 +14,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 MOST_BYTES = 4096
-"""Longest header that is read; those of official clients have 604 to 624 bytes."""
+"""Maximum length of the header in bytes; official clients send 604 to 624."""
 
 MOST_MINUTES = 30
 """Longest life of a certificate that is accepted; official clients ask for 5."""
@@ -103,13 +103,13 @@ def _check_signature(wire: _Wire, key: bytes) -> None:
 def _digest(wire: _Wire) -> bytes:
     """Returns the 32 bytes that a Sui wallet signs for the personal message of the certificate."""
     try:
-        made = datetime.fromtimestamp(wire.creation_time_ms // 1000, UTC)
+        created_at = datetime.fromtimestamp(wire.creation_time_ms // 1000, UTC)
     except (ValueError, OverflowError, OSError) as error:
         raise CertificateError("the certificate has no valid date") from error
     session = Ed25519PrivateKey.from_private_bytes(_seed(wire.session_key)).public_key()
     text = (
         f"Accessing keys of package {wire.package_id} for {wire.ttl_min} mins from "
-        f"{made:%Y-%m-%d %H:%M:%S} UTC, session key "
+        f"{created_at:%Y-%m-%d %H:%M:%S} UTC, session key "
         f"{base64.b64encode(session.public_bytes_raw()).decode()}"
     ).encode()
     length, remaining = bytearray(), len(text)

@@ -15,12 +15,12 @@ class SharedNonces:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._taken = 0
+        self._count = 0
 
     async def take(self, nonce: str, signed_at: float, now: float) -> bool:  # noqa: ARG002 - the database is durable, so the time does not matter
         """Returns True for the first request with this nonce. Raises `DownError` when unsure."""
-        self._taken += 1
-        sweeps = self._taken % _SWEEP == 0
+        self._count += 1
+        sweeps = self._count % _SWEEP == 0
 
         def insert(unit: Unit) -> int:
             if sweeps:
@@ -33,4 +33,4 @@ class SharedNonces:
         return await self._database.write(insert) == 1
 
     def close(self) -> None:
-        """Leaves the database to its owner."""
+        """Does nothing: the owner of the database closes it."""

@@ -1,4 +1,4 @@
-"""Keyed hashes of texts: they tell that two are the same, to whoever has the owner's key only."""
+"""Keyed hashes of texts: only with the owner's key two texts can be compared by them."""
 
 import hashlib
 import hmac

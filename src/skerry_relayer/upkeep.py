@@ -70,9 +70,9 @@ def upkeep(root: Path) -> Iterator[None]:
 
 
 class OwnerRewrap:
-    """Wraps the keys of all blobs to new keys of their owners, then destroys the old ones.
+    """Wraps the keys of all blobs to new keys of their owners, then destroys the old keys.
 
-    A relayer may serve meanwhile. What a kill interrupts, the next run finishes.
+    A relayer may serve meanwhile. After a kill, the next run completes the work.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class OwnerRewrap:
             counts[1] += failed
         await self._wait(owners)
         for owner in owners:
-            done, failed = await self._all_blobs(owner)  # those that were sealed meanwhile
+            done, failed = await self._all_blobs(owner)  # blobs that were sealed meanwhile
             counts[0] += done
             self._reach("rewrap.wrapped")
             if not failed:
@@ -117,15 +117,15 @@ class OwnerRewrap:
         """Waits until no relayer can be sealing with a key that is not the newest."""
         drawn = [self._registry.generations(owner)[-1][1] for owner in owners]
         if drawn:
-            left = max(drawn) + self._grace_ms - self._registry.now()
-            await anyio.sleep(max(0, left) / 1000)
+            remaining_ms = max(drawn) + self._grace_ms - self._registry.now()
+            await anyio.sleep(max(0, remaining_ms) / 1000)
 
     async def _all_blobs(self, owner: str) -> tuple[int, int]:
         """Rewraps the blobs of an owner; returns how many, and how many no key opens."""
         done = failed = 0
         for store in self._stores:
-            good, bad = await self._of_store(store, owner)
-            done, failed = done + good, failed + bad
+            store_done, store_failed = await self._of_store(store, owner)
+            done, failed = done + store_done, failed + store_failed
         return done, failed
 
     async def _of_store(self, store: BlobStore, owner: str) -> tuple[int, int]:

@@ -5,7 +5,16 @@ from dataclasses import dataclass
 
 import msgspec
 
-from skerry_relayer.blobs import Blob, BlobError, BlobStore, Header, Wrap, encoded, made, unpacked
+from skerry_relayer.blobs import (
+    Blob,
+    BlobError,
+    BlobStore,
+    Header,
+    Wrap,
+    encoded,
+    make_blob,
+    unpacked,
+)
 from skerry_relayer.envelope import Binding, EnvelopeError, SealKey, new_key, seal, unseal, wrap
 from skerry_relayer.index import Memory
 from skerry_relayer.keys.client import KeyClient
@@ -43,10 +52,10 @@ def closed(header: Header, content: Content, key: SealKey, encrypted: bytes | No
     wrapped = Wrap(key.generation, wrap(text_key, key.public, binding))
     if encrypted is None:
         head = encoded(header)
-        return made(header, head, wrapped, seal(plain, text_key, binding, head))
+        return make_blob(header, head, wrapped, seal(plain, text_key, binding, head))
     sealed = seal(plain, text_key, binding)
     header = msgspec.structs.replace(header, vector=sealed, manual=True)
-    return made(header, encoded(header), wrapped, encrypted)
+    return make_blob(header, encoded(header), wrapped, encrypted)
 
 
 class Vault:
@@ -59,7 +68,7 @@ class Vault:
     async def open(
         self, certificate: Certificate, owner: str, memories: Sequence[Memory]
     ) -> list[OpenedBlob | None]:
-        """Returns the contents of memories in their order; None for what is missing or changed.
+        """Returns the contents of memories in their order; None for a missing or changed blob.
 
         Raises:
             NoCertificateError, ForbiddenError, DownError: of the key server.

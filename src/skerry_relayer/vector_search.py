@@ -42,7 +42,7 @@ class Nearest(Protocol):
         ...
 
     def removed(self, owner: str, namespace: str, ids: Iterable[str]) -> None:
-        """Notes memories whose rows are gone."""
+        """Records memories whose rows were deleted."""
         ...
 
 
@@ -53,10 +53,10 @@ class _Matrix:
         self.ids = ids
         self.rows = rows
         """With free rows at the end."""
-        self._known = set(ids)
+        self._ids = set(ids)
 
     def add(self, memory_id: str, vector: Floats) -> None:
-        if memory_id in self._known:  # the rows were read after its COMMIT
+        if memory_id in self._ids:  # the rows were read after its COMMIT
             return
         count = len(self.ids)
         if count == len(self.rows):
@@ -66,19 +66,19 @@ class _Matrix:
             self.rows = larger
         self.rows[count] = vector
         self.ids.append(memory_id)
-        self._known.add(memory_id)
+        self._ids.add(memory_id)
 
     def remove(self, removed: set[str]) -> None:
         keep = [index for index, memory_id in enumerate(self.ids) if memory_id not in removed]
         self.rows = self.rows[keep]
         self.ids = [self.ids[index] for index in keep]
-        self._known -= removed
+        self._ids -= removed
 
     def find(self, vector: Floats, limit: int) -> list[tuple[str, float]]:
         count = len(self.ids)
         cosines = np.vecdot(self.rows[:count], vector)  # `@` wakes the threads of BLAS
-        few = min(limit, count)
-        nearest = np.argpartition(-cosines, few - 1)[:few] if few < count else np.arange(count)
+        size = min(limit, count)
+        nearest = np.argpartition(-cosines, size - 1)[:size] if size < count else np.arange(count)
         ordered = sorted(nearest.tolist(), key=lambda index: (-cosines[index], self.ids[index]))
         return [(self.ids[index], float(cosines[index])) for index in ordered]
 
@@ -94,7 +94,7 @@ class NearestInMemory:
         self._most_bytes = most_bytes
         self._matrices: OrderedDict[VectorScope, _Matrix] = OrderedDict()
         self._changes = 0
-        """Counts changes: what was read from the database while one happened is read again."""
+        """Counts changes: a read from the database during a change is repeated."""
 
     async def find(self, scope: VectorScope, vector: Floats, limit: int) -> list[tuple[str, float]]:
         """Returns memory ids with their cosines, highest first."""

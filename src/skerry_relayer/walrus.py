@@ -34,13 +34,13 @@ PUT_SECONDS: Final = 120.0
 """Certification takes its time."""
 GET_SECONDS: Final = 15.0
 WAITS: Final = (0.2, 0.8, 3.0)
-"""Seconds before another try, also of an id that an aggregator does not know yet."""
+"""Seconds before a retry, also for an id that an aggregator does not have yet."""
 FRESH_MS: Final = 600_000
 """After an upload; so long an aggregator that does not know the id counts as one that is late."""
 MOST_BYTES: Final = 16 * 1024 * 1024
 """Bytes of a blob."""
 MOST_KEPT: Final = 32 * 1024 * 1024
-"""Bytes of ciphertext in memory, so that what was stored just now can be read at once."""
+"""Bytes of ciphertext in memory, so that new blobs can be read at once."""
 RENEW_SECONDS: Final = 3600.0
 """Between two looks for blobs that end soon."""
 MOST_EPOCHS: Final = 53
@@ -48,7 +48,7 @@ _BATCH: Final = 50
 _DAY_MS: Final = 86_400_000
 _AT_ONCE: Final = 8
 _NOT_FOUND: Final = 404
-_AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+_RETRYABLE: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class Network(msgspec.Struct, frozen=True):
@@ -124,7 +124,7 @@ class WalrusBlobs(anyio.AsyncContextManagerMixin):
         self._database = database
         self._clock = clock
         self._client = httpx2.AsyncClient(follow_redirects=False, trust_env=False)
-        self._kept: OrderedDict[tuple[str, str], bytes] = OrderedDict()
+        self._recent: OrderedDict[tuple[str, str], bytes] = OrderedDict()
         self._kept_bytes = 0
 
     @asynccontextmanager
@@ -141,13 +141,13 @@ class WalrusBlobs(anyio.AsyncContextManagerMixin):
         self._keep(owner, blob_id, data)
 
     async def get(self, owner: str, ids: Sequence[str]) -> list[bytes | None]:
-        """Returns the files in the order of `ids`, None for those that are not there."""
-        missing = [blob_id for blob_id in ids if (owner, blob_id) not in self._kept]
+        """Returns the files in the order of `ids`, None for each missing one."""
+        missing = [blob_id for blob_id in ids if (owner, blob_id) not in self._recent]
         stored_by_id = await self._database.read(
             lambda unit: walrus_rows.of_ids(unit, owner, missing)
         )
         files: dict[str, bytes | None] = {
-            blob_id: self._kept.get((owner, blob_id)) for blob_id in ids
+            blob_id: self._recent.get((owner, blob_id)) for blob_id in ids
         }
         limit = anyio.CapacityLimiter(_AT_ONCE)
 
@@ -190,15 +190,15 @@ class WalrusBlobs(anyio.AsyncContextManagerMixin):
         return renewed
 
     async def _renewed(self, stored: WalrusBlob) -> bool:
-        """Uploads a blob again; forgets one that is gone, and returns False."""
+        """Uploads a blob again; if it is lost, deletes its row and returns False."""
         data = await self._downloaded(stored)
         if data is None:
-            logger.warning("the blob %s is gone from the network", stored.walrus_id)
+            logger.warning("the network has lost the blob %s", stored.walrus_id)
             forget = partial(walrus_rows.forget, owner=stored.owner, ids=[stored.blob_id])
             await self._database.write(forget)
             return False
-        again = await self._uploaded(stored.owner, stored.blob_id, data)
-        await self._database.write(partial(walrus_rows.put, stored=again))
+        uploaded = await self._uploaded(stored.owner, stored.blob_id, data)
+        await self._database.write(partial(walrus_rows.put, stored=uploaded))
         return True
 
     async def _keep_renewing(self) -> None:
@@ -232,12 +232,12 @@ class WalrusBlobs(anyio.AsyncContextManagerMixin):
         return WalrusBlob(owner, blob_id, walrus_id, end_epoch, self._clock())
 
     async def _downloaded(self, stored: WalrusBlob) -> bytes | None:
-        """Returns a file; None where it is gone. One that was just uploaded is waited for."""
+        """Returns a file; None if it does not exist. Waits for one that was just uploaded."""
         path = f"/v1/blobs/{quote(stored.walrus_id, safe='')}"
         urls = [aggregator + path for aggregator in self._network.aggregators]
         is_fresh = self._clock() - stored.stored_at < FRESH_MS
-        again = _AGAIN | {_NOT_FOUND} if is_fresh else _AGAIN
-        status, body = await self._tried("GET", urls, GET_SECONDS, {}, b"", again)
+        retryable = _RETRYABLE | {_NOT_FOUND} if is_fresh else _RETRYABLE
+        status, body = await self._tried("GET", urls, GET_SECONDS, {}, b"", retryable)
         if status == _NOT_FOUND:
             return None
         self._keep(stored.owner, stored.blob_id, body)
@@ -250,7 +250,7 @@ class WalrusBlobs(anyio.AsyncContextManagerMixin):
         seconds: float,
         headers: Mapping[str, str],
         data: bytes,
-        again: frozenset[int] | set[int] = _AGAIN,
+        retryable: frozenset[int] | set[int] = _RETRYABLE,
     ) -> tuple[int, bytes]:
         """Returns status and body of the first address that answers with what is wanted, or 404.
 
@@ -270,9 +270,9 @@ class WalrusBlobs(anyio.AsyncContextManagerMixin):
                     return status, body
                 reason = f"status {status}"
                 missing += status == _NOT_FOUND
-                if status not in again | {_NOT_FOUND}:
+                if status not in retryable | {_NOT_FOUND}:
                     raise OSError(5, f"{method} of the network failed: {reason}")
-            if missing == len(urls) and _NOT_FOUND not in again:
+            if missing == len(urls) and _NOT_FOUND not in retryable:
                 return _NOT_FOUND, b""
             if wait is not None:
                 await anyio.sleep(wait)
@@ -294,11 +294,11 @@ class WalrusBlobs(anyio.AsyncContextManagerMixin):
 
     def _keep(self, owner: str, blob_id: str, data: bytes) -> None:
         self._drop(owner, blob_id)
-        self._kept[owner, blob_id] = data
+        self._recent[owner, blob_id] = data
         self._kept_bytes += len(data)
         while self._kept_bytes > MOST_KEPT:
-            _, oldest = self._kept.popitem(last=False)
+            _, oldest = self._recent.popitem(last=False)
             self._kept_bytes -= len(oldest)
 
     def _drop(self, owner: str, blob_id: str) -> None:
-        self._kept_bytes -= len(self._kept.pop((owner, blob_id), b""))
+        self._kept_bytes -= len(self._recent.pop((owner, blob_id), b""))

@@ -20,7 +20,7 @@ class WalrusBlob(msgspec.Struct, frozen=True):
 
 
 def put(unit: Unit, stored: WalrusBlob) -> None:
-    """Notes where a blob is, in the place of what was noted before."""
+    """Stores the network id of a blob; replaces an earlier one."""
     forget(unit, stored.owner, [stored.blob_id])
     unit.execute(
         "INSERT INTO walrus_blob (owner, blob_id, walrus_id, end_epoch, stored_at)"
@@ -58,7 +58,7 @@ def forget(unit: Unit, owner: str, ids: Iterable[str]) -> None:
 
 
 def _row(unit: Unit, owner: str, blob_id: str) -> WalrusBlob | None:
-    row = unit.one(
+    row = unit.first_row(
         "SELECT owner, blob_id, walrus_id, end_epoch, stored_at FROM walrus_blob"
         " WHERE owner = ? AND blob_id = ?",
         (owner, blob_id),

@@ -117,7 +117,7 @@ async def test_the_index_comes_back_neither_short_nor_with_others_rows(
             async with PostgresDatabase(url, steps(WORDS)) as other:
                 await NearestInPostgres(other).index_space("s", 384)
         # A plan for any owner, as servers make after five calls, does without the index.
-        mode = await database.read(lambda unit: unit.one("SHOW plan_cache_mode"))
+        mode = await database.read(lambda unit: unit.first_row("SHOW plan_cache_mode"))
         assert mode == ("force_custom_plan",)
         rng, topics = np.random.default_rng(3), centres(np.random.default_rng(11))
         for owner in ("o0", "o2", "o20", "o90", "o700"):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from skerry_relayer.blobs import encoded, made, packed, unpacked
+from skerry_relayer.blobs import encoded, make_blob, packed, unpacked
 from skerry_relayer.errors import ForbiddenError, NoCertificateError, RelayerError
 from skerry_relayer.folders import DATABASE, Folders
 from skerry_relayer.keys.registry import Registry, now_ms
@@ -62,7 +62,7 @@ async def test_a_blob_whose_header_names_the_thief_is_not_opened(tmp_path: Path)
         header = type(blob.header)(
             blob.header.id, thief.owner, account, "default", blob.header.created_at
         )
-        forged = made(header, encoded(header), blob.wrap, blob.body)
+        forged = make_blob(header, encoded(header), blob.wrap, blob.body)
         path = Folders(tmp_path).blobs / thief.owner[2:] / forged.id
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(packed(forged))

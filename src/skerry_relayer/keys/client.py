@@ -205,5 +205,5 @@ class KeyClient(anyio.AsyncContextManagerMixin):
 
 def _delegate(row: DelegateRow) -> Delegate:
     names = None if row.namespaces is None else frozenset(row.namespaces)
-    made = datetime.fromtimestamp(row.created_at_ms / 1000, UTC)
-    return Delegate(row.public_key, row.label, row.address, made, names)
+    created_at = datetime.fromtimestamp(row.created_at_ms / 1000, UTC)
+    return Delegate(row.public_key, row.label, row.address, created_at, names)

@@ -181,5 +181,5 @@ def _check_count(items: Sequence[Wrapped]) -> None:
 
 def _row(delegate: Delegate) -> DelegateRow:
     names = None if delegate.namespaces is None else sorted(delegate.namespaces)
-    made = int(delegate.created_at.timestamp() * 1000)
-    return DelegateRow(delegate.public_key, delegate.label, delegate.address, made, names)
+    created_at_ms = int(delegate.created_at.timestamp() * 1000)
+    return DelegateRow(delegate.public_key, delegate.label, delegate.address, created_at_ms, names)

@@ -148,10 +148,10 @@ class Registry:
                 owner,
                 label,
                 active=bool(active),
-                created_at=_at(made),
+                created_at=_at(created_at_ms),
                 delegates=tuple(self.delegates(id_)),
             )
-            for id_, owner, label, active, made in rows
+            for id_, owner, label, active, created_at_ms in rows
         ]
 
     def set_active(self, account_id: str, *, active: bool) -> None:
@@ -224,8 +224,8 @@ class Registry:
             (account_id,),
         ).fetchall()
         return [
-            Delegate(key, label, address_of(bytes.fromhex(key)), _at(made), _names(names))
-            for key, label, names, made in rows
+            Delegate(key, label, address_of(bytes.fromhex(key)), _at(created_at_ms), _names(names))
+            for key, label, names, created_at_ms in rows
         ]
 
     def resolve(self, public_key: str, account_id: str | None) -> Account | None:
@@ -233,11 +233,13 @@ class Registry:
 
         Without `account_id` it is the one account that has the key; two are ambiguous: None.
         """
-        where, bound = ("", ()) if account_id is None else (" AND a.account_id = ?", (account_id,))
+        condition, bound = (
+            ("", ()) if account_id is None else (" AND a.account_id = ?", (account_id,))
+        )
         rows = self._db.execute(
             "SELECT a.account_id, a.owner, d.label, d.namespaces FROM delegate d"  # noqa: S608 - a constant
             " JOIN account a ON a.account_id = d.account_id"
-            f" WHERE d.public_key = ? AND a.active{where} LIMIT 2",
+            f" WHERE d.public_key = ? AND a.active{condition} LIMIT 2",
             (public_key, *bound),
         ).fetchall()
         if len(rows) != 1:
@@ -303,7 +305,7 @@ class Registry:
         return self._clock()
 
     def backup(self, target: Path) -> None:
-        """Copies the registry, as it is at one moment, to a file that is not there yet."""
+        """Copies a consistent state of the registry to a new file."""
         with connect(target) as copy:
             self._db.backup(copy)
         copy.close()

@@ -43,7 +43,7 @@ def short_path(path: Path) -> Iterator[str]:
 
 @asynccontextmanager
 async def listening(path: Path) -> AsyncGenerator[anyio.abc.SocketListener]:
-    """Listens on a socket that only our user may connect to; removes what a dead server left.
+    """Listens on a socket of the present user only; removes the socket of a dead server.
 
     Raises:
         OSError: another server listens there.
@@ -105,7 +105,7 @@ async def _end_by_signal(scope: anyio.CancelScope) -> None:
 
 
 async def _end_with_input(scope: anyio.CancelScope) -> None:
-    """Ends when the relayer, which holds the other end of our input, is gone."""
+    """Ends at the end of standard input, whose other end the relayer holds."""
     while True:
         await anyio.wait_readable(0)
         if not os.read(0, 4096):

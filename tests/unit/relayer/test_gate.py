@@ -53,7 +53,7 @@ async def test_what_one_relayer_accepted_another_with_the_same_database_refuses(
         for _ in range(300):  # old nonces are deleted after 256 requests
             lab.clock.now += 3
             assert (await sent(lab, signed(lab)))[0] == 200
-        kept = await database.read(lambda unit: unit.one("SELECT count(*) FROM nonce"))
+        kept = await database.read(lambda unit: unit.first_row("SELECT count(*) FROM nonce"))
         assert kept is not None
         assert kept[0] < 300
 
