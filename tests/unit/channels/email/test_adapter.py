@@ -296,7 +296,7 @@ async def test_what_is_said_before_starttls_is_no_answer() -> None:
         async with MailServer() as server:
             state = await opened(server, imapPort=port, imapSecurity="starttls").probe()
         tasks.cancel_scope.cancel()
-    assert "before the encryption" in state.message
+    assert "before the start of TLS" in state.message
     assert received == b""
 
 

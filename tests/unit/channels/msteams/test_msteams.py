@@ -251,7 +251,7 @@ async def test_answers_go_to_the_address_that_a_chat_came_from_also_after_a_rest
     cursor = MemoryCursor()
     async with TeamsServer() as server:
         where = {"id": f"{ROOM.id};messageid=17", "conversationType": "channel"}
-        with pytest.raises(DeliveryRefusedError, match="Nobody has written"):
+        with pytest.raises(DeliveryRefusedError, match="No message has arrived"):
             await opened(server, cursor).send(part("hello", ROOM, "17"))
         event = server.activity(text="x", conversation=where)
         adapter = opened(server, cursor)
