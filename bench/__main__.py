@@ -45,7 +45,7 @@ def number(text: str) -> float | None:
 
 
 def parts(line: str) -> list[str]:
-    """Returns name, budget, measured value, and what was measured beside it."""
+    """Returns name, budget, measured value and remarks."""
     return [part.strip() for part in line.split(SEPARATOR)]
 
 

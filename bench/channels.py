@@ -27,14 +27,14 @@ ACCOUNTS: Final = 50
 IDLE_SECONDS: Final = 30.0
 REFUSALS: Final = 20
 NOWHERE: Final = "http://127.0.0.1:9"
-"""An address at which nobody answers, for accounts that only start."""
+"""An address without a server, for accounts that only start."""
 NUMBERS: Final = {"number": "+15550001", "phoneNumberId": "106540352242922"}
 """Credentials that are numbers, and have no secret."""
 CREDENTIAL: Final = "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
 
 
 def telegram(server: TelegramServer, **more: Any) -> dict[str, Any]:
-    """Returns the section of an account that answers everybody."""
+    """Returns the section of an account that answers all senders."""
     account = {"botToken": server.token, "apiRoot": server.root}
     return {**account, "dmPolicy": "open", "allowFrom": ["*"], **more}
 

@@ -1,4 +1,4 @@
-"""Parts of every benchmark: processes whose CPU can be read, a lean client, lines to print."""
+"""Common parts of the benchmarks: processes with readable CPU, a lean client, printed figures."""
 
 import json
 import os
@@ -20,25 +20,25 @@ from websockets.asyncio.client import ClientConnection, connect
 from skerry.testing.gateway import model_config
 
 SEPARATOR: Final = " | "
-_KEPT: Final = ("PATH", "PYTHONPATH", "LANG", "VIRTUAL_ENV")
+_INHERITED: Final = ("PATH", "PYTHONPATH", "LANG", "VIRTUAL_ENV")
 _SETTLE_SECONDS: Final = 60
-_QUIET_SECONDS: Final = 5  # longer than the memory waits until it reads what was said
-_QUIET_CPU: Final = 0.02  # seconds of CPU that a gateway which does nothing may use in one
+_QUIET_SECONDS: Final = 5  # longer than the delay after which the memory reads messages
+_QUIET_CPU: Final = 0.02  # CPU seconds that an idle gateway may use per second
 _SCHED: Final = 2  # CPUCLOCK_SCHED of the kernel: user and system time in nanoseconds
 
 
 def yardstick() -> float:
-    """Returns the CPU ms of a fixed piece of Python, which grow when neighbours share the core."""
-    kept: dict[int, str] = {}
+    """Returns the CPU ms of a fixed loop, which grow when other processes share the core."""
+    texts: dict[int, str] = {}
     begin = time.process_time()
     for number in range(300_000):
-        kept[number % 1000] = str(number)
+        texts[number % 1000] = str(number)
     return (time.process_time() - begin) * 1e3
 
 
-def figure(name: str, budget: str, measured: str, beside: str = "") -> None:
-    """Prints one figure: what it is, its budget, what was measured, what was measured beside it."""
-    print(SEPARATOR.join((f"{name:<44}", f"{budget:<8}", f"{measured:<12}", beside)), flush=True)
+def figure(name: str, budget: str, measured: str, remarks: str = "") -> None:
+    """Prints one figure: name, budget, measured value and remarks."""
+    print(SEPARATOR.join((f"{name:<44}", f"{budget:<8}", f"{measured:<12}", remarks)), flush=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,10 @@ class Tree:
     pid: int
 
     def cpu(self) -> float:
-        """Returns the CPU seconds that they have used, those that have ended too.
+        """Returns the CPU seconds of all processes, ended ones included.
 
-        Of those that run it is the clock behind `clock_getcpuclockid`, to the nanosecond; of those
-        that ended /proc/PID/stat counts in ticks of 10 ms.
+        Running processes are measured by the clock of `clock_getcpuclockid`, to the nanosecond;
+        ended ones by /proc/PID/stat, in ticks of 10 ms.
         """
         return sum(time.clock_gettime((~pid << 3) | _SCHED) + _ended(pid) for pid in self._all())
 
@@ -59,45 +59,45 @@ class Tree:
         """Returns the resident memory, in MB."""
         return sum(_status(pid, "VmRSS") for pid in self._all())
 
-    def written(self) -> float:
-        """Returns the resident memory that is no page of a file, in MB."""
+    def anonymous(self) -> float:
+        """Returns the anonymous resident memory, in MB."""
         return sum(_status(pid, "RssAnon") for pid in self._all())
 
     def peak(self) -> float:
-        """Returns the most resident memory that the process itself ever had, in MB."""
+        """Returns the peak of the resident memory of the process itself, in MB."""
         return _status(self.pid, "VmHWM")
 
     def _all(self) -> list[int]:
-        found = [self.pid]
-        for pid in found:
+        pids = [self.pid]
+        for pid in pids:
             for task in Path(f"/proc/{pid}/task").iterdir():
                 with suppress(FileNotFoundError):  # the thread has just ended
-                    found += map(int, (task / "children").read_text("ascii").split())
-        return found
+                    pids += map(int, (task / "children").read_text("ascii").split())
+        return pids
 
 
 def _ended(pid: int) -> float:
     """Returns the CPU seconds of the children of a process that have ended."""
-    told = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
-    user, system = told[13:15]  # cutime and cstime, counted from the state, field 3
+    fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+    user, system = fields[13:15]  # cutime and cstime, counted from the state, field 3
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def _status(pid: int, name: str) -> float:
     lines = Path(f"/proc/{pid}/status").read_text("ascii").splitlines()
-    found = (line.split()[1] for line in lines if line.startswith(f"{name}:"))
-    return int(next(found, 0)) * 1024 / 1e6  # a process that has just ended has none
+    values = (line.split()[1] for line in lines if line.startswith(f"{name}:"))
+    return int(next(values, 0)) * 1024 / 1e6  # a process that has just ended has none
 
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """A gateway in a process of its own."""
+    """A gateway in a separate process."""
 
     tree: Tree
     port: int
     token: str
     start_cpu: float
-    """CPU seconds from exec to the line that says it is ready."""
+    """CPU seconds from exec to the line `ready`."""
 
 
 @contextmanager
@@ -123,7 +123,7 @@ def gateway(home: Path, config: Mapping[str, Any] | None = None) -> Iterator[Gat
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model API in a process of its own, which answers at once."""
+    """A model API in a separate process, which answers at once."""
 
     tree: Tree
     base_url: str
@@ -153,7 +153,7 @@ def stubbed_gateway(*options: str) -> Iterator[tuple[Gateway, Model]]:
 async def settled(
     gateway: Gateway, *, quiet: float = _QUIET_SECONDS, within: float = _SETTLE_SECONDS
 ) -> None:
-    """Waits until what the turns set going has ended: for so many seconds nothing is done."""
+    """Waits for the end of the background work of the turns: `quiet` seconds without CPU use."""
     since = 0
     with anyio.move_on_after(within):
         while since < quiet:
@@ -164,8 +164,8 @@ async def settled(
 
 @contextmanager
 def _running(command: Sequence[str], home: Path) -> Iterator["subprocess.Popen[str]"]:
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    environ = kept | {"HOME": str(home), "SKERRY_STATE_DIR": str(home)}
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    environ = inherited | {"HOME": str(home), "SKERRY_STATE_DIR": str(home)}
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process
@@ -191,12 +191,12 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class Driver:
-    """A client that does as little as it can, so that it is not what is measured."""
+    """A minimal client, whose own cost is negligible."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket
         self.events = 0
-        """Events that came so far."""
+        """Number of received events."""
         self._ids = count(1)
 
     async def request(self, method: str, params: Any) -> str:
@@ -207,7 +207,7 @@ class Driver:
         return name
 
     async def final(self) -> str:
-        """Returns the id of the next request that is done; one that failed ends the benchmark."""
+        """Returns the id of the next completed request; a failed one ends the benchmark."""
         while True:
             raw = await self.socket.recv(decode=False)
             frame = _decode(raw)
@@ -219,7 +219,7 @@ class Driver:
                 return frame.id
 
     async def answer(self, method: str, params: Any) -> Any:
-        """Returns what a request is answered, while nothing else is asked."""
+        """Sends a request and returns its response; no other request may be open."""
         name = await self.request(method, params)
         while True:
             frame = json.loads(await self.socket.recv())
@@ -233,26 +233,26 @@ class Driver:
         return await self.request("agent", params)
 
     async def turns(self, number: int, sessions: Sequence[str], text: str = "hello") -> list[float]:
-        """Does `number` turns, one at a time in each session; returns the seconds of each."""
+        """Runs `number` turns, one at a time in each session; returns the seconds of each."""
         seconds: list[float] = []
-        places: dict[str, tuple[str, float]] = {}
-        left = number
+        started: dict[str, tuple[str, float]] = {}
+        remaining = number
         for session in sessions[:number]:
-            places[await self.say(session, text)] = session, time.perf_counter()
-            left -= 1
-        while places:
-            session, begin = places.pop(await self.final())
+            started[await self.say(session, text)] = session, time.perf_counter()
+            remaining -= 1
+        while started:
+            session, begin = started.pop(await self.final())
             now = time.perf_counter()
             seconds.append(now - begin)
-            if left:
-                places[await self.say(session, text)] = session, now
-                left -= 1
+            if remaining:
+                started[await self.say(session, text)] = session, now
+                remaining -= 1
         return seconds
 
 
 @asynccontextmanager
 async def driver(gateway: Gateway, protocol: int = 4) -> AsyncGenerator[Driver]:
-    """Connects to the gateway and is let in."""
+    """Connects to the gateway and authenticates."""
     url = f"ws://127.0.0.1:{gateway.port}/"
     async with connect(
         url, compression=None, max_size=None, ping_interval=None, proxy=None

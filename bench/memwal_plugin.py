@@ -92,7 +92,8 @@ async def main() -> None:
             "memory of a gateway with memory-memwal, MB more",
             "<= 4",
             f"{ours.tree.rss() - plain.tree.rss():.1f}",
-            f"without {plain.tree.rss():.0f}; {ours.tree.written() - plain.tree.written():.1f} more"
+            f"without {plain.tree.rss():.0f};"
+            f" {ours.tree.anonymous() - plain.tree.anonymous():.1f} more"
             " without pages of files, such as the code of the library that signs",
         )
 

@@ -27,26 +27,26 @@ from skerry.testing.model_server import HttpStep, StubModelServer, echo_chat
 MINUTES: Final = 20
 MOST_MINUTES: Final = 240
 WARM_MESSAGES: Final = 6400
-"""Messages before the measurement, at full speed. By then every conversation was compacted, so that
-each message looks into the memory, and has more than the 500 entries from which on a conversation
-is indexed anew after a tenth of it: until then, the cost of a message grows with its length."""
+"""Messages before the measurement, at full speed. Every conversation has then been compacted, so
+that each message searches the memory, and has more than 500 entries, from which on a conversation
+is indexed again after a tenth of it: until then, the cost of a message grows with its length."""
 WARM_SECONDS: Final = 900
 """Limit on the messages of the warm-up."""
 SETTLE_MINUTES: Final = 4
-"""Minutes at the even pace before the measurement: so long the index takes to reach the rounds in
-which it reads long conversations again."""
+"""Minutes at the even pace before the measurement, until the index reads long conversations in
+rounds."""
 SESSIONS: Final = 20
 RATE: Final = 6.0
 """Messages a second, of all conversations together."""
 TOOLS: Final = 20
-"""One message of a conversation in so many calls a tool."""
+"""Every n-th message of a conversation calls a tool."""
 READS: Final = 10
-"""After so many messages a client reads a conversation, as a page does."""
+"""After each n messages a client reads a conversation, as a page does."""
 MARKS: Final = 40
-"""After so many messages the same work is measured."""
-THINGS: Final = 150_000
-"""Strings that the same work goes through, 10 MB: what neighbours take of a cache slows it as it
-slows a gateway. A loop over little took 30 to 35 ms whether a message took 19 or 28."""
+"""After each n messages the reference work is measured."""
+STRINGS: Final = 150_000
+"""Strings of the reference work, 10 MB: other processes that use the cache slow it as they slow a
+gateway. A loop over less data took 30 to 35 ms whether a message took 19 or 28."""
 WINDOW: Final = 32_000
 SHORT: Final = "The pilot waits for the tide; the boats lie behind the island until noon."
 """Answer of the model to a tool's result, and as a summary."""
@@ -56,8 +56,8 @@ COMMON: Final = (
     " island until water falls light comes back"
 )
 RARE: Final = 4000
-"""Made-up words behind the common ones. Of few words every one would stand in every passage, and
-each search would have to rank all that was ever said."""
+"""Number of made-up words after the common ones. With few words every passage would contain every
+word, and each search would have to rank all messages."""
 THIRDS: Final = 3
 """The first third of the minutes is compared with the last one."""
 
@@ -70,11 +70,11 @@ class Minute:
     cpu_ms: float
     """CPU of all processes, a message."""
     same_ms: float
-    """CPU of a fixed piece of work meanwhile, in ms: it takes more beside neighbours."""
+    """CPU of the reference work meanwhile, in ms; grows when other processes share the machine."""
     rss: float
     """RSS of the gateway's own process at the end of the minute, in MB."""
     anonymous: float
-    """Part of it that is no mapped file."""
+    """Part of it that is not a mapped file."""
     together: float
     """RSS of all processes, in MB."""
     files: int
@@ -87,77 +87,77 @@ class Prose:
     def __init__(self) -> None:
         self._chance = random.Random(1)  # noqa: S311 - the same words each time
         parts = [first + second for first in "bdfgklmnprstvz" for second in "aeiou"]
-        made = (
+        rare = (
             "".join(self._chance.choices(parts, k=self._chance.randint(2, 4))) for _ in range(RARE)
         )
-        self._words = list(dict.fromkeys([*COMMON.split(), *made]))
+        self._words = list(dict.fromkeys([*COMMON.split(), *rare]))
         self._weights = list(accumulate(1 / (rank + 3) for rank in range(len(self._words))))
 
     def words(self, count: int) -> str:
-        """Returns so many words."""
+        """Returns `count` words."""
         return " ".join(self._chance.choices(self._words, cum_weights=self._weights, k=count))
 
-    def text(self, place: int) -> str:
+    def text(self, number: int) -> str:
         """Returns a message: mostly 20 to 90 words, now and then a tool's call."""
-        if place % TOOLS == TOOLS - 1:
+        if number % TOOLS == TOOLS - 1:
             return f'call session_search {{"query": "{self.words(4)}"}}'
-        return f"{self.words(self._chance.randint(20, 90))} ({place})."
+        return f"{self.words(self._chance.randint(20, 90))} ({number})."
 
 
 def reply(body: dict[str, Any]) -> Sequence[HttpStep]:
-    """Returns the echo of a person's words; to all else something short."""
+    """Returns the echo of a person's message, or a short text for other requests."""
     is_talk = body.get("tools") and body["messages"][-1]["role"] == "user"
     return echo_chat(body) if is_talk else [SHORT]
 
 
 class SameWork:
-    """A fixed piece of work, whose CPU tells what neighbours cost."""
+    """Reference work, whose CPU measures the load by other processes."""
 
     def __init__(self) -> None:
-        self._things = [f"thing {number}" for number in range(THINGS)]
-        random.Random(2).shuffle(self._things)  # noqa: S311 - the same order each time
+        self._strings = [f"thing {number}" for number in range(STRINGS)]
+        random.Random(2).shuffle(self._strings)  # noqa: S311 - the same order each time
 
     def took(self) -> float:
-        """Does it; returns the CPU ms."""
+        """Runs the work; returns its CPU ms."""
         begin = time.process_time()
-        kept: dict[str, str] = {}
-        for thing in self._things:
-            kept[thing[-3:]] = thing
+        texts: dict[str, str] = {}
+        for text in self._strings:
+            texts[text[-3:]] = text
         return (time.process_time() - begin) * 1e3
 
 
 class Traffic:
-    """Says something in one conversation after the other, at an even pace."""
+    """Sends messages to one conversation after the other, at an even pace."""
 
     def __init__(self, client: Driver, reader: Driver) -> None:
-        self.said = 0
+        self.sent = 0
         self.marks: list[float] = []
-        """CPU of the same work, since the last minute began."""
+        """CPU of the reference work since the beginning of the minute."""
         self._client = client
         self._reader = reader
         self._prose = Prose()
         self._same = SameWork()
 
-    async def minute(self, rate: float = RATE, most: float = math.inf) -> int:
+    async def minute(self, rate: float = RATE, limit: float = math.inf) -> int:
         """Sends messages for a minute, `rate` a second, until there are `most` in all.
 
-        Returns the number of messages that were answered.
+        Returns the number of answered messages.
         """
-        begin, end, before = time.perf_counter(), time.perf_counter() + 60, self.said
+        begin, end, before = time.perf_counter(), time.perf_counter() + 60, self.sent
         self.marks[:] = [self._same.took()]
-        while time.perf_counter() < end and self.said < most:
-            session = f"soak-{self.said % SESSIONS}"
-            await self._client.say(session, self._prose.text(self.said // SESSIONS))
+        while time.perf_counter() < end and self.sent < limit:
+            session = f"soak-{self.sent % SESSIONS}"
+            await self._client.say(session, self._prose.text(self.sent // SESSIONS))
             await self._client.final()
-            self.said += 1
-            if self.said % READS == 0:
-                asked = {"sessionKey": session, "limit": 120}
-                await self._reader.answer("chat.history", asked)
-            if self.said % MARKS == 0:
+            self.sent += 1
+            if self.sent % READS == 0:
+                params = {"sessionKey": session, "limit": 120}
+                await self._reader.answer("chat.history", params)
+            if self.sent % MARKS == 0:
                 self.marks.append(self._same.took())
-            pause = begin + (self.said - before) / rate - time.perf_counter()
+            pause = begin + (self.sent - before) / rate - time.perf_counter()
             await anyio.sleep(max(pause, 0))
-        return self.said - before
+        return self.sent - before
 
 
 def open_files(pid: int) -> int:
@@ -165,7 +165,7 @@ def open_files(pid: int) -> int:
 
 
 def on_disk(folder: str) -> float:
-    """Returns what the files have, in MB."""
+    """Returns the size of the files, in MB."""
     return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file()) / 1e6
 
 
@@ -175,10 +175,10 @@ def status(pid: int, name: str) -> float:
 
 
 async def measured(
-    running: Gateway, traffic: Traffic, rate: float = RATE, most: float = math.inf
+    running: Gateway, traffic: Traffic, rate: float = RATE, limit: float = math.inf
 ) -> Minute:
     before = running.tree.cpu()
-    messages = await traffic.minute(rate, most)
+    messages = await traffic.minute(rate, limit)
     used = running.tree.cpu() - before
     pid = running.tree.pid
     return Minute(
@@ -193,7 +193,7 @@ async def measured(
 
 
 def report_minute(name: str, minute: Minute) -> None:
-    """Prints a minute beside the figures, for whoever watches."""
+    """Prints the figures of a minute to standard error."""
     print(
         f"{name}: {minute.messages} messages, CPU {minute.cpu_ms:.2f} ms a message beside"
         f" {minute.same_ms:.0f} ms for the same work ({minute.cpu_ms / minute.same_ms:.3f} of it),"
@@ -217,7 +217,7 @@ async def main(minutes: int) -> None:
                     traffic = Traffic(client, reader)
                     warm = []
                     with anyio.fail_after(WARM_SECONDS):
-                        while traffic.said < WARM_MESSAGES:
+                        while traffic.sent < WARM_MESSAGES:
                             now = await measured(running, traffic, math.inf, WARM_MESSAGES)
                             warm.append(now)
                             report_minute(f"warm-up {len(warm)}", now)
@@ -231,7 +231,7 @@ async def main(minutes: int) -> None:
                     store = on_disk(home)
     ends = minutes // THIRDS or 1
     first, last = measures[:ends], measures[-ends:]
-    said = sum(minute.messages for minute in measures)
+    sent = sum(minute.messages for minute in measures)
     compare = [
         [statistics.mean(getattr(minute, name) for minute in part) for part in (first, last)]
         for name in ("rss", "together", "cpu_ms", "same_ms")
@@ -242,7 +242,7 @@ async def main(minutes: int) -> None:
         "",
         f"{rss_end:.1f}",
         f"the first {ends}: {rss:.1f}; after one minute of the warm-up {warm[0].rss:.1f};"
-        f" all processes {together:.1f} and {together_end:.1f}; {said} messages in {SESSIONS}"
+        f" all processes {together:.1f} and {together_end:.1f}; {sent} messages in {SESSIONS}"
         f" conversations; files open {measures[0].files} and {measures[-1].files};"
         f" on disk {store:.0f} MB",
     )

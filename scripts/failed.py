@@ -1,7 +1,7 @@
-"""Print which tests of a run failed, a line each: python -m scripts.failed CACHE [--passed-alone].
+"""Prints the failed tests of a run, one per line: python -m scripts.failed CACHE [--passed-alone].
 
-They run once more, alone. Exits with 1, and says why, when there are too many for chance, or when
-one of them must hold each time. With `--passed-alone` it writes them into tests/flaky.toml instead.
+The tests then run again, alone. Exits with code 1 and a reason if too many tests failed, or if one
+of them must pass each time. With `--passed-alone` it appends them to tests/flaky.toml instead.
 """
 
 import json
@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Final
 
 FLAKY: Final = Path(__file__).parents[1] / "tests/flaky.toml"
-MOST = 3
-SAID = "skerry/said"
-"""Key in the cache of a run, where tests/conftest.py keeps the output of each failed test."""
+MAX_FAILED = 3
+OUTPUTS = "skerry/said"
+"""Key in the cache of a run for the output of each failed test; tests/conftest.py writes it."""
 SEED: Final = re.compile(r"SKERRY_SEED=\d+|@reproduce_failure\([^)]*\)|\bdt1-[\w+/=-]+")
 LONGEST: Final = 400
-"""Characters of what a test said that are kept."""
+"""Characters of the output of a test in its entry."""
 FINAL = (
     "tests/e2e/test_chaos",
     "tests/e2e/test_forgetting_kills",
@@ -34,69 +34,69 @@ FINAL = (
     "tests/unit/app/test_stuck",
     "tests/unit/features/memory/test_index_faults",
 )
-"""Kills, races and what is played against a model: what they count must hold each time."""
+"""Tests that must pass each time: kills, races, and properties against a model."""
 
 
 def refusal(failed: list[str]) -> str:
-    """Returns why these tests get no second try, or an empty text."""
-    if len(failed) > MOST:
-        return f"{len(failed)} tests failed; up to {MOST} would run once more."
+    """Returns the reason why these tests do not run again, or an empty text."""
+    if len(failed) > MAX_FAILED:
+        return f"{len(failed)} tests failed; up to {MAX_FAILED} would run once more."
     final = [name for name in failed if name.startswith(FINAL)]
     return f"{final[0]} gets no second try." if final else ""
 
 
-def entry(test: str, said: str, date: str) -> str:
+def entry(test: str, output: str, date: str) -> str:
     """Returns the entry of a test that passed only alone, as TOML.
 
     Args:
         test: Its id.
-        said: How it failed in the crowd.
+        output: Its output when it failed among the others.
         date: The day, as `2026-02-07`.
     """
-    seed = SEED.search(said)
-    shown = {
+    seed = SEED.search(output)
+    fields = {
         "test": test,
         "seed": seed[0] if seed else "the same examples as in every run",
-        "said": said[:LONGEST].strip() or "nothing",
+        "said": output[:LONGEST].strip() or "nothing",
     }
     lines = [
-        f"{key} = {json.dumps(_plain(text), ensure_ascii=False)}" for key, text in shown.items()
+        f"{key} = {json.dumps(_plain(text), ensure_ascii=False)}" for key, text in fields.items()
     ]
     return "\n".join(["", "[[flaky]]", f"date = {date}", *lines, ""])
 
 
 def _plain(text: str) -> str:
-    """Leaves out what a text of TOML may not have."""
+    """Replaces the characters that TOML does not allow."""
     return text.encode(errors="replace").decode().replace("\x7f", "?")
 
 
-def keep(failed: list[str], said: dict[str, str], file: Path = FLAKY) -> None:
-    """Writes the tests into the list, and prints all that it names."""
+def keep(failed: list[str], outputs: dict[str, str], file: Path = FLAKY) -> None:
+    """Appends the tests to the list, and prints the whole list."""
     date = time.strftime("%Y-%m-%d")
     with file.open("a", encoding="utf-8") as flaky:
-        flaky.writelines(entry(name, said.get(name, ""), date) for name in failed)
+        flaky.writelines(entry(name, outputs.get(name, ""), date) for name in failed)
     listed = tomllib.loads(file.read_text(encoding="utf-8")).get("flaky", [])
     if listed:
         print("FAILED IN THE CROWD, PASSED ALONE; no issue is resolved while tests/flaky.toml has:")
-        print(*(f"    {one['test']} ({one['date']})" for one in listed), sep="\n")
+        print(*(f"    {row['test']} ({row['date']})" for row in listed), sep="\n")
 
 
 def main() -> None:
     """Runs the command."""
     cache = Path(sys.argv[1], "v")
     failed: list[str] = sorted(_read(cache / "cache/lastfailed"))
-    if why := refusal(failed):
-        sys.exit(why)
+    if reason := refusal(failed):
+        sys.exit(reason)
     if "--passed-alone" in sys.argv[2:]:
-        keep(failed, _read(cache / SAID))
+        keep(failed, _read(cache / OUTPUTS))
         return
     for name in failed:
         print(name)
 
 
 def _read(file: Path) -> dict[str, str]:
-    kept: dict[str, str] = json.loads(file.read_bytes()) if file.exists() else {}
-    return kept
+    content: dict[str, str] = json.loads(file.read_bytes()) if file.exists() else {}
+    return content
 
 
 if __name__ == "__main__":

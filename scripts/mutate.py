@@ -1,9 +1,8 @@
-"""Spoils the source, one line at a time, and sees that the tests named for the line fail.
+"""Applies patches that spoil the source, one at a time, and checks that the named tests fail.
 
-`tests/mutations` lists the patches, by part: a text that stands once in a file, what is put in its
-place, and the tests that must fail then. Each patch is applied to a copy of the tree, in which its
-tests run. `make mutations` tries them all; `ONLY=words` those whose name, file or reason has the
-words.
+`tests/mutations` lists the patches by part: a text that occurs once in a file, its replacement, and
+the tests that must fail. Each patch is applied to a copy of the tree, in which its tests run. `make
+mutations` applies all; `ONLY=words` those whose name, file or reason contains the words.
 """
 
 import argparse
@@ -27,17 +26,17 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 FOLDER: Final = Path("tests/mutations")
 DEADLINE: Final = 420
-"""Seconds that the tests of one patch may take; who hangs for longer has noticed it."""
+"""Time limit in seconds for the tests of one patch; a test that hangs counts as failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """One line that is taken away or spoiled, and the tests that must notice."""
+    """A replacement of one text in a file, and the tests that must fail."""
 
     name: str
     """Defect of the source with the patch."""
     of: tuple[str, ...]
-    """Promise that they prove: `security.D1` of tests/reviews.toml, `promises`, or `rules.ID`."""
+    """Proof of `security.D1` of tests/reviews.toml, `promises`, or `rules.ID`."""
     file: str
     find: str
     put: str
@@ -56,7 +55,7 @@ def _listed(path: Path) -> Iterator[Patch]:
 
 
 def fault(patch: Patch, root: Path = ROOT) -> str:
-    """Returns why a patch cannot be applied; "" when it can."""
+    """Returns the reason why a patch cannot be applied; "" if it can."""
     path = root / patch.file
     if not path.is_file():
         return f"there is no {patch.file}"
@@ -80,10 +79,10 @@ class Copy:
         self.root = folder / source.name
         self._folder = folder
         self._source = source
-        self._stamp = 1_000_000_000  # seconds since 1970: older than whatever is copied
+        self._stamp = 1_000_000_000  # seconds since 1970: older than all copied files
 
     def make(self) -> None:
-        """Copies what git knows or would add, and makes the environment."""
+        """Copies tracked and untracked files, except ignored ones, and makes the environment."""
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],  # noqa: S607
             cwd=self._source,
@@ -99,13 +98,13 @@ class Copy:
         self._environment()
 
     def _environment(self) -> None:
-        # What is installed is seen through a path alone, so that the editable install of the
-        # source, which is a file of paths itself, is not: `skerry` comes from the copy.
+        # The installed packages are on the path by a .pth file, in which the .pth file of the
+        # editable install has no effect: `skerry` is imported from the copy.
         environment = self.root / ".venv"
         venv.create(environment, symlinks=True)
         installed = sysconfig.get_path("purelib")
-        kept = environment / Path(installed).relative_to(sys.prefix) / "copy.pth"
-        kept.write_text(f"{self.root / 'src'}\n{installed}\n", encoding="utf-8")
+        path_file = environment / Path(installed).relative_to(sys.prefix) / "copy.pth"
+        path_file.write_text(f"{self.root / 'src'}\n{installed}\n", encoding="utf-8")
         command = environment / "bin" / "skerry"
         command.write_text(
             f"#!{environment}/bin/python\nfrom skerry.cli.main import main\n\n"
@@ -115,10 +114,10 @@ class Copy:
         command.chmod(0o755)
 
     def tried(self, patch: Patch) -> dict[str, str]:
-        """Applies a patch, run its tests and takes it back; returns what each test came to.
+        """Applies a patch, runs its tests and reverts it; returns the outcome of each test.
 
-        `failed` is what it should be, also by hanging; `passed`, `skipped`, `not run` (it cannot be
-        imported) and `broken` (it cannot be set up) are not.
+        `failed` is the expected outcome, also for a test that hangs. The others are `passed`,
+        `skipped`, `not run` (it cannot be imported) and `broken` (it cannot be set up).
         """
         path = self.root / patch.file
         before = path.read_text(encoding="utf-8")
@@ -129,13 +128,13 @@ class Copy:
             self._write(path, before)
 
     def _write(self, path: Path, text: str) -> None:
-        # A compiled file is taken for current when second and size are those of its source.
+        # Python uses a compiled file if second and size in it are those of its source.
         path.write_text(text, encoding="utf-8")
         self._stamp += 2
         os.utime(path, (self._stamp, self._stamp))
 
     def outcomes(self, tests: Sequence[str]) -> dict[str, str]:
-        """Runs tests in the copy and returns what each came to, the worst of its cases."""
+        """Runs tests in the copy; returns the outcome of each, the worst of its cases."""
         report = self._folder / "report.xml"
         report.unlink(missing_ok=True)
         command = [str(self.root / ".venv" / "bin" / "python"), "-m", "pytest", "-q"]
@@ -155,7 +154,7 @@ class Copy:
         except subprocess.TimeoutExpired:
             return dict.fromkeys(tests, "failed")
         finally:
-            with suppress(ProcessLookupError):  # what a test started and did not stop goes too
+            with suppress(ProcessLookupError):  # ends the processes that a test did not stop
                 os.killpg(running.pid, signal.SIGKILL)
             running.wait()
         return read(report, tests)
@@ -165,10 +164,10 @@ ORDER: Final = ("not run", "passed", "skipped", "broken", "failed")
 
 
 def read(report: Path, tests: Iterable[str]) -> dict[str, str]:
-    """Returns what a report says of each test; of several cases the one that went worst counts."""
-    found = dict.fromkeys(tests, "not run")
+    """Returns the outcome of each test in a report; of several cases the worst counts."""
+    outcomes = dict.fromkeys(tests, "not run")
     if not report.is_file():
-        return found
+        return outcomes
     for case in ET.parse(report).iter("testcase"):  # noqa: S314 - see above
         file = case.get("classname", "").replace(".", "/")
         name = f"{file}.py::{case.get('name', '').partition('[')[0]}"
@@ -176,18 +175,18 @@ def read(report: Path, tests: Iterable[str]) -> dict[str, str]:
         outcome = "passed"
         for tag, word in (("skipped", "skipped"), ("error", "broken"), ("failure", "failed")):
             outcome = word if tag in kinds else outcome
-        if name in found:
-            found[name] = max(found[name], outcome, key=ORDER.index)
-    return found
+        if name in outcomes:
+            outcomes[name] = max(outcomes[name], outcome, key=ORDER.index)
+    return outcomes
 
 
 def main(argv: Sequence[str] | None = None, source: Path = ROOT) -> int:
-    """Tries the patches of a tree; returns 1 when one is not noticed or cannot be applied."""
+    """Applies the patches of a tree; returns 1 if one is not noticed or cannot be applied."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("only", nargs="*", help="words of a name, a file or a reason")
     words = " ".join(parser.parse_args(argv).only)
     listed = patches(source)
-    chosen = [one for one in listed if words in f"{one.name}\n{one.file}\n{' '.join(one.of)}"]
+    chosen = [row for row in listed if words in f"{row.name}\n{row.file}\n{' '.join(row.of)}"]
     noticed = 0
     with tempfile.TemporaryDirectory(prefix="skerry-mutate-") as folder:
         copy = Copy(Path(folder), source)
@@ -199,17 +198,17 @@ def main(argv: Sequence[str] | None = None, source: Path = ROOT) -> int:
             took = f"({time.monotonic() - began:.0f} s)"
             word = "NOT NOTICED" if problems else "noticed"
             print(f"{number}/{len(chosen)} {word}: {patch.name} {took}", flush=True)
-            for one in problems:
-                print(f"    {one}", flush=True)
+            for problem in problems:
+                print(f"    {problem}", flush=True)
     print(f"{noticed} of {len(chosen)} patches are noticed by every test that they name")
     return 0 if chosen and noticed == len(chosen) else 1
 
 
 def _problems(patch: Patch, copy: Copy) -> list[str]:
-    if wrong := fault(patch, copy.root):
-        return [wrong]
-    found = copy.tried(patch)
-    return [f"{outcome}: {test}" for test, outcome in found.items() if outcome != "failed"]
+    if reason := fault(patch, copy.root):
+        return [reason]
+    outcomes = copy.tried(patch)
+    return [f"{outcome}: {test}" for test, outcome in outcomes.items() if outcome != "failed"]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Writes docs/reference/protocol.md: every method and event, from what the gateway itself uses."""
+"""Writes docs/reference/protocol.md: all methods and events, from the tables of the gateway."""
 
 import re
 import sys
@@ -18,34 +18,34 @@ PAGE: Final = ROOT / "docs" / "reference" / "protocol.md"
 _HEAD: Final = """# Reference of the protocol
 
 Versions {versions}. `make reference` writes this page from the source; the
-[guide](../guide/protocol.md) says how the parts fit together. Only an `operator` may call a method
+[guide](../guide/protocol.md) explains the parts. Only an `operator` may call a method
 whose role is not `node`. `operator.admin` includes every scope, `operator.write` includes
 `operator.read`. A parameter in **bold** is required; an unknown one is refused, unless a method
-says otherwise. Plugins may add methods of their own.
+states otherwise. Plugins may add methods.
 
 A frame has at most {before:,} bytes before `connect` succeeded and {after:,} after it. A client for
 which more than {buffered:,} bytes wait is disconnected.
 """
 _ONLY_NAMES: Final = re.compile(r"Parameters of `[^`]+`( and `[^`]+`)*\.|No parameters\.|")
 EVENTS: Final[Mapping[str, str]] = {
-    "config.changed": "The file was edited: what is used from now on, waits or is wrong with it.",
-    "agent": "What a run does: `stream` is `lifecycle`, `assistant`, `thinking` or `tool`. "
-    "Only a client with the capability `tool-events` is told of tools.",
+    "config.changed": "The file was edited: keys now in use, keys that wait, and mistakes in it.",
+    "agent": "Progress of a run: `stream` is `lifecycle`, `assistant`, `thinking` or `tool`. "
+    "Only a client with the capability `tool-events` receives `tool`.",
     "chat": "The answer so far as `delta`, then one of `final`, `aborted` and `error`.",
     "connect.challenge": "The first frame of a connection: the `nonce` that a device signs.",
-    "device.pair.requested": "A device waits to be let in.",
+    "device.pair.requested": "A device waits for approval.",
     "device.pair.resolved": "A device was approved or rejected.",
     "health": "The report on the gateway's health changed.",
-    "node.invoke.request": "A node is to carry out a command.",
-    "node.pair.requested": "A node waits to be let in.",
+    "node.invoke.request": "A request to a node to run a command.",
+    "node.pair.requested": "A node waits for approval.",
     "node.pair.resolved": "A node was approved or rejected.",
-    "presence": "Somebody came or left.",
-    "session.message": "A message stands in the transcript; after `sessions.messages.subscribe`.",
+    "presence": "A client connected or disconnected.",
+    "session.message": "A new message in the transcript; after `sessions.messages.subscribe`.",
     "sessions.changed": "A conversation changed; after `sessions.subscribe`.",
     "shutdown": "The gateway is about to stop.",
-    "tick": "The gateway lives; comes every `policy.tickIntervalMs`.",
+    "tick": "The gateway is alive; sent every `policy.tickIntervalMs`.",
 }
-"""Meaning of each event; the payloads stand in the published schema."""
+"""Meaning of each event; the published schema has the payloads."""
 
 
 def page() -> str:
@@ -56,40 +56,40 @@ def page() -> str:
         after=MAX_PAYLOAD,
         buffered=MAX_BUFFERED,
     )
-    table, ours = MethodTable(), registered()
+    table, features = MethodTable(), registered()
     methods = table.methods
-    events = {name: text for name, (_, text) in ours.events.items()}
-    needs = {name: need for name, (need, _) in ours.events.items()}
+    events = {name: text for name, (_, text) in features.events.items()}
+    needs = {name: need for name, (need, _) in features.events.items()}
     lines = [
         head,
         "## Overview",
         "",
-        "| method | role | scope | what it does |",
+        "| method | role | scope | purpose |",
         "|---|---|---|---|",
     ]
-    for one in methods:
-        need = _need(table.needs[one.name])
-        lines.append(f"| [`{one.name}`](#{anchor(one.name)}) | {need} | {about(one)} |")
-    lines += ["", "## Events", "", "| event | role | scope | what it tells |", "|---|---|---|---|"]
+    for method in methods:
+        need = _need(table.needs[method.name])
+        lines.append(f"| [`{method.name}`](#{anchor(method.name)}) | {need} | {about(method)} |")
+    lines += ["", "## Events", "", "| event | role | scope | meaning |", "|---|---|---|---|"]
     lines += [
         f"| `{name}` | {_need({**access.EVENTS, **needs}[name])} | {text} |"
         for name, text in {**EVENTS, **events}.items()
     ]
     lines += ["", "## Methods", "", "### connect", ""]
     lines += ["The first request. It introduces the client.", "", *_table(ConnectParams)]
-    for one in methods:
-        lines += [f"### {one.name}", "", about(one), "", *_table(one.params)]
+    for method in methods:
+        lines += [f"### {method.name}", "", about(method), "", *_table(method.params)]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def about(method: Method[Any]) -> str:
-    """Returns what a method does, in one line."""
-    said = (method.handler.__doc__ or method.params.__doc__ or "").split("\n\n")[0]
-    return _one_line(said)
+    """Returns the purpose of a method, in one line."""
+    text = (method.handler.__doc__ or method.params.__doc__ or "").split("\n\n")[0]
+    return _one_line(text)
 
 
 def anchor(name: str) -> str:
-    """Returns what a heading is linked by."""
+    """Returns the anchor of a heading."""
     return name.lower().replace(".", "")
 
 
@@ -99,32 +99,34 @@ def _need(need: access.Need) -> str:
 
 def _table(params: type[Params]) -> list[str]:
     schema = params.model_json_schema(by_alias=True)
-    found = list(_rows(schema, schema.get("$defs", {}), ""))
-    if not found:
+    rows = list(_rows(schema, schema.get("$defs", {}), ""))
+    if not rows:
         return ["No parameters.", ""]
     note = _one_line((params.__doc__ or "").split("\n\n")[0])
     notes = [] if _ONLY_NAMES.fullmatch(note) else [note, ""]
-    return [*notes, "| parameter | type | default |", "|---|---|---|", *found, ""]
+    return [*notes, "| parameter | type | default |", "|---|---|---|", *rows, ""]
 
 
 def _rows(node: dict[str, Any], defs: dict[str, Any], prefix: str) -> Iterator[str]:
     required = node.get("required", ())
-    for key, one in node.get("properties", {}).items():
-        found, name = _resolved(one, defs), f"{prefix}{key}"
-        shown = f"**`{name}`**" if key in required else f"`{name}`"
-        default = one.get("default")
+    for key, property_ in node.get("properties", {}).items():
+        schema, name = _resolved(property_, defs), f"{prefix}{key}"
+        label = f"**`{name}`**" if key in required else f"`{name}`"
+        default = property_.get("default")
         text = (
             "" if default in (None, [], {}) or isinstance(default, dict) else f"`{_json(default)}`"
         )
-        yield f"| {shown} | {kind(found, defs)} | {text} |"
-        inner = _resolved(found.get("items", {}), defs) if found.get("type") == "array" else found
-        mark = "[]." if found.get("type") == "array" else "."
+        yield f"| {label} | {kind(schema, defs)} | {text} |"
+        inner = (
+            _resolved(schema.get("items", {}), defs) if schema.get("type") == "array" else schema
+        )
+        mark = "[]." if schema.get("type") == "array" else "."
         yield from _rows(inner, defs, f"{name}{mark}")
 
 
 def _resolved(node: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
     """Returns the node without references, and without the null that only means absence."""
-    options = [one for one in node.get("anyOf", ()) if one != {"type": "null"}]
+    options = [option for option in node.get("anyOf", ()) if option != {"type": "null"}]
     if len(options) == 1:
         return _resolved(
             {**options[0], **({"default": node["default"]} if "default" in node else {})}, defs
@@ -136,13 +138,15 @@ def _resolved(node: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
 
 
 def kind(node: dict[str, Any], defs: dict[str, Any]) -> str:
-    """Returns what may stand there, with its limits."""
+    """Returns the allowed values, with their limits."""
     if "anyOf" in node:
         return " or ".join(
-            kind(_resolved(one, defs), defs) for one in node["anyOf"] if one != {"type": "null"}
+            kind(_resolved(option, defs), defs)
+            for option in node["anyOf"]
+            if option != {"type": "null"}
         )
     if "enum" in node:
-        return ", ".join(f'`"{one}"`' for one in node["enum"])
+        return ", ".join(f'`"{option}"`' for option in node["enum"])
     if "const" in node:
         return f"`{_json(node['const'])}`"
     name = str(node.get("type", "any"))

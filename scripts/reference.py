@@ -46,7 +46,7 @@ def one_line(text: str) -> str:
 
 
 def kind(node: dict[str, Any]) -> str:
-    """Returns what may stand there, with its limits."""
+    """Returns the allowed values, with their limits."""
     if node.get("format") == "password":
         return "secret"
     if "enum" in node:

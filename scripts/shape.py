@@ -1,8 +1,8 @@
-"""Prints the shape of the source as one table: what issue 12 began with, and what it is today.
+"""Prints the shape of the source as one table: before issue 12, and today.
 
 Both columns are counted by the same code: the first in a copy of the commit before the issue, the
 second in the tree. Only the way of a message is followed in today's tree alone (`scripts.walk`);
-what it was then is kept here.
+the earlier figures are stored in this file.
 
     python -m scripts.shape           prints the table
     python -m scripts.shape --write   puts it into docs/architecture.md
@@ -35,14 +35,14 @@ DOCUMENT: Final = ROOT / "docs" / "architecture.md"
 TABLE: Final = re.compile(r"^\| shape \|.*\n(\|.*\n)+", re.MULTILINE)
 FEATURES: Final = "skerry/features"
 RECALL: Final = "skerry_recall"
-"""The search of the memory, a package of its own."""
+"""Package of the memory's search."""
 PARTS: Final = (FEATURES, RECALL, "skerry/channels", "skerry_relayer", "skerry_memwal")
 """Packages that the kernel runs without."""
 UNCLEAR: Final = re.compile(
     r"\s*((What|Whatever|Whether|Who|Whom|Whose|How|Of|Which|Where|When|Why|That|If)\b"
     r"|Returns? what\b|(Return|Yield|Take|Give|Make|Send|Keep|Tell|Bring|Add|Forget|Remove)\b)"
 )
-"""Beginnings of docstrings that leave the reader to guess the noun, or that command the reader."""
+"""Beginnings of docstrings without a noun or in the imperative."""
 
 
 @dataclass(slots=True)
@@ -113,7 +113,7 @@ def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def inner_imports(tree: ast.Module) -> int:
-    """Returns the number of imports that stand inside functions."""
+    """Returns the number of imports inside functions."""
     lines = {
         node.lineno
         for function in ast.walk(tree)
@@ -147,7 +147,7 @@ def counted(source: Path) -> Shape:
 def at_commit(commit: str) -> Shape:
     """Counts the source of a commit."""
     command = ["git", "archive", "--format=tar", commit, "src"]
-    packed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout  # noqa: S603 - a commit of ours
+    packed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout  # noqa: S603 - a commit of this repository
     with tempfile.TemporaryDirectory() as folder, tarfile.open(fileobj=BytesIO(packed)) as archive:
         archive.extractall(folder, filter="data")
         return counted(Path(folder, "src"))
@@ -164,7 +164,7 @@ def of_turn() -> tuple[int, int, int]:
 
 
 def table(then: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """Returns both columns as a table of Markdown; what one of them lacks is a dash."""
+    """Returns both columns as a table of Markdown; a missing figure is a dash."""
     names = list(dict.fromkeys([*now, *then]))
     rows = [f"| {name} | {then.get(name, '-')} | {now.get(name, '-')} |" for name in names]
     head = f"| shape | before the issue (`{BEGIN}`) | today |\n|---|---|---|\n"
@@ -191,7 +191,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.write:
         document = DOCUMENT.read_text(encoding="utf-8")
         if len(TABLE.findall(document)) != 1:
-            print(f"{DOCUMENT} has no place for the table", file=sys.stderr)
+            print(f"{DOCUMENT} has not exactly one table of the shape", file=sys.stderr)
             return 1
         DOCUMENT.write_text(TABLE.sub(lambda _: text, document), encoding="utf-8")
     return 0

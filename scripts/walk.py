@@ -1,12 +1,12 @@
-"""Prints the way of a message, file by file, as it is run: one text turn of a whole gateway.
+"""Prints the way of a message, file by file: one text turn of a whole gateway.
 
-The gateway, its store and its provider are the real ones, in this process; only the model's server
-is ours. A first client and a first turn warm everything up; then turns are followed from their
-frames to their ends, and the one with the fewest files counts: in the others the gateway did
-something else meanwhile. The program that asks, and the fakes, do not count.
+The gateway, its store and its provider are the real ones, in this process; only the model server is
+a fake. A first client and a first turn warm everything up. Then turns are followed from their
+frames to their ends, and the turn with the fewest files counts: in the others the gateway did other
+work meanwhile. The client and the fakes do not count.
 
-A turn ends when its `final` event arrives. What the gateway does behind the answer with what was
-said, such as the mirror, is listed apart, and does not count: nobody waits for it.
+A turn ends when its `final` event arrives. The work of the gateway after the answer, such as the
+mirror, is listed separately and does not count: no client waits for it.
 
     python -m scripts.walk              the files in the order in which they are entered
     python -m scripts.walk --functions  the functions too
@@ -37,10 +37,10 @@ from tests.support.gateway import serving
 from tests.support.wire import Wire, connected
 
 SOURCE: Final = Path(__file__).resolve().parent.parent / "src"
-BESIDE: Final = ("skerry/testing/", "skerry/client/")
-"""Packages that take no part in a turn of the gateway."""
+EXCLUDED: Final = ("skerry/testing/", "skerry/client/")
+"""Packages outside a turn of the gateway."""
 TURNS: Final = 3
-"""Turns that are followed at least."""
+"""Minimum number of followed turns."""
 QUICK: Final = session_events.COLLECT_SECONDS
 """Seconds of a turn within which no work behind the answer begins; else more turns are followed."""
 MOST_TURNS: Final = 20
@@ -53,7 +53,7 @@ Calls = list[tuple[str, str]]
 
 
 class Follower:
-    """Notes each function of ours that is entered, in all threads, while it is `on`."""
+    """Records each entered function of the source, in all threads, while it is `on`."""
 
     def __init__(self) -> None:
         self.on = False
@@ -64,7 +64,7 @@ class Follower:
         self._files: dict[str, str | None] = {}
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
-        """Hears of an event of the interpreter (`sys.setprofile`)."""
+        """Handles an event of the interpreter (`sys.setprofile`)."""
         if self.on and event == "call":
             code = frame.f_code
             file = self._named(code.co_filename)
@@ -76,7 +76,7 @@ class Follower:
         if path not in self._files:
             inside = Path(path).is_relative_to(SOURCE)
             name = str(Path(path).relative_to(SOURCE)) if inside else None
-            self._files[path] = None if name is None or name.startswith(BESIDE) else name
+            self._files[path] = None if name is None or name.startswith(EXCLUDED) else name
         return self._files[path]
 
 
@@ -144,18 +144,18 @@ def package(file: str) -> str:
 
 
 def report(entered: Calls, *, functions: bool) -> int:
-    """Prints the way; returns how many files it has."""
+    """Prints the way; returns the number of its files."""
     files: dict[str, dict[str, int]] = {}
     for file, function in entered:
-        seen = files.setdefault(file, {})
-        seen[function] = seen.get(function, 0) + 1
-    for place, (file, seen) in enumerate(files.items(), 1):
-        print(f"{place:3}  {file:48} {len(seen):3} functions  {next(iter(seen))}")
+        counts = files.setdefault(file, {})
+        counts[function] = counts.get(function, 0) + 1
+    for number, (file, counts) in enumerate(files.items(), 1):
+        print(f"{number:3}  {file:48} {len(counts):3} functions  {next(iter(counts))}")
         if functions:
-            for name, count in seen.items():
+            for name, count in counts.items():
                 print(f"{'':53} {count:5} x {name}")
     packages = [package(file) for file, _ in entered]
-    changes = sum(one != other for one, other in pairwise(packages))
+    changes = sum(before != after for before, after in pairwise(packages))
     distinct = len({*entered})
     print(
         f"{len(files)} files, {distinct} functions, {len(set(packages))} packages,"

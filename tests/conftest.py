@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from scripts.failed import SAID
+from scripts.failed import OUTPUTS
 from tests.support.shown import profile
 
 KEPT = {
@@ -70,7 +70,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if reporter is None or cache is None:
         return  # a process among several; the one that started them has all reports
     failed = [one for kind in ("failed", "error") for one in reporter.stats.get(kind, [])]
-    cache.set(SAID, {one.nodeid: _said(one) for one in failed})
+    cache.set(OUTPUTS, {one.nodeid: _said(one) for one in failed})
 
 
 def _said(report: pytest.TestReport) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.failed import FINAL, LONGEST, MOST, SAID, entry, keep, refusal
+from scripts.failed import FINAL, LONGEST, MAX_FAILED, OUTPUTS, entry, keep, refusal
 from scripts.requirements import ROOT
 
 PAGE = "tests/e2e/test_page.py::test_it"
@@ -31,7 +31,7 @@ def test_the_script_reads_what_a_real_run_left(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert ask(cache) == (0, "test_two.py::test_bad\n")
-    said = json.loads((cache / "v" / SAID).read_bytes())["test_two.py::test_bad"]
+    said = json.loads((cache / "v" / OUTPUTS).read_bytes())["test_two.py::test_bad"]
     assert said.startswith("AssertionError: SKERRY_SEED=7\nassert 1 == 2")
 
 
@@ -40,7 +40,7 @@ def test_a_run_without_failures_left_none(tmp_path: Path) -> None:
 
 
 def test_too_many_are_refused(tmp_path: Path) -> None:
-    left(tmp_path, *(f"{PAGE}[{n}]" for n in range(MOST + 1)))
+    left(tmp_path, *(f"{PAGE}[{n}]" for n in range(MAX_FAILED + 1)))
     code, said = ask(tmp_path)
     assert (code, said) == (1, "")
 
