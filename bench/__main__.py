@@ -40,8 +40,8 @@ def run(name: str, minutes: str | None) -> list[str]:
 
 def number(text: str) -> float | None:
     """Returns the number that a measured value begins with, such as 3.37 or 0.13%."""
-    found = re.match(r"[\d.]+", text)
-    return float(found[0]) if found else None
+    matches = re.match(r"[\d.]+", text)
+    return float(matches[0]) if matches else None
 
 
 def parts(line: str) -> list[str]:
@@ -78,24 +78,24 @@ def medians(runs: Sequence[Sequence[str]]) -> list[str]:
 
 def row(name: str, line: str) -> str:
     """Returns the row of the table for a figure of a benchmark."""
-    figure, budget, measured, *beside = parts(line)
-    shown = f"{measured} **missed**" if is_missed(line) else measured
-    return "| " + SEPARATOR.join([figure, budget, shown, *beside, f"`{name}`"]) + " |"
+    figure, budget, measured, *remarks = parts(line)
+    shown_value = f"{measured} **missed**" if is_missed(line) else measured
+    return "| " + SEPARATOR.join([figure, budget, shown_value, *remarks, f"`{name}`"]) + " |"
 
 
 def merged(rows: dict[str, list[str]], table: str) -> dict[str, list[str]]:
     """Returns the rows of a table by benchmark, those of this run in the place of the earlier."""
-    kept: dict[str, list[str]] = {}
+    tables: dict[str, list[str]] = {}
     for line in table.splitlines():
         if line.startswith("| ") and line.endswith("` |"):
-            kept.setdefault(line.rsplit("`", 2)[1], []).append(line)
-    every = kept | rows
+            tables.setdefault(line.rsplit("`", 2)[1], []).append(line)
+    every = tables | rows
     return {name: every[name] for name in sorted(every)}
 
 
-def save(found: dict[str, list[str]], marks: Sequence[float], times: int, *, some: bool) -> None:
+def save(results: dict[str, list[str]], marks: Sequence[float], times: int, *, some: bool) -> None:
     """Puts the figures of this run into the document; `some` keeps the rows of all others."""
-    rows = {name: [row(name, line) for line in lines] for name, lines in found.items()}
+    rows = {name: [row(name, line) for line in lines] for name, lines in results.items()}
     text = DOCUMENT.read_text("utf-8")
     before = TABLE.search(text)
     if before is None or len(TABLE.findall(text)) != 1:
@@ -127,29 +127,29 @@ def main() -> int:
     parser.add_argument("--strict", action="store_true", help="fail when a budget is missed")
     parser.add_argument("--times", type=int, default=1, help="runs of each; the medians count")
     parser.add_argument("--minutes", help="of those that take many")
-    given = parser.parse_args()
+    options = parser.parse_args()
     every = {path.stem for path in FOLDER.glob("[a-z]*.py")} - HELPERS - LONG
-    names = given.names or sorted(every)
+    names = options.names or sorted(every)
     runs: dict[str, list[list[str]]] = {name: [] for name in names}
     marks = [yardstick()]
-    for _ in range(given.times):
+    for _ in range(options.times):
         for name in names:
-            runs[name].append(run(name, given.minutes))
+            runs[name].append(run(name, options.minutes))
             marks.append(yardstick())
     failed = [name for name, lines in runs.items() if not all(lines)]
-    found = {name: medians(lines) for name, lines in runs.items() if name not in failed}
+    results = {name: medians(lines) for name, lines in runs.items() if name not in failed}
     figure(
         "the same work, ms", "", f"{min(marks):.0f} to {max(marks):.0f}", "CPU; tells of neighbours"
     )
     if failed:
         print(f"could not run: {', '.join(failed)}", file=sys.stderr)
         return 1
-    if given.save:
-        save(found, marks, given.times, some=bool(given.names))
-    beyond = missed(line for lines in found.values() for line in lines)
+    if options.save:
+        save(results, marks, options.times, some=bool(options.names))
+    beyond = missed(line for lines in results.values() for line in lines)
     if beyond:
         print(f"missed budgets: {'; '.join(beyond)}", file=sys.stderr)
-    return 1 if beyond and given.strict else 0
+    return 1 if beyond and options.strict else 0
 
 
 if __name__ == "__main__":

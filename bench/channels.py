@@ -33,10 +33,10 @@ NUMBERS: Final = {"number": "+15550001", "phoneNumberId": "106540352242922"}
 CREDENTIAL: Final = "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
 
 
-def telegram(server: TelegramServer, **more: Any) -> dict[str, Any]:
+def telegram(server: TelegramServer, **settings: Any) -> dict[str, Any]:
     """Returns the section of an account that answers all senders."""
     account = {"botToken": server.token, "apiRoot": server.root}
-    return {**account, "dmPolicy": "open", "allowFrom": ["*"], **more}
+    return {**account, "dmPolicy": "open", "allowFrom": ["*"], **settings}
 
 
 @contextmanager
@@ -124,8 +124,8 @@ async def idle() -> None:
             await anyio.sleep(IDLE_SECONDS)
             share = (running.tree.cpu() - before) / IDLE_SECONDS
     async with TelegramServer() as server:
-        one = {"telegram": telegram(server)}
-        with connected(one) as running:
+        single = {"telegram": telegram(server)}
+        with connected(single) as running:
             await anyio.sleep(5)
             first = running.tree.rss()
     figure(
@@ -159,12 +159,14 @@ async def refusals() -> None:
                 for chat in range(100, 100 + MESSAGES):
                     await server.wait_for(1, chat=chat)
             cpu = running.tree.cpu() - before
-            once = all(len(server.texts(chat)) == 1 for chat in range(100, 100 + MESSAGES))
+            delivered_once = all(
+                len(server.texts(chat)) == 1 for chat in range(100, 100 + MESSAGES)
+            )
     figure(
         f"{MESSAGES} replies under {REFUSALS} refusals (429), CPU ms each",
         "",
         f"{cpu / MESSAGES * 1e3:.2f}",
-        f"with their turns; {'each arrived once' if once else 'SOME ARRIVED TWICE'}",
+        f"with their turns; {'each arrived once' if delivered_once else 'SOME ARRIVED TWICE'}",
     )
 
 

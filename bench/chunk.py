@@ -23,7 +23,7 @@ from skerry.providers.streaming_call import Endpoint
 CHUNKS = 1000
 CALLS = 300
 ROUNDS = 5
-PIECES = ("--text", "x" * CHUNKS * 5, "--events-per-text", str(CHUNKS), "--delay-ms", "1")
+OPTIONS = ("--text", "x" * CHUNKS * 5, "--events-per-text", str(CHUNKS), "--delay-ms", "1")
 MODEL = ModelInfo("stub", "stub", "Stub")
 
 
@@ -33,7 +33,7 @@ def request() -> ModelRequest:
     return ModelRequest(MODEL, "You are a benchmark. " * 400, history)
 
 
-async def ours(http: HttpClient, base_url: str) -> tuple[float, float, int]:
+async def adapter_cost(http: HttpClient, base_url: str) -> tuple[float, float, int]:
     """Returns CPU and wall seconds of one call, and how often text came."""
     provider = RetryingProvider(CompatProvider(http, Endpoint("Stub", base_url)))
     reads: list[str] = []
@@ -66,7 +66,7 @@ async def plain(http: httpx2.AsyncClient, base_url: str) -> tuple[float, float, 
 async def through_gateway() -> None:
     cost: list[float] = []
     reads: list[float] = []
-    with stubbed_gateway(*PIECES) as (gateway, _):
+    with stubbed_gateway(*OPTIONS) as (gateway, _):
         async with driver(gateway) as client:
             await client.turns(2, ["warm"])
             for _ in range(ROUNDS):
@@ -83,11 +83,11 @@ async def through_gateway() -> None:
 
 
 async def through_adapter(http: HttpClient, base: httpx2.AsyncClient) -> None:
-    with model_server(*PIECES) as model:
+    with model_server(*OPTIONS) as model:
         mine: list[float] = []
         other: list[float] = []
         for _ in range(ROUNDS):
-            cpu, _, reads = await ours(http, model.base_url)
+            cpu, _, reads = await adapter_cost(http, model.base_url)
             mine.append(cpu / CHUNKS * 1e6)
             assert reads > CHUNKS * 0.95, f"only {reads} reads of {CHUNKS} chunks"
             cpu, _, _ = await plain(base, model.base_url)
@@ -103,7 +103,7 @@ async def through_adapter(http: HttpClient, base: httpx2.AsyncClient) -> None:
 async def calls(http: HttpClient, base: httpx2.AsyncClient) -> None:
     with model_server() as model:
         cost: list[float] = []
-        for call in (partial(ours, http), partial(plain, base)):
+        for call in (partial(adapter_cost, http), partial(plain, base)):
             for _ in range(20):
                 await call(model.base_url)
             figures = [await call(model.base_url) for _ in range(CALLS)]

@@ -23,7 +23,7 @@ REPEAT = 20
 
 def cpu_seconds() -> float:
     """Returns the CPU of this process and of the children that it waited for."""
-    uses = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    uses = [resource.getrusage(scope) for scope in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(use.ru_utime + use.ru_stime for use in uses)
 
 
@@ -57,10 +57,10 @@ async def tree(command: str) -> None:
 async def measure() -> None:
     """Prints the figure."""
     await decided(COMMANDS[0])
-    ours = await milliseconds(decided)
+    check_ms = await milliseconds(decided)
     parts = {"shfmt": shfmt_reader.read, "tree-sitter": tree, "shlex": split}
-    beside = [f"{name} alone {await milliseconds(read):.3f}" for name, read in parts.items()]
-    figure("CPU of the decision on a command, ms", "<= 5", f"{ours:.2f}", ", ".join(beside))
+    remarks = [f"{name} alone {await milliseconds(read):.3f}" for name, read in parts.items()]
+    figure("CPU of the decision on a command, ms", "<= 5", f"{check_ms:.2f}", ", ".join(remarks))
 
 
 def main() -> None:

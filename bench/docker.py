@@ -33,7 +33,7 @@ async def seconds(sandbox: Sandbox, workspace: Path) -> float:
     return time.perf_counter() - begin
 
 
-async def alone(container: str) -> float:
+async def docker_alone(container: str) -> float:
     """Returns the seconds of the same command by the program of docker."""
     begin = time.perf_counter()
     program = Program(["docker", "exec", container, "true"], os.environ)
@@ -53,24 +53,25 @@ async def main(state: Path) -> None:
     workspace = state / "workspace"
     first = await seconds(sandboxes, workspace)
     (container,) = [
-        kept
+        container_row
         for engine in sandboxes.containers
-        for kept in await engine.kept()
-        if kept.scope == "agent-main"
+        for container_row in await engine.kept()
+        if container_row.scope == "agent-main"
     ]
     rounds = [
         (
             statistics.median([await seconds(sandboxes, workspace) for _ in range(COMMANDS)]),
-            statistics.median([await alone(container.name) for _ in range(COMMANDS)]),
+            statistics.median([await docker_alone(container.name) for _ in range(COMMANDS)]),
         )
         for _ in range(ROUNDS)
     ]
-    ours, theirs = (statistics.median(r[n] for r in rounds) * 1e3 for n in range(2))
+    skerry_ms, docker_ms = (statistics.median(r[n] for r in rounds) * 1e3 for n in range(2))
     ratio = statistics.median(a / b for a, b in rounds)
-    beside = (
-        f"{ours:.0f} ms beside {theirs:.0f} ms; the first, which starts it, {first * 1e3:.0f} ms"
+    remarks = (
+        f"{skerry_ms:.0f} ms beside {docker_ms:.0f} ms; the first, which starts it,"
+        f" {first * 1e3:.0f} ms"
     )
-    figure(NAME, "<= 3", f"{ratio:.2f}", beside)
+    figure(NAME, "<= 3", f"{ratio:.2f}", remarks)
 
 
 if __name__ == "__main__":

@@ -25,8 +25,8 @@ async def cost(client: Driver, gateway: Gateway, text: str) -> tuple[float, floa
     """Returns the CPU and the time of a turn, in milliseconds."""
     before, begin = gateway.tree.cpu(), time.perf_counter()
     await client.turns(TURNS, ["bench"], text)
-    taken = time.perf_counter() - begin
-    return (gateway.tree.cpu() - before) / TURNS * 1e3, taken / TURNS * 1e3
+    costs = time.perf_counter() - begin
+    return (gateway.tree.cpu() - before) / TURNS * 1e3, costs / TURNS * 1e3
 
 
 async def at_once(client: Driver, gateway: Gateway) -> None:
@@ -34,13 +34,13 @@ async def at_once(client: Driver, gateway: Gateway) -> None:
     sessions = [f"many-{number}" for number in range(AT_ONCE)]
     await client.turns(AT_ONCE, sessions, READ)
     await settled(gateway)
-    taken: list[tuple[float, float]] = []
+    costs: list[tuple[float, float]] = []
     for text in (READ, EXEC):
         before, begin = gateway.tree.cpu(), time.perf_counter()
         await client.turns(AT_ONCE, sessions, text)
         wall = (time.perf_counter() - begin) * 1e3
-        taken.append(((gateway.tree.cpu() - before) / AT_ONCE * 1e3, wall))
-    (cpu, wall), (more, longer) = taken
+        costs.append(((gateway.tree.cpu() - before) / AT_ONCE * 1e3, wall))
+    (cpu, wall), (more, longer) = costs
     figure(
         f"exec, {AT_ONCE} calls at once, ms in all",
         "",
@@ -70,13 +70,13 @@ async def main(state: Path) -> None:
                 )
                 for _ in range(ROUNDS)
             ]
-            for index, (what, budget) in enumerate(BUDGETS):
+            for index, (quantity, budget) in enumerate(BUDGETS):
                 calls = [run[index] - read[index] for run, read, _ in rounds]
-                alone = [run[index] for *_, run in rounds]
-                ratio = statistics.median(a / b for a, b in zip(calls, alone, strict=True))
-                ours, theirs = statistics.median(calls), statistics.median(alone)
-                detail = f"{ours:.1f} ms beside {theirs:.1f} ms"
-                figure(f"exec, {what} of a call, times bwrap", budget, f"{ratio:.2f}", detail)
+                baseline = [run[index] for *_, run in rounds]
+                ratio = statistics.median(a / b for a, b in zip(calls, baseline, strict=True))
+                own_cost, baseline_cost = statistics.median(calls), statistics.median(baseline)
+                detail = f"{own_cost:.1f} ms beside {baseline_cost:.1f} ms"
+                figure(f"exec, {quantity} of a call, times bwrap", budget, f"{ratio:.2f}", detail)
             await at_once(client, gateway)
 
 

@@ -20,7 +20,7 @@ async def drain(client: Driver) -> None:
 
 
 async def main() -> None:
-    alone: list[float] = []
+    single_client: list[float] = []
     watched: list[float] = []
     ratios: list[float] = []
     events = 0.0
@@ -37,19 +37,19 @@ async def main() -> None:
             await client.turns(100, ["warm"])
             await settled(gateway)
             for _ in range(ROUNDS):
-                one, events = await turn_cpu()
+                single_cost, events = await turn_cpu()
                 async with AsyncExitStack() as stack, anyio.create_task_group() as tasks:
                     watchers = [
                         await stack.enter_async_context(driver(gateway)) for _ in range(CLIENTS)
                     ]
                     for watcher in watchers:
                         tasks.start_soon(drain, watcher)
-                    many, _ = await turn_cpu()
+                    many_cost, _ = await turn_cpu()
                     for watcher in watchers:
                         watcher.socket.transport.abort()
-                alone.append(one)
-                watched.append((many - one) / events / CLIENTS)
-                ratios.append(many / one)
+                single_client.append(single_cost)
+                watched.append((many_cost - single_cost) / events / CLIENTS)
+                ratios.append(many_cost / single_cost)
     figure(
         "CPU per event and further client, us",
         "<= 15",

@@ -51,27 +51,30 @@ def milliseconds(examine: Callable[[str], object], texts: Sequence[str]) -> floa
 
 def technical() -> list[str]:
     """Returns descriptions of packages and modules of Python, of 400 to 40,000 characters."""
-    described = {one.metadata["Name"]: one.read_text("METADATA") for one in distributions()}
+    described = {
+        distribution.metadata["Name"]: distribution.read_text("METADATA")
+        for distribution in distributions()
+    }
     files = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
     texts = [text for _, text in sorted(described.items()) if text]
     texts += [file.read_text("utf-8", "replace") for file in files]
     return [text for text in texts if LONG[0] < len(text) < LONG[1]]
 
 
-def _technical(given: Sequence[dict[str, Any]]) -> None:
+def _technical(rows: Sequence[dict[str, Any]]) -> None:
     """Prints the false alarms on technical texts, and the recall of attacks within."""
     choose = random.Random(1)  # noqa: S311 - the same texts each time
     texts = technical()
     attacks = [
         row["text"]
-        for row in given
+        for row in rows
         if row["kind"] in {"direct", "memory-or-tool"} and len(row["text"]) < SHORT
     ]
     planted = []
     for text in texts:
         inside = text.split("\n")
-        place = choose.randrange(len(inside) + 1)
-        planted.append("\n".join([*inside[:place], choose.choice(attacks), *inside[place:]]))
+        position = choose.randrange(len(inside) + 1)
+        planted.append("\n".join([*inside[:position], choose.choice(attacks), *inside[position:]]))
     alarms = statistics.mean(scan(text).flagged for text in texts)
     recall = statistics.mean(scan(text).flagged for text in planted)
     note = f"{len(texts)} texts; with an attack in one line of them {recall:.0%} are flagged"
@@ -82,21 +85,21 @@ def main() -> None:
     """Prints the figures."""
     texts = [text for text, *_ in own() if len(text) <= ORDINARY]
     scan(texts[0])
-    ours, seeds = milliseconds(scan, texts), milliseconds(SEEDS.search, texts)
+    guard_ms, seeds = milliseconds(scan, texts), milliseconds(SEEDS.search, texts)
     length = statistics.mean(map(len, texts))
     figure(
         "CPU of the detector a text, ms",
         "<= 1",
-        f"{ours:.2f}",
+        f"{guard_ms:.2f}",
         f"{length:.0f} characters on average; five patterns alone {seeds:.3f}",
     )
     named = os.environ.get("SKERRY_INJECTION_DATA")
     if not named:
         return
-    given = [json.loads(line) for line in Path(named).read_text(encoding="utf-8").splitlines()]
-    result = validated(given)
+    rows = [json.loads(line) for line in Path(named).read_text(encoding="utf-8").splitlines()]
+    result = validated(rows)
     points = "; ".join(f"{result.recall(share):.0%} at {share:.1%}" for share in SHARES)
-    attacks = [row["text"] for row in given if row["label"]]
+    attacks = [row["text"] for row in rows if row["label"]]
     seen = sum(1 for text in attacks if SEEDS.search(text))
     figure(
         "recall at 2 % false alarms, %",
@@ -104,7 +107,7 @@ def main() -> None:
         f"{result.recall(0.02):.0%}",
         f"{points}; five patterns alone {seen / len(attacks):.0%}",
     )
-    _technical(given)
+    _technical(rows)
 
 
 if __name__ == "__main__":

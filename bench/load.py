@@ -28,11 +28,11 @@ async def main() -> None:
     rounds: dict[int, list[Round]] = {number: [] for number in SESSIONS}
     with stubbed_gateway() as (gateway, model):
         async with driver(gateway) as client:
-            await client.turns(300, [f"warm-{place}" for place in range(100)])
+            await client.turns(300, [f"warm-{round_number}" for round_number in range(100)])
             await settled(gateway)
-            for place in range(ROUNDS):
+            for round_number in range(ROUNDS):
                 for number in SESSIONS:
-                    names = [f"{place}-{number}-{one}" for one in range(number)]
+                    names = [f"{round_number}-{number}-{one}" for one in range(number)]
                     turns = TURNS if number > 1 else TURNS // 3
                     before = gateway.tree.cpu(), model.tree.cpu(), time.process_time()
                     begin = time.perf_counter()
@@ -42,13 +42,13 @@ async def main() -> None:
                     used = [(b - a) / turns for a, b in zip(before, after, strict=True)]
                     rounds[number].append(Round(wall / turns, *used))
     for number in SESSIONS:
-        found = rounds[number]
-        rate = statistics.median(1 / one.wall for one in found)
+        costs = rounds[number]
+        rate = statistics.median(1 / one.wall for one in costs)
         used = [
-            statistics.median(getattr(one, name) / one.wall for one in found)
+            statistics.median(getattr(one, name) / one.wall for one in costs)
             for name in ("gateway", "stub", "driver")
         ]
-        cost = statistics.median(one.gateway for one in found) * 1e3
+        cost = statistics.median(one.gateway for one in costs) * 1e3
         figure(
             f"turns/s at {number} session{'s' if number > 1 else ''}",
             BUDGETS.get(number, ""),

@@ -40,7 +40,7 @@ from skerry_recall.numbers import Floats
 FILE_CHARS = 1000
 QUERIES = 200
 DIMS = 384
-LOT = 2000
+BATCH = 2000
 BUDGETED = 10_000
 """Files, of 1 KB, for which the budgets are."""
 WORDS = 20_000
@@ -76,7 +76,7 @@ class Random:
     numbers: np.random.Generator
     model: EmbeddingModel
     local: bool = True
-    bulk: int = LOT
+    bulk: int = BATCH
     dims: int = DIMS
 
     async def embed(self, texts: Sequence[str], _: Kind) -> Floats:
@@ -109,7 +109,7 @@ async def forgetting(memory: BuiltinMemory, folder: Path) -> float:
 
 def weight(home: Path, pattern: str) -> int:
     """Returns the bytes of the files that match."""
-    return sum(one.stat().st_size for one in home.glob(pattern) if one.is_file())
+    return sum(path.stat().st_size for path in home.glob(pattern) if path.is_file())
 
 
 def resident() -> float:
@@ -124,12 +124,12 @@ async def indexing(memory: BuiltinMemory, index: Timed, files: int) -> None:
     derived = index.derived
     await anyio.sleep(2.1)  # until then a file may be written again within the clock's grain
     await memory.read()
-    again = await cpu(memory.read)
+    second_read = await cpu(memory.read)
     figure(
         f"index {files} small files, CPU s",
         f"<= {4 * files / BUDGETED:g}",
         f"{first:.2f}",
-        f"again, nothing changed: {again:.2f} (budget {files / BUDGETED / 2:g})",
+        f"again, nothing changed: {second_read:.2f} (budget {files / BUDGETED / 2:g})",
     )
     figure(f"derive what is searched of {files} small files, CPU s", "", f"{derived:.2f}")
 
@@ -181,11 +181,13 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--growth", action="store_true", help="a tenth, and ten times as many too")
     parser.add_argument("--vectors", action="store_true", help="with random ones of 384 numbers")
-    given = parser.parse_args()
+    options = parser.parse_args()
     for files in (
-        (given.files // 10, given.files, given.files * 10) if given.growth else (given.files,)
+        (options.files // 10, options.files, options.files * 10)
+        if options.growth
+        else (options.files,)
     ):
-        anyio.run(partial(measure, files, vectors=given.vectors))
+        anyio.run(partial(measure, files, vectors=options.vectors))
 
 
 if __name__ == "__main__":

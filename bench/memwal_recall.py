@@ -42,7 +42,7 @@ async def store(client: Client, scope: str, turns: list[dict[str, Any]]) -> dict
     return ids
 
 
-async def asked(
+async def ask(
     client: Client, scope: str, question: str, ids: dict[str, str]
 ) -> tuple[list[str], float]:
     """Returns the turns that a recall finds, the nearest first, and the highest relevance."""
@@ -52,14 +52,14 @@ async def asked(
     return [ids.get(row["blob_id"], "") for row in results], best
 
 
-async def run(data: Path, most: int) -> None:
+async def run(data: Path, max_conversations: int) -> None:
     """Prints the figures."""
     turns: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows(data / "locomo.docs.jsonl"):
         turns[row["scope"]].append(row)
-    scopes = sorted(turns)[:most]
+    scopes = sorted(turns)[:max_conversations]
     queries = [row for row in rows(data / "locomo.queries.jsonl") if row["scope"] in scopes]
-    found = {5: 0.0, 10: 0.0}
+    recalls = {5: 0.0, 10: 0.0}
     count = kept = 0
     with TemporaryDirectory(prefix="skerry-") as folder:
         home = Path(folder)
@@ -67,25 +67,25 @@ async def run(data: Path, most: int) -> None:
         async with served(home) as relayer, Client(relayer, account) as client:
             for scope in scopes:
                 ids = await store(client, scope, turns[scope])
-                known = {turn["id"] for turn in turns[scope]}
+                turn_ids = {turn["id"] for turn in turns[scope]}
                 for query in queries:
-                    gold = set(query["evidence"]) & known
+                    gold = set(query["evidence"]) & turn_ids
                     if query["scope"] != scope or not gold:
                         continue
-                    hits, best = await asked(client, scope, query["question"], ids)
+                    hits, best = await ask(client, scope, query["question"], ids)
                     count += 1
                     kept += best >= 0.3  # noqa: PLR2004 - minRelevance
-                    for limit in found:
-                        found[limit] += len(gold & set(hits[:limit])) / len(gold)
-    beside = (
+                    for limit in recalls:
+                        recalls[limit] += len(gold & set(hits[:limit])) / len(gold)
+    remarks = (
         f"{count} questions, {len(scopes)} conversations, {sum(map(len, turns.values()))} turns"
     )
-    for limit, total in found.items():
+    for limit, total in recalls.items():
         figure(
             f"LoCoMo turn recall@{limit} through the wire, %",
             "",
             f"{100 * total / count:.1f}",
-            beside,
+            remarks,
         )
     figure("LoCoMo questions with a relevance of 0.3, %", "", f"{100 * kept / count:.1f}")
 
@@ -94,6 +94,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", type=Path)
     parser.add_argument("--conversations", type=int, default=100)
-    given = parser.parse_args()
-    if given.data is not None:
-        anyio.run(run, given.data, given.conversations)
+    options = parser.parse_args()
+    if options.data is not None:
+        anyio.run(run, options.data, options.conversations)

@@ -26,7 +26,7 @@ from tests.support.mocks import program
 SERVE = Path(__file__).parent.parent / "tests" / "conformance" / "postgres" / "serve.py"
 DIMS = 384
 LIMIT = 10
-ASKED = 20
+QUERIES_PER_TENANT = 20
 """Questions to each tenant that is asked."""
 TENANTS = {100_000: 1, 10_000: 4, 1_000: 30, 100: 100, 10: 865}
 """How many tenants have so many memories."""
@@ -109,9 +109,13 @@ async def run(share: float, memory: str) -> None:
             usual = NearestInPostgres(database)
             exact = NearestInPostgres(database, exact_rows=total)
             for size, count in TENANTS.items():
-                asked = [one for one in tenants if one[1] == (round(size * share) or size)]
-                asked = (asked or [one for one in tenants if one[1] <= size])[:count][:5]
-                await compare(size, asked, (every, usual, exact))
+                selected = [
+                    tenant for tenant in tenants if tenant[1] == (round(size * share) or size)
+                ]
+                selected = (selected or [tenant for tenant in tenants if tenant[1] <= size])[
+                    :count
+                ][:5]
+                await compare(size, selected, (every, usual, exact))
 
 
 async def compare(
@@ -123,25 +127,25 @@ async def compare(
     every, usual, exact = ways
     rng = np.random.default_rng(5)
     topics = centres(np.random.default_rng(11))
-    short, found, wanted, times = 0, 0, 0, []
+    short, hits, expected, times = 0, 0, 0, []
     for owner, rows in tenants:
-        place = VectorScope(owner, "n", SPACE)
-        for _ in range(ASKED):
+        scope = VectorScope(owner, "n", SPACE)
+        for _ in range(QUERIES_PER_TENANT):
             noise = rng.standard_normal(DIMS)
             vector = normalised(topics[rng.integers(len(topics))] + noise)
-            truth = {id_ for id_, _ in await exact.find(place, vector, LIMIT)}
-            near = {id_ for id_, _ in await every.find(place, vector, LIMIT)}
+            truth = {id_ for id_, _ in await exact.find(scope, vector, LIMIT)}
+            near = {id_ for id_, _ in await every.find(scope, vector, LIMIT)}
             assert all(id_.startswith(f"{owner}-") for id_ in near)
             short += len(near) < min(LIMIT, rows)
-            found += len(near & truth)
-            wanted += len(truth)
+            hits += len(near & truth)
+            expected += len(truth)
             begun = time.perf_counter()
-            await usual.find(place, vector, LIMIT)
+            await usual.find(scope, vector, LIMIT)
             times.append((time.perf_counter() - begun) * 1000)
     size = tenants[0][1] if tenants else size
     way = "index" if size > EXACT_ROWS else "full scan"
     median = f"{statistics.median(times):.1f} ms (p50) by {way}"
-    recall = f"{100 * found / wanted:.1f}"
+    recall = f"{100 * hits / expected:.1f}"
     figure(f"recall@10 of the index, tenants of {size:,}, %", ">= 95", recall, median)
     figure(f"answers that are short, tenants of {size:,}", "<= 0", str(short))
 

@@ -60,10 +60,13 @@ def main() -> None:
             layers = tool_layers(config, caller, ("openai", "m"))
             decide(Request(actor, Verb.USE, name, effect=Verb.USE, tools=layers, is_call=True))
 
-    ours = microseconds(decided, len(names))
-    alone = microseconds(lambda: [name in CORE for name in names], len(names))
+    decision = microseconds(decided, len(names))
+    set_lookup = microseconds(lambda: [name in CORE for name in names], len(names))
     figure(
-        "CPU of the policy's decision on a call, us", "<= 50", f"{ours:.1f}", f"a set {alone:.2f}"
+        "CPU of the policy's decision on a call, us",
+        "<= 50",
+        f"{decision:.1f}",
+        f"a set {set_lookup:.2f}",
     )
 
 

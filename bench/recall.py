@@ -29,7 +29,7 @@ DIMENSIONS = 384
 WORDS = 120
 """Words of a passage."""
 QUERIES = 60
-ASKED = 6
+QUESTION_WORDS = 6
 """Words of a question, each from another part of the vocabulary."""
 
 
@@ -52,7 +52,7 @@ def questions(count: int, words: Sequence[str]) -> list[str]:
     chosen = random.Random(11)  # noqa: S311 - the same questions each time
     spans = ((30, 200), (200, 1000), (1000, 5000), (5000, 30_000))
     return [
-        " ".join(words[chosen.randrange(*spans[at % len(spans)])] for at in range(ASKED))
+        " ".join(words[chosen.randrange(*spans[at % len(spans)])] for at in range(QUESTION_WORDS))
         for _ in range(count)
     ]
 
@@ -85,7 +85,7 @@ def cost(ask: Callable[[int], object]) -> tuple[float, float, float]:
     return statistics.median(cpu), statistics.quantiles(cpu, n=100)[98], statistics.median(wall)
 
 
-def told(found: tuple[float, float, float]) -> str:
+def formatted(found: tuple[float, float, float]) -> str:
     return f"p99 {found[1]:.2f}, wall p50 {found[2]:.2f}"
 
 
@@ -104,17 +104,17 @@ def index(size: int, folder: Path) -> None:
     np.save(folder / "asked.npy", asked)
     begin = time.process_time()
     fts(passages, folder).close()
-    theirs = time.process_time() - begin
+    fts_seconds = time.process_time() - begin
     collection = Collection(folder / "index")
-    given = [Passage(at + 1, at // 8, at % 8, text) for at, text in enumerate(passages)]
+    items = [Passage(at + 1, at // 8, at % 8, text) for at, text in enumerate(passages)]
     begin = time.process_time()
-    collection.refresh(added=given)
-    ours = time.process_time() - begin
+    collection.refresh(added=items)
+    own_seconds = time.process_time() - begin
     figure(
         f"index {size} passages, words, CPU s",
         "<= 4" if size == SIZES[0] else "",
-        f"{ours:.2f}",
-        f"FTS5 {theirs:.2f}; {WORDS} words each",
+        f"{own_seconds:.2f}",
+        f"FTS5 {fts_seconds:.2f}; {WORDS} words each",
     )
     begin = time.process_time()
     collection.refresh(vectors={at + 1: row for at, row in enumerate(rows)})
@@ -168,9 +168,11 @@ def search(size: int, folder: Path) -> None:
     database.close()
     full = cost(lambda at: np.argpartition(-(rows @ wanted[at]), 10)[:10])
     name = f"{size} passages, CPU ms p50"
-    figure(f"words, {name}", "<= 15", f"{text[0]:.2f}", f"{told(text)}; FTS5 {peer[0]:.2f}")
-    figure(f"vectors, {name}", "<= 2", f"{near[0]:.2f}", f"{told(near)}; numpy scan {full[0]:.2f}")
-    figure(f"both, ranked, {name}", BUDGETS[size], f"{both[0]:.2f}", told(both))
+    figure(f"words, {name}", "<= 15", f"{text[0]:.2f}", f"{formatted(text)}; FTS5 {peer[0]:.2f}")
+    figure(
+        f"vectors, {name}", "<= 2", f"{near[0]:.2f}", f"{formatted(near)}; numpy scan {full[0]:.2f}"
+    )
+    figure(f"both, ranked, {name}", BUDGETS[size], f"{both[0]:.2f}", formatted(both))
     hits = 0
     for question in wanted:
         scores = collection.scores({}, question)

@@ -23,7 +23,7 @@ async def main() -> None:
                 async with driver(running) as client:
                     await client.turns(1, ["main"])
     (request,) = stub.requests
-    system = next(one for one in request.body["messages"] if one["role"] == "system")
+    system = next(message for message in request.body["messages"] if message["role"] == "system")
     tools = request.body.get("tools", [])
     figure(
         "first model request, bytes",

@@ -83,17 +83,19 @@ async def compared(port: int, idle_limit: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True) as one:
-        assert one.stdout is not None
-        port = int(one.stdout.readline())
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        port = int(server.stdout.readline())
         try:
-            kept = anyio.run(compared, port, 8)
+            reused = anyio.run(compared, port, 8)
             opened = anyio.run(compared, port, 0)
         finally:
-            one.terminate()
-    for what, (cost, ratio) in {"kept connection": kept, "new connection": opened}.items():
+            server.terminate()
+    for name, (cost, ratio) in {"kept connection": reused, "new connection": opened}.items():
         figure(
-            f"safe_fetch, {what}, times the client",
+            f"safe_fetch, {name}, times the client",
             "<= 1.3",
             f"{ratio:.2f}",
             f"{cost:.0f} us of CPU for 20 KB, {ROUNDS} rounds of {FETCHES}",

@@ -63,23 +63,23 @@ async def at_once(sandbox: Sandbox, workspace: Path) -> tuple[float, float]:
     spec = SandboxSpec(
         ["/bin/sh", "-c", "echo; read -r _", MARK], workspace, MAIN_AGENT, listens=True
     )
-    begin, taken, ready = cpu(), 0.0, 0
+    begin, used, ready = cpu(), 0.0, 0
     done = anyio.Event()
 
     async def one() -> None:
-        nonlocal ready, taken
+        nonlocal ready, used
         async with sandbox.open(spec) as process:
             await process.stdout.receive()
             ready += 1
             if ready == AT_ONCE:
-                taken = await anyio.to_thread.run_sync(memory)
+                used = await anyio.to_thread.run_sync(memory)
                 done.set()
             await done.wait()
 
     async with anyio.create_task_group() as tasks:
         for _ in range(AT_ONCE):
             tasks.start_soon(one)
-    return (cpu() - begin) / AT_ONCE * 1e3, taken
+    return (cpu() - begin) / AT_ONCE * 1e3, used
 
 
 def configuration(state: Path) -> Config:
@@ -124,16 +124,18 @@ async def main(folder: Path) -> None:
 
     await inside()
     rounds = [[await measured(run) for run in (inside, plain, process)] for _ in range(ROUNDS)]
-    for index, (what, budget) in enumerate((("CPU", "<= 3"), ("time", "<= 2"))):
-        ours, theirs, least = (statistics.median(r[n][index] for r in rounds) for n in range(3))
+    for index, (quantity, budget) in enumerate((("CPU", "<= 3"), ("time", "<= 2"))):
+        skerry_cost, bare_cost, least = (
+            statistics.median(r[n][index] for r in rounds) for n in range(3)
+        )
         ratio = statistics.median(r[0][index] / r[1][index] for r in rounds)
-        detail = f"{ours:.1f} ms beside {theirs:.1f} ms, a plain process {least:.1f} ms"
-        figure(f"sandbox, {what} of a command, times bwrap", budget, f"{ratio:.2f}", detail)
-    each, taken = await at_once(sandbox, state / "workspace")
+        detail = f"{skerry_cost:.1f} ms beside {bare_cost:.1f} ms, a plain process {least:.1f} ms"
+        figure(f"sandbox, {quantity} of a command, times bwrap", budget, f"{ratio:.2f}", detail)
+    each, used = await at_once(sandbox, state / "workspace")
     figure(
         f"sandbox, {AT_ONCE} commands at once, MB of each",
         "<= 3",
-        f"{taken / AT_ONCE:.2f}",
+        f"{used / AT_ONCE:.2f}",
         f"{each:.1f} ms of CPU each",
     )
 

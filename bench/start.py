@@ -36,25 +36,25 @@ def run_cpu(*arguments: str) -> float:
 
 def show_help() -> None:
     pairs = [(run_cpu("-m", "skerry", "--help"), run_cpu("-c", "pass")) for _ in range(ROUNDS)]
-    ours, bare = (statistics.median(column) for column in zip(*pairs, strict=True))
+    costs, bare = (statistics.median(column) for column in zip(*pairs, strict=True))
     figure(
-        "`skerry --help`, CPU s", "<= 0.06", f"{ours:.3f}", f"an empty Python program {bare:.3f}"
+        "`skerry --help`, CPU s", "<= 0.06", f"{costs:.3f}", f"an empty Python program {bare:.3f}"
     )
 
 
 def start() -> None:
-    ours: list[float] = []
+    costs: list[float] = []
     bare: list[float] = []
     with TemporaryDirectory(prefix="skerry-") as home:
         for _ in range(ROUNDS):
             with gateway(Path(home)) as running:
-                ours.append(running.start_cpu)
+                costs.append(running.start_cpu)
             bare.append(run_cpu("-c", IMPORTS))
     figure(
         "gateway start to ready, CPU s",
         "<= 0.52",
-        f"{statistics.median(ours):.2f}",
-        f"importing its libraries {statistics.median(bare):.2f}; first start {ours[0]:.2f}",
+        f"{statistics.median(costs):.2f}",
+        f"importing its libraries {statistics.median(bare):.2f}; first start {costs[0]:.2f}",
     )
 
 

@@ -33,19 +33,19 @@ async def main() -> None:
             memory = gateway.tree.rss()
             async with driver(gateway) as stuck, anyio.create_task_group() as tasks:
                 tasks.start_soon(ask_and_never_read, stuck)
-                beside = [await round_() for _ in range(ROUNDS)]
+                busy = [await round_() for _ in range(ROUNDS)]
                 tasks.cancel_scope.cancel()
                 stuck.socket.transport.abort()
             peak = gateway.tree.peak()
     for name, column, unit in (("latency", 0, "median ms"), ("CPU", 1, "ms")):
-        without = statistics.median(one[column] for one in quiet)
-        worst = max(one[column] for one in beside)
-        last = beside[-1][column]
+        baseline = statistics.median(costs[column] for costs in quiet)
+        worst = max(costs[column] for costs in busy)
+        last = busy[-1][column]
         figure(
             f"a turn beside a client that never reads, {name}, {unit}",
             "",
             f"{last:.2f}",
-            f"without it {without:.2f}; while it asked {worst:.2f}",
+            f"without it {baseline:.2f}; while it asked {worst:.2f}",
         )
     figure(
         "peak memory with that client, MB",

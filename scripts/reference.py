@@ -50,15 +50,15 @@ def kind(node: dict[str, Any]) -> str:
     if node.get("format") == "password":
         return "secret"
     if "enum" in node:
-        return ", ".join(f'`"{one}"`' for one in node["enum"])
+        return ", ".join(f'`"{value}"`' for value in node["enum"])
     if "anyOf" in node:
         return " or ".join(map(kind, node["anyOf"]))
     types = node.get("type", "value")
     name = " or ".join(types) if isinstance(types, list) else str(types)
-    least, most = node.get("minimum"), node.get("maximum")
-    if least is not None and most is not None:
-        return f"{name}, {least} to {most}"
-    return f"{name}, from {least}" if least is not None else name
+    low, high = node.get("minimum"), node.get("maximum")
+    if low is not None and high is not None:
+        return f"{name}, {low} to {high}"
+    return f"{name}, from {low}" if low is not None else name
 
 
 def default(node: dict[str, Any]) -> str:

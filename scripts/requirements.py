@@ -1,7 +1,7 @@
-"""Reads `tests/requirements.toml` and the marks of the tests; `--update` writes the file anew.
+"""Reads `tests/requirements.toml` and the marks of the tests; `--update` rewrites the file.
 
-A test says what it proves with `@pytest.mark.requirement("rule-id")`. The file repeats it, so that
-a reader sees which rules hold and a removed test is noticed.
+The mark `@pytest.mark.requirement("rule-id")` names a rule that a test proves. The file repeats it,
+so that a reader sees the proved rules, and a removed test is noticed.
 """
 
 import argparse
@@ -37,17 +37,17 @@ def marks(tests: Path = ROOT / "tests") -> dict[str, list[str]]:
     Raises:
         MarkError: a mark names no rule as plain text.
     """
-    found: dict[str, list[str]] = {}
+    marked: dict[str, list[str]] = {}
     for path in sorted(tests.rglob("test_*.py")):
         if "node_modules" in path.parts:
             continue
         text = path.read_text(encoding="utf-8")
         if "requirement" not in text:
-            continue  # to parse them all takes seconds
+            continue  # parsing all files takes seconds
         tree = ast.parse(text, str(path))
-        where = path.relative_to(tests.parent).as_posix()
-        found |= {f"{where}::{name}": ids for name, ids in _marked(tree) if ids}
-    return found
+        file_name = path.relative_to(tests.parent).as_posix()
+        marked |= {f"{file_name}::{name}": ids for name, ids in _marked(tree) if ids}
+    return marked
 
 
 def _marked(scope: ast.Module | ast.ClassDef) -> Iterator[tuple[str, list[str]]]:
@@ -69,10 +69,10 @@ def _rule(decorator: ast.expr) -> str | None:
             raise MarkError(f"line {decorator.lineno}: one rule as plain text, a mark for each")
 
 
-def updated(text: str, found: dict[str, list[str]]) -> str:
-    """Returns the manifest's text with `status` and `tests` as the marks say; the rest is kept."""
+def updated(text: str, marked: dict[str, list[str]]) -> str:
+    """Returns the manifest's text with `status` and `tests` updated from the marks."""
     proofs: dict[str, list[str]] = defaultdict(list)
-    for test, ids in found.items():
+    for test, ids in marked.items():
         for rule in ids:
             proofs[rule].append(test)
     starts = [*HEADER.finditer(text)]
@@ -84,8 +84,8 @@ def updated(text: str, found: dict[str, list[str]]) -> str:
 
 
 def _entry(block: str, tests: list[str]) -> str:
-    kept = OWN_LINES.sub("", block)
-    body, gap, rest = kept.partition("\n\n")
+    other_lines = OWN_LINES.sub("", block)
+    body, gap, rest = other_lines.partition("\n\n")
     lines = [body.rstrip("\n"), f'status = "{"done" if tests else "planned"}"']
     if tests:
         lines += ["tests = [", *(f'    "{test}",' for test in sorted(tests)), "]"]
@@ -93,7 +93,7 @@ def _entry(block: str, tests: list[str]) -> str:
 
 
 def main() -> int:
-    """Prints how many rules hold; with `--update` write the manifest first."""
+    """Prints the number of proved rules; with `--update` writes the manifest first."""
     parser = argparse.ArgumentParser(
         description="The rules of the seeds and the tests that prove them."
     )
@@ -106,8 +106,8 @@ def main() -> int:
     unknown = sorted({rule for ids in marks().values() for rule in ids} - table.keys())
     for rule in unknown:
         print(f"no such rule: {rule}", file=sys.stderr)
-    done = sum(entry["status"] == "done" for entry in table.values())
-    print(f"{done} of {len(table)} rules are done")
+    proved = sum(entry["status"] == "done" for entry in table.values())
+    print(f"{proved} of {len(table)} rules are done")
     return 1 if unknown else 0
 
 

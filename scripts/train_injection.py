@@ -179,9 +179,9 @@ class Trainer:
         self, rows: Sequence[Row], labels: np.ndarray[Any, Any]
     ) -> tuple[np.ndarray[Any, Any], float]:
         """Returns weights and bias for the rows and ours."""
-        wanted = np.concatenate([labels, self._labels])
+        expected = np.concatenate([labels, self._labels])
         weights = np.concatenate([np.ones(len(rows)), self._weights])
-        return fit([*rows, *self._rows], wanted, weights)
+        return fit([*rows, *self._rows], expected, weights)
 
 
 def validated(given: list[dict[str, Any]], trainer: Trainer | None = None) -> Validation:
