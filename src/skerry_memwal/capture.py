@@ -1,8 +1,8 @@
-"""Captures what was said, after the answer (seed 000, "Auto-capture"; seed 001, second hook).
+"""Captures messages after the answer (seed 000, "Auto-capture"; seed 001, second hook).
 
-`agent_end` only wakes the service. The service reads the transcripts from its cursor, writes what
-is to be sent and the cursor in one transaction, and sends until it is answered: a process that dies
-anywhere loses nothing, and the key of a text keeps the server from storing it twice.
+`agent_end` only wakes the service. The service reads the transcripts from its cursor, writes the
+texts to send and the cursor in one transaction, and sends until the server answers. A kill at any
+point loses no text, and the key of a text prevents a second copy at the server.
 """
 
 import uuid
@@ -24,15 +24,15 @@ from skerry_memwal.relayer import Relayer
 from skerry_memwal.texts import should_capture, stripped, units
 
 LEAST_CAPTURABLE: Final = 10
-"""UTF-16 units; what is not longer after the blocks were removed is not looked at."""
+"""UTF-16 units; messages that are not longer after the removal of blocks are skipped."""
 COMMIT_SECONDS: Final = 30.0
-"""The end of a run is committed after `agent_end`; so long it is waited for."""
+"""Time limit of the wait for the COMMIT of a run's end, which follows `agent_end`."""
 PAUSE_SECONDS: Final = 0.5
-"""After a run; what is said meanwhile is read and written with it."""
+"""Pause after a run; messages that arrive meanwhile are processed together with it."""
 PAGE: Final = 200
-"""Messages that are read at once: more of them would stay in the memory of the process."""
+"""Messages of one read: a larger read would increase the memory of the process."""
 BATCH: Final = 20
-"""Texts that are taken out of the outbox at once; a kill before that sends them again."""
+"""Texts that are removed from the outbox at once; a kill before sends them again."""
 PROBE_SECONDS: Final = 15.0
 """Between two requests to a server that does not answer."""
 _SAFE: Final = frozenset({Origin.OWNER, Origin.LOCAL, Origin.MEMORY, Origin.BOOT})

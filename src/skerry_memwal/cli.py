@@ -44,7 +44,7 @@ def add(parser: ArgumentParser) -> None:
     with_json(command("stats", "print the state of the server and the options"))
     with_json(command("status", "report problems of the memory, with remedies"))
     with_json(command("keys", "list the keys of agents, masked"))
-    remember = with_json(command("remember", "store a text as it is"))
+    remember = with_json(command("remember", "store a text unchanged"))
     remember.add_argument("text", metavar="TEXT")
     forget = with_json(command("forget", "forget the memories with these words, or by id"))
     forget.add_argument("words", metavar="WORDS", nargs="?", default="")

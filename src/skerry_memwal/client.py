@@ -179,7 +179,7 @@ class Client:
         return self._read(await self._signed("POST", "/api/analyze", body), _Analyzed).facts
 
     async def remember(self, text: str, namespace: str, key: str = "") -> Accepted:
-        """Stores a text as it is.
+        """Stores a text unchanged.
 
         Raises:
             MemWalError: the server refused, or did not answer.

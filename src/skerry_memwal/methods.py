@@ -142,10 +142,10 @@ class Methods:
         return {"namespace": namespace, "count": count, "memories": rows, "mode": mode}
 
     async def remember(self, params: Params, _: MethodCall) -> dict[str, Any]:
-        """Stores a text as it is; the same text is stored once."""
+        """Stores a text unchanged; a repeated text is stored once."""
         text = params.text.strip()
         if not text:
-            raise PluginError("The text is empty.", "Name what is to be stored as `text`.")
+            raise PluginError("The text is empty.", "Give the text to store as `text`.")
         if is_injection(text):
             raise PluginError(
                 "The text is not stored: it reads like an instruction to a model.",

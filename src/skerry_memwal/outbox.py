@@ -70,7 +70,7 @@ class Outbox:
         await self._database.write(work)
 
     async def pause(self) -> None:
-        """Drops how far was read: what is said from now on is not captured later."""
+        """Deletes the positions: messages from now on are not captured later."""
         await self._database.write(lambda unit: unit.execute("DELETE FROM place"))
 
     async def waiting(self, limit: int) -> list[Letter]:

@@ -1,4 +1,4 @@
-"""Texts of the plugin: the block of memories in a prompt, and what is left of it in messages.
+"""Texts of the plugin: the block of memories in a prompt, and its removal from messages.
 
 Source: seeds 000 and 001, "What gets injected", "Tag stripping", "Capture filter".
 """

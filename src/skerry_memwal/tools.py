@@ -77,7 +77,7 @@ class _Tool:
         """Returns the agent and its namespace.
 
         Raises:
-            MemWalError: nobody asks, or the call names another namespace.
+            MemWalError: the call has no caller, or names another namespace.
         """
         caller = context.caller
         if caller is None or not self.is_offered(caller):

@@ -96,7 +96,7 @@ def make_parser() -> ArgumentParser:
         changed.add_argument("account", metavar="ACCOUNT", help="id of the account")
         changed.set_defaults(active=name == "reactivate")
     key_server = _command(
-        add("key-server", help="run the key server alone, for `serve --key-server`"),
+        add("key-server", help="run only the key server, for `serve --key-server`"),
         _lazy("key_server"),
     )
     key_server.add_argument(
@@ -114,7 +114,7 @@ def _upkeep(add: Callable[..., ArgumentParser]) -> None:
     )
     rewrapped.add_argument("--database", metavar="URL", help="as for `serve` (default: the file)")
     copied = _command(add("backup", help="copy the folder, while it serves or not"), _lazy("copy"))
-    copied.add_argument("target", type=Path, metavar="FOLDER", help="a folder that is not there")
+    copied.add_argument("target", type=Path, metavar="FOLDER", help="a new folder")
     copied.add_argument(
         "--without-keys",
         action="store_true",
@@ -135,7 +135,7 @@ def _lazy(name: str, module: str = "cli_upkeep") -> Command:
 
 
 def _keys(key: Callable[..., ArgumentParser]) -> None:
-    added = _command(key("add", help="make a key, or admit one that you give"), cli_accounts.grant)
+    added = _command(key("add", help="make a key, or admit a given one"), cli_accounts.grant)
     added.add_argument("account", metavar="ACCOUNT", help="id of the account")
     added.add_argument("--label", default="", help="label of the key, at most 64 bytes")
     added.add_argument(

@@ -10,7 +10,7 @@ from skerry_relayer.ports import WIDTH
 
 
 class TextVectors:
-    """Embeds texts with one model. `space` names what its vectors may be compared with."""
+    """Embeds texts with one model. Only vectors of the same `space` can be compared."""
 
     def __init__(self, embedder: Embedder, dims: int = 384) -> None:
         self._embedder = embedder
@@ -20,21 +20,21 @@ class TextVectors:
 
     @staticmethod
     def space_of(model: str) -> str:
-        """Returns the space of a model's vectors: its name and the number of its calibration."""
+        """Returns the space of a model's vectors: its name and the version of its calibration."""
         return space_of(model)
 
     async def of(self, texts: Sequence[str], kind: Kind) -> Floats:
-        """Returns one row a text, of length 1 and calibrated; of a long text its beginning counts.
+        """Returns one calibrated row of length 1 per text; of a long text, for its beginning.
 
         Raises:
-            RefusedError: the model does not take these texts.
-            DownError: it does not answer now.
+            RefusedError: the model refuses these texts.
+            DownError: the model does not answer.
         """
         some = [cut(text, kind) for text in texts]
         try:
             rows = await self._embedder.embed(some, role_of(self._model, kind))
         except EmbeddingRefusedError as error:
-            raise RefusedError("The embedding model does not take the text.") from error
+            raise RefusedError("The embedding model refuses the text.") from error
         except EmbeddingError as error:
             raise DownError(f"The embedding model does not answer: {error}") from error
         return calibrated(self._model, rows)
@@ -47,15 +47,15 @@ class TextVectors:
 
 
 def padded(row: Floats) -> tuple[float, ...]:
-    """Returns a vector as clients get it: `WIDTH` numbers, the last of them zeros."""
+    """Returns a vector padded with zeros to `WIDTH` numbers, for clients."""
     return (*row.tolist(), *([0.0] * (WIDTH - row.size)))
 
 
 def placed(vector: Sequence[float], dims: int, space: str) -> tuple[Floats, str]:
     """Returns a client's vector with length 1, and the space in which it is compared.
 
-    A vector of `/api/embed` has zeros past the numbers of our model and is compared with ours. Any
-    other is of a model of the client, and is compared with those of its width.
+    A vector of `/api/embed` has zeros after the numbers of the relayer's model and belongs to its
+    space. Any other vector is of a model of the client, in the space of its width.
 
     Raises:
         RefusedError: its numbers are not finite, or it has none.

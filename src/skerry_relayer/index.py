@@ -42,7 +42,7 @@ class Tally:
 
 
 def add(unit: Unit, memory: Memory, tag: str | None, space: str, vector: object) -> bool:
-    """Inserts a memory; returns False, and changes nothing, where its text is known already.
+    """Inserts a memory; returns False without a change if its text is stored already.
 
     `tag` is the keyed hash of the text; None is never known. `vector` is what the engine binds.
     """

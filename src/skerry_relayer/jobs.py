@@ -1,4 +1,4 @@
-"""Makes accepted texts searchable: each is stored once, or its job fails."""
+"""Runs jobs: each accepted text is stored once and becomes searchable, or its job fails."""
 
 import logging
 import uuid
@@ -37,22 +37,22 @@ from skerry_relayer.vector_search import Nearest, VectorScope
 
 logger = logging.getLogger(__name__)
 HOLD_MS: Final = 60_000
-"""Milliseconds for which a node holds a job; it holds it again in half of that."""
+"""Milliseconds for which a node holds a job; it renews the hold after half of that."""
 KEEP_MS: Final = 7 * 86_400_000
-"""Milliseconds for which a finished job can be asked for."""
+"""Milliseconds for which the row of a finished job is kept."""
 UNWRITTEN_MS: Final = 600_000
 """Milliseconds after which a blob without a row has no living writer."""
 _WORKERS: Final = 4
 _BATCH: Final = 100
 """Jobs that are read from the database at once."""
 _TEXT_BYTES: Final = 32 * 1024 * 1024
-"""Bytes of accepted texts in memory; others are opened from their rows."""
+"""Bytes of accepted texts in memory; further texts are decrypted from their rows."""
 _LONGEST_WAIT: Final = 30.0
 _SWEEP_SECONDS: Final = 20.0
 
 
 class _GoneError(Exception):
-    """The job was forgotten meanwhile."""
+    """Error: the job was deleted meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class RelayerParts:
 
 @dataclass(slots=True)
 class _Work:
-    """A job in this process, with its text unless that is only in the row."""
+    """A job in this process; `text` is None if the text is only in the row."""
 
     job: Waiting
     text: str | None
@@ -94,7 +94,7 @@ def _binding(job: Waiting) -> Binding:
 class Runner(anyio.AsyncContextManagerMixin):
     """Runs the jobs of all accepted texts. Use as `async with Runner(parts) as runner`.
 
-    Leaving the block leaves unfinished jobs to the next start.
+    Unfinished jobs remain in the database for the next start.
     """
 
     def __init__(self, parts: RelayerParts) -> None:
@@ -105,7 +105,7 @@ class Runner(anyio.AsyncContextManagerMixin):
         self._news = anyio.Event()
         self._bytes = 0
         self.trouble = ""
-        """Reason why jobs wait; empty while they do not."""
+        """Reason why jobs wait; empty if none waits."""
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
@@ -123,7 +123,7 @@ class Runner(anyio.AsyncContextManagerMixin):
         return Hold(self.node, self._parts.clock() + HOLD_MS)
 
     def submit(self, job: Waiting, text: str) -> None:
-        """Takes a job whose row is durable and held by this node."""
+        """Queues a job whose row is durable and held by this node."""
         fits = self._bytes + len(text) <= _TEXT_BYTES
         self._bytes += len(text) if fits else 0
         self._take(_Work(job, text if fits else None))
@@ -135,7 +135,7 @@ class Runner(anyio.AsyncContextManagerMixin):
             self._news.set()
 
     async def ended(self, job_ids: Sequence[str]) -> None:
-        """Waits until this process does not work on these jobs, which are no longer open."""
+        """Waits until this process has stopped running these jobs, which are deleted."""
         for job_id in job_ids:
             if (work := self._works.get(job_id)) is not None:
                 await work.ended.wait()
@@ -180,15 +180,15 @@ class Runner(anyio.AsyncContextManagerMixin):
             await self._parts.database.write(
                 lambda unit: job_rows.fail(unit, work.job.id, reason, now)
             )
-        except DownError as error:  # the next start finds it open
+        except DownError as error:  # the next start runs it again
             logger.warning("job %s could not be marked as failed: %s", work.job.id, error)
 
     async def _store(self, work: _Work) -> None:
-        """Takes one job through all its steps.
+        """Runs all steps of one job.
 
         Raises:
-            DownError, OSError: a part does not answer; the job can be taken up again.
-            RefusedError: it can never be stored.
+            DownError, OSError: a part does not answer; the job can be retried.
+            RefusedError: the text can never be stored.
         """
         job, parts = work.job, self._parts
         if await self._is_known(job):
@@ -200,7 +200,7 @@ class Runner(anyio.AsyncContextManagerMixin):
         data, now = packed(blob), parts.clock()
 
         def note(unit: Unit) -> bool:
-            if job.blob_id is not None:  # of an earlier life, or an earlier try
+            if job.blob_id is not None:  # of an earlier process or attempt
                 index.doom(unit, job.owner, job.blob_id)
             return job_rows.will_write(unit, job.id, blob.id, now)
 
@@ -214,7 +214,7 @@ class Runner(anyio.AsyncContextManagerMixin):
         self.trouble = ""
 
     async def _is_known(self, job: Waiting) -> bool:
-        """Finishes a job whose text is a memory already; returns whether it is."""
+        """Finishes a job whose text is stored already; returns whether it is."""
         now = self._parts.clock()
 
         def look(unit: Unit) -> bool:
@@ -263,7 +263,7 @@ class Runner(anyio.AsyncContextManagerMixin):
             is_new = index.add(unit, memory, job.tag, space, parts.nearest.bound(vector))
             stored = memory if is_new else index.by_tag(unit, job.owner, job.namespace, job.tag)
             if stored is None:
-                raise DownError("The row of the same text is gone again.")
+                raise DownError("The row of the same text was deleted meanwhile.")
             if not is_new:
                 index.doom(unit, job.owner, blob.id)
             if not job_rows.finish(unit, job.id, stored.id, stored.blob_id, now):
@@ -288,7 +288,7 @@ class Runner(anyio.AsyncContextManagerMixin):
                 await self._parts.database.write(self._clear)
                 await self.sweep()
             except (DownError, OSError) as error:
-                logger.warning("jobs and blobs cannot be looked over: %s", error)
+                logger.warning("jobs and blobs cannot be checked: %s", error)
             await anyio.sleep(_SWEEP_SECONDS)
 
     async def _claim(self) -> None:
@@ -302,12 +302,12 @@ class Runner(anyio.AsyncContextManagerMixin):
             self._take(_Work(job, None))
 
     def _clear(self, unit: Unit) -> None:
-        """Clears rows of jobs that ended long ago, and dooms blobs whose writer died."""
+        """Deletes rows of jobs that ended long ago, and dooms blobs whose writer died."""
         job_rows.clear_before(unit, self._parts.clock() - KEEP_MS)
         index.doom_unwritten(unit, self._parts.clock() - UNWRITTEN_MS)
 
     async def sweep(self) -> None:
-        """Deletes the blobs that are to be deleted."""
+        """Deletes the doomed blobs."""
         parts = self._parts
         while blobs := await parts.database.read(lambda unit: index.doomed(unit, _BATCH)):
             for owner in {owner for owner, _ in blobs}:

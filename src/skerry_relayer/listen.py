@@ -139,7 +139,7 @@ class _Server(Server):
 def bind(host: str, port: int) -> socket.socket:
     """Returns a socket that is bound to the address. Raises `OSError` when it is in use."""
     family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    # asyncio sends at once only over sockets that say that they are TCP; over others the body of an
+    # asyncio sends at once only over sockets with the protocol TCP; over others the body of an
     # answer waits 40 ms for the client to confirm its head.
     bound = socket.socket(family, kind, proto)
     try:

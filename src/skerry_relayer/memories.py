@@ -1,4 +1,4 @@
-"""The memory of all owners: implements `ports.MemoryService`."""
+"""Memory of all owners: implements `ports.MemoryService`."""
 
 import uuid
 from collections.abc import AsyncGenerator, Sequence
@@ -61,11 +61,11 @@ class Memories(anyio.AsyncContextManagerMixin):
             yield self
 
     async def ready(self) -> bool:
-        """Returns True while a text that is accepted now also becomes searchable."""
+        """Returns whether accepted texts become searchable at present."""
         return not self._runner.trouble
 
     async def remember(self, caller: Caller, items: Sequence[Item]) -> list[Job]:
-        """Accepts texts; returns after they are durable."""
+        """Accepts texts; returns once they are durable."""
         keys = await self._parts.keys.owner_keys(caller.owner)
         queue = await self._queue_key()
         prints = [fingerprint_of(keys.tag_key, item.namespace, item.text) for item in items]
@@ -140,7 +140,7 @@ class Memories(anyio.AsyncContextManagerMixin):
         return await self._recall.by_text(caller, query)
 
     async def recall_manual(self, caller: Caller, query: Query) -> Recalled:
-        """Finds by vector and opens nothing."""
+        """Finds by vector; opens no text."""
         return await self._recall.by_vector(caller, query)
 
     async def embed(self, text: str) -> tuple[float, ...]:
@@ -208,7 +208,7 @@ class Memories(anyio.AsyncContextManagerMixin):
         return Stats(tally.memories, tally.bytes)
 
     async def restore(self, caller: Caller, namespace: str, limit: int) -> Restored:
-        """Builds index rows anew from the newest blobs. Needs a certificate."""
+        """Restores index rows from the newest blobs. Needs a certificate."""
         return await self._restore.run(caller, namespace, limit)
 
     async def namespaces(
@@ -243,7 +243,7 @@ class Memories(anyio.AsyncContextManagerMixin):
         ]
 
     async def blob(self, blob_id: str) -> bytes | None:
-        """Returns the ciphertext of a blob as it was stored, or None."""
+        """Returns the stored ciphertext of a blob, or None."""
         owner = await self._parts.database.read(lambda unit: index.with_blob(unit, blob_id))
         if owner is None:
             return None
@@ -287,7 +287,7 @@ class Memories(anyio.AsyncContextManagerMixin):
 
 
 class _Accepted:
-    """One text on its way into the table of jobs."""
+    """An accepted text for the table of jobs."""
 
     def __init__(self, waiting: Waiting, item: Item, fingerprint: str) -> None:
         self.waiting = waiting
@@ -295,7 +295,7 @@ class _Accepted:
         self.fingerprint = fingerprint
 
     def insert(self, unit: Unit, queue: SealKey, hold: Hold) -> tuple[Job, Waiting | None]:
-        """Returns the job, and the text that waits where it is a new one or begins anew."""
+        """Inserts or restarts the job; returns it, and its waiting text unless repeated."""
         job, key = self.waiting, self.item.idempotency_key
         previous = None if key is None else job_rows.by_key(unit, job.owner, key)
         if previous is None:

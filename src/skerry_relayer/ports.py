@@ -282,7 +282,7 @@ class MemoryService(Protocol):
 
 
 class KeyServer(Protocol):
-    """Judges who may use which account, by its own registry.
+    """Decides by its registry which delegates may use which account.
 
     What the memory needs beside this (seal and open) is between the memory and the key server.
     """

@@ -132,7 +132,7 @@ class PostgresDatabase(anyio.AsyncContextManagerMixin):
         try:
             connection = psycopg.connect(self._url, autocommit=True, connect_timeout=5)
             connection.execute("SET synchronous_commit = on")
-            # A plan for any owner does without the index of vectors: most owners have few rows.
+            # A generic plan does not use the index of vectors: most owners have few rows.
             connection.execute("SET plan_cache_mode = force_custom_plan")
             connection.execute(f"SET statement_timeout = {round(STATEMENT_SECONDS * 1000)}")
         except psycopg.Error as error:

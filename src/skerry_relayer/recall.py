@@ -16,14 +16,14 @@ from skerry_relayer.vault import OpenedBlob, Vault
 from skerry_relayer.vector_search import VectorScope
 
 MANUAL: Final = "manual:"
-"""Prefix of the space of memories whose text only the client can open."""
+"""Prefix of the space of memories with texts that only the client can open."""
 _WIDER: Final = 5
 _AT_LEAST: Final = 50
 _DAY_MS: Final = 86_400_000
 
 
 class Recall:
-    """Answers questions to the memory."""
+    """Searches the memory."""
 
     def __init__(self, parts: RelayerParts, vault: Vault) -> None:
         self._parts = parts
@@ -36,7 +36,7 @@ class Recall:
             NoCertificateError: the request has no certificate.
         """
         if caller.certificate is None:
-            raise NoCertificateError("Texts are opened with a certificate only.")
+            raise NoCertificateError("Opening texts requires a certificate.")
         (vector,) = await self._parts.vectors.of([query.text], Kind.QUERY)
         scope = VectorScope(caller.owner, query.namespace, self._parts.vectors.space)
         hits = await self._ranked([scope], vector, query)
@@ -83,7 +83,7 @@ class Recall:
 
     async def _opened(self, caller: Caller, memories: Sequence[Memory]) -> list[OpenedBlob | None]:
         if caller.certificate is None:
-            raise NoCertificateError("Texts are opened with a certificate only.")
+            raise NoCertificateError("Opening texts requires a certificate.")
         if not memories:
             return []
         try:

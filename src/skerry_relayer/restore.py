@@ -1,4 +1,4 @@
-"""Builds index rows anew from blobs."""
+"""Restores index rows from blobs."""
 
 from dataclasses import dataclass
 
@@ -38,7 +38,7 @@ class Restore:
             NoCertificateError: the request has no certificate.
         """
         if caller.certificate is None:
-            raise NoCertificateError("Texts are opened with a certificate only.")
+            raise NoCertificateError("Opening texts requires a certificate.")
         try:
             heads = await self._parts.blobs.heads(caller.owner)
             candidates = list(_candidates(heads, caller.owner, namespace))
@@ -71,9 +71,9 @@ class Restore:
         )
 
     async def _some(self, caller: Caller, some: list[_Candidate]) -> tuple[int, int]:
-        """Restores some; returns how many were restored, and how many could not be opened."""
+        """Restores candidates; returns the number of restored ones and of those it cannot open."""
         if caller.certificate is None:
-            raise NoCertificateError("Texts are opened with a certificate only.")
+            raise NoCertificateError("Opening texts requires a certificate.")
         files = await self._parts.blobs.get(caller.owner, [candidate.blob_id for candidate in some])
         blobs = [
             _blob(file, candidate.blob_id) for file, candidate in zip(files, some, strict=True)
@@ -93,7 +93,7 @@ class Restore:
         tag = None
         if not header.manual:
             tag = tag_of(tag_key, header.namespace, content.text)
-            if space != parts.vectors.space:  # of another model: its vectors compare with none
+            if space != parts.vectors.space:  # of another model: not comparable with its vectors
                 (vector,) = await parts.vectors.of([content.text], Kind.PASSAGE)
                 space = parts.vectors.space
 

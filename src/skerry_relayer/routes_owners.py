@@ -173,7 +173,7 @@ def _decode(text: str) -> _Cursor:
         try:
             cursor = _Cursor(datetime.fromisoformat(text))
         except ValueError:
-            raise RefusedError("updated_after is no cursor of an earlier page") from None
+            raise RefusedError("updated_after is not a cursor of an earlier page") from None
     if cursor.updated_at.tzinfo is None:
-        raise RefusedError("updated_after is no cursor of an earlier page")
+        raise RefusedError("updated_after is not a cursor of an earlier page")
     return cursor

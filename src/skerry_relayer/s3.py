@@ -52,7 +52,7 @@ def bucket_of(address: str, environ: Mapping[str, str] = os.environ) -> Bucket:
     """
     parts = urlsplit(address)
     if parts.scheme != "s3" or not parts.netloc or parts.query or parts.fragment:
-        raise RefusedError(f"{address[:60]!r} is no bucket: give s3://bucket/prefix.")
+        raise RefusedError(f"Invalid bucket {address[:60]!r}. Use s3://bucket/prefix.")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         if not environ.get(name):
             raise RefusedError(f"{address[:60]} needs the environment variable {name}.")
@@ -165,7 +165,7 @@ class S3Blobs(anyio.AsyncContextManagerMixin):
             try:
                 root = ET.fromstring(page.content)  # noqa: S314 - the operator chose the store
             except ET.ParseError as error:
-                raise OSError(5, "the bucket's list is no XML") from error
+                raise OSError(5, "the listing of the bucket is not XML") from error
             keys += [item.text or "" for item in root.iter(f"{_NAMESPACE}Key")]
             token = root.findtext(f"{_NAMESPACE}NextContinuationToken") or ""
             if not token:

@@ -9,36 +9,36 @@ from skerry_recall.numbers import Floats, np
 from skerry_relayer.database import Database, Unit
 
 MOST_BYTES: Final = 256 * 1024 * 1024
-"""Bytes of vectors in memory; of more the namespace that was asked longest ago is dropped."""
+"""Bytes of vectors in memory; beyond them the least recently searched namespace is dropped."""
 _FIRST_ROWS: Final = 64
 _CHUNK: Final = 500
-"""Vectors that are read at once."""
+"""Number of vectors in one read."""
 _GROWTH: Final = 1.25
 
 
 @dataclass(frozen=True, slots=True)
 class VectorScope:
-    """Vectors that are compared with each other."""
+    """Set of vectors that can be compared."""
 
     owner: str
     namespace: str
     space: str
-    """Model and calibration that made them."""
+    """Model and calibration of the vectors."""
 
 
 class Nearest(Protocol):
-    """Finds the memories of a namespace whose vectors are nearest to one."""
+    """Finds the memories of a namespace whose vectors are nearest to a vector."""
 
     async def find(self, scope: VectorScope, vector: Floats, limit: int) -> list[tuple[str, float]]:
         """Returns memory ids with their cosines, highest first."""
         ...
 
     def bound(self, vector: Floats) -> object:
-        """Returns the vector as the engine binds it in a statement."""
+        """Returns the vector as a value for the SQL statements of the engine."""
         ...
 
     def added(self, scope: VectorScope, memory_id: str, vector: Floats) -> None:
-        """Notes a memory whose row is durable."""
+        """Records a memory whose row is durable."""
         ...
 
     def removed(self, owner: str, namespace: str, ids: Iterable[str]) -> None:
@@ -52,7 +52,7 @@ class _Matrix:
     def __init__(self, ids: list[str], rows: Floats) -> None:
         self.ids = ids
         self.rows = rows
-        """With free rows at the end."""
+        """Vectors, with free rows at the end."""
         self._ids = set(ids)
 
     def add(self, memory_id: str, vector: Floats) -> None:
@@ -143,7 +143,9 @@ def _read(unit: Unit, scope: VectorScope) -> _Matrix:
         )
     ]
     matrix = np.empty((0, 0), np.float32)
-    for begin in range(0, len(ids), _CHUNK):  # all rows at once would need thrice the memory
+    for begin in range(
+        0, len(ids), _CHUNK
+    ):  # one read of all rows would take three times the memory
         some = ids[begin : begin + _CHUNK]
         vectors = np.frombuffer(b"".join(_vectors(unit, some)), np.float32).reshape(len(some), -1)
         if begin == 0:

@@ -1,9 +1,9 @@
 """Blobs on a Walrus network, by the HTTP interface of its publishers and aggregators.
 
 Source: the OpenAPI descriptions that publishers and aggregators serve at `/v1/api`. A publisher
-stores for a number of epochs and gives an id of the network; an aggregator reads by that id, and
-may not know it for a while after the upload. There is no list and no deletion over HTTP: the
-database notes the ids, and a blob that is forgotten ends with its epochs.
+stores a blob for a number of epochs and returns an id of the network. An aggregator reads by this
+id, which it may not have for a while after the upload. HTTP has no listing and no deletion: the
+database stores the ids, and a deleted blob expires with its epochs.
 """
 
 import logging
@@ -31,18 +31,18 @@ logger = logging.getLogger(__name__)
 SCHEME: Final = "walrus+"
 TOKEN: Final = "WALRUS_PUBLISHER_TOKEN"  # noqa: S105 - the name of a variable
 PUT_SECONDS: Final = 120.0
-"""Certification takes its time."""
+"""Time limit for an upload, with its certification."""
 GET_SECONDS: Final = 15.0
 WAITS: Final = (0.2, 0.8, 3.0)
 """Seconds before a retry, also for an id that an aggregator does not have yet."""
 FRESH_MS: Final = 600_000
-"""After an upload; so long an aggregator that does not know the id counts as one that is late."""
+"""Time after an upload within which a 404 of an aggregator is retried."""
 MOST_BYTES: Final = 16 * 1024 * 1024
 """Bytes of a blob."""
 MOST_KEPT: Final = 32 * 1024 * 1024
 """Bytes of ciphertext in memory, so that new blobs can be read at once."""
 RENEW_SECONDS: Final = 3600.0
-"""Between two looks for blobs that end soon."""
+"""Interval of the search for blobs that expire soon."""
 MOST_EPOCHS: Final = 53
 _BATCH: Final = 50
 _DAY_MS: Final = 86_400_000
@@ -52,14 +52,14 @@ _RETRYABLE: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class Network(msgspec.Struct, frozen=True):
-    """Addresses of a network, and how long blobs are stored there."""
+    """Addresses of a network, and the storage time of blobs."""
 
     publisher: str
     aggregators: tuple[str, ...]
     epochs: int = 5
     epoch_days: float = 14.0
     token: str = ""
-    """Credential of the publisher; empty where it wants none."""
+    """Credential of the publisher; empty for none."""
 
     @property
     def renew_ms(self) -> int:
@@ -86,7 +86,7 @@ def network_of(address: str, environ: Mapping[str, str] = os.environ) -> Network
         publisher, aggregators = "", ()
     if not usable or options or not (1 <= epochs <= MOST_EPOCHS and 0 < days <= 366):  # noqa: PLR2004 - a year
         raise RefusedError(
-            f"{address[:80]!r} is no network: give walrus+https://PUBLISHER?aggregator=https://..."
+            f"Invalid network {address[:80]!r}. Use walrus+https://PUBLISHER?aggregator=https://..."
             f"&epochs=N&epoch-days=N, with 1 to {MOST_EPOCHS} epochs."
         )
     return Network(publisher, aggregators, epochs, days, environ.get(TOKEN, ""))
@@ -114,7 +114,7 @@ class _Answer(msgspec.Struct, rename="camel"):
 class WalrusBlobs(anyio.AsyncContextManagerMixin):
     """Implements `blobs.BlobStore`. Use as `async with WalrusBlobs(network, database)`.
 
-    While the block runs, blobs are uploaded again before they end.
+    Inside the block, blobs are uploaded again before they expire.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class WalrusBlobs(anyio.AsyncContextManagerMixin):
         return [files[blob_id] for blob_id in ids]
 
     async def delete(self, owner: str, ids: Sequence[str]) -> None:
-        """Forgets where files are; the network has their ciphertext until their epochs end."""
+        """Deletes the ids of files; the network stores their ciphertext until their epochs end."""
         for blob_id in ids:
             self._drop(owner, blob_id)
         await self._database.write(lambda unit: walrus_rows.forget(unit, owner, ids))
@@ -180,7 +180,7 @@ class WalrusBlobs(anyio.AsyncContextManagerMixin):
         ]
 
     async def renew(self) -> int:
-        """Uploads the blobs again whose life is half over; returns how many."""
+        """Uploads blobs again after half of their storage time; returns their number."""
         due, renewed = self._clock() - self._network.renew_ms, 0
         while rows := await self._database.read(
             partial(walrus_rows.before, time=due, limit=_BATCH)
@@ -206,7 +206,7 @@ class WalrusBlobs(anyio.AsyncContextManagerMixin):
             try:
                 await self.renew()
             except (OSError, DownError) as error:
-                logger.warning("blobs are not uploaded again: %s", error)
+                logger.warning("blobs could not be uploaded again: %s", error)
             await anyio.sleep(RENEW_SECONDS)
 
     async def _uploaded(self, owner: str, blob_id: str, data: bytes) -> WalrusBlob:
@@ -219,7 +219,7 @@ class WalrusBlobs(anyio.AsyncContextManagerMixin):
         try:
             answer = msgspec.json.decode(body, type=_Answer)
         except msgspec.MsgspecError as error:
-            raise OSError(5, f"the publisher answered PUT with {status}, and no blob") from error
+            raise OSError(5, f"the publisher answered PUT with {status} without a blob") from error
         if answer.newly_created is not None:
             blob = answer.newly_created.blob_object
             end = blob.storage.get("endEpoch", 0)
@@ -252,10 +252,10 @@ class WalrusBlobs(anyio.AsyncContextManagerMixin):
         data: bytes,
         retryable: frozenset[int] | set[int] = _RETRYABLE,
     ) -> tuple[int, bytes]:
-        """Returns status and body of the first address that answers with what is wanted, or 404.
+        """Returns status and body of the first address that answers with 200, or 404.
 
         Raises:
-            OSError: after all tries none did.
+            OSError: all attempts failed.
         """
         reason = "no answer"
         for wait in (*WAITS, None):

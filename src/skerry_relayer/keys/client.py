@@ -80,7 +80,7 @@ class OwnerKeySet:
 class KeyClient(anyio.AsyncContextManagerMixin):
     """Asks the key server at a socket. Use as `async with KeyClient(path) as keys`.
 
-    A connection that broke is made anew for the next request. All methods raise `DownError` when
+    A broken connection is replaced for the next request. All methods raise `DownError` when
     there is no answer within 5 s.
     """
 
@@ -174,7 +174,7 @@ class KeyClient(anyio.AsyncContextManagerMixin):
         if isinstance(answer, KeyFailure):
             raise _ERRORS.get(answer.status, DownError)(answer.message)
         if not isinstance(answer, kind):
-            raise DownError("The key server answered something else than it was asked.")
+            raise DownError("The key server sent a response of another type.")
         return answer
 
     async def _exchange(self, request: Request) -> Response:

@@ -188,7 +188,7 @@ read_response: Final[Callable[[bytes], Response]] = msgspec.msgpack.Decoder(Resp
 
 
 class FrameError(ValueError):
-    """The other end sent no message of ours."""
+    """Error: the peer sent an invalid message."""
 
 
 async def send(stream: anyio.abc.ByteSendStream, message: Request | Response) -> None:
@@ -216,4 +216,4 @@ async def receive(stream: BufferedByteReceiveStream, decode: Callable[[bytes], D
     try:
         return decode(await stream.receive_exactly(length))
     except msgspec.MsgspecError as error:
-        raise FrameError(f"the message is none of the key server's: {error}") from error
+        raise FrameError(f"the message is not valid: {error}") from error

@@ -40,7 +40,7 @@ _MOST_CERTIFICATES: Final = 1000
 
 
 class Judge:
-    """Decides by the registry alone, anew for every request.
+    """Decides each request by the registry alone.
 
     What the relayer states about an account, an owner or a namespace is compared with the registry
     and with the binding of each wrapped key: a false statement opens nothing.

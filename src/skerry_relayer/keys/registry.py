@@ -155,7 +155,7 @@ class Registry:
         ]
 
     def set_active(self, account_id: str, *, active: bool) -> None:
-        """Lets an account in or keeps it out, from the next request on.
+        """Activates or deactivates an account, from the next request on.
 
         Raises:
             MissingError: there is no such account.
@@ -173,7 +173,7 @@ class Registry:
         label: str = "",
         namespaces: frozenset[str] | None = None,
     ) -> Delegate:
-        """Lets a key use an account; with `namespaces` only these.
+        """Permits a key to use an account; with `namespaces` only these.
 
         Raises:
             MissingError: there is no such account.
@@ -347,7 +347,9 @@ def _checked_names(names: frozenset[str]) -> list[str]:
         )
     for name in names:
         if not 1 <= len(name.encode("utf-8", "surrogatepass")) <= NAMESPACE_BYTES:
-            raise RefusedError(f"The namespace {name[:40]!r} has not 1 to {NAMESPACE_BYTES} bytes.")
+            raise RefusedError(
+                f"The namespace {name[:40]!r} must have 1 to {NAMESPACE_BYTES} bytes."
+            )
     return sorted(names)
 
 

@@ -152,7 +152,7 @@ async def test_the_whole_way_with_a_network_that_is_down_for_a_while(tmp_path: P
     ],
 )
 def test_an_address_that_is_no_network_is_refused(address: str) -> None:
-    with pytest.raises(RefusedError, match="is no network: give walrus"):
+    with pytest.raises(RefusedError, match="Use walrus"):
         network_of(address, {})
 
 
