@@ -27,10 +27,13 @@ from skerry.infra.features import FEATURES
 DIALECT: Final = "http://json-schema.org/draft-07/schema#"
 _INTERNAL: Final = ("stateDir", "path", "included")
 _NOTES: Final = {
-    "$schema": {"type": "string", "description": "The schema that an editor checks the file by."},
+    "$schema": {
+        "type": "string",
+        "description": "Address of the JSON Schema that an editor uses to check the file.",
+    },
     "meta": {
         "type": "object",
-        "description": "Which version wrote the file last, and when.",
+        "description": "Version that wrote the file last, and the time.",
         "additionalProperties": True,
     },
     "wizard": {

@@ -277,10 +277,10 @@ def test_every_wire_format_has_a_row_and_a_recording() -> None:
 class Stuttering(ScriptedModel):
     """Pushes each text twice."""
 
-    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
+    async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
         def twice(text: str) -> None:
-            hear.on_text(text)
-            hear.on_text(text)
+            listener.on_text(text)
+            listener.on_text(text)
 
         return await super().complete(request, ReplyListener(twice))
 
@@ -288,9 +288,9 @@ class Stuttering(ScriptedModel):
 class Lenient(ScriptedModel):
     """Takes a stream that was cut for a whole one."""
 
-    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
+    async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
         try:
-            return await super().complete(request, hear)
+            return await super().complete(request, listener)
         except ModelStreamCutError:
             return await ScriptedModel([["Hel"]]).complete(request, ReplyListener())
 
@@ -298,25 +298,25 @@ class Lenient(ScriptedModel):
 class Adding(ScriptedModel):
     """Adds a message to the conversation that it was given."""
 
-    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
+    async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
         request.history.append(user("more", 2))
-        return await super().complete(request, hear)
+        return await super().complete(request, listener)
 
 
 class Forgetful(ScriptedModel):
     """Loses the calls of tools."""
 
-    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
-        reply = await super().complete(request, hear)
+    async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
+        reply = await super().complete(request, listener)
         return ModelReply(reply.content[:1], "stop", reply.usage)
 
 
 class Vague(ScriptedModel):
     """Has one error for everything."""
 
-    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
+    async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
         try:
-            return await super().complete(request, hear)
+            return await super().complete(request, listener)
         except ModelError as error:
             raise ModelError(f"it failed with {KEY}") from error
 

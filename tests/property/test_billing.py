@@ -52,7 +52,7 @@ class Provider:
     """The run and the tokens of each call that it counted."""
     hangs: anyio.Event = field(default_factory=anyio.Event)
 
-    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
+    async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
         del request
         await anyio.lowlevel.checkpoint()
         does = self.plan.popleft() if self.plan else "ok"
@@ -61,7 +61,7 @@ class Provider:
         counted = Usage(input=1 << len(self.bill), total_tokens=1)
         self.bill.append((self.run, counted.input))
         if does in {"cut", "hang"}:
-            hear.on_spent(counted)
+            listener.on_spent(counted)
         if does == "cut":
             raise ModelStreamCutError("cut")
         if does == "hang":

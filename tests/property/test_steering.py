@@ -49,10 +49,10 @@ class SlowModel(ScriptedModel):
     def __init__(self) -> None:
         super().__init__(lambda _: ["ok"])
 
-    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
+    async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
         """Answers, or calls a tool, after a while."""
         await asyncio.sleep(detangle.choice([0.01, 0.3, 1.0]))
-        reply = await super().complete(request, hear)
+        reply = await super().complete(request, listener)
         if request.tools and detangle.flip(0.25):
             call = ToolCall(f"c{len(self.requests)}", "look", {})
             return ModelReply((call,), "toolUse", reply.usage)

@@ -9,7 +9,7 @@ _STEP: Final = 256 * 1024
 _WINDOW_BITS: Final = {
     "gzip": 47,
     "x-gzip": 47,
-}  # 32 more than a window: the header tells which format
+}  # 32 + 15: zlib detects the format by its header
 
 
 class EncodingError(Exception):

@@ -1,1 +1,1 @@
-"""Decides who may do what: methods, commands, events, tools, files and memory."""
+"""Access decisions on methods, commands, events, tools, files and memory."""

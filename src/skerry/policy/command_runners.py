@@ -67,7 +67,7 @@ _STARTERS: Final = """
 """Programs that start programs, or that load code by the name of a file or package."""
 _RUNNERS: Final = frozenset(f"{_SHELLS} {_LANGUAGES} {_EDITORS} {_STARTERS}".split())
 _MANY_NAMED: Final = frozenset({"busybox", "coreutils", "toybox"})
-"""Programs that are what the name of a link to them says."""
+"""Programs that act as the program in whose name they are linked."""
 _LOADER: Final = re.compile(r"ld-?[\w.-]*\.so(?:\.\d+)*")
 _PLAIN_GIT_TEXT: Final = """
     add annotate apply blame branch cat-file check-attr check-ignore check-mailmap
@@ -84,7 +84,7 @@ _PLAIN_GIT: Final = frozenset(_PLAIN_GIT_TEXT.split())
 
 
 def is_runner(argv: Sequence[str], *names: str) -> bool:
-    """Returns whether a command runs what its words or files say.
+    """Returns whether a command may run other programs or code from its words or files.
 
     Args:
         argv: The command, without wrappers.
@@ -105,9 +105,9 @@ def _is_listed(name: str) -> bool:
 
 
 def _unversioned(name: str) -> str:
-    """Returns python for python3.11-dbg, gcc for gcc-12: the name without the version behind it.
+    """Returns the name without a version: python for python3.11-dbg, gcc for gcc-12.
 
-    What comes behind the first dot names a variant, such as vim.basic or nc.openbsd.
+    The text after the first dot is a variant, such as vim.basic or nc.openbsd.
     """
     stem = name.removesuffix("-dbg").removesuffix("-config")
     if stem[-1:].isalpha() and stem[-2:-1].isdigit():

@@ -80,7 +80,7 @@ class FileGate(Struct, frozen=True):
             taint |= before.taint
         self.records.note(FileRecord(path, sha256(data).digest(), len(data), self.writer, taint))
 
-    def itself(self, read_origins: frozenset[Origin]) -> Self:
+    def for_gateway(self, read_origins: frozenset[Origin]) -> Self:
         """Returns the gate for the gateway itself, which may write text of these origins."""
         return replace(self, actor=OWNER, read_origins=read_origins)
 
@@ -114,7 +114,7 @@ class FileGate(Struct, frozen=True):
         is_known = self.records is not None and not self.records.has_tainted
         return not is_known or bool(foreign((*self.actor.taint, *words)))
 
-    def words_of(self, root: Path) -> Origin:
+    def output_origin(self, root: Path) -> Origin:
         """Returns the origin of the output of a command without network that may read `root`.
 
         It is foreign in a tainted run, or if files below `root` have a record of foreign text.

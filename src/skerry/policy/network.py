@@ -173,7 +173,7 @@ def next_target(visited: Sequence[Target], location: str) -> Target | Refusal:
     if visited[-1].scheme == "https" and target.scheme == "http":
         return Refusal("redirect-downgrade", "A redirect leads from https to http.")
     if target in visited:
-        return Refusal("redirect-loop", f"The redirects come back to {target.url[:200]}.")
+        return Refusal("redirect-loop", f"The redirects return to {target.url[:200]}.")
     return target
 
 

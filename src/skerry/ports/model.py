@@ -23,7 +23,7 @@ class ModelCost(Struct, frozen=True):
     output: float = 0.0
     cache_read: float = 0.0
     cache_write: float = 0.0
-    known: bool = True
+    is_priced: bool = True
     """False if the price is unknown; the cost of a call is then recorded as unknown."""
 
     def of(self, usage: Usage) -> Usage:
@@ -37,7 +37,7 @@ class ModelCost(Struct, frozen=True):
         return msgspec.structs.replace(usage, cost=Cost(*parts, total=sum(parts)))
 
 
-UNPRICED: Final = ModelCost(known=False)
+UNPRICED: Final = ModelCost(is_priced=False)
 """Cost of a model whose price is unknown."""
 
 
@@ -209,11 +209,11 @@ class ModelProvider(Protocol):
         """Returns the wire format, such as `openai-completions`."""
         ...
 
-    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
-        """Returns the response; passes the text of each network read to `hear`, in order.
+    async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
+        """Returns the response; passes the text of each network read to `listener`, in order.
 
         A run is aborted by cancelling this call: the connection is closed, and the caller keeps the
-        text that `hear` received.
+        text that `listener` received.
 
         Raises:
             ModelError: one of its subclasses, chosen by the HTTP status, then by the error text. A
@@ -261,10 +261,10 @@ class ModelOffer(Struct, frozen=True):
         if self.before:
             return (
                 f"{self.name} on {self.address} was confirmed as run by user {self.before};"
-                f" now user {self.owner or '(not told)'} listens there, so it is not used."
+                f" now user {self.owner or '(unknown)'} listens there, so it is not used."
             )
         runner = (
-            f"run by user {self.owner}" if self.owner else "this system does not tell who runs it"
+            f"run by user {self.owner}" if self.owner else "this system does not report its user"
         )
         return f"{self.name} answers on {self.address} ({runner})."
 

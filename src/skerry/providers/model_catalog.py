@@ -46,7 +46,7 @@ class CatalogCost(msgspec.Struct, frozen=True, rename="camel"):
     def known(self) -> ModelCost:
         """Returns it as the port has it; without any price it is not known."""
         prices = (self.input, self.output, self.cache_read, self.cache_write)
-        return ModelCost(*prices, known=any(prices))
+        return ModelCost(*prices, is_priced=any(prices))
 
 
 class Fact(msgspec.Struct, frozen=True, rename="camel"):

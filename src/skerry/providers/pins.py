@@ -152,10 +152,10 @@ class PinnedProvider:
         """Returns the wire format of the model behind."""
         return self._inner.api
 
-    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
+    async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
         """Returns the response; see `ports.model.ModelProvider`."""
         self._pins.check(self._server)
-        return await self._inner.complete(request, hear)
+        return await self._inner.complete(request, listener)
 
 
 def _port(server: LocalServer) -> int:

@@ -19,10 +19,12 @@ from skerry.ports.model import ModelProvider, ModelReply, ModelRequest, ReplyLis
 class OutputWatch:
     """Passes on the output of a call; `begun` is True once there was any."""
 
-    def __init__(self, hear: ReplyListener) -> None:
-        self._hear = hear
+    def __init__(self, listener: ReplyListener) -> None:
+        self._hear = listener
         self.begun = False
-        self.listener = ReplyListener(self._text, self._thinking, hear.on_note, hear.on_spent)
+        self.listener = ReplyListener(
+            self._text, self._thinking, listener.on_note, listener.on_spent
+        )
 
     def _text(self, text: str) -> None:
         self.begun = True
@@ -80,9 +82,9 @@ class RetryingProvider:
         """Returns the wire format of the model behind."""
         return self._inner.api
 
-    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
+    async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
         """Returns the response; see `ports.model.ModelProvider`."""
-        output = OutputWatch(hear)
+        output = OutputWatch(listener)
         failed = 0
         while True:
             try:
@@ -136,7 +138,7 @@ class Downgrades(Generic[F]):
     async def ask(
         self,
         request: ModelRequest,
-        hear: ReplyListener,
+        listener: ReplyListener,
         forms: Sequence[F],
         ask: Callable[[F, ReplyListener], Awaitable[ModelReply]],
     ) -> ModelReply:
@@ -148,7 +150,7 @@ class Downgrades(Generic[F]):
             ModelError: what the last of them said, or what is not about thinking.
         """
         refused = self._refused.setdefault((request.model.id, request.thinking), [])
-        output = OutputWatch(hear)
+        output = OutputWatch(listener)
         for form in forms[:-1]:
             if form in refused:
                 continue
@@ -164,5 +166,7 @@ class Downgrades(Generic[F]):
                     error,
                 )
                 refused.append(form)
-                hear.on_note(f"{request.model.ref} does not think as asked ({request.thinking}).")
-        return await ask(forms[-1], hear)
+                listener.on_note(
+                    f"{request.model.ref} does not think as asked ({request.thinking})."
+                )
+        return await ask(forms[-1], listener)

@@ -204,7 +204,7 @@ class StreamingCall:
         url: httpx2.URL,
         body: bytes,
         builder: ReplyBuilder,
-        hear: ReplyListener,
+        listener: ReplyListener,
     ) -> ModelReply:
         """Returns the response to `body`; see `ports.model.ModelProvider`.
 
@@ -212,9 +212,9 @@ class StreamingCall:
         Each network read is told once. Tool calls that are written as text are calls.
         """
         try:
-            return await self._exchange(request, url, body, builder, hear)
+            return await self._exchange(request, url, body, builder, listener)
         except BaseException:
-            hear.on_spent(builder.usage)
+            listener.on_spent(builder.usage)
             raise
 
     async def _exchange(
@@ -223,10 +223,10 @@ class StreamingCall:
         url: httpx2.URL,
         body: bytes,
         builder: ReplyBuilder,
-        hear: ReplyListener,
+        listener: ReplyListener,
     ) -> ModelReply:
         written = WrittenCalls(request)
-        teller = TextRelay(hear, written, self._secrets)
+        teller = TextRelay(listener, written, self._secrets)
         try:
             await self._stream(url, body, builder, teller)
         except BodyTooLargeError as error:

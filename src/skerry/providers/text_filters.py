@@ -251,9 +251,9 @@ class TextRelay:
     __slots__ = ("_hear", "_pieces", "_text", "_thinking", "_thoughts", "_written", "hushed")
 
     def __init__(
-        self, hear: ReplyListener, written: WrittenCalls, secrets: tuple[bytes, ...]
+        self, listener: ReplyListener, written: WrittenCalls, secrets: tuple[bytes, ...]
     ) -> None:
-        self._hear = hear
+        self._hear = listener
         self._written = written
         self._text, self._thoughts = SecretFilter(secrets), SecretFilter(secrets)
         self.hushed = self._text.reply

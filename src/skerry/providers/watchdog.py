@@ -19,10 +19,10 @@ class WatchedProvider:
         """Returns the wire format of the model behind."""
         return self._inner.api
 
-    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
+    async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
         """Returns the response; see `ports.model.ModelProvider`."""
         try:
-            return await self._inner.complete(request, hear)
+            return await self._inner.complete(request, listener)
         except ModelConnectionError as error:
             self._lost()
             raise type(error)(

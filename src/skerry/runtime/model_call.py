@@ -142,7 +142,7 @@ class Failover:
                     model.id,
                     candidate.profile,
                     usage=model.cost.of(self._spent),
-                    priced=model.cost.known,
+                    priced=model.cost.is_priced,
                     seconds=clock() - begin,
                     error=failure,
                     target=self.target,

@@ -100,7 +100,7 @@ class ScriptedModel:
         """Returns `script`."""
         return "script"
 
-    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
+    async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
         """Plays the next reply."""
         self.requests.append(
             SeenRequest(request, tuple(request.history.messages), last_text(request))
@@ -113,11 +113,11 @@ class ScriptedModel:
                 case str():
                     deltas += 1
                     _append_text(blocks, step)
-                    hear.on_text(step)
+                    listener.on_text(step)
                 case ThinkingBlock():
                     blocks.append(step)
                     if step.thinking:
-                        hear.on_thinking(step.thinking)
+                        listener.on_thinking(step.thinking)
                 case ToolCall():
                     blocks.append(step)
                 case ReplyGate():

@@ -16,8 +16,8 @@ from tests.support.hooks import from_alice, parts
 
 async def test_a_person_on_a_platform_is_told_that_an_answer_was_cut_off(tmp_path: Path) -> None:
     class Short(ScriptedModel):
-        async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
-            return replace(await super().complete(request, hear), stop_reason="length")
+        async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
+            return replace(await super().complete(request, listener), stop_reason="length")
 
     async with open_core(tmp_path, Short([["as far as"]])) as core:
         await core.dispatch.submit(from_alice("go on"))

@@ -98,8 +98,8 @@ async def test_a_secret_that_comes_in_pieces_is_not_told_and_not_kept(
     thought: list[str] = []
     async with StubModelServer([steps]) as stub:
         endpoint = Endpoint("Stub", stub.base_url, "sk-secret")
-        hear = ReplyListener(said.append, thought.append)
-        reply = await CompatProvider(http, endpoint).complete(request(), hear)
+        listener = ReplyListener(said.append, thought.append)
+        reply = await CompatProvider(http, endpoint).complete(request(), listener)
     heard = "".join(said if field == "content" else thought)
     assert heard.removesuffix(".") == "It is ***, and no sk-boat or s"
     assert "sk-secret" not in repr(reply)

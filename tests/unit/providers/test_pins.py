@@ -233,7 +233,7 @@ async def test_where_the_system_does_not_tell_who_listens_name_and_port_are_conf
     monkeypatch.setattr("skerry.infra.listening._TABLES", (tmp_path / "none",))
     async with StubModelServer() as server, catalog(tmp_path, server.base_url) as models:
         (offer,) = (await models.status()).offers
-        assert "this system does not tell who runs it" in offer.text
+        assert "this system does not report its user" in offer.text
         status = await models.trust("near", is_trusted=True)
         assert status.model is not None
         provider, _ = await models.choose(None)

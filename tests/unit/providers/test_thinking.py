@@ -19,10 +19,10 @@ class Model:
         self.says = says
         self.asked: list[str] = []
 
-    async def ask(self, form: str, hear: ReplyListener) -> ModelReply:
+    async def ask(self, form: str, listener: ReplyListener) -> ModelReply:
         self.asked.append(form)
         if self.says:
-            hear.on_text(self.says)
+            listener.on_text(self.says)
         if form:
             raise REFUSED
         return ModelReply((), "stop", Usage())

@@ -119,8 +119,8 @@ async def test_a_defect_is_not_taken_for_a_failure_of_the_model() -> None:
     class Broken:
         api = "broken"
 
-        async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
-            hear.on_text("so far")
+        async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
+            listener.on_text("so far")
             raise KeyError(request.system)
 
     model_call = speaker(ScriptedModels(Broken()), [])
@@ -154,8 +154,8 @@ async def test_silence_above_the_window_is_an_overflow(tokens: int, code: str) -
     class Silent:
         api = "script"
 
-        async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
-            del request, hear
+        async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
+            del request, listener
             return ModelReply((), "stop", Usage(input=1, cache_read=tokens - 1))
 
     model_call = speaker(ScriptedModels(Silent(), ModelInfo("a", "b", "B", context_window=10)), [])

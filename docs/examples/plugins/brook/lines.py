@@ -49,10 +49,10 @@ class BrookProvider:
         self._url = URL(f"{endpoint.base_url.rstrip('/')}/brook")
         self._call = StreamingCall(http, endpoint, bearer(endpoint))
 
-    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
-        """Returns the response; passes the text to `hear` as it arrives."""
+    async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
+        """Returns the response; passes the text to `listener` as it arrives."""
         builder = BrookBuilder(self._name)
-        return await self._call.ask(request, self._url, request_body(request), builder, hear)
+        return await self._call.ask(request, self._url, request_body(request), builder, listener)
 
 
 def request_body(request: ModelRequest) -> bytes:

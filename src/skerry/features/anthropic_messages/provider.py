@@ -70,17 +70,17 @@ class AnthropicProvider:
         """Returns `anthropic-messages`."""
         return API
 
-    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
+    async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
         """Returns the response; see `ports.model.ModelProvider`."""
 
-        async def ask(options: Options, hear: ReplyListener) -> ModelReply:
+        async def ask(options: Options, listener: ReplyListener) -> ModelReply:
             history, content, usage = request.history, list[Block](), Usage()
             sent_count = len(history.messages)
             try:
                 while True:
                     builder = AnthropicBuilder(self._endpoint.name)
                     body = request_body(request, options)
-                    reply = await self._exchange.ask(request, self._url, body, builder, hear)
+                    reply = await self._exchange.ask(request, self._url, body, builder, listener)
                     content += reply.content
                     usage += reply.usage
                     goes_on = builder.paused and reply.content and not reply.tool_calls
@@ -89,12 +89,12 @@ class AnthropicProvider:
                     history.append(_as_message(request.model, reply))
             except BaseException:
                 if content:  # what it said before it paused
-                    hear.on_spent(usage)
+                    listener.on_spent(usage)
                 raise
             finally:
                 history.cut(sent_count)
 
-        return await self._downgrades.ask(request, hear, thinking_options(request), ask)
+        return await self._downgrades.ask(request, listener, thinking_options(request), ask)
 
 
 def _as_message(model: ModelInfo, reply: ModelReply) -> AssistantMessage:

@@ -101,12 +101,12 @@ class EmbeddedProvider:
             self._machine.check(settings.file)
         self._settings = settings
 
-    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
+    async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
         """Returns the response; see `ports.model.ModelProvider`."""
         server = await self._ready()
         try:
             with server.idle.use():
-                return await server.provider.complete(request, hear)
+                return await server.provider.complete(request, listener)
         finally:
             if server.retired:
                 server.retire()

@@ -143,7 +143,7 @@ class ProcessSessions:
         params, rules = ProcessParams.model_validate(arguments), context.workspace.rules
         words = Origin.TOOL
         if isinstance(rules, FileGate):
-            words = await anyio.to_thread.run_sync(rules.words_of, context.workspace.root)
+            words = await anyio.to_thread.run_sync(rules.output_origin, context.workspace.root)
         if context.caller is None or params.action == "list":
             return words  # the list only shows commands, which the run wrote itself
         session = self._registry.find(params.session_id, context.caller.key)

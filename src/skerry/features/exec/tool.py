@@ -182,7 +182,7 @@ class Exec:
             return Origin.WEB
         if not rules.may_bring():
             return Origin.LOCAL
-        return await anyio.to_thread.run_sync(rules.words_of, root)
+        return await anyio.to_thread.run_sync(rules.output_origin, root)
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Runs the command until it ends, or until the call stops waiting."""

@@ -73,19 +73,19 @@ class GoogleProvider:
         """Returns `google-generative-ai`."""
         return API
 
-    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
+    async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
         """Returns the response; see `ports.model.ModelProvider`."""
         model = request.model.id
         name = model if "/" in model else f"models/{model}"
         url = URL(f"{self._base}/{quote(name)}:streamGenerateContent?alt=sse")
 
-        async def ask(thinking: Thinking, hear: ReplyListener) -> ModelReply:
+        async def ask(thinking: Thinking, listener: ReplyListener) -> ModelReply:
             limits = self._endpoint.output_limit is not None
             body = request_body(request, thinking, limits=limits)
             builder = GoogleBuilder(self._endpoint.name)
-            return await self._exchange.ask(request, url, body, builder, hear)
+            return await self._exchange.ask(request, url, body, builder, listener)
 
-        return await self._downgrades.ask(request, hear, thinking_forms(request), ask)
+        return await self._downgrades.ask(request, listener, thinking_forms(request), ask)
 
 
 _FINISHED: Final = {"STOP", "MAX_TOKENS", "FUNCTION_CALL"}

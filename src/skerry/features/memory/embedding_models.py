@@ -344,7 +344,7 @@ def booked(spent: Spent, cost: ModelCost, target: CallTarget) -> ModelCallEnded:
         model=spent.model.model,
         profile="",
         usage=used,
-        priced=cost.known,
+        priced=cost.is_priced,
         seconds=spent.seconds,
         error=None if error is None else RunFailure("embedding", str(error), error.passing),
         target=target,

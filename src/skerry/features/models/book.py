@@ -36,7 +36,7 @@ def book_trial(
         model=model.id,
         profile=profile,
         usage=used,
-        priced=model.cost.known,
+        priced=model.cost.is_priced,
         outcome=CallOutcome.OK,
         counted=tokens + used.cache_write > 0,
         seconds=seconds,

@@ -50,18 +50,18 @@ class CompatProvider:
         """Returns `openai-completions`."""
         return API
 
-    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
+    async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
         """Returns the response; see `ports.model.ModelProvider`.
 
         The answer is whole when its finish reason came; `[DONE]` alone does not make it so.
         """
 
-        async def ask(effort: str, hear: ReplyListener) -> ModelReply:
+        async def ask(effort: str, listener: ReplyListener) -> ModelReply:
             body = request_body(request, self._endpoint.output_limit, effort)
             builder = CompatBuilder(self._endpoint.name)
-            return await self._exchange.ask(request, self._url, body, builder, hear)
+            return await self._exchange.ask(request, self._url, body, builder, listener)
 
-        return await self._downgrades.ask(request, hear, efforts(request), ask)
+        return await self._downgrades.ask(request, listener, efforts(request), ask)
 
 
 class _Thought(msgspec.Struct):

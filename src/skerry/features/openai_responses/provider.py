@@ -49,16 +49,16 @@ class ResponsesProvider:
         """Returns `openai-responses`."""
         return API
 
-    async def complete(self, request: ModelRequest, hear: ReplyListener) -> ModelReply:
+    async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
         """Returns the response; see `ports.model.ModelProvider`."""
 
-        async def ask(effort: str, hear: ReplyListener) -> ModelReply:
+        async def ask(effort: str, listener: ReplyListener) -> ModelReply:
             limits = self._endpoint.output_limit is not None
             body = request_body(request, effort, limits=limits)
             builder = ResponsesBuilder(self._endpoint.name)
-            return await self._exchange.ask(request, self._url, body, builder, hear)
+            return await self._exchange.ask(request, self._url, body, builder, listener)
 
-        return await self._downgrades.ask(request, hear, efforts(request), ask)
+        return await self._downgrades.ask(request, listener, efforts(request), ask)
 
 
 _NULL: Final = msgspec.Raw(b"null")

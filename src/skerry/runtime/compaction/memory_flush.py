@@ -117,7 +117,7 @@ class MemoryAppend:
         added = "\n".join([*lines, ""]).encode()
         workspace = context.workspace
         if isinstance(workspace.rules, FileGate):  # the gateway chose the file and marks each note
-            workspace = replace(workspace, rules=workspace.rules.itself(self._taint))
+            workspace = replace(workspace, rules=workspace.rules.for_gateway(self._taint))
         try:
             workspace.replace(self._path, change, max_bytes=MAX_BYTES)
         except (EscapeError, OSError) as error:

@@ -340,12 +340,12 @@ async def test_thinking_and_text_of_one_read_are_told_in_their_order(
         return b"data: %b\n\n" % json.dumps({"choices": [{"delta": delta}]}).encode()
 
     told: list[str] = []
-    hear = ReplyListener(
+    listener = ReplyListener(
         lambda text: told.append(f"text {text}"), lambda one: told.append(f"hm {one}")
     )
     read = event(reasoning="a") + event(reasoning="b") + event(content="c") + event(content="d")
     async with StubModelServer([[Raw(read)]]) as stub:
-        await CompatProvider(http, Endpoint("Stub", stub.base_url)).complete(request(), hear)
+        await CompatProvider(http, Endpoint("Stub", stub.base_url)).complete(request(), listener)
     assert told == ["hm ab", "text cd"]
 
 

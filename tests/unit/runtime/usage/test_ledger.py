@@ -157,7 +157,7 @@ async def test_what_nobody_waits_for_stops_at_the_warning(tmp_path: Path) -> Non
 async def test_without_a_known_price_a_budget_says_what_it_does_not_see(tmp_path: Path) -> None:
     budgets = usage(day=Budget(cost=10))
     async with open_core(tmp_path, says("x"), usage=budgets) as core:
-        core.models.info = replace(core.models.info, cost=ModelCost(known=False))
+        core.models.info = replace(core.models.info, cost=ModelCost(is_priced=False))
         assert (await core.ask("first")).error is None
         (notice,) = [message for message in await core.said() if is_note(message) == "notice"]
         assert isinstance(notice, AssistantMessage)
@@ -168,7 +168,7 @@ async def test_without_a_known_price_a_budget_says_what_it_does_not_see(tmp_path
 async def test_what_a_budget_does_not_see_takes_no_warning_away(tmp_path: Path) -> None:
     budgets = usage(agents={"main": Budget(cost=10)})
     async with open_core(tmp_path, says(*"four"), clock=FakeClock(NOON), usage=budgets) as core:
-        core.models.info = replace(core.models.info, cost=ModelCost(known=False))
+        core.models.info = replace(core.models.info, cost=ModelCost(is_priced=False))
         await core.ask("not priced")
         priced(core)
         for number in (1, 2, 3):
