@@ -25,7 +25,7 @@ class Changeable(Protocol):
 
     @property
     def closed(self) -> bool:
-        """Returns whether no further handler is asked."""
+        """Returns whether no further handler is called."""
         ...
 
 

@@ -59,7 +59,7 @@ class ApprovalDesk(Struct):
     delivery: Senders | None = None
     """Senders of the platforms, for requests to the chats of the runs."""
     reaches: list[Callable[[StoredApproval], bool]] = field(default_factory=list)
-    """Functions that return whether a person with the right to answer is connected."""
+    """Each returns whether a person with the right to answer is connected; before `requested`."""
     requested: list[Callable[[StoredApproval], None]] = field(default_factory=list)
     """Called with each new approval."""
     resolved: list[Callable[[StoredApproval], None]] = field(default_factory=list)

@@ -101,7 +101,7 @@ class RunApprovals(Struct, frozen=True):
         return stored
 
     async def _wait(self, stored: StoredApproval, nudge: anyio.Event) -> StoredApproval:
-        """Waits for the answer; returns the approval. If it is pending, the call leaves the run."""
+        """Waits for the answer; returns the approval, detached from the run if still pending."""
         desk, active = self.desk, self.active
         if stored.state is not ApprovalState.PENDING:
             return stored

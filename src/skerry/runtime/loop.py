@@ -61,7 +61,7 @@ class LoopPorts(Struct, frozen=True):
 
 
 class AgentLoop(Struct):
-    """The loop of one run. `messages` has the new messages in order; `unsaved` the not durable."""
+    """The loop of one run. `messages` has the new messages; `unsaved` those not durable yet."""
 
     ports: LoopPorts
     messages: list[Message] = field(default_factory=list)

@@ -52,8 +52,8 @@ class Toolbox(Mapping[str, Tool]):
         """Returns the tools that a run of the caller may use while `model` answers.
 
         For built-in tools the answer depends on the caller, the configuration and the model, and is
-        cached until the configuration changes. A plugin's tool that the policy permits is asked
-        each time. Each call of an offered tool is decided again when it is made.
+        cached until the configuration changes. For a plugin's tool that the policy permits, the
+        tool itself decides each time. Each call of an offered tool is decided again.
         """
         if not model.supports_tools:
             return ()
