@@ -1,4 +1,4 @@
-"""Runs the benchmarks of this folder, or those named; `--save` writes docs/benchmarks.md too.
+"""Runs all benchmarks of this folder, or the named ones; `--save` also writes docs/benchmarks.md.
 
 `--times 3` runs each of them three times, in turn, so that a neighbour disturbs all alike; of each
 figure the median counts.

@@ -81,7 +81,7 @@ async def message() -> None:
 
 
 async def burst() -> None:
-    """Prints what a burst costs: so many messages of many chats at once."""
+    """Prints the cost of a burst: messages of many chats at once."""
     async with TelegramServer() as server:
         with connected({"telegram": telegram(server)}) as running:
             server.say("warm")
@@ -111,7 +111,7 @@ def _answered(texts: list[str], chat: int) -> bool:
 
 
 async def idle() -> None:
-    """Prints CPU and memory of accounts that nobody writes to, beside a gateway without any."""
+    """Prints CPU and memory of idle accounts, beside a gateway without accounts."""
     with connected({}) as running:
         await settled(running)
         bare = running.tree.rss()

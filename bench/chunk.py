@@ -34,7 +34,7 @@ def request() -> ModelRequest:
 
 
 async def adapter_cost(http: HttpClient, base_url: str) -> tuple[float, float, int]:
-    """Returns CPU and wall seconds of one call, and how often text came."""
+    """Returns CPU and wall seconds of one call, and the number of deltas."""
     provider = RetryingProvider(CompatProvider(http, Endpoint("Stub", base_url)))
     reads: list[str] = []
     wall, cpu = time.perf_counter(), time.process_time()
@@ -43,7 +43,7 @@ async def adapter_cost(http: HttpClient, base_url: str) -> tuple[float, float, i
 
 
 async def plain(http: httpx2.AsyncClient, base_url: str) -> tuple[float, float, int]:
-    """Returns the same for httpx2 as it comes: its pool, its lines, json."""
+    """Returns the same for plain httpx2: its pool, its lines, json."""
     body = {
         "model": "stub",
         "messages": [

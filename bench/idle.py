@@ -11,9 +11,9 @@ from bench.measure import Driver, driver, figure, settled, stubbed_gateway
 CLIENTS = (300, 1000)
 MAX_CLIENTS = CLIENTS[-1]
 BUDGET_KB = 45
-REST_SECONDS = 75  # longer than the minute after which the memory begins what it puts off
+REST_SECONDS = 75  # longer than the minute after which the memory begins its deferred work
 GIVE_SECONDS = 160  # longer than the pause after which free pages go back to the system
-IDLE_SECONDS = 31  # a tick comes every 30
+IDLE_SECONDS = 31  # a tick is sent every 30
 TURNS = 20
 
 

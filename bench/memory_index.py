@@ -53,7 +53,7 @@ async def cpu(work: Callable[[], Awaitable[object]]) -> float:
 
 
 def write(folder: Path, files: int, rng: random.Random) -> list[str]:
-    """Writes files of words that are as uneven as those of a language."""
+    """Writes files of words with the frequencies of a language."""
     words = [
         "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(3, 9)))
         for _ in range(WORDS)
@@ -86,7 +86,7 @@ class Random:
 
 
 class Timed(Index):
-    """An index that adds up what it costs to derive what is searched."""
+    """An index that adds up the cost of its derived data."""
 
     derived = 0.0
     """CPU seconds."""
@@ -98,7 +98,7 @@ class Timed(Index):
 
 
 async def forgetting(memory: BuiltinMemory, folder: Path) -> float:
-    """Returns the CPU seconds of forgetting a word that stands in one file, and is out of it."""
+    """Returns the CPU seconds of forgetting a word that was removed from its only file."""
     path = folder / "0" / "0.md"
     text = path.read_text()
     path.write_text(f"{text}.\nThe code is zebrafinch.\n")
@@ -113,13 +113,13 @@ def weight(home: Path, pattern: str) -> int:
 
 
 def resident() -> float:
-    """Returns the memory of the process now, in MB; what is mapped from files counts."""
+    """Returns the present memory of the process in MB, mapped files included."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 async def indexing(memory: BuiltinMemory, index: Timed, files: int) -> None:
-    """Prints what it costs to index the files, to derive what is searched, and to look again."""
+    """Prints the cost of indexing the files, of deriving the search data, and of a second read."""
     first = await cpu(memory.read) - index.derived
     derived = index.derived
     await anyio.sleep(2.1)  # until then a file may be written again within the clock's grain

@@ -87,7 +87,7 @@ async def timed(work: Callable[[int], Awaitable[object]], tree: Tree) -> tuple[f
 
 
 async def writing(memories: Memories, caller: Caller, tree: Tree) -> None:
-    """Prints what it costs to accept a text, and to make it searchable."""
+    """Prints the cost of accepting a text, and of making it searchable."""
     accepted: list[float] = []
 
     async def store(number: int) -> None:
@@ -202,7 +202,7 @@ async def run(count: int) -> None:
 
 
 async def idle(root: Path) -> None:
-    """Prints the memory of a relayer with its key server that nobody has asked anything."""
+    """Prints the memory of a relayer with its key server before the first request."""
     home = root / "idle"
     await made(home)
     async with served(home) as relayer:

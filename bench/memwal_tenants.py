@@ -64,7 +64,7 @@ def fill(url: str, share: float) -> list[tuple[str, int]]:
                 noise = rng.standard_normal((rows, DIMS))
                 vectors = normalised(topics[rng.integers(len(topics), size=rows)] + noise)
                 _copy(connection, owner, vectors)
-        connection.execute("ANALYZE memory")  # as the database does by itself, a while later
+        connection.execute("ANALYZE memory")  # as the database would, a while later
         connection.commit()
     return tenants
 
@@ -123,7 +123,7 @@ async def compare(
     tenants: list[tuple[str, int]],
     ways: tuple[NearestInPostgres, NearestInPostgres, NearestInPostgres],
 ) -> None:
-    """Prints what the index finds of tenants of one size, and how long it takes."""
+    """Prints recall and time of the index for tenants of one size."""
     every, usual, exact = ways
     rng = np.random.default_rng(5)
     topics = centres(np.random.default_rng(11))

@@ -98,7 +98,7 @@ def fts(passages: Sequence[str], folder: Path) -> sqlite3.Connection:
 
 
 def index(size: int, folder: Path) -> None:
-    """Indexes, and says what it took, beside FTS5."""
+    """Indexes, and prints the cost beside that of FTS5."""
     passages = texts(size, vocabulary())
     rows, asked = vectors(size)
     np.save(folder / "asked.npy", asked)
@@ -137,7 +137,7 @@ def index(size: int, folder: Path) -> None:
 
 
 def search(size: int, folder: Path) -> None:
-    """Asks what was indexed, by words, vectors, both."""
+    """Searches the index by words, by vectors, and by both."""
     asked = questions(QUERIES, vocabulary())
     rows, wanted = vectors(size)
     words = Words()
@@ -183,7 +183,7 @@ def search(size: int, folder: Path) -> None:
 
 
 def memory(size: int, folder: Path) -> None:
-    """Asks both ways, and says what of the memory is resident."""
+    """Searches both ways, and prints the resident memory."""
     asked = zip(questions(QUERIES, vocabulary()), np.load(folder / "asked.npy"), strict=True)
     words = Words()
     before = resident("VmRSS")

@@ -33,7 +33,7 @@ Run = Callable[[], Awaitable[object]]
 
 
 def cpu() -> float:
-    """Returns the seconds of CPU of this process and of those that it waited for."""
+    """Returns the CPU seconds of this process and of its awaited children."""
     usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 

@@ -13,10 +13,10 @@ TURNS = 300
 BLOCK = 100
 LONG = 1000
 MESSAGE = " ".join(f"word{number % 7} of the day" for number in range(5))
-"""Twenty words, which the stub says again."""
+"""Twenty words, which the stub repeats."""
 WHOLE_ROUNDS = 1
 REST = 75.0
-"""Longer than the minute of silence after which the memory does what it puts off."""
+"""Longer than the minute of silence after which the memory begins its deferred work."""
 WITHIN = 600.0
 CALL = 'call read {"path": "notes.txt"}'
 

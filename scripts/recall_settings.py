@@ -50,7 +50,7 @@ SETTINGS: Final = (
 
 
 def main() -> None:
-    """Measures every setting in every conversation, then leaves each out."""
+    """Measures each setting in each conversation, with one conversation left out at a time."""
     data, cache = Path(sys.argv[1]), Path(sys.argv[2])
     kind = sys.argv[3] if len(sys.argv) > 3 else "turn"  # noqa: PLR2004 - the third is optional
     trial = next(row for row in trials(data) if row.kind == kind)
@@ -130,7 +130,7 @@ def mean(cells: list[Figures]) -> Figures:
 
 
 def worth(cells: list[Figures]) -> float:
-    """Returns by what a setting is chosen: the sum of both recalls."""
+    """Returns the value by which a setting is chosen: the sum of both recalls."""
     row_figures = mean(cells)
     return row_figures["a"] + row_figures["b"]
 

@@ -202,7 +202,7 @@ def validated(given: list[dict[str, Any]], trainer: Trainer | None = None) -> Va
 
 
 def _print_sources(result: Validation, trainer: Trainer) -> None:
-    """Prints what is flagged of each source by a model that saw none of its groups."""
+    """Prints the flagged share of each source, by a model that was not trained with its groups."""
     limit = result.limit(FALSE_ALARMS)
     for source in sorted({row["source"] for row in result.given}):
         held = [index for index, row in enumerate(result.given) if row["source"] == source]

@@ -178,7 +178,7 @@ def main() -> None:
 
 
 def table(name: str, stores: Iterable[Store], calibration: Calibration) -> None:
-    """Prints what is kept and found at each relevance."""
+    """Prints the shares of kept and of foreign hits at each relevance."""
     found: list[float] = []
     foreign: list[float] = []
     missed = 0

@@ -267,10 +267,12 @@ def _weigh(groups: Sequence[_Group]) -> None:
         ]
         for at, unit in enumerate(group.units):
             near = sum(
-                share * scores[other] * (_ANSWER if other < at and group.units[other].asks else 1)
+                share
+                * scores[neighbour]
+                * (_ANSWER if neighbour < at and group.units[neighbour].asks else 1)
                 for distance, share in _NEAR
-                for other in (at - distance, at + distance)
-                if 0 <= other < len(scores)
+                for neighbour in (at - distance, at + distance)
+                if 0 <= neighbour < len(scores)
             )
             unit.words = scores[at] + near * min(1.0, _SHORT / max(1, unit.length))
     best = max((unit.words for unit in units), default=0.0)

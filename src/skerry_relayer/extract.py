@@ -51,13 +51,13 @@ class Rules:
         self, text: str, occurred_at: datetime | None, memories: Sequence[str]
     ) -> list[Fact]:
         """Returns the sentences of `text` that state something of people, with dates resolved."""
-        known = {folded(memory) for memory in memories}
+        known_texts = {folded(memory) for memory in memories}
         facts: list[Fact] = []
         for sentence in statements(text):
             resolved = sentence if occurred_at is None else dated(sentence, occurred_at.date())
-            if folded(resolved) in known:
+            if folded(resolved) in known_texts:
                 continue
-            known.add(folded(resolved))
+            known_texts.add(folded(resolved))
             facts.append(Fact(resolved[:MOST_CHARACTERS], importance(sentence)))
             if len(facts) == MOST_FACTS:
                 break
