@@ -1,4 +1,4 @@
-"""The memory as the slot's holder: what `/forget`, `skerry memory` and the page ask."""
+"""Memory of the slot, for `/forget`, `skerry memory` and the page."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from skerry_memwal.outbox import Outbox
 from skerry_memwal.relayer import Relayer
 
 MOST_HITS: Final = 100
-"""Memories that one recall returns."""
+"""Maximum number of memories of one recall."""
 MOST_RECALLS: Final = 40
 """Limit on the recalls for a listing of a namespace."""
 
@@ -49,7 +49,7 @@ class Backend:
         return waiting + await self.remove(agent, ids)
 
     async def remove(self, agent: str, ids: Sequence[str]) -> int:
-        """Forgets memories by their ids; returns how many there were.
+        """Deletes memories by their ids; returns the number of deleted ones.
 
         Raises:
             MemoryBackendError: the server refused, or did not answer.
@@ -66,9 +66,8 @@ class Backend:
     async def every(self, agent: str, queries: Sequence[str] = ()) -> list[Recalled]:
         """Returns the memories of an agent, as far as recalls reach them.
 
-        In mode `e2e` they are listed. Else a server gives the text of a memory only to a query. The
-        queries come first; then each memory that was found is the next query, until none is new or
-        all are there.
+        In mode `e2e` they are listed. Otherwise a server returns the text of a memory only to a
+        query: first `queries`, then each new memory is a query, until none is new or all are known.
 
         Raises:
             MemoryBackendError: the server refused, or did not answer.
@@ -116,7 +115,7 @@ class Backend:
         remedy = ""
         if not health.write_ready:
             text += " It stores nothing at the moment."
-            remedy = "Look at the server: skerry relayer doctor"
+            remedy = "Check the server: skerry relayer doctor"
         if waiting:
             text += f" {waiting} texts wait to be sent."
         if refused:
@@ -150,7 +149,7 @@ def _failed(error: MemWalError) -> MemoryBackendError:
 
 
 def _time(text: str) -> int | None:
-    """Returns the milliseconds since 1970 of an ISO 8601 time; None where it is none."""
+    """Returns the milliseconds since 1970 of an ISO 8601 time; None if it is invalid."""
     try:
         return int(datetime.fromisoformat(text).timestamp() * 1000)
     except ValueError:

@@ -15,19 +15,19 @@ from skerry_memwal.relayer import Relayer
 from skerry_memwal.texts import LEAST_PROMPT, block, instruction, units
 
 MOST_QUERY: Final = 8_000
-"""Characters of a prompt that are sent as the query."""
+"""Characters of a prompt in the query."""
 MOST_TEXTS: Final = 500
-"""Texts that are kept, of what prompts had last, to know them where they are quoted."""
+"""Number of the latest texts of prompts that are stored, to recognise quotes of them."""
 
 
 class PromptTexts:
-    """Texts that prompts had, so that an answer which quotes them does not store them again."""
+    """Memories in earlier prompts, so that quotes of them in answers are not stored again."""
 
     def __init__(self) -> None:
         self._texts: OrderedDict[str, None] = OrderedDict()
 
     def add(self, texts: Sequence[str]) -> None:
-        """Notes texts; of many the newest stay."""
+        """Adds texts; keeps the newest `MOST_TEXTS`."""
         for text in texts:
             self._texts[text] = None
             self._texts.move_to_end(text)
@@ -43,14 +43,14 @@ class PromptTexts:
 
 
 class Recall:
-    """The handler of `before_prompt_build`."""
+    """Handler of `before_prompt_build`."""
 
     def __init__(self, relayer: Relayer, prompt_texts: PromptTexts) -> None:
         self._relayer = relayer
         self._prompt_texts = prompt_texts
 
     async def handle(self, draft: PromptDraft) -> PromptChange | None:
-        """Returns the memories and the namespace; the namespace also where nothing is recalled."""
+        """Returns the memories and the namespace; the namespace also without memories."""
         if not is_open(draft.context):
             return None
         agent = agent_of(draft.context.session_key)
@@ -84,7 +84,7 @@ class Recall:
         return texts
 
     async def _recalled(self, query: str, agent: str, namespace: str) -> Sequence[Recalled]:
-        """Returns the memories nearest to a text, within the time that a prompt waits.
+        """Returns the memories nearest to a text, within the time limit of a prompt.
 
         Raises:
             MemWalError: the server refused, or did not answer in time.
@@ -102,7 +102,7 @@ class Recall:
 
 
 def is_open(context: RunContext) -> bool:
-    """Returns whether the owner alone takes part in the conversation of a run."""
+    """Returns whether the owner is the only person in the conversation of a run."""
     caller = context.caller
     return caller is not None and caller.is_private and caller.chat is PeerKind.DIRECT
 
@@ -118,7 +118,7 @@ def relevant(memories: Sequence[Recalled], min_relevance: float, limit: int) -> 
 
 
 def _fitting(memories: list[str], max_bytes: int) -> str:
-    """Returns the block of as many memories as have room; the list is cut to them."""
+    """Returns the block with as many memories as fit; removes the others from the list."""
     while memories:
         text = block(memories)
         if len(text.encode()) <= max_bytes:

@@ -1,6 +1,6 @@
-"""Client in mode `e2e`: texts are encrypted and embedded here, and the server gets no plain text.
+"""Client in mode `e2e`: encrypts and embeds texts in the gateway; the server gets no plain text.
 
-It sends no certificate either, so the server cannot open what the mode `relayer` stored.
+It sends no certificate either, so that the server cannot open memories of the mode `relayer`.
 """
 
 import re
@@ -23,16 +23,16 @@ from skerry_memwal.cipher import Cipher, Sealed
 from skerry_memwal.client import Accepted, Client, Fact, MemWalError, Recalled
 
 WIDTH: Final = 1536
-"""Numbers of a vector on the wire; a shorter one is filled with zeros."""
+"""Numbers of a vector on the wire; a shorter one is padded with zeros."""
 MOST_HITS: Final = 100
-"""Hits that a server returns."""
+"""Maximum number of hits of one request."""
 MOST_CHARACTERS: Final = 1000
 """Characters of one fact."""
 MOST_FACTS: Final = 20
 """Facts of one text."""
 PAGE: Final = 500
 MOST_PAGES: Final = 200
-"""Pages of the list of memories that are read."""
+"""Limit on the pages of the list of memories."""
 AT_ONCE: Final = 4
 """Blobs that are fetched at the same time."""
 _WIDER: Final = 4
@@ -197,9 +197,9 @@ class SealedClient(Client):
     async def _opened(
         self, hits: Sequence[_Hit], namespace: str, embedded_query: Embedded | None = None
     ) -> list[Recalled]:
-        """Returns the memories of hits, but those that another key or mode encrypted.
+        """Returns the memories of hits, except those that another key or mode encrypted.
 
-        Those of another model than the query cannot be compared with it and are left out.
+        Memories of another model than the query are not comparable and are dropped.
         """
         texts: dict[int, Recalled] = {}
         errors: list[MemWalError] = []
@@ -248,7 +248,7 @@ class SealedClient(Client):
         )
 
     async def _embedded(self, texts: Sequence[str], *, is_query: bool = False) -> Embedded:
-        """Returns the vectors of texts, by a model of this machine.
+        """Returns the vectors of texts, by a local model.
 
         Raises:
             MemWalError: there is no such model, or it does not answer.

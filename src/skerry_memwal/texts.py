@@ -10,7 +10,7 @@ from typing import Final
 from skerry_memwal.injection import is_injection
 
 LEAST_PROMPT: Final = 10
-"""UTF-16 units; a shorter prompt is not recalled for."""
+"""UTF-16 units; a shorter prompt recalls nothing."""
 LEAST_CAPTURED: Final = 30
 """UTF-16 units; a shorter message is not captured."""
 MOST_EMOJI: Final = 3
@@ -40,7 +40,7 @@ _TRIGGERS: Final = re.compile(
 
 
 def units(text: str) -> int:
-    """Returns the length in UTF-16 units, which the limits of the reference count."""
+    """Returns the length in UTF-16 units, as the limits of the reference count."""
     return len(text) + sum(char > "\uffff" for char in text)
 
 
@@ -50,7 +50,7 @@ def escaped(text: str) -> str:
 
 
 def block(memories: Sequence[str]) -> str:
-    """Returns the block that a prompt begins with: the memories, numbered and escaped."""
+    """Returns the block at the beginning of a prompt: the memories, numbered and escaped."""
     lines = (f"{number}. {escaped(text)}" for number, text in enumerate(memories, 1))
     return "\n".join((*_HEAD, *lines, _TAIL))
 
@@ -66,8 +66,8 @@ def instruction(namespace: str) -> str:
 def stripped(text: str) -> str:
     """Returns the text without blocks of memories: nested, in any case, or without an end.
 
-    A block that has no end reaches to the end of the text; an end without a beginning takes what
-    stands before it, for a message may be the second part of a block.
+    A block without an end mark extends to the end of the text. An end mark without a beginning
+    removes the text before it, because a message may be the second part of a block.
     """
     parts: list[str] = []
     depth, at = 0, 0
@@ -91,8 +91,8 @@ def stripped(text: str) -> str:
 def should_capture(text: str) -> bool:
     """Returns whether a message is worth sending to the server (pure).
 
-    Injections, markup and short messages are refused; then a trigger accepts at once; then filler
-    and messages of emoji are refused; the rest is accepted (decisions, section 6).
+    Injections, markup and short messages are refused. A trigger accepts a message. Then filler and
+    messages of emoji are refused; all others are accepted (decisions, section 6).
     """
     trimmed = text.strip()
     if is_injection(text) or (trimmed.startswith("<") and "</" in trimmed):

@@ -1,4 +1,4 @@
-"""Work with the IMAP and the SMTP server of a mailbox: reads, sends and looks up mails."""
+"""Client of the IMAP and SMTP servers of a mailbox: reads, sends and finds mails."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager

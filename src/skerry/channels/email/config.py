@@ -81,7 +81,7 @@ class EmailAccount(ChannelAccount):
     most_per_hour: int = Field(default=20, ge=1, le=1000)
     """Messages of one sender that are answered within an hour."""
     poll_seconds: int = Field(default=60, ge=1, le=900)
-    """Seconds between two looks into the mailbox where the server has no IDLE."""
+    """Seconds between two queries of the mailbox if the server has no IDLE."""
     media_max_mb: int = Field(default=10, ge=0, le=25)
     """Largest attachment that is taken, in MB; 0 takes none."""
 

@@ -32,7 +32,7 @@ _replaced = msgspec.json.Decoder(_Replaced)
 
 
 class MailTokens:
-    """The tokens of one mailbox. The newest refresh token is kept encrypted in the vault."""
+    """The tokens of one mailbox. The newest refresh token is stored encrypted in the vault."""
 
     def __init__(self, http: AccountHttp, settings: OAuthConfig, host: ChannelHost) -> None:
         self._settings = settings

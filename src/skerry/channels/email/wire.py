@@ -150,7 +150,7 @@ def is_message_id(text: str) -> bool:
 
 
 def address_of(peer: str) -> str:
-    """Returns the address of a peer; empty where it is none."""
+    """Returns the address of a peer; empty if it is not an address."""
     address = peer.removeprefix(UNVERIFIED)
     return address if _ADDRESS.fullmatch(address) and len(address) <= _MOST_ADDRESS else ""
 

@@ -25,9 +25,9 @@ class IMessageAccount(ChannelAccount):
     password: SecretStr | None = None
     """Password of the BlueBubbles server; it is part of each request's address."""
     webhook_secret: SecretStr | None = None
-    """Last part of the address that BlueBubbles tells of new messages; without it none is taken."""
+    """Last part of the address for BlueBubbles webhooks; without it all webhooks are refused."""
     poll_seconds: float = Field(default=5.0, ge=0.2, le=300.0)
-    """Seconds between two looks for new messages; a webhook makes the next one come at once."""
+    """Seconds between two queries for new messages; a webhook triggers one at once."""
     media_max_mb: int = Field(default=10, ge=0, le=10)
     """Largest file that is taken, in MB; 0 takes none."""
 

@@ -1,4 +1,4 @@
-"""One Matrix account: receives by long requests, sends texts, files, edits and reactions."""
+"""Matrix account: receives by long polling, sends texts, files, edits and reactions."""
 
 import logging
 from collections.abc import Iterator
@@ -92,7 +92,7 @@ class MatrixAdapter(Account):
         self._sender = RoomSender(api, self._rooms, self._crypto, self._is_connected)
         self._undecrypted = UndecryptedEvents(host.account, host.vault, self._crypto, host.clock)
         self._accepted: dict[str, None] = {}
-        """Events that were accepted since the stored position, oldest first."""
+        """Accepted events since the stored position, oldest first."""
 
     def _is_connected(self) -> bool:
         return self.state.state is ConnectionState.CONNECTED
@@ -258,7 +258,7 @@ class MatrixAdapter(Account):
         await self._sender.typing(to, self._my_id)
 
     async def settle(self, part: OutboundPart) -> Settlement:
-        """Looks for the part among the last events of its room.
+        """Searches the last events of the room for the part.
 
         An earlier part is sent again under the same transaction id, for which the server makes no
         second event.

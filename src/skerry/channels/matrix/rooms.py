@@ -1,4 +1,4 @@
-"""Reads rooms: members, names and encryption, earlier events, and messages that others answer."""
+"""Reads rooms: members, names, encryption, earlier events, and answered messages."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -18,18 +18,18 @@ from skerry.sdk.channels import AccountId, Quoted
 logger = logging.getLogger(__name__)
 
 _PAGES: Final = 20
-"""Pages of events that are read where the server left some out."""
+"""Limit on the pages of events that a sync omitted."""
 _AT_ONCE: Final = 100
 """Events of a page."""
 _MOST_ROOMS: Final = 1000
-"""Rooms whose members are kept."""
+"""Number of rooms with cached members."""
 _ROOM: Final = "room"
 """Kind of the records with the encryption of rooms."""
 _NOT_FOUND: Final = 404
 
 
 class RoomReader:
-    """Reads the rooms of one account; keeps who is in them until that may have changed."""
+    """Reads the rooms of one account; caches their members until a change."""
 
     def __init__(self, account: AccountId, api: MatrixApi, vault: Vault, crypto: Crypto) -> None:
         self._account = account
@@ -40,11 +40,11 @@ class RoomReader:
         self._encryption = Recent[str, Mapping[str, Any] | None](_MOST_ROOMS)
 
     def forget(self, room_id: str) -> None:
-        """Reads the room anew when it is needed."""
+        """Removes the room from the cache, so that it is read again."""
         self._cache.pop(room_id, None)
 
     def forget_encryption(self, room_id: str) -> None:
-        """Asks whether the room is encrypted when that is needed."""
+        """Requests the encryption of the room again at its next use."""
         self._encryption.pop(room_id, None)
 
     async def encryption(self, room_id: str) -> Mapping[str, Any] | None:
@@ -75,7 +75,7 @@ class RoomReader:
     async def timed(
         self, room_id: str, timeline: wire.Timeline, since: str
     ) -> list[tuple[int, str, wire.RoomEvent]]:
-        """Returns new events with times that never go back, by which rooms can be merged.
+        """Returns new events with times that never decrease, by which rooms can be merged.
 
         Raises:
             PlatformError: the server does not show the room.
@@ -95,7 +95,7 @@ class RoomReader:
         return rows
 
     async def _events(self, room_id: str, timeline: wire.Timeline, since: str) -> Sequence[Raw]:
-        """Returns the new events of a room, those that the server left out too, in order."""
+        """Returns the new events of a room in order, with those that the sync omitted."""
         if not timeline.limited or not timeline.prev_batch:
             return timeline.events
         earlier: list[Raw] = []
@@ -137,7 +137,7 @@ class RoomReader:
         return name if isinstance(name, str) else ""
 
     async def quoted(self, room: wire.Room, event: wire.RoomEvent, my_id: str) -> Quoted | None:
-        """Returns the message that one answers; without its text where it cannot be read."""
+        """Returns the message that another one answers; without text if it cannot be read."""
         quoted_id = wire.reply_id(event)
         if not quoted_id:
             return None

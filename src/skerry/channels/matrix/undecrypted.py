@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 GRACE_MS: Final = 15_000
 """Time after a message within which its key may arrive without a notice to the person."""
 QUIET_MS: Final = 600_000
-"""Least time between two notices to a room: anybody can send undecryptable messages."""
+"""Minimum time between two notices to a room: any member can send undecryptable messages."""
 KEPT_MS: Final = 604_800_000
 """Time after which a message without its key is dropped."""
 _MAX_EVENTS: Final = 500

@@ -1,4 +1,4 @@
-"""Events of Matrix rooms, and what they mean as messages."""
+"""Parses events of Matrix rooms and converts them to messages."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -26,7 +26,7 @@ REDACTION: Final = "m.room.redaction"
 ENCRYPTION: Final = "m.room.encryption"
 MEMBER: Final = "m.room.member"
 PART: Final = "skerry.part"
-"""Key of a message's content that names its part."""
+"""Key for the name of the part in the content of a message."""
 _MOST_NAME: Final = 256
 _KINDS: Final = {
     "m.image": AttachmentKind.IMAGE,
@@ -52,12 +52,12 @@ class RoomEvent(Struct, frozen=True):
 
     @property
     def deleted(self) -> str:
-        """Returns the event that a redaction is about; newer rooms have it in the content."""
+        """Returns the redacted event; newer rooms have it in the content."""
         return _text(self.content.get("redacts")) or self.redacts if self.type == REDACTION else ""
 
 
 class Timeline(Struct, frozen=True):
-    """New events of a room; `limited` says that there are more before them."""
+    """New events of a room; `limited` means that there are more before them."""
 
     events: tuple[Raw, ...] = ()
     limited: bool = False
@@ -105,7 +105,7 @@ class Synced(Struct, frozen=True):
 
 
 class Page(Struct, frozen=True):
-    """Earlier events of a room, the newest first."""
+    """Earlier events of a room, newest first."""
 
     chunk: tuple[Raw, ...] = ()
     end: str = ""
@@ -127,7 +127,7 @@ class Members(Struct, frozen=True):
 
 
 class Me(Struct, frozen=True):
-    """The account, and the device as which it is logged in."""
+    """Account and device of the access token."""
 
     user_id: str = ""
     device_id: str = ""
@@ -155,7 +155,7 @@ uploaded = msgspec.json.Decoder(Uploaded)
 
 
 def read_event(raw: Raw | bytes) -> RoomEvent:
-    """Returns an event that anybody may have made.
+    """Parses an event of an untrusted sender.
 
     Raises:
         ValueError: it is no event, or its content has more levels than are kept.
@@ -168,7 +168,7 @@ def read_event(raw: Raw | bytes) -> RoomEvent:
 
 
 class Room(Struct, frozen=True):
-    """A room as far as its messages need it."""
+    """Fields of a room that its messages need."""
 
     id: str
     members: Members = Members()
@@ -176,7 +176,7 @@ class Room(Struct, frozen=True):
 
     @property
     def peer(self) -> Peer:
-        """Returns it as a peer: with two members it is a direct chat."""
+        """Returns the room as a peer: a direct chat if it has two members."""
         is_direct = len(self.members.joined) <= 2  # noqa: PLR2004 - the account and one person
         return Peer(PeerKind.DIRECT if is_direct else PeerKind.GROUP, self.id)
 
@@ -184,7 +184,7 @@ class Room(Struct, frozen=True):
 def inbound(
     message: RoomEvent, room: Room, account: AccountId, my_id: str, now: int, reply: Quoted | None
 ) -> InboundMessage | None:
-    """Returns the message of an event; None where it is nothing that a person wrote to us."""
+    """Returns the message of an event; None if it is not a message of a person."""
     if message.type != MESSAGE or message.sender == my_id or not message.event_id:
         return None
     relation = _mapping(message.content.get("m.relates_to"))
@@ -231,7 +231,7 @@ def withdrawn(
 
 
 def reply_id(message: RoomEvent) -> str:
-    """Returns the id of the message that one answers; empty for none.
+    """Returns the id of the answered message; empty for none.
 
     In a thread the reference to the last message is only for programs that know no threads.
     """
@@ -242,7 +242,7 @@ def reply_id(message: RoomEvent) -> str:
 
 
 def quoted(message: RoomEvent, room: Room, my_id: str) -> Quoted:
-    """Returns a message as another one quotes it."""
+    """Returns a message as a quote."""
     text = _body(message.content, _text(message.content.get("msgtype")), is_reply=True)
     name = room.members.name(message.sender)
     return Quoted(message.event_id, message.sender, name, text, message.sender == my_id)

@@ -19,7 +19,7 @@ def rendered(text: str) -> str:
 
 
 def plain(text: str, own_mentions: Sequence[str], other_mentions: Sequence[tuple[str, str]]) -> str:
-    """Returns the text of a person without mentions of us, and with the names of others."""
+    """Returns the text of a person without mentions of the bot, and with the names of others."""
     for mention in own_mentions:
         text = text.replace(mention, "", 1)
     for mention, name in other_mentions:

@@ -26,7 +26,7 @@ class SignalAccount(ChannelAccount):
     """Program at `apiRoot`: `signal-cli daemon --http`, or signal-cli-rest-api in its mode
     `json-rpc`."""
     api_root: Root = HttpUrl("http://127.0.0.1:8080")
-    """Address of that program. It asks nobody for a password, so nobody else may reach it."""
+    """Address of that program. It has no password, so no other client may reach it."""
     media_max_mb: int = Field(default=7, ge=0, le=10)
     """Largest file that is taken, in MB; 0 takes none. The daemon gives 7 at most."""
 

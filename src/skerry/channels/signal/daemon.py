@@ -112,7 +112,7 @@ class Daemon:
         await self._call("sendReaction", {**_to(peer), **about, "remove": remove})
 
     async def attachment(self, peer: Peer, file_id: str, limit: int) -> bytes | None:
-        """Returns a file; None where it has more than `limit` bytes."""
+        """Returns a file; None if it has more than `limit` bytes."""
         recipient = {"groupId": peer.id} if peer.kind is PeerKind.GROUP else {"recipient": peer.id}
         answer = await self._call("getAttachment", {"id": file_id, **recipient}, 28.0)
         if len(answer) > _MOST_ENCODED:
@@ -174,7 +174,7 @@ def _to(peer: Peer) -> dict[str, Any]:
 
 
 def data_uri(file: SignalFile) -> str:
-    """Returns a file as signal-cli takes it."""
+    """Returns a file in the format of signal-cli."""
     name = "".join(char for char in file.name if char.isprintable() and char not in ";,")
     mime = file.mime.partition(";")[0].strip() or "application/octet-stream"
     encoded = base64.b64encode(file.data).decode()

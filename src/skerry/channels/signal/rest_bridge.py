@@ -92,7 +92,7 @@ class RestBridge:
         await self._send("DELETE" if remove else "POST", f"v1/reactions/{self._path}", body)
 
     async def attachment(self, peer: Peer, file_id: str, limit: int) -> bytes | None:
-        """Returns a file; None where it has more than `limit` bytes."""
+        """Returns a file; None if it has more than `limit` bytes."""
         del peer
         url = f"{self._root}/v1/attachments/{quote(file_id, safe='')}"
         fetched = await self.http.fetch(url, max_bytes=limit, seconds=28.0)

@@ -1,4 +1,4 @@
-"""Files that a Slack app sends: an address is asked for, takes the bytes, and is shared."""
+"""Uploads files of a Slack app: requests an address, uploads the bytes, shares the file."""
 
 import hashlib
 from pathlib import Path, PurePath

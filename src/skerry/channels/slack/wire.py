@@ -26,7 +26,7 @@ _STAMP: Final = re.compile(r"\d{1,12}\.\d{1,6}")
 
 
 class Me(Struct, frozen=True):
-    """The app in its workspace, as `auth.test` says."""
+    """The app in its workspace, from `auth.test`."""
 
     user_id: str = ""
     user: str = ""

@@ -1,4 +1,4 @@
-"""Markdown as the markup of WhatsApp."""
+"""Converts Markdown to the markup of WhatsApp."""
 
 import re
 from typing import Final

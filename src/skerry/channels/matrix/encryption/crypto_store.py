@@ -50,12 +50,12 @@ class OlmSessions(Struct, frozen=True):
 
 
 class PeerDevice(Struct, frozen=True):
-    """A device of somebody: its keys are those that were seen first."""
+    """A device of another user, with the keys that were received first."""
 
     curve: str
     ed: str
     gone: bool = False
-    """True when the homeserver lists it no more."""
+    """True when the homeserver no longer lists it."""
 
 
 class Person(Struct, frozen=True):
@@ -69,7 +69,7 @@ class InboundSession(Struct, frozen=True):
 
     pickle: str
     sender: str
-    """User whose device gave us the key."""
+    """User whose device sent the key."""
     sender_key: str
     seen: dict[int, str] = field(default_factory=dict)
     """Events by their index in the session: each index has one."""
@@ -86,7 +86,7 @@ class OutboundSession(Struct, frozen=True):
 
 
 def inbound_of(sender: str) -> str:
-    """Returns the kind of a sender's sessions, so that no sender displaces those of another."""
+    """Returns the kind of a sender's sessions, so that a sender displaces only own sessions."""
     return f"{INBOUND} {sender}"
 
 

@@ -1,4 +1,4 @@
-"""Devices of other people: asks for them, checks their signatures, trusts the keys seen first."""
+"""Devices of other users: requests them, checks signatures, trusts the first received keys."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -23,9 +23,9 @@ from skerry.channels.matrix.encryption.signing import is_signed
 logger = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 50
-"""Users of one question."""
+"""Number of users in one request."""
 _MOST_DEVICES: Final = 200
-"""Devices of a user that are known, those included that are gone."""
+"""Limit on the stored devices of a user, with removed ones."""
 _MOST_ID: Final = 255
 
 
@@ -53,14 +53,14 @@ class DeviceLists:
         self._api = api
         self._current: set[str] = set()
         self._people: dict[str, Person] = {}
-        """Records that were read; a room may have a thousand members."""
+        """Cache of the records; a room may have a thousand members."""
 
     def outdate(self, users: Iterable[str]) -> None:
-        """Asks for the devices of these users again when they are next needed."""
+        """Requests the devices of these users again at their next use."""
         self._current.difference_update(users)
 
     async def get(self, users: Iterable[str]) -> dict[str, Person]:
-        """Returns the devices of users, as the homeserver lists them now.
+        """Returns the devices of users in the present list of the homeserver.
 
         Raises:
             PlatformError: it cannot be asked.
@@ -72,7 +72,7 @@ class DeviceLists:
         return {user: await self.devices_of(user) for user in users}
 
     async def devices_of(self, user: str) -> Person:
-        """Returns the devices of a user that are known already."""
+        """Returns the stored devices of a user."""
         person = self._people.get(user)
         if person is None:
             person = await self._store.read(PEOPLE, user, Person) or Person()
@@ -127,7 +127,7 @@ def _merged(user: str, before: Person, listed: Mapping[str, Mapping[str, Any]]) 
 
 
 def _fewer(devices: dict[str, PeerDevice]) -> dict[str, PeerDevice]:
-    """Returns the devices, without those that have been gone for longest where there are many."""
+    """Returns the devices; beyond the limit, without those that were removed first."""
     unlisted = [name for name, peer in devices.items() if peer.gone]
     spare = max(len(devices) - _MOST_DEVICES, 0)
     dropped = {*unlisted[:spare]}
@@ -136,7 +136,7 @@ def _fewer(devices: dict[str, PeerDevice]) -> dict[str, PeerDevice]:
 
 
 def _checked(user: str, name: str, content: Mapping[str, Any]) -> PeerDevice | None:
-    """Returns a device whose keys it signed itself; None for another."""
+    """Returns a device with valid signatures of its own keys; None for another."""
     try:
         keys = msgspec.convert(content, _Keys)
         curve, ed = keys.keys[f"curve25519:{name}"], keys.keys[f"ed25519:{name}"]

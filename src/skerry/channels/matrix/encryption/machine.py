@@ -1,4 +1,4 @@
-"""Encryption of one account: takes what a sync brings, decrypts and encrypts events of rooms."""
+"""Encryption of one account: handles sync responses, decrypts and encrypts events of rooms."""
 
 import hashlib
 import logging
@@ -51,7 +51,7 @@ class _ToDevice(Struct, frozen=True):
 
 
 class _Received(Struct, frozen=True):
-    """Mark that a message between devices was taken."""
+    """Mark of a processed message between devices."""
 
 
 class CryptoMachine:
@@ -70,7 +70,7 @@ class CryptoMachine:
 
     @property
     def notice(self) -> tuple[str, str]:
-        """Returns a problem for people, with its remedy; empty where there is none."""
+        """Returns a problem for people, with its remedy; empty for none."""
         return self.problem, self.remedy
 
     @property
@@ -122,7 +122,7 @@ class CryptoMachine:
         return frozenset(session for session in arrived if session)
 
     async def _take_event(self, sender: str, sealed: EncryptedToDevice, digest: str) -> str:
-        """Keeps what a message between devices brings; returns the id of a session, or nothing."""
+        """Stores the content of a message between devices; returns the id of a session, if any."""
         async with self._store.lock:
             if await self._store.vault.read(RECEIVED, digest):
                 return ""
@@ -152,7 +152,7 @@ class CryptoMachine:
         raise OlmError("it was encrypted by a device that is not listed")
 
     async def _begin_anew(self, sender: str, sender_key: str) -> None:
-        """Begins a new session with a device whose old one is broken, at most one in an hour."""
+        """Begins a new session with a device whose session is broken, at most once an hour."""
         now = self._clock.now_ms()
         if now - self._anew.get(sender_key, 0) < _ANEW_MS:
             return
@@ -179,7 +179,7 @@ class CryptoMachine:
     async def decrypt(
         self, room_id: str, event: wire.RoomEvent, *, note: bool = True
     ) -> wire.RoomEvent:
-        """Returns the event that an encrypted one has inside.
+        """Returns the event inside an encrypted event.
 
         Raises:
             LockedError: its key is missing.

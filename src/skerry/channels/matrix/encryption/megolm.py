@@ -44,7 +44,7 @@ class EncryptedRoomEvent(Struct, frozen=True):
 
 
 class RoomEncryption(Struct, frozen=True):
-    """Encryption of a room, as its state has it."""
+    """Encryption of a room, from its state."""
 
     algorithm: str = ""
     rotation_period_ms: int = WEEK_MS
@@ -83,12 +83,12 @@ class Megolm:
         self._olm = olm
         self._clock = clock
         self._without_key: dict[tuple[str, str], int] = {}
-        """Devices that offered no key, and when."""
+        """Times at which devices offered no key."""
 
     async def received(
         self, payload: OlmPayload, sender_key: str
     ) -> tuple[str, tuple[str, str, Struct]] | None:
-        """Returns the id of the session of a room key with its record; None for one of no use."""
+        """Returns the session id of a room key with its record; None for an unusable key."""
         try:
             key = msgspec.convert(payload.content, _RoomKey)
             session = InboundGroupSession(SessionKey(key.session_key))
@@ -206,7 +206,7 @@ class Megolm:
     def _is_over(
         self, outbound: OutboundSession, encryption: RoomEncryption, devices: Iterable[Target]
     ) -> bool:
-        """Returns whether a new session is due: by count, by age, or because somebody left."""
+        """Returns whether a new session is due: by count, by age, or because a member left."""
         max_messages = min(max(encryption.rotation_period_msgs, 1), MOST_MESSAGES)
         age = min(max(encryption.rotation_period_ms, 0), WEEK_MS)
         present = {(user, device, peer.curve) for user, device, peer in devices}
@@ -239,7 +239,7 @@ class Megolm:
     async def _share(
         self, room_id: str, outbound: OutboundSession, session: GroupSession, devices: list[Target]
     ) -> OutboundSession:
-        """Sends the key to the devices that lack it; returns the session with those that have it.
+        """Sends the key to devices without it; returns the session with its list of devices.
 
         The devices that have it are stored after each request; sending it twice does no harm.
         """

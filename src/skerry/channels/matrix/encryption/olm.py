@@ -1,4 +1,4 @@
-"""Messages between devices: decrypts those that arrive, and encrypts those that carry room keys."""
+"""Messages between devices: decrypts received ones, and encrypts room keys for others."""
 
 import base64
 import binascii
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 ENCRYPTED: Final = "m.room.encrypted"
 _MOST_SESSIONS: Final = 5
-"""Sessions with one device that are kept; others make new ones when theirs fail."""
+"""Limit on the sessions with one device; a device makes a new one when a session fails."""
 _PRE_KEY: Final = 0
 _NORMAL: Final = 1
 Target = tuple[str, str, PeerDevice]
@@ -64,11 +64,11 @@ class OlmPayload(Struct, frozen=True):
 
 
 class OlmError(Exception):
-    """A message between devices cannot be decrypted, or is not for us."""
+    """Error: a message between devices cannot be decrypted, or is for another device."""
 
 
 class Olm:
-    """Sessions with devices. What changes a session is called under the lock of the records."""
+    """Sessions with devices. Methods that change a session are called under the records' lock."""
 
     def __init__(self, store: CryptoStore, own_keys: OwnKeys, api: MatrixApi, clock: Clock) -> None:
         self._store = store
@@ -79,7 +79,7 @@ class Olm:
     async def decrypt(
         self, sender: str, sealed: EncryptedToDevice
     ) -> tuple[OlmPayload, list[tuple[str, str, Struct]]]:
-        """Returns the message, and the records that must be kept before it counts.
+        """Returns the message, and the records that must be stored before it counts.
 
         Raises:
             OlmError: it cannot be decrypted, or was encrypted for others.
@@ -143,7 +143,7 @@ class Olm:
     async def encrypt(
         self, targets: Sequence[Target], kind: str, content: Mapping[str, Any]
     ) -> tuple[dict[str, dict[str, Any]], list[tuple[str, str, Struct]]]:
-        """Returns messages to send, by user and device, and the records to keep before that.
+        """Returns messages to send, by user and device, and the records to store before.
 
         Devices with which there is no session are left out.
         """
@@ -178,7 +178,7 @@ class Olm:
         ]
 
     async def begin(self, targets: Sequence[Target], *, anew: bool = False) -> None:
-        """Begins sessions with devices that have none, or with all; keeps them.
+        """Begins and stores sessions with devices that have none, or with all.
 
         Raises:
             PlatformError: the homeserver gives no keys.
@@ -234,7 +234,7 @@ class Olm:
     def _record(
         self, curve: str, session: Session, other_sessions: Sequence[OlmSession]
     ) -> tuple[str, str, Struct]:
-        """Returns the record of a session that was used now, before the others."""
+        """Returns the record with the session that was just used first."""
         used = OlmSession(session.pickle(self._store.key), self._clock.now_ms())
         return OLM, curve, OlmSessions((used, *other_sessions)[:_MOST_SESSIONS])
 

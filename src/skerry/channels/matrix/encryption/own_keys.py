@@ -1,4 +1,4 @@
-"""The account's own device: makes its keys, uploads them, and replaces those that are used up."""
+"""Keys of the account's device: makes, uploads and replenishes them."""
 
 import logging
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ SIGNED: Final = "signed_curve25519"
 
 
 class _WithFallback(Protocol):
-    """The part of `Account` that the types of its package leave out."""
+    """Methods of `Account` that are missing in the types of its package."""
 
     @property
     def fallback_key(self) -> Mapping[str, Curve25519PublicKey]: ...
@@ -31,7 +31,7 @@ class _WithFallback(Protocol):
 
 
 class KeysLostError(Exception):
-    """The homeserver has keys of this device that are not ours: nobody can use it any more."""
+    """Error: the homeserver has other keys of this device, so that it cannot be used any more."""
 
 
 class _Uploaded(Struct, frozen=True):
@@ -43,19 +43,19 @@ class _Queried(Struct, frozen=True):
 
 
 class OwnKeys:
-    """Keys of the device as which the token is logged in."""
+    """Keys of the device of the access token."""
 
     def __init__(self, store: CryptoStore, api: MatrixApi) -> None:
         self._store = store
         self._api = api
         self._waiting: dict[str, Any] | None = None
-        """Keys that were made and certainly did not reach the homeserver."""
+        """New keys that certainly did not reach the homeserver."""
         self.user = ""
         self.device = ""
         self.curve = ""
         self.ed = ""
         self.is_signed = False
-        """True when the identity of the account vouches for the device."""
+        """True when the device is signed by the account's cross-signing keys."""
 
     async def open(self, user: str, device: str) -> None:
         """Reads the keys of the device, or makes them; uploads them once.
@@ -127,7 +127,7 @@ class OwnKeys:
     async def replenish(
         self, counts: Mapping[str, int] | None, fallbacks: tuple[str, ...] | None
     ) -> None:
-        """Uploads keys with which others begin sessions, where half of them are used up.
+        """Uploads one-time keys when half of them are used up.
 
         The private keys are kept before the upload, and a key is never uploaded twice: two that
         began with the same could not both be read. What a lost answer costs is 50 unused keys. An

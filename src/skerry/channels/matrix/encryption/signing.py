@@ -1,4 +1,4 @@
-"""Signatures of JSON objects, as Matrix makes and checks them."""
+"""Makes and verifies Matrix signatures of JSON objects."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from vodozemac import Account, Ed25519PublicKey, Ed25519Signature
 
 
 def canonical(content: Mapping[str, Any]) -> bytes:
-    """Returns the one form of an object that is signed."""
+    """Returns the canonical bytes of an object, which are signed."""
     signed = {key: part for key, part in content.items() if key not in {"signatures", "unsigned"}}
     return msgspec.json.encode(signed, order="deterministic")
 
