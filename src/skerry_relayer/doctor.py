@@ -15,7 +15,7 @@ from skerry_relayer.sqlite_files import connect
 
 _STUCK_MS: Final = 600_000
 _NAMED: Final = 5
-"""Ids that a finding names."""
+"""Maximum number of ids in a finding."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,12 @@ _SUITE: Final = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
 
 
 class EnvelopeError(ValueError):
-    """A text or a key cannot be opened: another key, another place, or changed bytes."""
+    """Error: a text or key cannot be decrypted: another key or binding, or changed bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Place to which a text belongs; it opens nowhere else."""
+    """Binding of a text to owner, namespace and id; it can be decrypted only with the same one."""
 
     owner: str
     account: str
@@ -36,7 +36,7 @@ class Binding:
     """`memory`, or `queue` for a text that waits."""
 
     def info(self) -> bytes:
-        """Returns it as bytes, which differ between any two bindings."""
+        """Returns the binding as bytes, which differ between any two bindings."""
         parts = [b"skerry-relayer-1"]
         parts += [
             part.encode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""Defines the errors that the memory and the key server raise and HTTP answers are made of."""
+"""Errors of the memory and of the key server, with their HTTP status."""
 
 from typing import ClassVar
 

@@ -14,7 +14,7 @@ MOST_CHARACTERS: Final = 1000
 
 
 class Extractor(Protocol):
-    """Turns text into facts and memories into answers."""
+    """Extracts facts from texts and answers questions from memories."""
 
     @property
     def name(self) -> str:
@@ -42,7 +42,7 @@ class Extractor(Protocol):
 
 
 class Rules:
-    """Takes declarative sentences as facts; needs no model."""
+    """Extracts declarative sentences as facts; needs no model."""
 
     name = "rules"
     version = "extract.rules.3"
@@ -50,7 +50,7 @@ class Rules:
     async def extract(
         self, text: str, occurred_at: datetime | None, memories: Sequence[str]
     ) -> list[Fact]:
-        """Returns the sentences of `text` that state something of people, with dates resolved."""
+        """Returns the sentences of `text` with statements about people, with dates resolved."""
         known_texts = {folded(memory) for memory in memories}
         facts: list[Fact] = []
         for sentence in statements(text):
@@ -64,7 +64,7 @@ class Rules:
         return facts
 
     async def answer(self, _question: str, memories: Sequence[str]) -> str:
-        """Returns the memories as they are; a model would phrase an answer."""
+        """Returns the memories unchanged; a model would phrase an answer."""
         if not memories:
             return "No memory answers this question."
         return "\n".join(["From your memories:", *(f"- {memory}" for memory in memories)])

@@ -34,7 +34,7 @@ class Folders:
 
     @property
     def locations(self) -> Path:
-        """Returns the file that lists where blobs of this relayer are."""
+        """Returns the file with the locations of this relayer's blobs."""
         return self.root / "places.json"
 
 
@@ -48,7 +48,7 @@ def locations_of(root: Path) -> list[str]:
 
 
 def note_location(root: Path, location: str) -> None:
-    """Notes where blobs are stored from now on, so that `rewrap` overlooks no location."""
+    """Records the present location of blobs, so that `rewrap` processes all locations."""
     locations = locations_of(root)
     if location in locations:
         return

@@ -1,4 +1,4 @@
-"""All SQL about memories: rows, counts, and blobs that are to be deleted; for every engine."""
+"""All SQL about memories: rows, counts, and doomed blobs; for all engines."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -124,13 +124,13 @@ def of_namespace(unit: Unit, owner: str, namespace: str) -> list[Memory]:
 
 
 def with_blob(unit: Unit, blob_id: str) -> str | None:
-    """Returns the owner of a blob that is a memory's."""
+    """Returns the owner of the memory with a blob; None without one."""
     row = unit.first_row("SELECT owner FROM memory WHERE blob_id = ? LIMIT 1", (blob_id,))
     return None if row is None else str(row[0])
 
 
 def forget(unit: Unit, memories: list[Memory], now: int) -> None:
-    """Deletes rows, and notes that their blobs are to be deleted."""
+    """Deletes rows, and dooms their blobs."""
     for memory in memories:
         changed = unit.execute(
             "DELETE FROM memory WHERE memory_id = ? AND owner = ?", (memory.id, memory.owner)
@@ -141,7 +141,7 @@ def forget(unit: Unit, memories: list[Memory], now: int) -> None:
 
 
 def doom(unit: Unit, owner: str, blob_id: str) -> None:
-    """Notes that a blob is to be deleted, whatever happens next."""
+    """Dooms a blob: it will be deleted, also after a crash."""
     unit.execute(
         "INSERT INTO doomed (owner, blob_id) VALUES (?, ?) ON CONFLICT (owner, blob_id) DO NOTHING",
         (owner, blob_id),
@@ -149,25 +149,25 @@ def doom(unit: Unit, owner: str, blob_id: str) -> None:
 
 
 def doomed(unit: Unit, limit: int) -> list[tuple[str, str]]:
-    """Returns owner and id of blobs that are to be deleted."""
+    """Returns owner and id of doomed blobs."""
     rows = unit.all("SELECT owner, blob_id FROM doomed ORDER BY owner, blob_id LIMIT ?", (limit,))
     return [(str(owner), str(blob_id)) for owner, blob_id in rows]
 
 
 def is_doomed(unit: Unit, owner: str, blob_id: str) -> bool:
-    """Returns whether a blob is to be deleted."""
+    """Returns whether a blob is doomed."""
     row = unit.first_row("SELECT 1 FROM doomed WHERE owner = ? AND blob_id = ?", (owner, blob_id))
     return row is not None
 
 
 def deleted(unit: Unit, blobs: list[tuple[str, str]]) -> None:
-    """Notes that blobs are deleted."""
+    """Removes deleted blobs from the doomed ones."""
     for owner, blob_id in blobs:
         unit.execute("DELETE FROM doomed WHERE owner = ? AND blob_id = ?", (owner, blob_id))
 
 
 def writing(unit: Unit, owner: str, blob_id: str, now: int) -> None:
-    """Notes a blob of a request that is written next; jobs note theirs in their rows."""
+    """Notes a blob that a request writes next; jobs note blobs in their rows."""
     unit.execute(
         "INSERT INTO writing (owner, blob_id, noted_at) VALUES (?, ?, ?)", (owner, blob_id, now)
     )
@@ -199,7 +199,7 @@ def being_written(unit: Unit, owner: str) -> set[str]:
 
 
 def used_bytes(unit: Unit, owner: str) -> int:
-    """Returns how many bytes of blobs an owner has."""
+    """Returns the number of bytes of an owner's blobs."""
     row = unit.first_row("SELECT coalesce(sum(bytes), 0) FROM tally WHERE owner = ?", (owner,))
     return int(row[0]) if row else 0
 

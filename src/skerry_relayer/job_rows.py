@@ -1,4 +1,4 @@
-"""All SQL about jobs: texts that were accepted, until they are searchable or failed."""
+"""All SQL about jobs: accepted texts until they are searchable or have failed."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -23,7 +23,7 @@ class Waiting:
     account_id: str
     namespace: str
     blob_id: str | None
-    """Blob that was perhaps written before a crash."""
+    """Blob that may have been written before a crash."""
     importance: float
     agent_id: str | None
     tag: str
@@ -35,14 +35,14 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Node that works on a job, and the time until which no other does."""
+    """Node that runs a job, and the end of its exclusive hold."""
 
     node: str
     until: int
 
 
 def insert(unit: Unit, job: Waiting, key: str | None, fingerprint: str, hold: Hold) -> None:
-    """Accepts a text."""
+    """Inserts the job of an accepted text."""
     unit.execute(
         "INSERT INTO job (job_id, owner, account_id, namespace, status, importance, agent_id, tag,"
         " idempotency_key, fingerprint, generation, wrapped, sealed, created_at, updated_at,"
@@ -78,7 +78,7 @@ def by_key(unit: Unit, owner: str, key: str) -> tuple[Job, str] | None:
 
 
 def restart(unit: Unit, job: Waiting, hold: Hold) -> None:
-    """Lets a failed job begin anew with a text that was sealed for its id."""
+    """Restarts a failed job with a text that was sealed for its id."""
     unit.execute(
         "UPDATE job SET status = 'pending', error = NULL, blob_id = NULL, generation = ?,"
         " wrapped = ?, sealed = ?, tag = ?, created_at = ?, updated_at = ?, holder = ?,"
@@ -112,7 +112,7 @@ def release_all(unit: Unit) -> None:
 
 
 def hold_longer(unit: Unit, hold: Hold) -> None:
-    """Holds the jobs of a node for longer."""
+    """Extends the hold of a node's jobs."""
     unit.execute(
         f"UPDATE job SET held_until = ? WHERE holder = ? AND {_OPEN}",  # noqa: S608 - constants
         (hold.until, hold.node),
@@ -139,7 +139,7 @@ def claim(unit: Unit, hold: Hold, now: int, limit: int) -> list[Waiting]:
 
 
 def will_write(unit: Unit, job_id: str, blob_id: str, now: int) -> bool:
-    """Notes which blob is written next; returns False when the job is no longer open."""
+    """Notes the blob that is written next; returns False if the job is no longer open."""
     changed = unit.execute(
         "UPDATE job SET blob_id = ?, status = 'running', updated_at = ?"  # noqa: S608 - constants
         f" WHERE job_id = ? AND {_OPEN}",

@@ -1,4 +1,4 @@
-"""Remembers the nonces of requests in SQLite, so that no request is accepted twice."""
+"""Stores the nonces of requests in SQLite, so that no request is accepted twice."""
 
 import sqlite3
 from pathlib import Path

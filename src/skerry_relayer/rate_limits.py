@@ -21,7 +21,7 @@ MOST_WINDOWS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One limit: `most` weighted requests in `seconds`."""
+    """One limit: `limit` weighted requests in `seconds`."""
 
     name: str
     limit: int

@@ -1,4 +1,4 @@
-"""Schema of the relayer's database; what one engine writes otherwise is a word in braces."""
+"""Schema of the relayer's database; words in braces differ between the engines."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Remembers the nonces of requests in a database that several relayers share."""
+"""Stores the nonces of requests in a database that several relayers share."""
 
 from typing import Final
 from uuid import UUID

@@ -1,1 +1,1 @@
-"""The key server: a process that has the private keys and judges who may open a text."""
+"""Key server: a process with the private keys, which decides which requests may open a text."""

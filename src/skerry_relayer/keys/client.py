@@ -1,4 +1,4 @@
-"""Speaks to the key server; implements `ports.KeyServer` and what the memory asks beside it."""
+"""Client of the key server; implements `ports.KeyServer` and the requests of the memory."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -78,7 +78,7 @@ class OwnerKeySet:
 
 
 class KeyClient(anyio.AsyncContextManagerMixin):
-    """Asks the key server at a socket. Use as `async with KeyClient(path) as keys`.
+    """Client of the key server at a socket. Use as `async with KeyClient(path) as keys`.
 
     A broken connection is replaced for the next request. All methods raise `DownError` when
     there is no answer within 5 s.
@@ -102,7 +102,7 @@ class KeyClient(anyio.AsyncContextManagerMixin):
 
     @property
     def package_id(self) -> str:
-        """Returns the id that certificates name."""
+        """Returns the package id in certificates."""
         return self._package_id
 
     async def resolve(self, public_key: str, account_id: str | None) -> Account | None:
@@ -123,13 +123,13 @@ class KeyClient(anyio.AsyncContextManagerMixin):
         return OwnerKeySet(SealKey(keys.public, keys.generation), keys.tag_key)
 
     async def queue_key(self) -> SealKey:
-        """Returns the public key of texts that wait."""
+        """Returns the public key of waiting texts."""
         return (await self.owner_keys(QUEUE)).seal
 
     async def unseal(
         self, certificate: Certificate, owner: str, items: Sequence[Wrapped]
     ) -> list[bytes | None]:
-        """Returns the keys of memories, None for what is not opened.
+        """Returns the keys of memories, None for each that may not be opened.
 
         Raises:
             NoCertificateError: the key server does not accept the certificate.
@@ -139,7 +139,7 @@ class KeyClient(anyio.AsyncContextManagerMixin):
         return (await self._ask(request, Unwrapped)).keys
 
     async def open_waiting(self, owner: str, items: Sequence[Wrapped]) -> list[bytes | None]:
-        """Returns the keys of texts that wait, None for what is not opened."""
+        """Returns the keys of waiting texts, None for each that may not be opened."""
         return (await self._ask(OpenWaiting(owner, list(items)), Unwrapped)).keys
 
     async def rewrap(self, owner: str, items: Sequence[Wrapped]) -> Rewrapped:

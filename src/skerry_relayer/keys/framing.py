@@ -17,24 +17,24 @@ Decoded = TypeVar("Decoded")
 
 
 class Hello(msgspec.Struct, frozen=True, tag=True):
-    """Asks which key server it is."""
+    """Requests the identity of the key server."""
 
 
 class Resolve(msgspec.Struct, frozen=True, tag=True):
-    """Asks for the active account that has a key."""
+    """Requests the active account of a key."""
 
     public_key: str
     account_id: str | None
 
 
 class OwnerKeys(msgspec.Struct, frozen=True, tag=True):
-    """Asks for what seals new texts of an owner; `queue` for texts that wait."""
+    """Requests the public key for new texts of an owner; `queue` for waiting texts."""
 
     owner: str
 
 
 class Wrapped(msgspec.Struct, frozen=True):
-    """Key of one text, wrapped, and the place to which it is bound."""
+    """Wrapped key of one text, and its binding."""
 
     account: str
     namespace: str
@@ -43,12 +43,12 @@ class Wrapped(msgspec.Struct, frozen=True):
     wrapped: bytes
 
     def binding(self, owner: str, purpose: str = "memory") -> Binding:
-        """Returns the place."""
+        """Returns the binding."""
         return Binding(owner, self.account, self.namespace, self.id, purpose)
 
 
 class Unseal(msgspec.Struct, frozen=True, tag=True):
-    """Asks for the keys of an owner's memories, with a delegate's certificate."""
+    """Requests the keys of an owner's memories, with a delegate's certificate."""
 
     public_key: str
     certificate: str
@@ -57,21 +57,21 @@ class Unseal(msgspec.Struct, frozen=True, tag=True):
 
 
 class OpenWaiting(msgspec.Struct, frozen=True, tag=True):
-    """Asks for the keys of texts that wait, without a certificate."""
+    """Requests the keys of waiting texts, without a certificate."""
 
     owner: str
     items: list[Wrapped]
 
 
 class Rewrap(msgspec.Struct, frozen=True, tag=True):
-    """Asks for keys of an owner's memories wrapped to the newest generation."""
+    """Requests keys of an owner's memories, wrapped to the newest generation."""
 
     owner: str
     items: list[Wrapped]
 
 
 class Delegates(msgspec.Struct, frozen=True, tag=True):
-    """Asks for the delegates of an account."""
+    """Requests the delegates of an account."""
 
     account_id: str
 
@@ -136,13 +136,13 @@ class Keys(msgspec.Struct, frozen=True, tag=True):
 
 
 class Unwrapped(msgspec.Struct, frozen=True, tag=True):
-    """Answers `Unseal` and `OpenWaiting`: keys in the order asked, None for what is not opened."""
+    """Answers `Unseal` and `OpenWaiting`: keys in the requested order, None if not permitted."""
 
     keys: list[bytes | None]
 
 
 class Rewrapped(msgspec.Struct, frozen=True, tag=True):
-    """Answers `Rewrap`: wrapped keys in the order asked, None for what is not opened."""
+    """Answers `Rewrap`: wrapped keys in the requested order, None if not permitted."""
 
     generation: int
     wrapped: list[bytes | None]

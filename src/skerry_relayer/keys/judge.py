@@ -1,4 +1,4 @@
-"""Answers requests to the key server: who may use which account, and open which text."""
+"""Decides requests to the key server: use of accounts, and opening of texts."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, assert_never
@@ -36,7 +36,7 @@ from skerry_relayer.ports import Delegate
 from skerry_relayer.sessions import CertificateError, verify
 
 _MOST_CERTIFICATES: Final = 1000
-"""Verified certificates that are remembered, so that each signature is computed once."""
+"""Number of cached verified certificates, so that each signature is verified once."""
 
 
 class Judge:

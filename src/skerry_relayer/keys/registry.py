@@ -1,4 +1,4 @@
-"""The registry of the key server: accounts, their delegate keys, and the private keys of owners."""
+"""Registry of the key server: accounts, delegate keys, and the private keys of owners."""
 
 import re
 import secrets
@@ -25,7 +25,7 @@ MOST_NAMESPACES: Final = 100
 LABEL_BYTES: Final = 64
 NAMESPACE_BYTES: Final = 255
 QUEUE: Final = "queue"
-"""Name under which the keys of texts that wait are stored; no owner has it."""
+"""Owner name of the keys of waiting texts; no account has it."""
 _ID_DIGITS: Final = 64
 _KEY: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -67,7 +67,7 @@ def now_ms() -> int:
 
 @dataclass(frozen=True, slots=True)
 class AccountRow:
-    """One account as the operator sees it."""
+    """One account, for the operator."""
 
     id: str
     owner: str
@@ -265,7 +265,7 @@ class Registry:
         return SealKey(private.public_key().public_bytes_raw(), int(row[0]))
 
     def private_key(self, owner: str, generation: int) -> X25519PrivateKey | None:
-        """Returns a private key; None where it was dropped or never was."""
+        """Returns a private key; None if it was destroyed or never existed."""
         row = self._db.execute(
             "SELECT private FROM private_key WHERE owner = ? AND generation = ?",
             (owner, generation),
@@ -293,7 +293,7 @@ class Registry:
         return newest.generation + 1
 
     def drop_before(self, owner: str, generation: int) -> int:
-        """Destroys the owner's keys older than a generation; returns how many."""
+        """Destroys the owner's keys older than a generation; returns their number."""
         dropped = self._db.execute(
             "DELETE FROM private_key WHERE owner = ? AND generation < ?", (owner, generation)
         ).rowcount

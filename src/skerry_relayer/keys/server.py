@@ -22,15 +22,15 @@ from skerry_relayer.keys.registry import Registry
 
 SOCKET: Final = "server.sock"
 READY: Final = "ready\n"
-"""Line on standard output once the socket takes connections."""
+"""Line on standard output once the socket accepts connections."""
 _PRIVATE: Final = 0o600
 _PATH_BYTES: Final = 100
-"""Length of a path that a Unix socket takes, a little less than the limit of the system."""
+"""Maximum path length of a Unix socket, a little less than the limit of the system."""
 
 
 @contextmanager
 def short_path(path: Path) -> Iterator[str]:
-    """Gives a path that is short enough for a socket, by a descriptor of its folder if needed."""
+    """Yields a path that is short enough for a socket, by a descriptor of its folder if needed."""
     if len(os.fsencode(path)) < _PATH_BYTES:
         yield str(path)
         return
