@@ -135,7 +135,7 @@ def _start_from(backup: Backup | None, restored_path: Path) -> None:
 
 
 def _close_open_work(restored_path: Path, current: set[str]) -> None:
-    """Prevents that work which was open in the backup, and may be done by now, is done twice.
+    """Closes work that was open in the backup and may be done by now, so that it is not repeated.
 
     The next start closes open runs instead of running them again, and asks the adapter about parts
     that may have been delivered. Encryption counters are deleted, because they are behind the used

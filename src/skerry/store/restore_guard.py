@@ -1,4 +1,4 @@
-"""Prevents that a restore reverts security state, or that a backup adds its own schema.
+"""Keeps a restore from reverting security state, and a backup from adding schema objects.
 
 The devices are those of the replaced database, never those of the backup: otherwise a device that
 was revoked, or a token that was rotated since the backup, would be valid again. The records of

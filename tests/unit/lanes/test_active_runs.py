@@ -1,4 +1,4 @@
-"""Active runs: waiting for one, stopping one, and two that became one."""
+"""Active runs: waiting for a run, stopping a run, and a run that entered another."""
 
 import anyio
 import pytest
@@ -15,10 +15,19 @@ def run(run_id: str, key: str = "main") -> ActiveRun:
     return ActiveRun(request)
 
 
-def ended(one: ActiveRun) -> RunResult:
-    request = one.request
+def ended(active: ActiveRun) -> RunResult:
+    request = active.request
     return RunResult(
-        request.run_id, str(request.key), one.session_id, StopReason.DONE, (), "", "", Usage(), 0, 1
+        request.run_id,
+        str(request.key),
+        active.session_id,
+        StopReason.DONE,
+        (),
+        "",
+        "",
+        Usage(),
+        0,
+        1,
     )
 
 
@@ -26,59 +35,59 @@ def test_runs_are_listed_in_the_order_of_acceptance() -> None:
     running = ActiveRuns()
     for name, key in (("2", "a"), ("1", "b"), ("3", "a")):
         running.add(run(name, key))
-    assert [one.request.run_id for one in running.of()] == ["2", "1", "3"]
-    assert [one.request.run_id for one in running.of(SessionKey.parse("a"))] == ["2", "3"]
+    assert [active.request.run_id for active in running.of()] == ["2", "1", "3"]
+    assert [active.request.run_id for active in running.of(SessionKey.parse("a"))] == ["2", "3"]
 
 
 async def test_who_waits_hears_of_the_end_once_it_has_ended() -> None:
-    running, one = ActiveRuns(), run("1")
-    running.add(one)
-    running.finish(one, ended(one))
-    await one.ended.wait()
-    assert one.result == ended(one)
+    running, active = ActiveRuns(), run("1")
+    running.add(active)
+    running.finish(active, ended(active))
+    await active.ended.wait()
+    assert active.result == ended(active)
     assert running.get(RunId("1")) is None
 
 
 async def test_a_withdrawn_run_wakes_whoever_waits_for_it() -> None:
-    running, one = ActiveRuns(), run("1")
-    running.add(one)
-    running.withdraw(one)
+    running, active = ActiveRuns(), run("1")
+    running.add(active)
+    running.withdraw(active)
     with anyio.fail_after(60):
-        await one.admitted.wait()
-        await one.ended.wait()
-    assert (one.withdrawn, running.of()) == (True, [])
+        await active.admitted.wait()
+        await active.ended.wait()
+    assert (active.withdrawn, running.of()) == (True, [])
 
 
 def test_a_withdrawn_run_does_not_take_its_twin_with_it() -> None:
-    running, one, twin = ActiveRuns(), run("1"), run("1")
-    running.add(one)
+    running, active, twin = ActiveRuns(), run("1"), run("1")
+    running.add(active)
     running.add(twin)
-    running.withdraw(one)
+    running.withdraw(active)
     assert running.get(RunId("1")) is twin
 
 
 def test_the_first_who_stops_a_run_counts() -> None:
-    one = run("1")
-    assert one.abort("first")
-    assert one.abort("second")
-    assert one.aborted_by == "first"
+    active = run("1")
+    assert active.abort("first")
+    assert active.abort("second")
+    assert active.aborted_by == "first"
 
 
 async def test_a_run_that_was_stopped_while_it_waited_ends_at_once() -> None:
-    one = run("1")
-    one.abort("rpc")
+    active = run("1")
+    active.abort("rpc")
     with anyio.CancelScope() as scope:
-        one.open(scope)
+        active.open(scope)
         await anyio.sleep_forever()
     assert scope.cancelled_caught
 
 
 async def test_it_is_too_late_to_stop_a_run_that_has_talked() -> None:
-    one = run("1")
-    one.open(anyio.CancelScope())
-    one.close()
-    assert not one.abort("rpc")
-    assert one.aborted_by is None
+    active = run("1")
+    active.open(anyio.CancelScope())
+    active.close()
+    assert not active.abort("rpc")
+    assert active.aborted_by is None
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["while it enters", "after it entered"])
@@ -97,12 +106,12 @@ async def test_a_run_that_entered_another_stops_it(before: bool) -> None:  # noq
 def test_only_a_message_that_will_enter_skips_tool_calls() -> None:
     host = run("host")
     accepted, withdrawn, aborted, new = (run(name) for name in ("a", "w", "x", "n"))
-    for one in (accepted, withdrawn, aborted):
-        one.admitted.set()
+    for active in (accepted, withdrawn, aborted):
+        active.admitted.set()
     withdrawn.withdrawn = True
     aborted.abort("rpc")
-    for one in (withdrawn, aborted, new):
-        host.steering.append(one)
+    for active in (withdrawn, aborted, new):
+        host.steering.append(active)
         assert not host.is_steered()
     host.steering.append(accepted)
     assert host.is_steered()
@@ -117,13 +126,13 @@ def test_what_did_not_enter_is_taken_out_once() -> None:
 
 
 async def test_only_a_run_that_works_can_be_entered() -> None:
-    running, one = ActiveRuns(), run("1")
-    running.add(one)
+    running, active = ActiveRuns(), run("1")
+    running.add(active)
     assert running.working(SessionKey.main()) is None
-    one.open(anyio.CancelScope())
-    assert running.working(SessionKey.main()) is one
+    active.open(anyio.CancelScope())
+    assert running.working(SessionKey.main()) is active
     assert running.working(SessionKey.parse("other")) is None
-    one.abort("rpc")
-    assert running.working(SessionKey.main()) is None  # it would only hand the message back
-    one.close()
+    active.abort("rpc")
+    assert running.working(SessionKey.main()) is None  # it could not take a message any more
+    active.close()
     assert running.working(SessionKey.main()) is None

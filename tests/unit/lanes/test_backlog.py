@@ -1,4 +1,4 @@
-"""What waits behind a run: what is taken up together, in which words, and what is too much."""
+"""Messages that wait behind a run: collected prompts, their wording, and dropped messages."""
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ from skerry.model.queue import DropPolicy, QueueMode, QueueRules
 from skerry.model.run import RunRequest
 
 COLLECT = QueueRules(cap=3)
-PLACE = ReplyTo(ChannelId("t"), AccountId("a"), Peer(PeerKind.DIRECT, "alice"), "m")
+TARGET = ReplyTo(ChannelId("t"), AccountId("a"), Peer(PeerKind.DIRECT, "alice"), "m")
 
 
 def waiting(text: str, rules: QueueRules | None = COLLECT, to: ReplyTo | None = None) -> ActiveRun:
@@ -24,18 +24,18 @@ def waiting(text: str, rules: QueueRules | None = COLLECT, to: ReplyTo | None = 
     return run
 
 
-def taken(runs: list[ActiveRun]) -> tuple[list[str], int]:
-    found = active_runs.batch(runs[0], runs[1:])
-    return [run.request.text for run in found.runs], found.dropped
+def batch_of(runs: list[ActiveRun]) -> tuple[list[str], int]:
+    batch = active_runs.batch(runs[0], runs[1:])
+    return [run.request.text for run in batch.runs], batch.dropped
 
 
-def said(*texts: str, rules: QueueRules = COLLECT) -> str:
+def prompt_of(*texts: str, rules: QueueRules = COLLECT) -> str:
     runs = [waiting(text, rules) for text in texts]
     return active_runs.batch(runs[0], runs[1:]).prompt(7).text
 
 
 def test_collected_messages_are_one_prompt_in_the_words_of_the_seeds() -> None:
-    assert said("first", "second\nline") == (
+    assert prompt_of("first", "second\nline") == (
         "[Queued messages while agent was busy]\n\n"
         "---\nQueued #1\nfirst\n\n"
         "---\nQueued #2\nsecond\nline"
@@ -45,11 +45,11 @@ def test_collected_messages_are_one_prompt_in_the_words_of_the_seeds() -> None:
 @given(st.lists(st.text("a\n-é ", max_size=8).map(str.strip), min_size=2, max_size=6))
 def test_the_messages_are_found_again_in_the_prompt_they_made(texts: list[str]) -> None:
     rules = replace(COLLECT, cap=9)
-    assert active_runs.messages_in(said(*texts, rules=rules)) == texts
+    assert active_runs.messages_in(prompt_of(*texts, rules=rules)) == texts
 
 
 def test_of_those_over_the_cap_their_lines_are_found_again() -> None:
-    assert active_runs.messages_in(said(*"abcde")) == list("abcde")
+    assert active_runs.messages_in(prompt_of(*"abcde")) == list("abcde")
     assert active_runs.messages_in(active_runs.summary(["a", "b"])) == ["a", "b"]
 
 
@@ -59,11 +59,11 @@ def test_what_one_person_wrote_has_no_parts(text: str) -> None:
 
 
 def test_one_message_alone_stays_as_it_was_written() -> None:
-    assert said("  only  ") == "  only  "
+    assert prompt_of("  only  ") == "  only  "
 
 
 def test_of_what_is_over_the_cap_the_prompt_has_a_line_each() -> None:
-    assert said("one\n two", "x" * 200, "b", "c", "d") == (
+    assert prompt_of("one\n two", "x" * 200, "b", "c", "d") == (
         "[Queued messages while agent was busy]\n\n"
         "[Queue overflow] Dropped 2 messages due to cap.\nSummary:\n"
         f"- one two\n- {'x' * 159}…\n\n"
@@ -81,10 +81,10 @@ def test_what_was_dropped_without_a_line_is_counted() -> None:
 def test_follow_ups_are_taken_one_by_one_behind_a_summary_of_those_over_the_cap() -> None:
     rules = replace(COLLECT, mode=QueueMode.FOLLOWUP)
     runs = [waiting(text, rules) for text in "abcde"]
-    assert taken(runs[2:]) == (["c"], 0)
-    assert taken(runs) == (["a", "b"], 2)
+    assert batch_of(runs[2:]) == (["c"], 0)
+    assert batch_of(runs) == (["a", "b"], 2)
     summary = "[Queue overflow] Dropped 2 messages due to cap.\nSummary:\n- a\n- b"
-    assert said(*"abcde", rules=rules) == summary
+    assert prompt_of(*"abcde", rules=rules) == summary
     assert active_runs.summary(["a"]) == (
         "[Queue overflow] Dropped 1 message due to cap.\nSummary:\n- a"
     )
@@ -96,39 +96,39 @@ def test_follow_ups_are_taken_one_by_one_behind_a_summary_of_those_over_the_cap(
         waiting("other", QueueRules(QueueMode.FOLLOWUP)),
         waiting("other", QueueRules(QueueMode.OWN_RUN)),
         waiting("other", None),
-        waiting("other", to=PLACE),
+        waiting("other", to=TARGET),
     ],
     ids=["another mode", "somebody waits for its answer", "not settled yet", "another place"],
 )
 def test_only_what_belongs_together_is_collected(other: ActiveRun) -> None:
-    assert taken([waiting("a"), waiting("b"), other, waiting("c")]) == (["a", "b"], 0)
+    assert batch_of([waiting("a"), waiting("b"), other, waiting("c")]) == (["a", "b"], 0)
 
 
 @pytest.mark.parametrize("field", ["channel", "account", "peer", "thread_id"], ids=str)
 def test_an_answer_that_would_not_reach_somebody_is_not_shared(field: str) -> None:
-    elsewhere = replace(PLACE, **{field: Peer(PeerKind.DIRECT, "b") if field == "peer" else "b"})
-    assert taken([waiting("a", to=PLACE), waiting("b", to=elsewhere)]) == (["a"], 0)
-    same = replace(PLACE, message_id="another")
-    assert taken([waiting("a", to=PLACE), waiting("b", to=same)]) == (["a", "b"], 0)
+    elsewhere = replace(TARGET, **{field: Peer(PeerKind.DIRECT, "b") if field == "peer" else "b"})
+    assert batch_of([waiting("a", to=TARGET), waiting("b", to=elsewhere)]) == (["a"], 0)
+    same = replace(TARGET, message_id="another")
+    assert batch_of([waiting("a", to=TARGET), waiting("b", to=same)]) == (["a", "b"], 0)
 
 
 def test_what_is_stopped_withdrawn_written_or_not_stored_is_not_collected() -> None:
-    stopped, withdrawn, written = (waiting(name) for name in ("s", "w", "e"))
+    stopped, withdrawn, entered = (waiting(name) for name in ("s", "w", "e"))
     stopped.abort("rpc")
     withdrawn.withdrawn = True
-    written.entry = 4
+    entered.entry = 4
     unstored = ActiveRun(waiting("u").request, rules=COLLECT)
-    for one in (stopped, withdrawn, written, unstored):
-        assert not one.is_queued
-        assert taken([waiting("a"), one]) == (["a"], 0)
-        assert one.quiet_seconds == 0
+    for waiting_run in (stopped, withdrawn, entered, unstored):
+        assert not waiting_run.is_queued
+        assert batch_of([waiting("a"), waiting_run]) == (["a"], 0)
+        assert waiting_run.quiet_seconds == 0
 
 
 def test_a_prompt_does_not_grow_without_limit() -> None:
     large = waiting("large")
     image = ImageBlock("x" * (active_runs.MAX_CHARS - 2), "image/png")
     large.request = replace(large.request, text="", images=(image,))
-    assert taken([large, waiting("a"), waiting("b"), waiting("c")]) == (["", "a", "b"], 0)
+    assert batch_of([large, waiting("a"), waiting("b"), waiting("c")]) == (["", "a", "b"], 0)
 
 
 @pytest.mark.parametrize("first", Origin)
@@ -136,18 +136,18 @@ def test_a_prompt_does_not_grow_without_limit() -> None:
 def test_who_may_do_less_never_shares_a_run_with_who_may_do_more(
     first: Origin, second: Origin
 ) -> None:
-    one, other = waiting("a"), waiting("b")
-    one.request = replace(one.request, origin=first)
-    other.request = replace(other.request, origin=second)
-    assert (len(active_runs.batch(one, [other]).runs) == 2) is (first is second)
+    front, behind = waiting("a"), waiting("b")
+    front.request = replace(front.request, origin=first)
+    behind.request = replace(behind.request, origin=second)
+    assert (len(active_runs.batch(front, [behind]).runs) == 2) is (first is second)
 
 
 def test_a_prompt_has_the_images_and_the_origin_of_what_was_collected() -> None:
-    one, other = waiting("a"), waiting("b")
+    first, second = waiting("a"), waiting("b")
     image = ImageBlock("eA==", "image/png")
-    one.request = replace(one.request, images=(image,), origin=Origin.OWNER)
-    other.request = replace(other.request, origin=Origin.OWNER)
-    message = active_runs.batch(one, [other]).prompt(7)
+    first.request = replace(first.request, images=(image,), origin=Origin.OWNER)
+    second.request = replace(second.request, origin=Origin.OWNER)
+    message = active_runs.batch(first, [second]).prompt(7)
     assert message.content[1:] == (image,)
     assert (message.origin, message.timestamp) == (Origin.OWNER, 7)
 
@@ -172,8 +172,10 @@ def test_what_stays_is_within_the_cap_and_on_the_right_side(
     number: int, cap: int, drop: DropPolicy
 ) -> None:
     queued = [waiting(str(n)) for n in range(number)]
-    gone = active_runs.excess(queued, QueueRules(cap=cap, drop=drop))
+    dropped = active_runs.excess(queued, QueueRules(cap=cap, drop=drop))
     room = 2 * cap if drop is DropPolicy.SUMMARIZE else cap
-    assert len(queued) - len(gone) == min(number, room)
-    kept = [run for run in queued if run not in gone]
-    assert kept == (queued[:room] if drop is DropPolicy.NEW else queued[number - len(kept) :])
+    assert len(queued) - len(dropped) == min(number, room)
+    remaining = [run for run in queued if run not in dropped]
+    assert remaining == (
+        queued[:room] if drop is DropPolicy.NEW else queued[number - len(remaining) :]
+    )

@@ -1,4 +1,4 @@
-"""Lanes: order in a session, a limit over all, nobody starves."""
+"""Lanes: order in a session, limits of the groups, and fairness."""
 
 import anyio
 import pytest
@@ -7,7 +7,7 @@ from skerry.lanes.lanes import Job, Lanes
 
 
 class Bench:
-    """Jobs that note when they begin, and end when they are told to."""
+    """Jobs that record their start, and end when the test releases them."""
 
     def __init__(self) -> None:
         self.began: list[str] = []
@@ -43,7 +43,7 @@ def bench() -> Bench:
 
 
 async def drained(lanes: Lanes) -> None:
-    """Waits until nothing waits or runs."""
+    """Waits until no job waits or runs."""
     with anyio.fail_after(60):
         while not all(lanes.idle(key) for key in "abcdefghij"):
             await anyio.lowlevel.checkpoint()
@@ -143,7 +143,7 @@ async def test_a_drain_that_takes_too_long_says_so(bench: Bench) -> None:
         await anyio.wait_all_tasks_blocked()
         assert await lanes.drain(0) is False
         assert bench.running == 1
-    assert bench.running == 0  # leaving the block cancelled it
+    assert bench.running == 0  # the end of the block cancelled it
 
 
 async def test_an_idle_drain_is_over_at_once() -> None:
@@ -191,7 +191,7 @@ async def test_a_job_that_is_not_counted_waits_for_its_lane_only(bench: Bench) -
         assert sorted(bench.began) == ["a1", "a2", "b1", "c1"]
         lanes.submit("a", bench.job("a3"))
         await anyio.wait_all_tasks_blocked()
-        assert "a3" in bench.began  # an uncounted job gave no slot back that it never had
+        assert "a3" in bench.began  # an uncounted job released no slot, as it had none
 
 
 async def test_jobs_that_are_not_counted_give_no_slots_away(bench: Bench) -> None:

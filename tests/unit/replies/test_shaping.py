@@ -1,4 +1,4 @@
-"""What a person reads of what a model says."""
+"""Conversion of a model's text to the text for people."""
 
 import pytest
 from hypothesis import given
@@ -10,12 +10,12 @@ from skerry.replies.tags import ReplyMarks, media
 
 
 def read(text: str, size: int = 1, *, cut: bool = False) -> tuple[str, str, Shaper]:
-    """Returns what is read and what was thought when the text comes in pieces of `size`."""
+    """Returns visible text and thoughts when the text is streamed in deltas of `size`."""
     thoughts: list[str] = []
     shaper = Shaper(thoughts.append)
-    said = [shaper.feed(text[at : at + size]) for at in range(0, len(text), size)]
-    said.append(shaper.end(cut=cut))
-    return "".join(said), "".join(thoughts), shaper
+    visible = [shaper.feed(text[at : at + size]) for at in range(0, len(text), size)]
+    visible.append(shaper.end(cut=cut))
+    return "".join(visible), "".join(thoughts), shaper
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
@@ -65,8 +65,8 @@ def test_thoughts_in_tags_are_taken_out_but_never_from_code(
 def test_a_model_can_say_what_it_replies_to(
     text: str, said: str, marks: ReplyMarks, size: int
 ) -> None:
-    found, _, shaper = read(text, size)
-    assert (found, shaper.marks) == (said, marks)
+    visible, _, shaper = read(text, size)
+    assert (visible, shaper.marks) == (said, marks)
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,8 @@ def test_a_line_of_files_is_replaced_outside_of_code(size: int) -> None:
     ],
 )
 def test_nothing_of_a_silent_reply_leaves_while_it_comes(text: str, size: int) -> None:
-    said, _, shaper = read(text, size)
-    assert (said, shaper.silent) == ("", True)
+    visible, _, shaper = read(text, size)
+    assert (visible, shaper.silent) == ("", True)
 
 
 @pytest.mark.requirement("flush-no-reply-silent")
@@ -125,8 +125,8 @@ def test_nothing_of_a_silent_reply_leaves_while_it_comes(text: str, size: int) -
 def test_a_reply_is_silent_only_when_the_whole_of_it_is_the_word(
     text: str, said: str, size: int
 ) -> None:
-    found, _, shaper = read(text, size)
-    assert (found, shaper.silent) == (said, False)
+    visible, _, shaper = read(text, size)
+    assert (visible, shaper.silent) == (said, False)
 
 
 @pytest.mark.parametrize("text", ["N", "NO_RE", " NO_", "Done. NO_REP", "**NO_REPLY"])
@@ -143,11 +143,11 @@ PIECES = (
 
 @given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join), st.integers(1, 9))
 def test_what_is_read_does_not_depend_on_how_it_came(text: str, size: int) -> None:
-    once, thoughts, whole = read(text, max(len(text), 1))
-    said, thought, shaper = read(text, size)
-    assert (said, thought) == (once, thoughts)
+    visible_at_once, thoughts, whole = read(text, max(len(text), 1))
+    visible, thought, shaper = read(text, size)
+    assert (visible, thought) == (visible_at_once, thoughts)
     assert (shaper.silent, shaper.marks) == (whole.silent, whole.marks)
-    assert shaped(text).text == once
+    assert shaped(text).text == visible_at_once
     assert shaped(text).silent == whole.silent
 
 
@@ -168,10 +168,13 @@ def message(text: str, stop_reason: str = "stop", provider: str = "p") -> Assist
 
 
 def test_a_transcript_reads_as_the_answer_did() -> None:
-    said = as_read(message("[[reply_to_current]]Hi\nMEDIA: a.png"))
-    assert said.content[1] == TextBlock("Hi\n📎 a.png")
-    assert [type(one) for one in said.content] == [ThinkingBlock, TextBlock, ToolCall]
-    assert [type(one) for one in as_read(message("NO_REPLY")).content] == [ThinkingBlock, ToolCall]
+    shown_message = as_read(message("[[reply_to_current]]Hi\nMEDIA: a.png"))
+    assert shown_message.content[1] == TextBlock("Hi\n📎 a.png")
+    assert [type(block) for block in shown_message.content] == [ThinkingBlock, TextBlock, ToolCall]
+    assert [type(block) for block in as_read(message("NO_REPLY")).content] == [
+        ThinkingBlock,
+        ToolCall,
+    ]
 
 
 @pytest.mark.parametrize(

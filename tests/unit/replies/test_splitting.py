@@ -1,4 +1,4 @@
-"""Where a text is cut."""
+"""Splitting of texts into parts."""
 
 import pytest
 from hypothesis import given
@@ -31,12 +31,12 @@ def test_it_cuts_at_the_last_line_end_else_space_else_limit(
 def test_parts_fit_and_lose_nothing_that_can_be_seen(text: str, limit: int) -> None:
     parts = split(text, limit)
     assert all(0 < len(part) <= limit and part.strip() for part in parts)
-    place = 0
-    for part in parts:  # each is found in order; between them there are blanks only
-        found = text.index(part, place)
-        assert not text[place:found].strip()
-        place = found + len(part)
-    assert not text[place:].strip()
+    start = 0
+    for part in parts:  # the parts occur in order, with only blanks between them
+        position = text.index(part, start)
+        assert not text[start:position].strip()
+        start = position + len(part)
+    assert not text[start:].strip()
 
 
 def test_code_that_is_cut_is_closed_and_opened_again_with_its_language() -> None:

@@ -1,4 +1,4 @@
-"""How answers are sent, as configuration and conversation say."""
+"""Style of answers, by configuration and conversation."""
 
 import pytest
 
@@ -26,30 +26,43 @@ def sent(limit: int = 4000, *, direct: bool = True, **config: object) -> Style:
 
 
 def test_the_defaults_send_an_answer_whole_and_show_that_we_write() -> None:
-    one = sent()
-    assert (one.streams, one.whole, one.pause, one.idle) == (False, False, None, 1.0)
-    assert (one.chunking.minimum, one.chunking.maximum) == (800, 1200)
-    assert (one.joined_from, one.joined_to) == (800, 4000)
-    assert {one.reasoning, one.verbose, one.usage} == {Detail.OFF}
-    assert (one.typing, one.interval) == (TypingMode.INSTANT, 6.0)
+    answer_style = sent()
+    assert (answer_style.streams, answer_style.whole, answer_style.pause, answer_style.idle) == (
+        False,
+        False,
+        None,
+        1.0,
+    )
+    assert (answer_style.chunking.minimum, answer_style.chunking.maximum) == (800, 1200)
+    assert (answer_style.joined_from, answer_style.joined_to) == (800, 4000)
+    assert {answer_style.reasoning, answer_style.verbose, answer_style.usage} == {Detail.OFF}
+    assert (answer_style.typing, answer_style.interval) == (TypingMode.INSTANT, 6.0)
 
 
 def test_no_block_is_longer_than_the_platform_takes() -> None:
-    one = sent(350)
-    assert (one.chunking.minimum, one.chunking.maximum, one.joined_to) == (350, 350, 350)
-    assert one.chunking.unit is TextUnit.UTF16
+    answer_style = sent(350)
+    assert (
+        answer_style.chunking.minimum,
+        answer_style.chunking.maximum,
+        answer_style.joined_to,
+    ) == (350, 350, 350)
+    assert answer_style.chunking.unit is TextUnit.UTF16
 
 
 def test_groups_see_us_write_with_the_first_words_and_nothing_of_tools() -> None:
-    one = sent(direct=False, verboseDefault="full")
-    assert (one.typing, one.verbose) == (TypingMode.MESSAGE, Detail.OFF)
+    answer_style = sent(direct=False, verboseDefault="full")
+    assert (answer_style.typing, answer_style.verbose) == (TypingMode.MESSAGE, Detail.OFF)
     assert sent(direct=False, typingMode="never").typing is TypingMode.NEVER
 
 
 def test_the_conversation_counts_before_the_configuration() -> None:
-    own = SessionSettings(verbose_level="on", reasoning_level="stream", response_usage="full")
-    one = style(ReplyDefaults(), own, 4000, TextUnit.BYTES, direct=True)
-    assert (one.verbose, one.reasoning, one.usage) == (Detail.ON, Detail.STREAM, Detail.FULL)
+    settings = SessionSettings(verbose_level="on", reasoning_level="stream", response_usage="full")
+    answer_style = style(ReplyDefaults(), settings, 4000, TextUnit.BYTES, direct=True)
+    assert (answer_style.verbose, answer_style.reasoning, answer_style.usage) == (
+        Detail.ON,
+        Detail.STREAM,
+        Detail.FULL,
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,8 +79,8 @@ def test_pauses(delay: dict[str, object], pause: tuple[float, float] | None) -> 
 
 
 def test_a_prefix_names_what_it_knows() -> None:
-    known = {"model": "m", "provider": "p", "identity.name": "Ann"}
-    assert prefix("[{identity.name} {Model}/{PROVIDER} {x}]", known) == "[Ann m/p {x}]"
+    variables = {"model": "m", "provider": "p", "identity.name": "Ann"}
+    assert prefix("[{identity.name} {Model}/{PROVIDER} {x}]", variables) == "[Ann m/p {x}]"
 
 
 @pytest.mark.parametrize(

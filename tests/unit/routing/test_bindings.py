@@ -1,4 +1,4 @@
-"""Which agent answers: the most specific binding, then the first."""
+"""Selection of the agent: the most specific binding, then the first."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from skerry.model.inbound import InboundMessage, Peer, PeerKind
 from skerry.routing.bindings import MatchedBy, MessageOrigin, route, specificity
 
 A, B, MAIN = AgentId("a"), AgentId("b"), AgentId("main")
-KNOWN = (MAIN, A, B)
+AGENTS = (MAIN, A, B)
 CHAT = MessageOrigin(
     "discord",
     "work",
@@ -41,17 +41,20 @@ def binding(agent: str, **match: Any) -> Binding:
 
 
 def answers(*bindings: Binding, origin: MessageOrigin = CHAT) -> tuple[str, MatchedBy]:
-    found = route(origin, bindings, KNOWN, MAIN)
-    return found.agent, found.matched_by
+    selected = route(origin, bindings, AGENTS, MAIN)
+    return selected.agent, selected.matched_by
 
 
 @pytest.mark.requirement("routing-binding-structure")
 @pytest.mark.requirement("routing-priority")
 @pytest.mark.parametrize("tier", TIERS)
 def test_the_more_specific_binding_counts_whatever_the_order(tier: MatchedBy) -> None:
-    below = [binding("b", **TIERS[one]) for one in list(TIERS)[list(TIERS).index(tier) + 1 :]]
-    mine = binding("a", **TIERS[tier])
-    assert answers(*below, mine) == answers(mine, *below) == ("a", tier)
+    below = [
+        binding("b", **TIERS[lower_tier])
+        for lower_tier in list(TIERS)[list(TIERS).index(tier) + 1 :]
+    ]
+    expected = binding("a", **TIERS[tier])
+    assert answers(*below, expected) == answers(expected, *below) == ("a", tier)
 
 
 def test_of_two_that_are_as_specific_the_first_counts() -> None:
@@ -104,7 +107,7 @@ def test_the_choice_is_that_of_a_plain_sort(chosen: list[dict[str, Any]]) -> Non
     order = list(MatchedBy)
     fitting = sorted(
         ((order.index(tier), number, rule) for number, (tier, rule) in enumerate(tiers) if tier),
-        key=lambda one: one[:2],
+        key=lambda case: case[:2],
     )
     expected = fitting[0][2].agent_id if fitting else "main"
     assert answers(*rules)[0] == expected
@@ -113,15 +116,15 @@ def test_the_choice_is_that_of_a_plain_sort(chosen: list[dict[str, Any]]) -> Non
 def test_a_binding_may_name_a_thread_or_the_channel_in_which_it_began() -> None:
     room = Peer(PeerKind.CHANNEL, "100")
     account = AccountId("work")
-    written = InboundMessage(ChannelId("discord"), account, room, "7", "x", "1", 1, "150")
-    written = replace(written, parent=room)
-    origin = MessageOrigin.of(written)
+    in_thread = InboundMessage(ChannelId("discord"), account, room, "7", "x", "1", 1, "150")
+    in_thread = replace(in_thread, parent=room)
+    origin = MessageOrigin.of(in_thread)
     of_thread = binding("b", peer={"kind": "channel", "id": "150"})
     of_room = binding("a", peer={"kind": "channel", "id": "100"})
     assert answers(of_room, origin=origin) == ("a", MatchedBy.PARENT)
     assert answers(of_room, of_thread, origin=origin) == ("b", MatchedBy.PEER)
-    without = MessageOrigin.of(replace(written, thread_id=None, parent=None))
-    assert answers(of_room, of_thread, origin=without) == ("a", MatchedBy.PEER)
+    outside_thread = MessageOrigin.of(replace(in_thread, thread_id=None, parent=None))
+    assert answers(of_room, of_thread, origin=outside_thread) == ("a", MatchedBy.PEER)
 
 
 @pytest.mark.requirement("routing-peer-kinds")

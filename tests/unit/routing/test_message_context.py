@@ -1,4 +1,4 @@
-"""What a model reads around a message of a platform: facts of the gateway, words of people."""
+"""Context of a platform message for a model: trusted facts and untrusted text."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def test_what_somebody_says_that_we_said_is_among_the_words_of_people(origin: Or
 
 
 def test_our_own_message_that_the_owner_answers_is_a_fact() -> None:
-    own = Quoted("1", "me", text="Which one?", is_me=True)
-    context = context_of(message(own), Origin.OWNER, mentioned=True)
+    quoted = Quoted("1", "me", text="Which one?", is_me=True)
+    context = context_of(message(quoted), Origin.OWNER, mentioned=True)
     assert '"reply_to_you":"Which one?"' in context.facts
     assert context.quoted == ""

@@ -1,4 +1,4 @@
-"""Who may give commands on a platform; whatever is in doubt may not."""
+"""Rights of senders to commands; a sender that cannot be identified has none of the owner's."""
 
 import pytest
 from msgspec.structs import replace
@@ -15,8 +15,8 @@ def message(sender: str, kind: PeerKind, channel: str = "telegram") -> InboundMe
     return InboundMessage(ChannelId(channel), AccountId("main"), peer, sender, "/x", "1", 0)
 
 
-def config(**given: object) -> CommandsConfig:
-    return CommandsConfig.model_validate({"ownerAllowFrom": ["telegram:1"], **given})
+def config(**values: object) -> CommandsConfig:
+    return CommandsConfig.model_validate({"ownerAllowFrom": ["telegram:1"], **values})
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Which conversation a platform's message belongs to: one person never reads another's."""
+"""Session keys of platform messages: no person reads the conversation of another."""
 
 from itertools import combinations
 from typing import Any
@@ -40,11 +40,11 @@ def message(  # noqa: PLR0913 - each has a default; a test names what it needs
     )
 
 
-def key(one: InboundMessage, **session: Any) -> str:
+def key(message_: InboundMessage, **session: Any) -> str:
     config = SessionConfig.model_validate(session)
-    found = session_key(one, MAIN, config, is_owner=is_owner(one, OWNERS))
-    assert SessionKey.parse(str(found)) == found
-    return str(found).removeprefix("agent:main:")
+    session_key_ = session_key(message_, MAIN, config, is_owner=is_owner(message_, OWNERS))
+    assert SessionKey.parse(str(session_key_)) == session_key_
+    return str(session_key_).removeprefix("agent:main:")
 
 
 @pytest.mark.parametrize(
@@ -100,20 +100,20 @@ def test_per_account_channel_peer_each_account_has_its_own() -> None:
 
 @pytest.mark.parametrize("scope", [None, *SCOPES])
 def test_two_persons_never_share_a_direct_chat(scope: str | None) -> None:
-    told = {"dmScope": scope} if scope else {}
+    session_config = {"dmScope": scope} if scope else {}
     names = ("8", "9", "main", "agent:main:main", ":main", "direct:8", "8:thread:1", "8:", "%38")
-    keys = [key(message(name), **told) for name in names]
+    keys = [key(message(name), **session_config) for name in names]
     assert len(set(keys)) == len(names)
     assert "main" not in keys
 
 
 @pytest.mark.parametrize("scope", [None, *SCOPES])
 def test_somebody_without_an_id_shares_with_nobody(scope: str | None) -> None:
-    told = {"dmScope": scope} if scope else {}
+    session_config = {"dmScope": scope} if scope else {}
     first, second = (message("", message_id=each) for each in ("m1", "m2"))
-    assert "main" not in {key(first, **told), key(second, **told)}
-    assert key(first, **told) != key(second, **told)
-    assert key(message("", sender="8"), **told) == key(message("8"), **told)
+    assert "main" not in {key(first, **session_config), key(second, **session_config)}
+    assert key(first, **session_config) != key(second, **session_config)
+    assert key(message("", sender="8"), **session_config) == key(message("8"), **session_config)
 
 
 def test_groups_without_an_id_share_nothing() -> None:
@@ -131,39 +131,43 @@ def test_the_owner_in_a_group_is_in_the_group_s_conversation() -> None:
 def test_linked_accounts_of_one_person_share_whatever_the_case(
     scope: str | None, written: str
 ) -> None:
-    told: dict[str, Any] = {"identityLinks": {"alice": [written, "discord:9"]}}
+    session_config: dict[str, Any] = {"identityLinks": {"alice": [written, "discord:9"]}}
     if scope:
-        told["dmScope"] = scope
-    assert key(message("aB8"), **told) == key(message("9", channel="discord"), **told)
-    assert key(message("aB8"), **told) == "direct:alice"
-    assert key(message("9"), **told) != "direct:alice"
+        session_config["dmScope"] = scope
+    assert key(message("aB8"), **session_config) == key(
+        message("9", channel="discord"), **session_config
+    )
+    assert key(message("aB8"), **session_config) == "direct:alice"
+    assert key(message("9"), **session_config) != "direct:alice"
 
 
 @pytest.mark.requirement("session-identity-links")
 @pytest.mark.parametrize("scope", [None, *SCOPES])
 def test_nobody_becomes_a_linked_person_by_taking_the_name(scope: str | None) -> None:
-    told: dict[str, Any] = {"identityLinks": {"Alice": ["telegram:8"]}}
+    session_config: dict[str, Any] = {"identityLinks": {"Alice": ["telegram:8"]}}
     if scope:
-        told["dmScope"] = scope
-    assert key(message("alice"), **told) != key(message("8"), **told)
-    assert key(message("ALICE", channel="irc"), **told) != key(message("8"), **told)
+        session_config["dmScope"] = scope
+    assert key(message("alice"), **session_config) != key(message("8"), **session_config)
+    assert key(message("ALICE", channel="irc"), **session_config) != key(
+        message("8"), **session_config
+    )
 
 
 def test_links_do_not_part_what_main_shares() -> None:
-    told: dict[str, Any] = {"identityLinks": {"me": ["telegram:7"]}}
-    assert key(message("7"), **told) == "main"
+    session_config: dict[str, Any] = {"identityLinks": {"me": ["telegram:7"]}}
+    assert key(message("7"), **session_config) == "main"
 
 
 def test_the_global_scope_puts_everybody_into_one() -> None:
     chats = (message("8"), message("7"), message("-100", PeerKind.GROUP, thread="4"))
-    assert {key(one, scope="global") for one in chats} == {"global"}
+    assert {key(chat, scope="global") for chat in chats} == {"global"}
 
 
 def test_threads_of_a_group_are_conversations_of_their_own() -> None:
     threads = [message("g", PeerKind.GROUP, thread=each) for each in ("1", "2", None)]
-    assert len({key(one) for one in threads}) == 3
+    assert len({key(thread) for thread in threads}) == 3
     trick = message("g:thread:1", PeerKind.GROUP)
-    assert key(trick) not in {key(one) for one in threads}
+    assert key(trick) not in {key(thread) for thread in threads}
 
 
 def test_only_the_exact_id_on_the_right_platform_is_the_owner() -> None:
@@ -187,11 +191,14 @@ ids = st.text(max_size=200) | st.text("ab:%direcothgupmn /AB\uff11\uff1a\ud800",
 
 @given(st.lists(ids, min_size=2, max_size=6, unique=True), st.sampled_from([None, *SCOPES]))
 def test_different_ids_have_different_keys(names: list[str], scope: str | None) -> None:
-    told = {"dmScope": scope} if scope else {}
+    session_config = {"dmScope": scope} if scope else {}
     ascii_case = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
-    for one, other in combinations(names, 2):
-        if one.translate(ascii_case) == other.translate(ascii_case):
+    for name, other_name in combinations(names, 2):
+        if name.translate(ascii_case) == other_name.translate(ascii_case):
             continue
-        first, second = message(one), message(other, message_id="m2")
-        assert key(first, **told) != key(second, **told)
-        assert SessionKey.parse("agent:main:" + key(first, **told)).kind is SessionKind.DIRECT
+        first, second = message(name), message(other_name, message_id="m2")
+        assert key(first, **session_config) != key(second, **session_config)
+        assert (
+            SessionKey.parse("agent:main:" + key(first, **session_config)).kind
+            is SessionKind.DIRECT
+        )

@@ -1,4 +1,4 @@
-"""How a window is shared out: the seeds' numbers for large ones, a third for small ones."""
+"""Token budgets of windows: OpenClaw's numbers for large windows, shares for small ones."""
 
 import pytest
 

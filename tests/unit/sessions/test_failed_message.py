@@ -1,4 +1,4 @@
-"""What of a message is repeated, by who repeats it."""
+"""Options of a request that `/retry` keeps, by the scopes of the client."""
 
 import pytest
 from msgspec.structs import replace
@@ -35,8 +35,8 @@ def test_settings_of_one_message_stay_where_who_repeats_it_may_as_much(
     first: tuple[str, ...] | None, second: tuple[str, ...] | None, *, kept: bool
 ) -> None:
     request = replace(CHOSEN, scopes=first)
-    again = as_asked_by(request, second)
-    assert (again.text, again.scopes) == ("hello", second)
-    assert (again.model, again.thinking) == (
+    repeated = as_asked_by(request, second)
+    assert (repeated.text, repeated.scopes) == ("hello", second)
+    assert (repeated.model, repeated.thinking) == (
         ("acme/large", ThinkingLevel.HIGH) if kept else (None, None)
     )

@@ -1,4 +1,4 @@
-"""Transcript files of others: what is taken, what is left out, and that it is said."""
+"""Import of transcript files: imported messages, skipped lines, and the report about them."""
 
 import json
 from dataclasses import replace
@@ -34,34 +34,47 @@ HEAD = {"type": "session", "version": 3, "id": "s1", "timestamp": "2026-05-04T10
 AT = 1_777_888_800_000
 
 
-def line(name: str, parent: str | None, role: str, content: Any, **more: Any) -> dict[str, Any]:
-    said: dict[str, Any] = {"role": role, "content": content, "timestamp": AT, **more}
+def line(name: str, parent: str | None, role: str, content: Any, **fields: Any) -> dict[str, Any]:
+    content_fields: dict[str, Any] = {"role": role, "content": content, "timestamp": AT, **fields}
     if role == "assistant":
-        said |= {"api": "a", "provider": "p", "model": "m", "usage": {}, "stopReason": "stop"}
+        content_fields |= {
+            "api": "a",
+            "provider": "p",
+            "model": "m",
+            "usage": {},
+            "stopReason": "stop",
+        }
     when = "2026-05-04T10:00:01.000Z"
-    return {"type": "message", "id": name, "parentId": parent, "timestamp": when, "message": said}
+    return {
+        "type": "message",
+        "id": name,
+        "parentId": parent,
+        "timestamp": when,
+        "message": content_fields,
+    }
 
 
-def taken(*lines: Any, head: Any = HEAD) -> ImportedSession:
-    written = [
-        one if isinstance(one, bytes) else json.dumps(one).encode() for one in (head, *lines)
+def imported(*lines: Any, head: Any = HEAD) -> ImportedSession:
+    encoded = [
+        record if isinstance(record, bytes) else json.dumps(record).encode()
+        for record in (head, *lines)
     ]
-    return read(one + b"\n" for one in written)
+    return read(record + b"\n" for record in encoded)
 
 
-def texts(found: ImportedSession) -> list[str]:
-    return ["".join(getattr(b, "text", "") for b in one.content) for _, one in found.messages]
+def texts(session: ImportedSession) -> list[str]:
+    return ["".join(getattr(b, "text", "") for b in entry.content) for _, entry in session.messages]
 
 
 def test_a_conversation_is_taken_as_it_was() -> None:
-    found = taken(
+    session = imported(
         line("a", None, "user", "hi"),
         line("b", "a", "assistant", [{"type": "text", "text": "hello"}]),
     )
-    assert (found.session_id, found.created_at) == ("s1", AT)
-    assert texts(found) == ["hi", "hello"]
-    assert [at for at, _ in found.messages] == [AT + 1000] * 2
-    assert (found.report.messages, found.report.broken_lines) == (2, 0)
+    assert (session.session_id, session.created_at) == ("s1", AT)
+    assert texts(session) == ["hi", "hello"]
+    assert [at for at, _ in session.messages] == [AT + 1000] * 2
+    assert (session.report.messages, session.report.broken_lines) == (2, 0)
 
 
 @pytest.mark.parametrize(
@@ -79,24 +92,24 @@ def test_a_conversation_is_taken_as_it_was() -> None:
 )
 def test_what_is_no_transcript_of_version_3_is_refused(head: Any, why: str) -> None:
     with pytest.raises(FormatError, match=why):
-        taken(head=head)
+        imported(head=head)
     with pytest.raises(FormatError):
         read([])
 
 
 def test_only_the_branch_that_was_last_is_taken() -> None:
-    found = taken(
+    session = imported(
         line("a", None, "user", "one"),
         line("b", "a", "assistant", [{"type": "text", "text": "left"}]),
         line("c", "b", "user", "left too"),
         line("d", "a", "assistant", [{"type": "text", "text": "taken"}]),
     )
-    assert texts(found) == ["one", "taken"]
-    assert found.report.other_branch == 2
+    assert texts(session) == ["one", "taken"]
+    assert session.report.other_branch == 2
 
 
 def test_what_cannot_be_taken_is_counted_and_named() -> None:
-    found = taken(
+    session = imported(
         line("a", None, "user", "one"),
         {"type": "model_change", "id": "b", "parentId": "a", "provider": "p", "modelId": "m"},
         {"type": "compaction", "id": "c", "parentId": "b", "summary": "s"},
@@ -108,15 +121,15 @@ def test_what_cannot_be_taken_is_counted_and_named() -> None:
         line("e", "d", "assistant", 7),
         line("f", "e", "assistant", [{"type": "text", "text": "two"}]),
     )
-    assert texts(found) == ["one", "s", "two"]
-    assert dict(found.report.left_out) == {"model_change": 1, "message of bashExecution": 1}
-    assert [one.split(":")[0] for one in found.report.broken] == [
+    assert texts(session) == ["one", "s", "two"]
+    assert dict(session.report.left_out) == {"model_change": 1, "message of bashExecution": 1}
+    assert [broken_line.split(":")[0] for broken_line in session.report.broken] == [
         "line 5",
         "line 7",
         "line 8",
         "line 10",
     ]
-    assert found.report.broken_lines == 4
+    assert session.report.broken_lines == 4
 
 
 def test_a_call_may_be_as_deep_as_a_models_and_no_deeper() -> None:
@@ -126,46 +139,46 @@ def test_a_call_may_be_as_deep_as_a_models_and_no_deeper() -> None:
             arguments = {"in": arguments}
         return [{"type": "toolCall", "id": "1", "name": "read", "arguments": arguments}]
 
-    found = taken(
+    session = imported(
         line("a", None, "assistant", call(DEEPEST)),
         line("b", "a", "assistant", call(DEEPEST + 1)),
         b'{"type":"message","id":"c","message":' + b"[" * 100_000,
     )
-    assert found.report.broken == [f"line {n}: it is nested too deep" for n in (3, 4)]
-    first = found.messages[0][1]
+    assert session.report.broken == [f"line {n}: it is nested too deep" for n in (3, 4)]
+    first = session.messages[0][1]
     assert isinstance(first, AssistantMessage)
     assert first.tool_calls
 
 
 def test_a_file_does_not_say_who_spoke() -> None:
-    found = taken(line("a", None, "user", "trust me", origin="owner"))
-    assert found.messages[0][1].origin is Origin.STRANGER
+    session = imported(line("a", None, "user", "trust me", origin="owner"))
+    assert session.messages[0][1].origin is Origin.STRANGER
 
 
 def test_only_the_time_before_a_message_is_taken_off_it() -> None:
     stamps = ["[Tue 2026-02-17 10:00 UTC] ", "[2026-02-17 10:00 GMT+1] ", "[Mon 2026-02-17 10:00] "]
     exact = "  When is\n[Tue 2026-02-17 10:00 UTC] it? "
-    kept = [
+    unchanged = [
         "[Telegram Ada Tue 2026-02-17 10:00 UTC] hi",
         "[Tue] hi",
         " [Tue 2026-02-17 10:00 UTC] x",
     ]
-    said = [*(stamp + exact for stamp in stamps), *kept]
-    parents = [None, *map(str, range(len(said)))]
-    found = taken(*(line(str(n), parents[n], "user", text) for n, text in enumerate(said)))
-    assert texts(found)[: len(said)] == [exact] * len(stamps) + kept
+    texts_in = [*(stamp + exact for stamp in stamps), *unchanged]
+    parents = [None, *map(str, range(len(texts_in)))]
+    session = imported(*(line(str(n), parents[n], "user", text) for n, text in enumerate(texts_in)))
+    assert texts(session)[: len(texts_in)] == [exact] * len(stamps) + unchanged
 
 
-def summarised(kept: str) -> ImportedSession:
+def summarised(first_kept: str) -> ImportedSession:
     summary = {"type": "compaction", "id": "s", "parentId": "d", "summary": "so far"}
     details = {"readFiles": ["a.md", 7], "modifiedFiles": "no list"}
     call = {"type": "toolCall", "id": "c1", "name": "read", "arguments": {}}
-    return taken(
+    return imported(
         line("a", None, "user", "one"),
         line("b", "a", "assistant", [call]),
         line("c", "b", "user", "two"),
         line("d", "c", "assistant", [{"type": "text", "text": "yes"}]),
-        {**summary, "firstKeptEntryId": kept, "tokensBefore": 900, "details": details},
+        {**summary, "firstKeptEntryId": first_kept, "tokensBefore": 900, "details": details},
         line("e", "s", "user", "three"),
         line("f", "e", "assistant", [{"type": "text", "text": "good"}]),
     )
@@ -175,8 +188,8 @@ def summarised(kept: str) -> ImportedSession:
 async def test_a_summary_stands_for_the_same_messages_as_there(
     tmp_path: Path, kept: str, first: int
 ) -> None:
-    found = summarised(kept)
-    incoming = IncomingSession(SessionKey.main(), SessionId("s1"), AT, found.messages)
+    session = summarised(kept)
+    incoming = IncomingSession(SessionKey.main(), SessionId("s1"), AT, session.messages)
     async with open_store(tmp_path / "state.sqlite") as store:
         await store.write(partial(take, incoming=incoming, now=AT + 9))
         state = await store.read(lambda reader: compactions.state(reader, "s1"))
@@ -191,32 +204,36 @@ async def test_a_summary_stands_for_the_same_messages_as_there(
 
 
 def test_only_the_persons_own_words_become_the_owners() -> None:
-    found, mine = summarised("c"), owned(summarised("c"))
-    summary = found.messages[5][1]
-    assert (summary.origin, mine.messages[5][1].origin) == (Origin.STRANGER, None)
-    said = [one.origin for _, one in mine.messages if isinstance(one, UserMessage)]
-    assert said == [Origin.OWNER] * 3
-    results = [one.origin for _, one in mine.messages if isinstance(one, ToolResultMessage)]
+    session, owned_session = summarised("c"), owned(summarised("c"))
+    summary = session.messages[5][1]
+    assert (summary.origin, owned_session.messages[5][1].origin) == (Origin.STRANGER, None)
+    origins = [
+        entry.origin for _, entry in owned_session.messages if isinstance(entry, UserMessage)
+    ]
+    assert origins == [Origin.OWNER] * 3
+    results = [
+        entry.origin for _, entry in owned_session.messages if isinstance(entry, ToolResultMessage)
+    ]
     assert results == [Origin.TOOL]
 
 
 def test_a_loop_of_parents_ends() -> None:
-    found = taken(line("a", "b", "user", "one"), line("b", "a", "user", "two"))
-    assert texts(found)[:2] == ["one", "two"]
+    session = imported(line("a", "b", "user", "one"), line("b", "a", "user", "two"))
+    assert texts(session)[:2] == ["one", "two"]
 
 
 def test_every_call_has_a_result_and_the_last_word_is_an_answer() -> None:
     call = {"type": "toolCall", "id": "c1", "name": "read", "arguments": {}}
     orphan = line("r", "b", "toolResult", [], toolCallId="no", toolName="read", isError=False)
-    found = taken(
+    session = imported(
         line("a", None, "user", "one"),
         line("b", "a", "assistant", [call]),
         orphan,
         line("d", "r", "user", "two"),
         line("e", "d", "assistant", [call]),
     )
-    said = [one for _, one in found.messages]
-    assert [type(one).__name__.removesuffix("Message") for one in said] == [
+    entries = [entry for _, entry in session.messages]
+    assert [type(entry).__name__.removesuffix("Message") for entry in entries] == [
         "User",
         "Assistant",
         "ToolResult",
@@ -225,7 +242,7 @@ def test_every_call_has_a_result_and_the_last_word_is_an_answer() -> None:
         "ToolResult",
         "Assistant",
     ]
-    assert open_calls(said) == []
+    assert open_calls(entries) == []
 
 
 def messages() -> st.SearchStrategy[Message]:
@@ -251,58 +268,58 @@ def test_no_file_breaks_the_reading(parts: list[bytes | Message]) -> None:
     from skerry.model import message  # noqa: PLC0415 - the name is a function's here
 
     lines: list[bytes] = [json.dumps(HEAD).encode()]
-    for number, one in enumerate(parts):
-        if isinstance(one, bytes):
-            lines.append(one)
+    for number, part in enumerate(parts):
+        if isinstance(part, bytes):
+            lines.append(part)
             continue
         parent = f'"{number - 1}"' if number else "null"
         lines.append(
             f'{{"type":"message","id":"{number}","parentId":{parent},"message":'.encode()
-            + message.encode(one)
+            + message.encode(part)
             + b"}"
         )
-    found = read(lines)
-    said = [one for _, one in found.messages]
-    assert open_calls(said) == []
-    assert not said or isinstance(said[-1], AssistantMessage)
+    session = read(lines)
+    entries = [entry for _, entry in session.messages]
+    assert open_calls(entries) == []
+    assert not entries or isinstance(entries[-1], AssistantMessage)
 
 
 async def test_our_own_file_comes_back_as_it_was_and_only_once(tmp_path: Path) -> None:
     key = SessionKey.parse("trip")
     mirror = Mirror(tmp_path / "a" / "agents", tmp_path)
-    said: list[Message] = [
+    messages: list[Message] = [
         user("where to?", AT),
         AssistantMessage((TextBlock("there"),), "a", "p", "m", Usage(1, 2), "stop", AT),
     ]
     async with open_store(tmp_path / "a.sqlite", on_commit=mirror.touched.add) as store:
         await store.write(lambda unit: sessions.begin(unit, key, SessionId("s1"), AT))
-        await store.write(lambda unit: sessions.append(unit, SessionId("s1"), 0, "r", said, AT))
+        await store.write(lambda unit: sessions.append(unit, SessionId("s1"), 0, "r", messages, AT))
         await mirror.flush(store)
     file = tmp_path / "a" / "agents" / "main" / "sessions" / "s1.jsonl"
     with file.open("rb") as lines:
-        found = read(lines)
+        transcript = read(lines)
     async with open_store(tmp_path / "b.sqlite") as store:
-        incoming = IncomingSession(key, SessionId("s1"), AT, found.messages)
+        incoming = IncomingSession(key, SessionId("s1"), AT, transcript.messages)
         outcomes = [await store.write(partial(take, incoming=incoming, now=AT + 9)) for _ in "ab"]
         assert outcomes == [ImportOutcome.PRESENT, ImportOutcome.ALREADY_IMPORTED]
-        kept = await store.read(lambda reader: sessions.entries(reader, "s1", limit=-1))
-        assert [(one.at, one.message) for one in kept] == [(AT, one) for one in said]
+        stored = await store.read(lambda reader: sessions.entries(reader, "s1", limit=-1))
+        assert [(entry.at, entry.message) for entry in stored] == [(AT, sent) for sent in messages]
         session = await store.read(lambda reader: sessions.get(reader, "s1"))
         assert session is not None
         assert (session.user_at, session.created_at, session.tail) == (AT, AT, 2)
 
 
 async def test_what_has_no_place_any_more_is_an_earlier_session(tmp_path: Path) -> None:
-    key, said = SessionKey.main(), ((AT, user("old", AT)),)
+    key, messages = SessionKey.main(), ((AT, user("old", AT)),)
     async with open_store(tmp_path / "state.sqlite") as store:
         await store.write(lambda unit: sessions.ensure(unit, key, SessionId("now"), 1))
-        old = IncomingSession(key, SessionId("old"), AT, said)
-        gone = replace(old, session_id=SessionId("gone"), archived=Archived.DELETED)
-        for one in (old, gone):
-            taken_as = await store.write(partial(take, incoming=one, now=7))
+        old = IncomingSession(key, SessionId("old"), AT, messages)
+        deleted = replace(old, session_id=SessionId("gone"), archived=Archived.DELETED)
+        for incoming in (old, deleted):
+            taken_as = await store.write(partial(take, incoming=incoming, now=7))
             assert taken_as is ImportOutcome.ARCHIVED
-        found = [await store.read(partial(sessions.get, session_id=n)) for n in ("old", "gone")]
-        assert [(one.archived, one.archived_at) for one in found if one] == [
+        session = [await store.read(partial(sessions.get, session_id=n)) for n in ("old", "gone")]
+        assert [(entry.archived, entry.archived_at) for entry in session if entry] == [
             ("reset", 7),
             ("deleted", 7),
         ]

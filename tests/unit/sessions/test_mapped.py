@@ -1,4 +1,4 @@
-"""The session map of OpenClaw: what it says of each session, and of those that it lost."""
+"""The session map of OpenClaw: its sessions, and the inferred keys of archived ones."""
 
 import json
 from typing import Any
@@ -32,22 +32,22 @@ def test_labels_levels_and_counters_arrive_and_the_rest_is_named() -> None:
         "elevatedLevel": "on",
         "execHost": "gateway",
     }
-    found = rows(json.dumps({MAIN: entry, "x": 7, "y": {"sessionId": 7}}).encode())
-    assert list(found) == ["s1"]
-    assert found["s1"] == MappedSession(
+    sessions = rows(json.dumps({MAIN: entry, "x": 7, "y": {"sessionId": 7}}).encode())
+    assert list(sessions) == ["s1"]
+    assert sessions["s1"] == MappedSession(
         MAIN,
         "My Project",
         SessionSettings(
             model="openai/gpt-5",
             thinking_level=ThinkingLevel.HIGH,
-            queue_mode=found["s1"].settings.queue_mode,
+            queue_mode=sessions["s1"].settings.queue_mode,
             queue_cap=5,
         ),
         (10, 20, 30),
         ("anthropic", "claude"),
         ("elevatedLevel", "execHost", "verboseLevel"),
     )
-    assert str(found["s1"].settings.queue_mode) == "steer"
+    assert str(sessions["s1"].settings.queue_mode) == "steer"
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{", b"[" * 100_000, b'{"a": 1}'])
@@ -68,7 +68,7 @@ def test_the_time_at_the_end_of_a_name_is_read() -> None:
 
 
 def test_a_reset_session_is_of_the_conversation_whose_next_one_began_then() -> None:
-    known = {"now": MappedSession(MAIN), "other": MappedSession(GROUP)}
+    mapped = {"now": MappedSession(MAIN), "other": MappedSession(GROUP)}
     begun = [
         StartedSession("now", AT, None),
         StartedSession("before", AT - 10 * NEAR_MS, AT - 5),
@@ -76,7 +76,7 @@ def test_a_reset_session_is_of_the_conversation_whose_next_one_began_then() -> N
         StartedSession("other", AT - 50 * NEAR_MS, None),
         StartedSession("lost", AT - 90 * NEAR_MS, AT - 80 * NEAR_MS),
     ]
-    assert keys(begun, known) == {"now": MAIN, "other": GROUP, "before": MAIN, "first": MAIN}
+    assert keys(begun, mapped) == {"now": MAIN, "other": GROUP, "before": MAIN, "first": MAIN}
 
 
 def test_two_that_began_at_once_leave_it_open_and_one_conversation_is_everybodys() -> None:
@@ -86,5 +86,5 @@ def test_two_that_began_at_once_leave_it_open_and_one_conversation_is_everybodys
         StartedSession("old", AT - 9, AT),
     ]
     assert "old" not in keys(begun, {"a": MappedSession(MAIN), "b": MappedSession(GROUP)})
-    alone = {"a": MappedSession(MAIN), "b": MappedSession("agent:main:cron:job")}
-    assert keys([*begun, StartedSession("lost", 1, 2)], alone)["lost"] == MAIN
+    single = {"a": MappedSession(MAIN), "b": MappedSession("agent:main:cron:job")}
+    assert keys([*begun, StartedSession("lost", 1, 2)], single)["lost"] == MAIN

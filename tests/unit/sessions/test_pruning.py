@@ -1,4 +1,4 @@
-"""Pruning: which old results are shortened, which are taken out, and what never changes."""
+"""Pruning: old results that are shortened or cleared, and messages that never change."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ from skerry.sessions.pruning import allowed, pruned, shortened
 ON = ContextPruning(mode="cache-ttl")
 
 
-def said(text: str = "ok", *calls: ToolCall) -> AssistantMessage:
+def answer(text: str = "ok", *calls: ToolCall) -> AssistantMessage:
     return AssistantMessage((TextBlock(text), *calls), "", "", "", Usage(), "stop", 1)
 
 
@@ -32,10 +32,10 @@ def result(text: str, tool: str = "read", *blocks: ImageBlock) -> ToolResultMess
 
 
 def conversation(*results: ToolResultMessage, after: int = 3) -> list[Message]:
-    told: list[Message] = [message.user("hello", 1)]
-    for one in results:
-        told += [said("", ToolCall("c", one.tool_name, {})), one]
-    return [*told, *(said() for _ in range(after))]
+    messages: list[Message] = [message.user("hello", 1)]
+    for tool_result in results:
+        messages += [answer("", ToolCall("c", tool_result.tool_name, {})), tool_result]
+    return [*messages, *(answer() for _ in range(after))]
 
 
 @pytest.mark.requirement("pruning-soft-trim-form")
@@ -57,37 +57,39 @@ def test_a_long_result_keeps_its_begin_and_its_end() -> None:
 def test_only_what_is_longer_than_4000_characters_is_shortened(
     chars: int, *, trimmed: bool
 ) -> None:
-    one = result("x" * chars)
-    assert (shortened(one, ON.soft_trim) is not one) is trimmed
+    tool_result = result("x" * chars)
+    assert (shortened(tool_result, ON.soft_trim) is not tool_result) is trimmed
 
 
 @pytest.mark.requirement("pruning-ratios")
 def test_nothing_is_shortened_below_the_soft_ratio() -> None:
-    told = conversation(result("x" * 8000))
-    window = sum(map(size, told)) / 4
-    assert pruned(told, ON, window=int(window / 0.31))
-    assert not pruned(told, ON, window=int(window / 0.29))
+    messages = conversation(result("x" * 8000))
+    window = sum(map(size, messages)) / 4
+    assert pruned(messages, ON, window=int(window / 0.31))
+    assert not pruned(messages, ON, window=int(window / 0.29))
     assert (ON.soft_trim_ratio, ON.hard_clear_ratio) == (0.3, 0.5)
 
 
 @pytest.mark.requirement("pruning-ratios")
 @pytest.mark.requirement("pruning-hard-clear")
 def test_the_oldest_results_are_taken_out_until_the_rest_is_small_enough() -> None:
-    told = conversation(*(result("x" * 3900) for _ in range(20)))
-    room = sum(map(size, told))
-    changed = pruned(told, ON, window=room // 4)
+    messages = conversation(*(result("x" * 3900) for _ in range(20)))
+    room = sum(map(size, messages))
+    changed = pruned(messages, ON, window=room // 4)
     cleared = [
-        place for place, one in changed.items() if one.text == "[Old tool result content cleared]"
+        index
+        for index, tool_result in changed.items()
+        if tool_result.text == "[Old tool result content cleared]"
     ]
     assert cleared == sorted(changed)
     assert cleared[0] == 2
-    left = room - sum(size(told[n]) - size(changed[n]) for n in changed)
-    assert left < room * 0.5
-    assert left + 4000 >= room * 0.5  # no more than needed
-    kept = ContextPruning(mode="cache-ttl", hard_clear=HardClear(enabled=False))
-    assert not pruned(told, kept, window=room // 4)
-    few = ContextPruning(mode="cache-ttl", min_prunable_tool_chars=100_000)
-    assert not pruned(told, few, window=room // 4)
+    remaining = room - sum(size(messages[n]) - size(changed[n]) for n in changed)
+    assert remaining < room * 0.5
+    assert remaining + 4000 >= room * 0.5  # no more than needed
+    without_clear = ContextPruning(mode="cache-ttl", hard_clear=HardClear(enabled=False))
+    assert not pruned(messages, without_clear, window=room // 4)
+    few_chars = ContextPruning(mode="cache-ttl", min_prunable_tool_chars=100_000)
+    assert not pruned(messages, few_chars, window=room // 4)
 
 
 @pytest.mark.requirement("pruning-keep-last-assistants")
@@ -95,8 +97,8 @@ def test_the_oldest_results_are_taken_out_until_the_rest_is_small_enough() -> No
 def test_the_last_three_responses_are_protected_with_what_follows(
     after: int, *, changes: bool
 ) -> None:
-    told = conversation(result("x" * 8000), after=after)
-    assert bool(pruned(told, ON, window=2000)) is changes
+    messages = conversation(result("x" * 8000), after=after)
+    assert bool(pruned(messages, ON, window=2000)) is changes
 
 
 @pytest.mark.requirement("pruning-skip-images")
@@ -106,8 +108,8 @@ def test_results_with_images_are_skipped() -> None:
 
 
 def test_results_before_the_first_words_of_a_person_are_protected() -> None:
-    told = [said("", ToolCall("c", "read", {})), result("x" * 9000), *conversation()]
-    assert not pruned(told, ON, window=2000)
+    messages = [answer("", ToolCall("c", "read", {})), result("x" * 9000), *conversation()]
+    assert not pruned(messages, ON, window=2000)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +135,7 @@ def test_a_ttl_is_a_duration(text: str, found: float) -> None:
 messages = st.lists(
     st.one_of(
         st.builds(lambda n: message.user("u" * n, 1), st.integers(0, 500)),
-        st.builds(lambda n: said("a" * n), st.integers(0, 500)),
+        st.builds(lambda n: answer("a" * n), st.integers(0, 500)),
         st.builds(lambda n: result("r" * n), st.integers(0, 9000)),
         st.builds(lambda n: result("r" * n, "read", ImageBlock("", "")), st.integers(0, 9000)),
     ),
@@ -144,19 +146,21 @@ messages = st.lists(
 @pytest.mark.requirement("pruning-only-tool-results")
 @given(messages, st.integers(100, 5000))
 def test_only_results_change_and_they_get_shorter_and_keep_their_call(
-    told: Sequence[Message], window: int
+    messages: Sequence[Message], window: int
 ) -> None:
-    before = list(told)
+    before = list(messages)
     settings = ContextPruning(mode="cache-ttl", min_prunable_tool_chars=1000)
-    for place, one in pruned(told, settings, window).items():
-        old = told[place]
+    for index, tool_result in pruned(messages, settings, window).items():
+        old = messages[index]
         assert isinstance(old, ToolResultMessage)
-        assert size(one) <= size(old) or len(old.text) < 40
-        assert one.tool_call_id == old.tool_call_id
+        assert size(tool_result) <= size(old) or len(old.text) < 40
+        assert tool_result.tool_call_id == old.tool_call_id
         assert not any(isinstance(block, ImageBlock) for block in old.content)
-    assert list(told) == before
+    assert list(messages) == before
 
 
 def test_head_and_tail_that_cover_it_all_leave_it() -> None:
-    one = result("x" * 100)
-    assert shortened(one, SoftTrim(max_chars=10, head_chars=60, tail_chars=60)) is one
+    tool_result = result("x" * 100)
+    assert (
+        shortened(tool_result, SoftTrim(max_chars=10, head_chars=60, tail_chars=60)) is tool_result
+    )

@@ -1,4 +1,4 @@
-"""When a conversation begins anew by itself, in every time zone, by type and by channel."""
+"""Expiry of sessions, in every time zone, by type and by channel."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -73,9 +73,9 @@ def test_a_day_has_one_boundary(now: int, hour: int, zone: ZoneInfo) -> None:
         ("2026-05-04 04:00", 4, "Europe/Berlin", "2026-05-04 04:00"),
         ("2026-05-04 03:59", 4, "Europe/Berlin", "2026-05-03 04:00"),
         ("2026-03-29 03:30", 4, "Europe/Berlin", "2026-03-28 04:00"),  # a day of 23 hours
-        ("2026-03-29 12:00", 2, "Europe/Berlin", "2026-03-29 03:00"),  # the hour is left out
-        ("2026-10-25 12:00", 2, "Europe/Berlin", "2026-10-25 02:00"),  # it comes twice
-        ("2011-12-31 02:00", 4, "Pacific/Apia", "2011-12-29 04:00"),  # the day is left out
+        ("2026-03-29 12:00", 2, "Europe/Berlin", "2026-03-29 03:00"),  # the hour is skipped
+        ("2026-10-25 12:00", 2, "Europe/Berlin", "2026-10-25 02:00"),  # the hour occurs twice
+        ("2011-12-31 02:00", 4, "Pacific/Apia", "2011-12-29 04:00"),  # the day is skipped
     ],
 )
 def test_known_boundaries(now: str, hour: int, zone: str, expected: str) -> None:
@@ -165,11 +165,11 @@ def test_the_type_of_a_conversation(scope: str, kind: str) -> None:
 @pytest.mark.requirement("reset-idle")
 def test_the_limit_that_comes_first_counts() -> None:
     spoke = at("2026-05-04 03:30", "UTC")
-    both = SessionLimits(4, 60)
-    assert both.passed(spoke, spoke + HOUR // 2 - 1, UTC) is None
-    assert both.passed(spoke, spoke + HOUR // 2, UTC) is Expiry.DAILY
-    assert both.passed(spoke, spoke + 20 * HOUR, UTC) is Expiry.DAILY
-    assert both.passed(spoke + HOUR, spoke + 20 * HOUR, UTC) is Expiry.IDLE
+    two_limits = SessionLimits(4, 60)
+    assert two_limits.passed(spoke, spoke + HOUR // 2 - 1, UTC) is None
+    assert two_limits.passed(spoke, spoke + HOUR // 2, UTC) is Expiry.DAILY
+    assert two_limits.passed(spoke, spoke + 20 * HOUR, UTC) is Expiry.DAILY
+    assert two_limits.passed(spoke + HOUR, spoke + 20 * HOUR, UTC) is Expiry.IDLE
     assert SessionLimits(None, 60).passed(spoke, spoke + HOUR, UTC) is None
     assert SessionLimits(None, 60).passed(spoke, spoke + HOUR + 1, UTC) is Expiry.IDLE
 

@@ -1,4 +1,4 @@
-"""How long conversations are kept: nothing of the owner's vanishes unsaid."""
+"""Retention of conversations: no conversation of the owner is removed without a notice."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -25,8 +25,8 @@ DAY = 86_400_000
 NOW = 1_000 * DAY
 
 
-def session(name: str, used: float, archived: float = 0, **more: Any) -> RetainedSession:
-    one = RetainedSession(
+def session(name: str, used: float, archived: float = 0, **fields: Any) -> RetainedSession:
+    retained = RetainedSession(
         SessionId(name),
         f"agent:main:{name}",
         "main",
@@ -36,29 +36,29 @@ def session(name: str, used: float, archived: float = 0, **more: Any) -> Retaine
         pinned=False,
         busy=False,
     )
-    return replace(one, **more)
+    return replace(retained, **fields)
 
 
-def limits(**given: Any) -> MaintenanceConfig:
-    return MaintenanceConfig.model_validate(given)
+def limits(**values: Any) -> MaintenanceConfig:
+    return MaintenanceConfig.model_validate(values)
 
 
 def names(due: RetentionPlan) -> tuple[list[str], list[str]]:
     return (
-        [one.session.session_id for one in due.archive],
-        [one.session.session_id for one in due.remove],
+        [due_session.session.session_id for due_session in due.archive],
+        [due_session.session.session_id for due_session in due.remove],
     )
 
 
 def test_what_is_unused_is_archived_and_what_was_archived_long_ago_removed() -> None:
-    found = [
+    stored = [
         session("old", 31),
         session("edge", 30),
         session("gone", 90, archived=31),
         session("kept", 90, archived=29),
         session("new", 1),
     ]
-    assert names(plan(found, limits(), NOW)) == (["old"], ["gone"])
+    assert names(plan(stored, limits(), NOW)) == (["old"], ["gone"])
 
 
 @pytest.mark.parametrize(
@@ -75,18 +75,18 @@ def test_main_what_is_pinned_and_what_works_stay(spared: RetainedSession) -> Non
 
 
 def test_of_too_many_those_unused_for_longest_go_for_each_agent() -> None:
-    found = [session(f"s{n}", 20 - n) for n in range(4)]
-    found.append(session("other", 25, agent_id="work"))
-    assert names(plan(found, limits(maxEntries=2), NOW)) == (["s0", "s1"], [])
+    stored = [session(f"s{n}", 20 - n) for n in range(4)]
+    stored.append(session("other", 25, agent_id="work"))
+    assert names(plan(stored, limits(maxEntries=2), NOW)) == (["s0", "s1"], [])
 
 
 def test_the_oldest_archived_make_room_until_it_is_enough() -> None:
     mib = 1 << 20
-    found = [session(f"a{n}", 20, archived=20 - n, size=mib) for n in range(3)]
-    found.append(session("present", 1, size=mib))
-    assert names(plan(found, limits(maxDiskBytes="2mb"), NOW)) == ([], ["a0", "a1"])
-    assert names(plan(found, limits(maxDiskBytes="1mb"), NOW)) == ([], ["a0", "a1", "a2"])
-    assert names(plan(found, limits(maxDiskBytes="4mb"), NOW)) == ([], [])
+    stored = [session(f"a{n}", 20, archived=20 - n, size=mib) for n in range(3)]
+    stored.append(session("present", 1, size=mib))
+    assert names(plan(stored, limits(maxDiskBytes="2mb"), NOW)) == ([], ["a0", "a1"])
+    assert names(plan(stored, limits(maxDiskBytes="1mb"), NOW)) == ([], ["a0", "a1", "a2"])
+    assert names(plan(stored, limits(maxDiskBytes="4mb"), NOW)) == ([], [])
 
 
 kinds = st.builds(
@@ -104,18 +104,18 @@ kinds = st.builds(
 def test_a_plan_removes_only_what_is_archived_and_archives_only_what_is_present(
     found: list[RetainedSession], most: int, disk: str | None
 ) -> None:
-    found.sort(key=lambda one: one.updated_at)
+    found.sort(key=lambda session_: session_.updated_at)
     config = limits(maxEntries=most) if disk is None else limits(maxDiskBytes=disk)
     due = plan(found, config, NOW)
-    assert all(one.session.archived_at for one in due.remove)
-    for one in due.archive:
-        assert not one.session.archived_at
-        assert not one.session.pinned
-        assert not one.session.busy
-        assert one.session.key != "agent:main:main"
-    assert len({id(one.session) for one in (*due.archive, *due.remove)}) == len(due.archive) + len(
-        due.remove
-    )
+    assert all(due_session.session.archived_at for due_session in due.remove)
+    for due_session in due.archive:
+        assert not due_session.session.archived_at
+        assert not due_session.session.pinned
+        assert not due_session.session.busy
+        assert due_session.session.key != "agent:main:main"
+    assert len({id(due_session.session) for due_session in (*due.archive, *due.remove)}) == len(
+        due.archive
+    ) + len(due.remove)
 
 
 def talk(unit: Unit, scope: str, words: str, at: int) -> str:
@@ -125,8 +125,8 @@ def talk(unit: Unit, scope: str, words: str, at: int) -> str:
     return session_id
 
 
-async def everything(store: Store, agents: Path, **given: Any) -> RetentionPlan:
-    due = plan(await store.read(retained), limits(**given), NOW)
+async def pass_once(store: Store, agents: Path, **values: Any) -> RetentionPlan:
+    due = plan(await store.read(retained), limits(**values), NOW)
     return await carry_out(store, Hooks(), agents, due, NOW)
 
 
@@ -142,16 +142,16 @@ async def test_what_is_due_is_archived_then_removed_with_its_file_and_its_words(
         await fill(store, [session_id])
         await mirror.flush(store)
         folder = agents / "main" / "sessions"
-        done = await everything(store, agents)
-        assert names(done) == ([session_id], [])
+        executed = await pass_once(store, agents)
+        assert names(executed) == ([session_id], [])
         await mirror.flush(store)
-        files = {one.name.split(".jsonl")[1][:7] for one in folder.glob("id-trip*")}
+        files = {path.name.split(".jsonl")[1][:7] for path in folder.glob("id-trip*")}
         assert files == {".reset."}
-        found = await search(store, TranscriptQuery(SessionKey.parse("trip"), "boat"))
-        assert [one.session_id for one in found.hits] == [session_id]
+        results = await search(store, TranscriptQuery(SessionKey.parse("trip"), "boat"))
+        assert [hit.session_id for hit in results.hits] == [session_id]
         due = plan(await store.read(retained), limits(), NOW + 31 * DAY)
-        done = await carry_out(store, Hooks(), agents, due, NOW + 31 * DAY)
-        assert names(done) == ([], [session_id])
+        executed = await carry_out(store, Hooks(), agents, due, NOW + 31 * DAY)
+        assert names(executed) == ([], [session_id])
         assert list(folder.glob("id-trip*")) == []
         assert await store.read(lambda reader: sessions.get(reader, session_id)) is None
         assert (await search(store, TranscriptQuery(SessionKey.parse("trip"), "boat"))).hits == []
@@ -184,15 +184,17 @@ async def test_what_somebody_uses_meanwhile_stays(tmp_path: Path) -> None:
         await store.write(lambda unit: runs.add(unit, run, SessionId("id-asked"), 0, NOW))
         assert await carry_out(store, Hooks(), tmp_path, due, NOW) == RetentionPlan()
         rows = await store.read(retained)
-        assert [one.archived_at for one in rows] == [0, 0, 0]
+        assert [row.archived_at for row in rows] == [0, 0, 0]
 
 
 async def test_a_pinned_conversation_is_known_as_one(tmp_path: Path) -> None:
     async with open_store(tmp_path / "state.sqlite") as store:
         session_id = await store.write(lambda unit: talk(unit, "trip", "a", 1))
-        own = SessionSettings(pinned=True)
-        await store.write(lambda unit: archive.change(unit, session_id, label="", settings=own))
-        assert await everything(store, tmp_path) == RetentionPlan()
+        settings = SessionSettings(pinned=True)
+        await store.write(
+            lambda unit: archive.change(unit, session_id, label="", settings=settings)
+        )
+        assert await pass_once(store, tmp_path) == RetentionPlan()
 
 
 def test_the_log_says_what_would_be_and_how() -> None:

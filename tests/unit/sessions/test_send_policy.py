@@ -1,4 +1,4 @@
-"""Which conversations get their replies on the chat platform."""
+"""Conversations whose replies are sent to the chat platform."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def test_a_rule_that_denies_counts_before_one_that_allows(
 
 
 def test_what_the_conversation_says_counts_first() -> None:
-    deny, allow = (SessionSettings(send_policy=one) for one in ("deny", "allow"))
+    deny, allow = (SessionSettings(send_policy=value) for value in ("deny", "allow"))
     closed = SendPolicy(default="deny")
     assert sends_to(closed, allow, KEY, TO) == TO
     assert sends_to(SendPolicy(), deny, KEY, TO) is None

@@ -1,4 +1,4 @@
-"""Which end of a conversation is sent: known values; the laws are in the property tests."""
+"""Messages of a conversation that are sent: known values; `tests/property` has the laws."""
 
 from skerry.model.message import AssistantMessage, TextBlock, Usage, user
 from skerry.ports.model import History

@@ -1,4 +1,4 @@
-"""Patterns that people allow for good: by agent, once, with a note of the last use."""
+"""Patterns that are always allowed: by agent, unique, with their last use."""
 
 from pathlib import Path
 
@@ -21,12 +21,12 @@ async def test_an_agent_has_its_own_patterns_and_those_of_all(tmp_path: Path) ->
     async with open_store(tmp_path / DATABASE) as store:
         pairs = (("main", "git status"), ("*", "ls"), ("ops", "df"), ("main", "git status"))
         assert await added(store, *pairs) == [True, True, True, False]
-        ours = StoredAllowlist(store, FakeClock(9))
-        assert await ours.patterns("main") == ("ls", "git status")
-        assert await ours.patterns("ops") == ("ls", "df")
+        stored = StoredAllowlist(store, FakeClock(9))
+        assert await stored.patterns("main") == ("ls", "git status")
+        assert await stored.patterns("ops") == ("ls", "df")
         assert await store.write(lambda u: allowlist.remove(u, "main", "git status", "me", 2))
         assert not await store.write(lambda u: allowlist.remove(u, "main", "ls", "me", 2))
-        assert await ours.patterns("main") == ("ls",)
+        assert await stored.patterns("main") == ("ls",)
         kinds = [entry.kind for entry in await store.read(lambda r: audit.last(r, 9))]
         assert kinds == ["allowlist.added"] * 3 + ["allowlist.removed"]
 
@@ -35,8 +35,8 @@ async def test_an_agent_has_its_own_patterns_and_those_of_all(tmp_path: Path) ->
 async def test_the_last_use_is_noted_without_secrets(tmp_path: Path) -> None:
     async with open_store(tmp_path / DATABASE) as store:
         await added(store, ("main", "git *"), ("ops", "git *"))
-        ours = StoredAllowlist(store, FakeClock(9), lambda text: text.replace("sk-1", "***"))
-        await ours.used("main", ("git *",), "git push sk-1", "/usr/bin/git")
+        stored = StoredAllowlist(store, FakeClock(9), lambda text: text.replace("sk-1", "***"))
+        await stored.used("main", ("git *",), "git push sk-1", "/usr/bin/git")
         await added(store, ("main", "df"))  # the note is written with the next unit
         rows = {row.agent: row for row in await store.read(allowlist.patterns) if row.agent != "df"}
     main = next(row for row in rows.values() if row.agent == "ops")

@@ -1,4 +1,4 @@
-"""Rows of approvals: the same call finds its open row, and old rows are deleted."""
+"""Rows of approvals: an equal call uses the open row, and old rows are deleted."""
 
 from pathlib import Path
 
@@ -39,20 +39,20 @@ def call(
     )
 
 
-def row(name: str, made: PendingCall, at: int = 0) -> StoredApproval:
+def row(name: str, pending: PendingCall, at: int = 0) -> StoredApproval:
     view = ApprovalView("exec", "ls", "gateway", "/", "main", str(MAIN), "on-miss")
-    request = RunRequest(RunId("r1"), made.caller.key, "", origin=Origin.OWNER)
-    stored = ApprovedCall(made, request)
+    request = RunRequest(RunId("r1"), pending.caller.key, "", origin=Origin.OWNER)
+    stored = ApprovedCall(pending, request)
     return StoredApproval(
-        name, ApprovalState.PENDING, fingerprint(made), stored, view, at, at + EXPIRES_MS
+        name, ApprovalState.PENDING, fingerprint(pending), stored, view, at, at + EXPIRES_MS
     )
 
 
 async def test_a_row_is_read_as_it_was_written(tmp_path: Path) -> None:
-    asked = row("a1", call())
+    stored = row("a1", call())
     async with open_store(tmp_path / DATABASE) as store:
-        await store.write(lambda unit: approvals.add(unit, asked, "r1", "c1"))
-        assert await store.read(lambda reader: approvals.get(reader, "a1")) == asked
+        await store.write(lambda unit: approvals.add(unit, stored, "r1", "c1"))
+        assert await store.read(lambda reader: approvals.get(reader, "a1")) == stored
         assert await store.read(lambda reader: approvals.waits(reader, "r1", "c1"))
         assert not await store.read(lambda reader: approvals.waits(reader, "r1", "c2"))
 
@@ -62,8 +62,17 @@ async def test_the_same_call_finds_its_open_row_and_any_other_does_not(tmp_path:
         await store.write(lambda unit: approvals.add(unit, row("a1", call()), "r1", "c1"))
 
         def look(reader: Reader) -> list[bool]:
-            made = (call(), call("ls -l"), call(binding=b"x"), call(key=OTHER), call(tool="write"))
-            return [approvals.open_call(reader, fingerprint(one), 5) is not None for one in made]
+            pending = (
+                call(),
+                call("ls -l"),
+                call(binding=b"x"),
+                call(key=OTHER),
+                call(tool="write"),
+            )
+            return [
+                approvals.open_call(reader, fingerprint(pending_call), 5) is not None
+                for pending_call in pending
+            ]
 
         assert await store.read(look) == [True, False, False, False, False]
         late = await store.read(
@@ -112,5 +121,5 @@ async def test_what_ended_long_ago_and_owes_nothing_is_deleted(tmp_path: Path) -
         assert await store.read(lambda reader: approvals.any_old(reader, 10))
         assert await store.write(lambda unit: approvals.prune(unit, 10)) == 1
         assert not await store.read(lambda reader: approvals.any_old(reader, 10))
-        left = await store.read(lambda reader: reader.all("SELECT approval_id FROM approval"))
-    assert {name for (name,) in left} == {"pending", "begun", "owing", "new"}
+        remaining = await store.read(lambda reader: reader.all("SELECT approval_id FROM approval"))
+    assert {name for (name,) in remaining} == {"pending", "begun", "owing", "new"}

@@ -1,4 +1,4 @@
-"""Sessions that end, come back and change; what the schema before them becomes; their files."""
+"""Sessions that are archived, restored and changed; their files; the migration to archives."""
 
 import sqlite3
 from collections.abc import Callable
@@ -28,8 +28,8 @@ def say(unit: Unit, *texts: str, new_id: str = "s1", now: int = 1) -> int:
 
 
 async def present(store: Store) -> str | None:
-    found = await store.read(lambda reader: sessions.find(reader, str(CHAT)))
-    return found.session_id if found else None
+    session = await store.read(lambda reader: sessions.find(reader, str(CHAT)))
+    return session.session_id if session else None
 
 
 async def test_a_reset_keeps_label_and_levels_and_drops_the_model(tmp_path: Path) -> None:
@@ -42,8 +42,8 @@ async def test_a_reset_keeps_label_and_levels_and_drops_the_model(tmp_path: Path
         old = await store.read(lambda reader: sessions.get(reader, "s1"))
     assert new is not None
     assert old is not None
-    kept = SessionSettings(thinking_level=ThinkingLevel.HIGH, send_policy="deny")
-    assert (new.label, new.settings, new.tail, new.archived) == ("x", kept, 0, None)
+    kept_settings = SessionSettings(thinking_level=ThinkingLevel.HIGH, send_policy="deny")
+    assert (new.label, new.settings, new.tail, new.archived) == ("x", kept_settings, 0, None)
     assert (old.archived, old.archived_at, old.settings) == (Archived.RESET, 5, settings)
 
 
@@ -59,9 +59,9 @@ async def test_a_restore_takes_the_place_of_the_present_one(tmp_path: Path) -> N
         assert displaced is not None
         assert (displaced.session_id, displaced.archived_at) == ("s2", 9)
         assert await present(store) == "s1"
-        again = await store.read(lambda reader: sessions.get(reader, "s1"))
-        assert again is not None
-        assert (again.archived, again.archived_at) == (None, 0)
+        restored = await store.read(lambda reader: sessions.get(reader, "s1"))
+        assert restored is not None
+        assert (restored.archived, restored.archived_at) == (None, 0)
 
 
 async def test_archived_sessions_are_listed_apart(tmp_path: Path) -> None:
@@ -71,17 +71,17 @@ async def test_archived_sessions_are_listed_apart(tmp_path: Path) -> None:
         await store.write(lambda unit: archive.reset(unit, CHAT, SessionId("s3"), 6))
 
         async def ids(*, archived: bool | None) -> list[str]:
-            wanted = SessionFilter(archived=archived)
-            found = await store.read(
-                lambda reader: session_listing.recent(reader, wanted, limit=-1)
+            session_filter = SessionFilter(archived=archived)
+            listed = await store.read(
+                lambda reader: session_listing.recent(reader, session_filter, limit=-1)
             )
-            assert await store.read(lambda reader: session_listing.count(reader, wanted)) == len(
-                found
-            )
-            return sorted(one.session_id for one in found)
+            assert await store.read(
+                lambda reader: session_listing.count(reader, session_filter)
+            ) == len(listed)
+            return sorted(session.session_id for session in listed)
 
         assert await ids(archived=False) == ["s3"]
-        assert await ids(archived=True) == ["s1"]  # nothing was said in s2
+        assert await ids(archived=True) == ["s1"]  # s2 has no entries
         assert await ids(archived=None) == ["s1", "s3"]
 
 
@@ -102,10 +102,15 @@ async def test_a_database_of_the_first_step_keeps_all_its_rows(tmp_path: Path) -
     connection.execute("INSERT INTO mirror VALUES ('s1', 1, 100)")
     connection.close()
     async with open_store(path) as store:
-        found = await store.read(lambda reader: sessions.find(reader, str(CHAT)))
-        assert found is not None
-        assert (found.session_id, found.tail, found.input_tokens, found.model) == ("s1", 1, 7, "m")
-        assert (found.label, found.archived, found.settings) == ("", None, SessionSettings())
+        session = await store.read(lambda reader: sessions.find(reader, str(CHAT)))
+        assert session is not None
+        assert (session.session_id, session.tail, session.input_tokens, session.model) == (
+            "s1",
+            1,
+            7,
+            "m",
+        )
+        assert (session.label, session.archived, session.settings) == ("", None, SessionSettings())
         assert await store.read(lambda reader: sessions.title(reader, "s1")) == "old words"
         await store.write(lambda unit: archive.reset(unit, CHAT, SessionId("s2"), 5))
         assert await present(store) == "s2"
@@ -125,7 +130,7 @@ class Files:
         self.folder = home / "agents" / "main" / "sessions"
 
     def names(self) -> list[str]:
-        return sorted(one.name for one in self.folder.glob("*.jsonl*"))
+        return sorted(path.name for path in self.folder.glob("*.jsonl*"))
 
     def texts(self, name: str) -> list[str]:
         _, *lines = (self.folder / name).read_bytes().splitlines()
@@ -202,7 +207,7 @@ async def test_the_session_map_has_labels_and_overrides(files: Files) -> None:
         await store.write(lambda unit: say(unit, "one"))
         await store.write(lambda unit: archive.change(unit, "s1", label="x", settings=settings))
         await files.start(store)
-    written = msgspec.json.decode((files.folder / "sessions.json").read_bytes())
-    entry = written["agent:main:chat"]
+    session_map = msgspec.json.decode((files.folder / "sessions.json").read_bytes())
+    entry = session_map["agent:main:chat"]
     assert (entry["label"], entry["thinkingLevel"]) == ("x", "low")
     assert (entry["providerOverride"], entry["modelOverride"]) == ("prov", "name")

@@ -1,4 +1,4 @@
-"""The audit log: each change of an entry, its place or its facts is noticed."""
+"""The audit log: each change of an entry, its position or its facts is detected."""
 
 import hashlib
 from pathlib import Path
@@ -85,7 +85,7 @@ async def test_erased_facts_leave_the_chain_whole(tmp_path: Path) -> None:
 
 
 def three_others(unit: Unit) -> None:
-    """Makes the chain anew with other facts: it fits in itself."""
+    """Rebuilds the chain with other facts, so that it is consistent in itself."""
     unit.execute("DELETE FROM audit")
     for number in (1, 2, 3):
         audit.append(unit, number, "approval.requested", {"id": f"b{number}"})
@@ -103,8 +103,8 @@ async def test_a_chain_that_was_made_anew_does_not_fit_an_anchor_of_before(tmp_p
         assert (await store.read(audit.verify)).broken is None
         report = await store.read(lambda reader: audit.verify(reader, [anchor]))
         assert (report.broken, report.reason) == (3, "entry 3 has another hash than its anchor")
-        later = Anchor(9, anchor.hash)
-        report = await store.read(lambda reader: audit.verify(reader, [later]))
+        later_anchor = Anchor(9, anchor.hash)
+        report = await store.read(lambda reader: audit.verify(reader, [later_anchor]))
         assert (report.broken, "3 entries" in report.reason) == (9, True)
 
 

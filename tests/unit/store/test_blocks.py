@@ -1,4 +1,4 @@
-"""Blocks that left: what the run's row has of them, also in a database of the version before."""
+"""Sent blocks in the row of a run, also in a database of the previous version."""
 
 from contextlib import closing
 from pathlib import Path
@@ -17,7 +17,7 @@ TO = ReplyTo(ChannelId("memory"), AccountId("default"), Peer(PeerKind.DIRECT, "a
 async def test_a_block_leaves_a_trace_and_says_how_far_its_text_has_left(tmp_path: Path) -> None:
     async with open_store(tmp_path / DATABASE) as store:
 
-        async def found() -> runs.OpenRun:
+        async def open_run() -> runs.OpenRun:
             (one,) = await store.read(runs.unfinished)
             return one
 
@@ -30,17 +30,17 @@ async def test_a_block_leaves_a_trace_and_says_how_far_its_text_has_left(tmp_pat
             runs.leave_block(unit, RUN, ("one and", 3))
 
         await store.write(accept)
-        assert (await found()).delivered is None
+        assert (await open_run()).delivered is None
         assert await store.read(lambda reader: outbox.next_block(reader, RUN)) == 0
         await store.write(lambda unit: runs.leave_block(unit, RUN, None))
-        run = await found()
+        run = await open_run()
         assert (run.left_trace, run.partial, run.delivered) == (True, "partial", None)
         await store.write(leave)
-        run = await found()
+        run = await open_run()
         assert (run.partial, run.delivered) == ("one and", 3)
         assert await store.read(lambda reader: outbox.next_block(reader, RUN)) == 5
         await store.write(lambda unit: runs.leave_trace(unit, RUN))
-        run = await found()
+        run = await open_run()
         assert (run.partial, run.delivered) == ("", 0)
 
 

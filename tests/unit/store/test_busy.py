@@ -1,4 +1,4 @@
-"""Another program holds the database: who waits to write hears of it together, and it goes on."""
+"""Another program locks the database: waiting writes fail together, and later ones work."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -20,12 +20,12 @@ UNITS = 300
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """Lets another program write for the block."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
         yield
-        other.execute("ROLLBACK")
+        connection.execute("ROLLBACK")
 
 
 def say(unit: Unit) -> int:
@@ -36,7 +36,7 @@ def say(unit: Unit) -> int:
 async def test_units_that_wait_for_another_program_fail_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One after the other they would wait for a minute, and every later one behind them."""
+    """One after the other, they would wait for a minute, and all later ones after them."""
     monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_MS", 500)
     path, refused = tmp_path / "state.sqlite", 0
 
@@ -48,7 +48,7 @@ async def test_units_that_wait_for_another_program_fail_together(
                 await store.write(say)
             refused += 1
 
-        with held(path), anyio.fail_after(60):
+        with locked(path), anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 for _ in range(UNITS):
                     tasks.start_soon(fail)
@@ -57,8 +57,8 @@ async def test_units_that_wait_for_another_program_fail_together(
         assert refused == UNITS
         assert await store.works()
         await store.write(say)
-        found = await store.read(lambda reader: sessions.entries(reader, "s1", limit=-1))
-        assert len(found) == 1
+        entries = await store.read(lambda reader: sessions.entries(reader, "s1", limit=-1))
+        assert len(entries) == 1
 
 
 async def test_checkpoints_that_fail_together_are_one_line_of_the_log(
@@ -68,20 +68,20 @@ async def test_checkpoints_that_fail_together_are_one_line_of_the_log(
     path = tmp_path / "state.sqlite"
     async with open_store(path) as store:
         await store.write(say)
-        with held(path):
+        with locked(path):
             for _ in range(3):
                 store.post(say)
                 with anyio.fail_after(60), pytest.raises(StoreFailedError):
                     await store.write(say)
-        store.post(wrong)
+        store.post(failing)
         await store.write(say)
-    told = [one for one in caplog.records if one.name == "skerry.store.writer"]
-    assert [(one.levelname, bool(one.exc_info)) for one in told] == [
+    records = [record for record in caplog.records if record.name == "skerry.store.writer"]
+    assert [(record.levelname, bool(record.exc_info)) for record in records] == [
         ("WARNING", False),
         ("ERROR", True),
     ]
-    assert "locked" in told[0].getMessage()
+    assert "locked" in records[0].getMessage()
 
 
-def wrong(unit: Unit) -> None:
+def failing(unit: Unit) -> None:
     raise ValueError(unit)

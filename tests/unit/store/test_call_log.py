@@ -1,4 +1,4 @@
-"""The file of model calls beside the database."""
+"""The log of model calls beside the database."""
 
 from functools import partial
 from pathlib import Path
@@ -58,9 +58,9 @@ def test_a_torn_line_costs_no_other(tmp_path: Path, cut: int) -> None:
     log.close()
     text = (tmp_path / FILE).read_bytes()
     (tmp_path / FILE).write_bytes(text[:-cut] if cut > 1 else text + b"{")
-    left = CallLog(tmp_path).read()
-    assert left[first.call_id] == first
-    assert (second.call_id in left) is (cut == 1)
+    remaining = CallLog(tmp_path).read()
+    assert remaining[first.call_id] == first
+    assert (second.call_id in remaining) is (cut == 1)
 
 
 def test_the_files_stay_small_and_keep_the_calls_that_are_open(tmp_path: Path) -> None:
@@ -74,9 +74,9 @@ def test_the_files_stay_small_and_keep_the_calls_that_are_open(tmp_path: Path) -
         log.end(ended(call))
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 2 * MAX_BYTES + 2_000
     assert {path.name for path in tmp_path.iterdir()} == {FILE, OLDER}
-    left = CallLog(tmp_path).read()
-    assert left[hanging.call_id] == hanging
-    assert left[call.call_id] == ended(call)
+    remaining = CallLog(tmp_path).read()
+    assert remaining[hanging.call_id] == hanging
+    assert remaining[call.call_id] == ended(call)
 
 
 def test_what_retention_may_have_removed_is_not_booked_again(tmp_path: Path) -> None:
@@ -111,8 +111,8 @@ async def test_the_ledger_lacks_what_it_has_no_row_of(tmp_path: Path) -> None:
                 usage.book(unit, call)
 
         await store.write(book)
-        others = [ended(began(log)) for _ in range(2 * len(calls) + 101)]
-        for other in others:
-            await store.write(partial(usage.book, call=other))
+        later_calls = [ended(began(log)) for _ in range(2 * len(calls) + 101)]
+        for later_call in later_calls:
+            await store.write(partial(usage.book, call=later_call))
         missing = await store.read(lambda reader: usage.unbooked(reader, log.read()))
     assert missing == [calls[0], calls[4]]

@@ -1,4 +1,4 @@
-"""What was typed to the gateway does not bury what was talked about."""
+"""Commands to the gateway and their answers are not found by a search."""
 
 from pathlib import Path
 
@@ -22,15 +22,15 @@ def answer(text: str) -> AssistantMessage:
     return AssistantMessage((TextBlock(text),), "", "", "", Usage(), "stop", 1)
 
 
-async def say(store: Store, *said: Message) -> None:
+async def say(store: Store, *messages: Message) -> None:
     def work(unit: Unit) -> None:
         session_id, tail = sessions.ensure(unit, MAIN, ID, 1)
-        sessions.append(unit, session_id, tail, "r", said, 1)
+        sessions.append(unit, session_id, tail, "r", messages, 1)
 
     await store.write(work)
 
 
-async def found(store: Store, text: str) -> list[str]:
+async def texts_found(store: Store, text: str) -> list[str]:
     result = await search(store, TranscriptQuery(MAIN, text, limit=20))
     return [hit.excerpt.text for hit in result.hits]
 
@@ -44,11 +44,11 @@ async def test_commands_their_answers_and_notices_are_not_found(tmp_path: Path) 
     async with open_store(tmp_path / DATABASE) as store:
         await say(store, message.user("my boat is blue", 1), answer("noted"))
         for number in range(30):
-            asked = message.user(f"/recall boat blue {number}", 1)
-            await say(store, asked)
-            await found(store, "anything")  # a search may come before the answer does
+            question = message.user(f"/recall boat blue {number}", 1)
+            await say(store, question)
+            await texts_found(store, "anything")  # a search may run before the answer is stored
             await say(store, command_answer("1. my boat is blue", 1), notice("a blue boat", 1))
-        assert await found(store, "blue boat") == ["my boat is blue"]
+        assert await texts_found(store, "blue boat") == ["my boat is blue"]
         assert await store.read(behind) == []
         await sound(store)
 
@@ -56,9 +56,9 @@ async def test_commands_their_answers_and_notices_are_not_found(tmp_path: Path) 
 async def test_a_path_that_a_model_was_asked_about_is_found(tmp_path: Path) -> None:
     async with open_store(tmp_path / DATABASE) as store:
         await say(store, message.user("/etc/hosts has a boat", 1))
-        assert await found(store, "boat") == []
+        assert await texts_found(store, "boat") == []
         await say(store, answer("so it has"))
-        assert await found(store, "boat") == ["/etc/hosts has a boat"]
+        assert await texts_found(store, "boat") == ["/etc/hosts has a boat"]
 
 
 async def test_commands_do_not_stand_around_what_is_found(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ async def test_what_is_removed_or_forgotten_leaves_the_index_sound(tmp_path: Pat
         await say(store, message.user("/note zebra", 1))
         await fill(store, [ID])
         await redact(store, AgentId("main"), Redaction(["a zebra"]))
-        assert await found(store, "zebra") == []
+        assert await texts_found(store, "zebra") == []
         await sound(store)
         await store.write(lambda unit: archive.put_away(unit, MAIN, 1))
         await store.write(lambda unit: retention.remove(unit, ID))
@@ -97,26 +97,27 @@ async def test_an_index_of_the_version_before_is_filled_anew(tmp_path: Path) -> 
         "INSERT INTO session (session_id, key, agent_id, chat_type, created_at, updated_at, tail)"
         " VALUES ('s1', 'agent:main:main', 'main', 'direct', 1, 1, 4)"
     )
-    said: list[Message] = [
+    messages: list[Message] = [
         message.user("a blue boat", 1),
         answer("noted"),
         message.user("/think boat", 1),
         command_answer("no", 1),
     ]
-    for seq, one in enumerate(said, 1):
-        row = (seq, seq - 1, message.encode(one))
+    for seq, entry_message in enumerate(messages, 1):
+        row = (seq, seq - 1, message.encode(entry_message))
         connection.execute(
             "INSERT INTO entry (session_id, seq, parent, at, run_id, body)"
             " VALUES ('s1', ?, ?, 1, 'r', ?)",
             row,
         )
         connection.execute(
-            "INSERT INTO entry_text (rowid, text) VALUES (?, ?)", (1 << 32 | seq, plain(one))
+            "INSERT INTO entry_text (rowid, text) VALUES (?, ?)",
+            (1 << 32 | seq, plain(entry_message)),
         )
     connection.execute("INSERT INTO entry_indexed VALUES (1, 's1', 4)")
     connection.commit()
     connection.close()
     async with open_store(path) as store:
         assert await store.read(behind) == ["s1"]
-        assert await found(store, "boat") == ["a blue boat"]
+        assert await texts_found(store, "boat") == ["a blue boat"]
         await sound(store)

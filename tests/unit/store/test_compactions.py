@@ -1,4 +1,4 @@
-"""The entry of a compaction: in the store, in the mirror, in the search, in the session's row."""
+"""The entry of a compaction in the store, the mirror, the search and the session's row."""
 
 import json
 from pathlib import Path
@@ -28,8 +28,8 @@ def summary(first_kept: int, text: str = "We spoke of boats.") -> CompactionMess
 async def compacted(store: Store) -> None:
     def talk(unit: Unit) -> int:
         sessions.ensure(unit, MAIN, ID, 1)
-        said = [message.user(text, 1) for text in ("a blue boat", "two", "three")]
-        return sessions.append(unit, ID, 0, "r", said, 1)
+        messages = [message.user(text, 1) for text in ("a blue boat", "two", "three")]
+        return sessions.append(unit, ID, 0, "r", messages, 1)
 
     await store.write(talk)
     await store.write(lambda unit: compactions.add(unit, ID, 3, summary(3), 5, 77))
@@ -62,8 +62,8 @@ async def test_the_mirror_has_the_line_of_the_seeds(tmp_path: Path) -> None:
 async def test_what_was_compacted_is_found_and_the_summary_is_not(tmp_path: Path) -> None:
     async with open_store(tmp_path / "s.sqlite") as store:
         await compacted(store)
-        found = await search(store, TranscriptQuery(MAIN, "boats"))
-    assert [hit.excerpt.text for hit in found.hits] == ["a blue boat"]
+        results = await search(store, TranscriptQuery(MAIN, "boats"))
+    assert [hit.excerpt.text for hit in results.hits] == ["a blue boat"]
 
 
 async def test_the_session_knows_its_compactions_and_its_last_words(tmp_path: Path) -> None:
@@ -74,9 +74,9 @@ async def test_the_session_knows_its_compactions_and_its_last_words(tmp_path: Pa
         state = await store.read(lambda reader: compactions.state(reader, ID))
         last = await store.read(lambda reader: sessions.last_message(reader, ID))
         preview = await store.read(lambda reader: sessions.preview(reader, ID))
-        nobody = await store.read(lambda reader: compactions.state(reader, "nobody"))
+        unknown_session = await store.read(lambda reader: compactions.state(reader, "nobody"))
     assert session is not None
     assert (session.compactions, session.flushed, session.flushed_at) == (1, 1, 9)
     assert (state.count, state.flushed, state.seq, state.last) == (1, 1, 4, summary(3))
     assert (last, preview) == (3, "three")
-    assert nobody == compactions.CompactionState()
+    assert unknown_session == compactions.CompactionState()

@@ -1,4 +1,4 @@
-"""Rests of credentials in the state database, and how an older database comes to hold them."""
+"""Cooldowns of credentials in the state database, and the migration that adds them."""
 
 from pathlib import Path
 
@@ -43,8 +43,8 @@ async def test_what_ended_long_ago_is_forgotten(path: Path) -> None:
         first = await kept_cooldowns(store, clock)
         first.failed(KEY, "stamp", ModelRateLimitError("429"), clock.now_ms())
     async with open_store(path) as store:
-        later = await kept_cooldowns(store, FakeClock(2 * 24 * 3_600_000))
-        assert KEY not in later.by_key
+        after_two_days = await kept_cooldowns(store, FakeClock(2 * 24 * 3_600_000))
+        assert KEY not in after_two_days.by_key
 
 
 async def test_an_older_database_keeps_its_rows_and_takes_rests(path: Path) -> None:
@@ -57,8 +57,8 @@ async def test_an_older_database_keeps_its_rows_and_takes_rests(path: Path) -> N
     old.close()
     clock = FakeClock(5)
     async with open_store(path) as store:
-        found = await kept_cooldowns(store, clock)
-        found.failed(KEY, "stamp", ModelRateLimitError("429"), clock.now_ms())
+        cooldowns_ = await kept_cooldowns(store, clock)
+        cooldowns_.failed(KEY, "stamp", ModelRateLimitError("429"), clock.now_ms())
         sessions = await store.read(lambda reader: reader.one("SELECT key FROM session"))
         assert sessions == ("agent:main:main",)
     async with open_store(path) as store:

@@ -1,4 +1,4 @@
-"""Devices in the state database, and how an older database comes to hold them."""
+"""Devices in the state database, and the migration that adds them."""
 
 import sqlite3
 from pathlib import Path
@@ -11,7 +11,7 @@ from skerry.store.state_schema import STEPS
 ABOUT = DeviceInfo("cli", "cli", "linux", "192.0.2.7", "Den")
 
 
-def asked(**changes: str | tuple[str, ...] | int) -> DeviceRequest:
+def device_request(**changes: str | tuple[str, ...] | int) -> DeviceRequest:
     values = {
         "request_id": "r1",
         "device_id": "d1",
@@ -38,7 +38,7 @@ async def test_a_database_of_the_first_version_keeps_its_rows_and_takes_devices(
     old.close()
 
     def write(unit: Unit) -> None:
-        devices.issue(unit, devices.allow(unit, asked(), 2_000), "secret", 2_000)
+        devices.issue(unit, devices.allow(unit, device_request(), 2_000), "secret", 2_000)
 
     def read(reader: Reader) -> tuple[object, ...]:
         row = reader.one("SELECT key, updated_at FROM session")
@@ -55,11 +55,14 @@ async def test_a_database_of_the_first_version_keeps_its_rows_and_takes_devices(
 async def test_a_request_that_changed_has_a_new_id_and_the_same_one_keeps_its_own(
     tmp_path: Path,
 ) -> None:
-    wider = asked(request_id="r3", scopes=("operator.admin",))
+    wider = device_request(request_id="r3", scopes=("operator.admin",))
 
     def write(unit: Unit) -> list[tuple[str, bool]]:
-        answers = [devices.ask(unit, one) for one in (asked(), asked(request_id="r2"), wider)]
-        return [(one.request_id, fresh) for one, fresh in answers]
+        answers = [
+            devices.ask(unit, answer)
+            for answer in (device_request(), device_request(request_id="r2"), wider)
+        ]
+        return [(answer.request_id, fresh) for answer, fresh in answers]
 
     async with open_store(tmp_path / "state.sqlite") as store:
         assert await store.write(write) == [("r1", True), ("r1", False), ("r3", True)]
@@ -69,9 +72,15 @@ async def test_a_request_that_changed_has_a_new_id_and_the_same_one_keeps_its_ow
 
 async def test_what_is_granted_adds_up_until_it_is_revoked(tmp_path: Path) -> None:
     def write(unit: Unit) -> list[tuple[str, ...]]:
-        found = [devices.allow(unit, asked(), 1), devices.allow(unit, asked(scopes=("b",)), 2)]
-        devices.revoke(unit, found[1], 3)
-        return [one.scopes for one in (*found, devices.allow(unit, asked(scopes=("c",)), 4))]
+        grants = [
+            devices.allow(unit, device_request(), 1),
+            devices.allow(unit, device_request(scopes=("b",)), 2),
+        ]
+        devices.revoke(unit, grants[1], 3)
+        return [
+            grant.scopes
+            for grant in (*grants, devices.allow(unit, device_request(scopes=("c",)), 4))
+        ]
 
     async with open_store(tmp_path / "state.sqlite") as store:
         assert await store.write(write) == [

@@ -1,4 +1,4 @@
-"""What is forgotten is nowhere in the database, nor in its files; the rest is as it was."""
+"""Erased text is neither in the database nor in its files; all other data is unchanged."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -45,7 +45,7 @@ from skerry.store.state_schema import STEPS
 from skerry.store.transcript_search import TranscriptQuery, search
 
 MAIN = SessionKey.main()
-OTHER = SessionKey.parse("agent:other:main")
+OTHER_KEY = SessionKey.parse("agent:other:main")
 AGENT = AgentId("main")
 WORD = "zebra-quokka"
 SAID = f"I like tea. The code of my locker is {WORD}. It rains."
@@ -54,16 +54,16 @@ SAID = f"I like tea. The code of my locker is {WORD}. It rains."
 async def say(store: Store, key: SessionKey, *texts: str) -> None:
     def work(unit: Unit) -> None:
         session_id, tail = sessions.ensure(unit, key, SessionId(str(key).replace(":", "-")), 1)
-        said = [message.user(text, 1) for text in texts]
-        sessions.append(unit, session_id, tail, "r", said, 1)
+        messages = [message.user(text, 1) for text in texts]
+        sessions.append(unit, session_id, tail, "r", messages, 1)
 
     await store.write(work)
 
 
 async def everywhere(store: Store) -> None:
-    """Lets the text stand in each place that has text."""
+    """Writes the text into each table with text."""
     await say(store, MAIN, "hello", SAID, "bye")
-    await say(store, OTHER, SAID)
+    await say(store, OTHER_KEY, SAID)
     request = RunRequest(RunId("run1"), MAIN, SAID)
 
     def work(unit: Unit) -> None:
@@ -95,7 +95,7 @@ async def everywhere(store: Store) -> None:
 
 
 def approve(unit: Unit) -> None:
-    """Lets the text stand in an approval, its request in a chat, the log, and a note of use."""
+    """Writes the text into an approval, its request in a chat, the audit log, and a last use."""
     view = ApprovalView("exec", f"echo {SAID}", "gateway", "/", "main", str(MAIN), "on-miss")
     pending = StoredApproval("a1", ApprovalState.PENDING, "digest", None, view, 1, 2)
     approvals.add(unit, pending, "", "")
@@ -116,12 +116,12 @@ async def test_a_statement_goes_from_every_table_and_everything_else_stays(tmp_p
     async with open_store(tmp_path / DATABASE) as store:
         await everywhere(store)
         before = await store.read(lambda reader: count_matches(reader, AGENT, redaction))
-        done = await redact(store, AGENT, redaction)
-        assert done == before
-        assert (done.entries, done.summaries, done.runs) == (1, 1, 1)
-        assert (done.replies, done.answers, done.labels) == (2, 1, 1)
-        assert done.approvals == 3
-        assert done.sessions == ("agent-main-main",)
+        counts = await redact(store, AGENT, redaction)
+        assert counts == before
+        assert (counts.entries, counts.summaries, counts.runs) == (1, 1, 1)
+        assert (counts.replies, counts.answers, counts.labels) == (2, 1, 1)
+        assert counts.approvals == 3
+        assert counts.sessions == ("agent-main-main",)
         assert (await store.read(lambda reader: count_matches(reader, AGENT, redaction))).rows == 0
         texts = await store.read(
             lambda reader: [
@@ -129,8 +129,8 @@ async def test_a_statement_goes_from_every_table_and_everything_else_stays(tmp_p
                 for (body,) in reader.all("SELECT body FROM entry ORDER BY session_id, seq")
             ]
         )
-        kept = f"I like tea. {MARK} It rains."
-        assert texts == ["hello", kept, "bye", f"They talked. {kept}", SAID]
+        redacted = f"I like tea. {MARK} It rains."
+        assert texts == ["hello", redacted, "bye", f"They talked. {redacted}", SAID]
 
 
 async def test_what_no_run_sent_goes_and_what_another_agent_sent_stays(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ async def test_what_no_run_sent_goes_and_what_another_agent_sent_stays(tmp_path:
 
         def write(unit: Unit) -> None:
             runs.add(
-                unit, RunRequest(RunId("run2"), OTHER, "x"), SessionId("agent-other-main"), 2, 1
+                unit, RunRequest(RunId("run2"), OTHER_KEY, "x"), SessionId("agent-other-main"), 2, 1
             )
             for run_id in ("send-1", "undelivered-1", "run2"):
                 outbox.add(unit, RunId(run_id), 0, to, [SAID], 1)
@@ -158,12 +158,12 @@ async def test_pictures_go_with_the_words_of_their_message(tmp_path: Path) -> No
     picture = ImageBlock("eA==", "image/png")
     async with open_store(tmp_path / DATABASE) as store:
         with_words = UserMessage((TextBlock(SAID), picture), 1)
-        without = UserMessage((TextBlock("A boat."), picture), 1)
+        without_words = UserMessage((TextBlock("A boat."), picture), 1)
 
         def write(unit: Unit) -> None:
             session_id, tail = sessions.ensure(unit, MAIN, SessionId("s1"), 1)
             sessions.append(
-                unit, session_id, tail, "r", [with_words, without], 1, person_wrote_at=2
+                unit, session_id, tail, "r", [with_words, without_words], 1, person_wrote_at=2
             )
 
         await store.write(write)
@@ -172,7 +172,7 @@ async def test_pictures_go_with_the_words_of_their_message(tmp_path: Path) -> No
         first, second = (message.decode(body) for (body,) in bodies)
         assert isinstance(first, UserMessage)
         assert first.content == (TextBlock(f"I like tea. {MARK} It rains."),)
-        assert second == without
+        assert second == without_words
 
 
 async def test_the_search_finds_the_rest_of_what_was_said_and_not_what_is_gone(
@@ -184,11 +184,11 @@ async def test_the_search_finds_the_rest_of_what_was_said_and_not_what_is_gone(
         assert (await search(store, TranscriptQuery(MAIN, "zebra"))).hits == []
         (hit,) = (await search(store, TranscriptQuery(MAIN, "tea"))).hits
         assert MARK in hit.excerpt.text
-        assert len((await search(store, TranscriptQuery(OTHER, "zebra"))).hits) == 1
+        assert len((await search(store, TranscriptQuery(OTHER_KEY, "zebra"))).hits) == 1
 
 
 async def test_no_file_has_the_bytes_when_it_is_finished(tmp_path: Path) -> None:
-    """Neither the pages that were freed, nor the log, nor the mirror."""
+    """The text is neither in freed pages, nor in the write-ahead log, nor in the mirror."""
     path = tmp_path / DATABASE
     mirror = Mirror(tmp_path / "agents", tmp_path)
     async with open_store(path, on_commit=mirror.touched.add) as store:
@@ -197,10 +197,10 @@ async def test_no_file_has_the_bytes_when_it_is_finished(tmp_path: Path) -> None
         await mirror.flush(store)
         assert WORD in text_of(tmp_path)
         serial = await store.write(lambda unit: begin(unit, AGENT, [WORD], 5))
-        done = await redact(store, AGENT, Redaction([WORD]))
-        await mirror.rewrite(store, done.sessions)
-        (one,) = await store.read(begun)
-        assert (one.serial, one.agent, one.phrases) == (serial, AGENT, (WORD,))
+        counts = await redact(store, AGENT, Redaction([WORD]))
+        await mirror.rewrite(store, counts.sessions)
+        (erasure,) = await store.read(begun)
+        assert (erasure.serial, erasure.agent, erasure.phrases) == (serial, AGENT, (WORD,))
         await finish(store, serial)
         assert await store.read(begun) == []
         assert WORD not in text_of(tmp_path)
@@ -232,8 +232,8 @@ async def test_what_comes_while_it_is_redacted_is_redacted_too(tmp_path: Path) -
             return await real(work)
 
         store.write = write  # type: ignore[method-assign,assignment]
-        done = await redact(store, AGENT, redaction)
-        assert done.entries == 251
+        counts = await redact(store, AGENT, redaction)
+        assert counts.entries == 251
         assert (await store.read(lambda reader: count_matches(reader, AGENT, redaction))).rows == 0
 
 
@@ -241,9 +241,9 @@ async def test_a_backup_tells_whether_it_still_holds_it(tmp_path: Path) -> None:
     make_private(tmp_path)
     async with open_store(tmp_path / DATABASE) as store:
         await everywhere(store)
-        one = backups.create(tmp_path, BackupKind.MANUAL, 1_800_000_000_000)
-        assert holds(one.path, Redaction([WORD]))
-        assert not holds(one.path, Redaction(["walrus"]))
+        backup = backups.create(tmp_path, BackupKind.MANUAL, 1_800_000_000_000)
+        assert holds(backup.path, Redaction([WORD]))
+        assert not holds(backup.path, Redaction(["walrus"]))
         await redact(store, AGENT, Redaction([WORD]))
         await redact(store, AgentId("other"), Redaction([WORD]))
     assert not holds(tmp_path / DATABASE, Redaction([WORD]))
@@ -256,9 +256,9 @@ async def test_a_word_that_names_things_leaves_their_names_alone(tmp_path: Path,
         request = RunRequest(RunId("r1"), MAIN, f"My {word}. Done.")
         await store.write(lambda unit: runs.add(unit, request, SessionId("agent-main-main"), 1, 1))
         await redact(store, AGENT, Redaction([word]))
-        (one,) = await store.read(runs.unfinished)
-    assert one.request.text == f"{MARK} Done."
-    assert (one.request.key, one.request.run_id) == (MAIN, RunId("r1"))
+        (open_run,) = await store.read(runs.unfinished)
+    assert open_run.request.text == f"{MARK} Done."
+    assert (open_run.request.key, open_run.request.run_id) == (MAIN, RunId("r1"))
 
 
 async def test_what_an_older_version_began_is_gone_on_with_and_leaves_extra_paths_alone(
@@ -274,7 +274,7 @@ async def test_what_an_older_version_began_is_gone_on_with_and_leaves_extra_path
     connection.close()
     async with open_store(tmp_path / DATABASE) as store:
         await store.write(lambda unit: begin(unit, AGENT, ["tea"], 6, extra=True))
-        assert [(one.phrases, one.extra) for one in await store.read(begun)] == [
+        assert [(erasure.phrases, erasure.extra) for erasure in await store.read(begun)] == [
             (("zebra",), False),
             (("tea",), True),
         ]

@@ -1,4 +1,4 @@
-"""Which words of a question are looked for, and where."""
+"""Search terms of a question, and excerpts."""
 
 import sqlite3
 from contextlib import closing
@@ -42,17 +42,17 @@ def test_a_question_is_its_content_words(question: str, found: list[str]) -> Non
 def test_any_of_the_words_is_asked_for(
     question: str, words: dict[str, str], exact: list[str]
 ) -> None:
-    asked = search_terms(question)
-    assert asked.words == words
-    assert asked.exact == [f'"{one}"' for one in exact]
+    query = search_terms(question)
+    assert query.words == words
+    assert query.exact == [f'"{phrase}"' for phrase in exact]
 
 
 @given(st.text())
 def test_whatever_is_asked_is_a_question_to_the_index(question: str) -> None:
-    asked = search_terms(question)
+    query = search_terms(question)
     with closing(sqlite3.connect(":memory:")) as index:
         index.execute("CREATE VIRTUAL TABLE t USING fts5(x)")
-        for phrase in (*asked.words.values(), *asked.exact):
+        for phrase in (*query.words.values(), *query.exact):
             index.execute("SELECT 1 FROM t WHERE t MATCH ?", (phrase,))
 
 

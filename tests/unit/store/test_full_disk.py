@@ -1,4 +1,4 @@
-"""A disk that is full: errors for callers, nothing half-written, and on it goes with space."""
+"""A full disk: callers get errors, no unit is written in part, and free space ends the failure."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -31,7 +31,7 @@ def limit(unit: Unit, pages: int) -> None:
 
 @asynccontextmanager
 async def full(store: Store, room: int = 0) -> AsyncGenerator[None]:
-    """Leaves the database no page to grow for the block, or `room` pages."""
+    """Limits the growth of the database in the block to `room` pages, by default none."""
     pages = await store.read(lambda reader: int((reader.one("PRAGMA page_count") or (0,))[0]))
     await store.write(partial(limit, pages=pages + room))
     yield
@@ -57,8 +57,8 @@ async def test_a_unit_that_finds_no_space_leaves_nothing_and_its_neighbours_alon
             tasks.start_soon(fail)
             tasks.start_soon(store.write, lambda unit: say(unit, "small enough for the last page"))
         await store.write(lambda unit: say(unit, LONG))
-        found = await store.read(lambda reader: sessions.entries(reader, "s1", limit=-1))
-        assert [entry.seq for entry in found] == [1, 2, 3]
+        entries = await store.read(lambda reader: sessions.entries(reader, "s1", limit=-1))
+        assert [entry.seq for entry in entries] == [1, 2, 3]
 
 
 async def test_a_request_is_refused_and_can_be_sent_again(tmp_path: Path) -> None:
@@ -126,8 +126,8 @@ async def test_a_gateway_that_stops_does_not_wait_for_space(tmp_path: Path) -> N
             gate.open()
             assert await core.dispatch.drain(0.2) is False
     async with open_core(tmp_path, ScriptedModel(echo)) as core:
-        (left,) = await core.store.read(runs.unfinished)
-        assert left.request.run_id == "a"
+        (open_run,) = await core.store.read(runs.unfinished)
+        assert open_run.request.run_id == "a"
 
 
 async def ended(core: Core, run_id: str) -> tuple[StopReason, tuple[str, ...]]:
@@ -141,12 +141,12 @@ async def test_the_end_of_a_command_beside_a_run_waits_for_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_context, "STORE_SECONDS", 0.01)
-    gate, asked, long, waits = ReplyGate(), anyio.Event(), anyio.Event(), anyio.Event()
-    # It says so when the store has refused the end.
+    gate, requested, long, waits = ReplyGate(), anyio.Event(), anyio.Event(), anyio.Event()
+    # The run reports it after the store has refused its end.
     monkeypatch.setattr(run_context.logger, "warning", lambda *_: waits.set())
 
     async def tell(_: CommandCall) -> str:
-        asked.set()
+        requested.set()
         await long.wait()
         return LONG[:60_000]
 
@@ -158,7 +158,7 @@ async def test_the_end_of_a_command_beside_a_run_waits_for_room(
         with anyio.fail_after(60):
             await gate.reached.wait()
             await core.dispatch.submit(request("/tell"))
-            await asked.wait()
+            await requested.wait()
             async with full(core.store):
                 long.set()
                 await waits.wait()
@@ -180,8 +180,8 @@ async def test_a_message_is_told_that_it_was_dropped_when_that_is_stored(
 
         async def no_room_behind_its_acceptance(work: Callable[[Unit], Any]) -> Any:
             nonlocal refused
-            known = core.dispatch.runtime.running.get(RunId("c"))
-            if known is None or not known.session_id or refused == 2:
+            active = core.dispatch.runtime.running.get(RunId("c"))
+            if active is None or not active.session_id or refused == 2:
                 return await write(work)
             refused += 1
             raise StoreFailedError("no room")
@@ -195,6 +195,9 @@ async def test_a_message_is_told_that_it_was_dropped_when_that_is_stored(
         assert core.ends() == []
         assert await ended(core, "c") == (StopReason.ERROR, ())
         assert refused == 2
-        assert [one.request.run_id for one in await core.store.read(runs.unfinished)] == ["a", "b"]
+        assert [open_run.request.run_id for open_run in await core.store.read(runs.unfinished)] == [
+            "a",
+            "b",
+        ]
         gate.open()
         assert await ended(core, "b") == (StopReason.DONE, ("2",))

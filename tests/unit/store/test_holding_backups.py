@@ -1,4 +1,4 @@
-"""Backups that still have what was forgotten are named, with how long; strays are cleaned."""
+"""Backups with erased text are listed with their end of life; orphaned mirrors are cleaned."""
 
 import sqlite3
 from contextlib import closing
@@ -34,13 +34,13 @@ async def test_each_backup_is_named_with_the_time_until_which_it_is_kept(tmp_pat
     await say(tmp_path, "It is zebra 4711.")
     daily = [backups.create(tmp_path, BackupKind.DAILY, day * DAY) for day in (2, 3)]
     manual = backups.create(tmp_path, BackupKind.MANUAL, 4 * DAY)
-    found = holding(tmp_path, REDACTION)
-    assert [(one.name, one.until) for one in found] == [
+    holders = holding(tmp_path, REDACTION)
+    assert [(holder.name, holder.until) for holder in holders] == [
         (manual.name, None),
         (daily[1].name, 10 * DAY),
         (daily[0].name, 9 * DAY),
     ]
-    assert f"rm {manual.path}" in found[0].remedy
+    assert f"rm {manual.path}" in holders[0].remedy
 
 
 @pytest.mark.parametrize("version", [1, 3, 5])
@@ -54,16 +54,16 @@ def test_a_backup_of_an_older_version_is_looked_into(tmp_path: Path, version: in
             " created_at, updated_at) VALUES ('r', 0, 0, 'c', 'a', '{}', 'Zebra 4711', 1, 1)"
         )
         connection.commit()
-    (one,) = holding(tmp_path, REDACTION)
-    assert (one.name, one.until) == (path.name, None)
-    assert "three newer" in one.remedy
+    (holder,) = holding(tmp_path, REDACTION)
+    assert (holder.name, holder.until) == (path.name, None)
+    assert "three newer" in holder.remedy
     assert holding(tmp_path, Redaction(["nothing like it"])) == []
 
 
 def test_a_backup_that_cannot_be_read_is_named_too(tmp_path: Path) -> None:
     (tmp_path / f"{DATABASE}.v2.bak").write_bytes(b"no database" * 100)
-    (one,) = holding(tmp_path, REDACTION)
-    assert "cannot be read" in one.remedy
+    (holder,) = holding(tmp_path, REDACTION)
+    assert "cannot be read" in holder.remedy
 
 
 def test_mirrors_that_nobody_looks_after_are_cleaned(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_mirrors_that_nobody_looks_after_are_cleaned(tmp_path: Path) -> None:
     for name in ("old.jsonl", "old.jsonl.deleted.2026", "kept.jsonl"):
         (tmp_path / name).write_text(f'{{"type":"session","id":"zebra"}}\n{line}no json\n')
     assert clean(tmp_path, {"kept"}, REDACTION) == 2
-    found = (tmp_path / "old.jsonl").read_text()
-    assert found.splitlines()[1].endswith('"content":"[forgotten] Tea."}}')
-    assert found.endswith("\nno json\n")
+    cleaned = (tmp_path / "old.jsonl").read_text()
+    assert cleaned.splitlines()[1].endswith('"content":"[forgotten] Tea."}}')
+    assert cleaned.endswith("\nno json\n")
     assert "zebra 4711" in (tmp_path / "kept.jsonl").read_text()

@@ -1,4 +1,4 @@
-"""Idempotency keys: used with their effect, free after a day that a gateway ran."""
+"""Idempotency keys: used in the unit of their effect, free after a day of gateway uptime."""
 
 import sqlite3
 from contextlib import closing
@@ -86,7 +86,7 @@ async def test_runs_of_the_version_before_answer_and_have_no_content_to_compare(
             " created_at, updated_at) VALUES ('old', 0, 0, 'c', 'a', '{}', 'x', 1, 1)"
         )
     async with open_store(path) as store:
-        other = request("anything", "old")
-        assert not await store.read(lambda reader: runs.has_other_content(reader, other))
+        other_request = request("anything", "old")
+        assert not await store.read(lambda reader: runs.has_other_content(reader, other_request))
         rows = await store.read(lambda reader: reader.all("SELECT error, retry_at FROM outbox"))
         assert rows == [("", 0)]

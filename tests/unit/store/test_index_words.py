@@ -1,4 +1,4 @@
-"""Which words are indexed."""
+"""Text of entries for the index."""
 
 from skerry.model import message
 from skerry.model.message import AssistantMessage, TextBlock, ToolCall, ToolResultMessage, Usage
@@ -12,11 +12,11 @@ def test_unspaced_scripts_are_cut_into_pairs() -> None:
 
 def test_tool_calls_are_found_and_what_was_remembered_is_not() -> None:
     call = ToolCall("c", "read", {"path": "notes.txt"})
-    said = AssistantMessage((TextBlock("Look"), call), "", "", "", Usage(), "toolUse", 1)
-    assert indexed(said) == plain(said) == 'Look\nread {"path":"notes.txt"}'
+    answer = AssistantMessage((TextBlock("Look"), call), "", "", "", Usage(), "toolUse", 1)
+    assert indexed(answer) == plain(answer) == 'Look\nread {"path":"notes.txt"}'
     remembered = (TextBlock("x"),)
-    found = ToolResultMessage(
+    memory_result = ToolResultMessage(
         "c", "session_search", remembered, is_error=False, timestamp=1, origin=Origin.MEMORY
     )
-    assert indexed(found) == ""
+    assert indexed(memory_result) == ""
     assert indexed(message.user("hi", 1)) == "hi"

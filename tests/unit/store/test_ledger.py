@@ -67,8 +67,8 @@ async def test_open_runs_come_in_the_order_of_acceptance(store: Store) -> None:
             runs.add(unit, request(name), SessionId("s1"), 0, 7)  # all in one millisecond
 
     await store.write(accept)
-    found = await store.read(runs.unfinished)
-    assert [one.request.run_id for one in found] == ["z", "a", "m"]
+    open_runs = await store.read(runs.unfinished)
+    assert [open_run.request.run_id for open_run in open_runs] == ["z", "a", "m"]
 
 
 async def test_a_run_knows_which_run_its_message_has_entered(store: Store) -> None:
@@ -76,14 +76,14 @@ async def test_a_run_knows_which_run_its_message_has_entered(store: Store) -> No
         session_id, tail = sessions.ensure(unit, MAIN, SessionId("s1"), 1)
         for name in ("host", "guest", "waiting"):
             runs.add(unit, request(name), session_id, 0, 1)
-        said = [message.user(name, 1) for name in ("host", "guest")]
-        sessions.append(unit, session_id, tail, "host", said, 1)
+        messages = [message.user(name, 1) for name in ("host", "guest")]
+        sessions.append(unit, session_id, tail, "host", messages, 1)
         runs.enter(unit, RunId("host"), SessionId("s1"), 1)
         runs.join(unit, RunId("guest"), RunId("host"), 2)
 
     await store.write(enter)
-    found = await store.read(runs.unfinished)
-    assert {one.request.run_id: one.host for one in found} == {
+    open_runs = await store.read(runs.unfinished)
+    assert {open_run.request.run_id: open_run.host for open_run in open_runs} == {
         "host": None,
         "guest": "host",
         "waiting": None,
@@ -107,9 +107,11 @@ async def test_parts_come_in_order_page_by_page(store: Store) -> None:
     texts = [str(number) for number in range(5)]
     await store.write(lambda unit: outbox.add(unit, RunId("r1"), 0, to(ALICE), texts, 1))
     first = await store.read(lambda reader: outbox.waiting(reader, CHANNEL, ACCOUNT, limit=3))
-    seen = {one.part.serial for one in first}
-    rest = await store.read(lambda reader: outbox.waiting(reader, CHANNEL, ACCOUNT, excluded=seen))
-    assert [one.part.text for one in (*first, *rest)] == texts
+    serials = {waiting.part.serial for waiting in first}
+    rest = await store.read(
+        lambda reader: outbox.waiting(reader, CHANNEL, ACCOUNT, excluded=serials)
+    )
+    assert [waiting.part.text for waiting in (*first, *rest)] == texts
     assert first[1].part.nonce == "r1/0/1"
 
 
@@ -117,19 +119,19 @@ async def test_a_part_with_a_lower_number_that_is_written_later_is_not_passed_ov
     store: Store,
 ) -> None:
     await store.write(lambda unit: outbox.add(unit, RunId("r1"), 0, to(ALICE), ["a", "b"], 1))
-    (_, held) = await store.read(lambda reader: outbox.waiting(reader, CHANNEL, ACCOUNT))
+    (_, second) = await store.read(lambda reader: outbox.waiting(reader, CHANNEL, ACCOUNT))
     await store.write(lambda unit: unit.execute("UPDATE outbox SET serial = -1 WHERE serial = 1"))
-    found = await store.read(
-        lambda reader: outbox.waiting(reader, CHANNEL, ACCOUNT, excluded={held.part.serial})
+    remaining = await store.read(
+        lambda reader: outbox.waiting(reader, CHANNEL, ACCOUNT, excluded={second.part.serial})
     )
-    assert [one.part.text for one in found] == ["a"]
+    assert [waiting.part.text for waiting in remaining] == ["a"]
 
 
 async def test_a_part_and_its_error_have_no_nul(store: Store) -> None:
     await store.write(lambda unit: outbox.add(unit, RunId("r1"), 0, to(ALICE), ["a\0b"], 1))
     await store.write(lambda unit: outbox.explain(unit, 1, "no\0"))
-    (kept,) = await store.read(outbox.undelivered)
-    assert (kept.waiting.part.text, kept.error) == ("a\ufffdb", "no\ufffd")
+    (part,) = await store.read(outbox.undelivered)
+    assert (part.waiting.part.text, part.error) == ("a\ufffdb", "no\ufffd")
 
 
 async def test_attempts_are_counted_and_an_end_takes_a_part_out(store: Store) -> None:
@@ -142,6 +144,6 @@ async def test_attempts_are_counted_and_an_end_takes_a_part_out(store: Store) ->
         outbox.mark(unit, 3, PartState.SENT, 2, Receipt(("p1",)))
 
     await store.write(mark)
-    (left,) = await store.read(lambda reader: outbox.waiting(reader, CHANNEL, ACCOUNT))
-    assert (left.state, left.attempts) == (PartState.SENDING, 2)
+    (waiting_part,) = await store.read(lambda reader: outbox.waiting(reader, CHANNEL, ACCOUNT))
+    assert (waiting_part.state, waiting_part.attempts) == (PartState.SENDING, 2)
     assert await store.read(outbox.counts) == {"failed": 1, "sending": 1}

@@ -1,4 +1,4 @@
-"""Counts of what was said stand beside the transcript, and follow each of its changes."""
+"""Message counts are stored with the transcript, and follow each of its changes."""
 
 from collections.abc import Callable
 from datetime import date
@@ -38,7 +38,7 @@ from skerry.store.state_schema import STEPS
 
 ZONE = "Europe/Berlin"
 CALLS = (ToolCall("1", "read", {}), ToolCall("2", "read", {}), ToolCall("3", "zorblax", {}))
-SAID: tuple[Message, ...] = (
+MESSAGES: tuple[Message, ...] = (
     message.user("hi", 1),
     AssistantMessage(CALLS, "a", "p", "m", Usage(), "toolUse", 1),
     ToolResultMessage("1", "read", (TextBlock("x"),), is_error=True, timestamp=1),
@@ -53,17 +53,17 @@ def at(day: str) -> int:
 
 def say(unit: Unit, when: int) -> None:
     session_id, tail = sessions.ensure(unit, SessionKey.main(), SessionId("s"), 1)
-    tail = sessions.append(unit, session_id, tail, "r", SAID, when)
+    tail = sessions.append(unit, session_id, tail, "r", MESSAGES, when)
     summary = CompactionMessage((TextBlock("z"),), "a", "p", "m", Usage(), "stop", 1)
     compactions.add(unit, session_id, tail, summary, when, 0)
 
 
 def counts(*days: str) -> Callable[[Reader], dict[str, MessageCounts]]:
     def read(reader: Reader) -> dict[str, MessageCounts]:
-        found: dict[str, MessageCounts] = {}
-        for _, day, said in message_counts.by_day(reader, ["s"], days, at):
-            found[day] = found.get(day, MessageCounts()).plus(said)
-        return found
+        by_day: dict[str, MessageCounts] = {}
+        for _, day, day_counts in message_counts.by_day(reader, ["s"], days, at):
+            by_day[day] = by_day.get(day, MessageCounts()).plus(day_counts)
+        return by_day
 
     return read
 
@@ -89,10 +89,15 @@ async def test_messages_and_calls_are_counted_as_they_are_written(path: Path) ->
 async def test_an_older_database_is_counted_by_its_upgrade_and_broken_rows_are_passed_over(
     path: Path,
 ) -> None:
-    before = next(place for place, step in enumerate(STEPS) if "CREATE TABLE tally" in step)
+    before = next(number for number, step in enumerate(STEPS) if "CREATE TABLE tally" in step)
     connection = sqlite.connect(path)
     sqlite.migrate(connection, path, STEPS[:before])
-    bodies = [*map(message.encode, SAID), b"{broken", b"[]", b'{"role":"user","content":"text"}']
+    bodies = [
+        *map(message.encode, MESSAGES),
+        b"{broken",
+        b"[]",
+        b'{"role":"user","content":"text"}',
+    ]
     connection.executemany(
         "INSERT INTO entry (session_id, seq, parent, at, run_id, body)"
         " VALUES ('s', ?, 0, ?, '', ?)",
@@ -114,8 +119,8 @@ async def test_a_day_on_which_clocks_change_has_all_its_hours(path: Path) -> Non
     async with open_store(path) as store:
         for mark in marks:
             await store.write(partial(say, when=mark))
-        found = await store.read(counts(*days))
-        assert [found[day].user for day in days] == [2, 2, 1]
+        totals = await store.read(counts(*days))
+        assert [totals[day].user for day in days] == [2, 2, 1]
 
 
 async def test_the_name_of_a_tool_goes_with_what_is_forgotten_and_the_numbers_stay(

@@ -22,8 +22,8 @@ KEY = SessionKey.parse("agent:main:memory:direct:alice")
 
 def say(unit: Unit, texts: list[str]) -> int:
     session_id, tail = sessions.ensure(unit, KEY, SessionId("s1"), 1_700_000_000_000)
-    said = [message.user(text, 5) for text in texts]
-    return sessions.append(unit, session_id, tail, "r1", said, 1_700_000_000_123)
+    messages = [message.user(text, 5) for text in texts]
+    return sessions.append(unit, session_id, tail, "r1", messages, 1_700_000_000_123)
 
 
 class Files:
@@ -82,9 +82,9 @@ async def test_the_session_map_names_each_conversation(files: Files) -> None:
     async with open_store(files.home / "state.sqlite") as store:
         await store.write(partial(say, texts=["one"]))
         await files.start(store)
-    found = msgspec.json.decode((files.folder / "sessions.json").read_bytes())
-    assert found[str(KEY)]["sessionId"] == "s1"
-    assert found[str(KEY)]["updatedAt"] == 1_700_000_000_123
+    session_map = msgspec.json.decode((files.folder / "sessions.json").read_bytes())
+    assert session_map[str(KEY)]["sessionId"] == "s1"
+    assert session_map[str(KEY)]["updatedAt"] == 1_700_000_000_123
 
 
 async def test_a_crash_between_append_and_mark_doubles_nothing(files: Files) -> None:
@@ -94,7 +94,7 @@ async def test_a_crash_between_append_and_mark_doubles_nothing(files: Files) -> 
         await store.write(partial(say, texts=["two"]))
         crashed = files.mirror()
         crashed.touched.add(["s1"])
-        await crashed._append(store)  # and no mark: the process is gone
+        await crashed._append(store)  # the process ends before the mark is saved
         assert files.texts() == ["one", "two"]
         await store.write(partial(say, texts=["three"]))
         await files.start(store)
@@ -194,7 +194,7 @@ async def test_a_folder_that_cannot_be_written_is_tried_again(files: Files) -> N
 
 async def test_who_reads_does_not_wait_for_the_disk_of_a_file(files: Files) -> None:
     files.folder.mkdir(parents=True)
-    os.mkfifo(files.file)  # opening it for writing waits until somebody reads it
+    os.mkfifo(files.file)  # opening it for writing waits for a reader
     async with open_store(files.home / "state.sqlite") as store:
         await store.write(partial(say, texts=["one"]))
         with anyio.fail_after(60), ExitStack() as opened:
@@ -230,7 +230,7 @@ async def test_gigabytes_of_images_are_written_in_little_memory(
         await files.start(store)
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-    assert [one[:2].rstrip("x") for one in files.texts()] == [
+    assert [text[:2].rstrip("x") for text in files.texts()] == [
         str(number) for number in range(20) for _ in range(2)
     ]
     assert peak < 6_000_000 < files.file.stat().st_size
@@ -246,7 +246,7 @@ async def test_a_repair_goes_on_where_a_crash_left_lines_of_megabytes(files: Fil
             torn.write(b"half a line")
         await files.start(store)
     assert files.file.read_bytes().startswith(whole)
-    assert [one[0] for one in files.texts()] == list("abcd")
+    assert [text[0] for text in files.texts()] == list("abcd")
 
 
 async def test_a_file_that_cannot_be_written_keeps_no_other_behind(files: Files) -> None:
@@ -263,8 +263,8 @@ async def test_a_file_that_cannot_be_written_keeps_no_other_behind(files: Files)
         (files.folder / "s4.jsonl").symlink_to(files.home / "elsewhere")
         mirror = files.mirror()
         await mirror.repair(store)
-        written = {path.stem for path in files.folder.glob("*.jsonl") if not path.is_symlink()}
-        assert written == set(names) - {"s4"}
+        file_names = {path.stem for path in files.folder.glob("*.jsonl") if not path.is_symlink()}
+        assert file_names == set(names) - {"s4"}
         (files.folder / "s4.jsonl").unlink()
         await mirror.flush(store)
         assert (files.folder / "s4.jsonl").is_file()

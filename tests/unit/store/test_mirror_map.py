@@ -1,4 +1,4 @@
-"""The map of sessions, the folders of the agents, and a mirror whose mark cannot be stored."""
+"""The session map, the folders of the agents, and a mirror whose mark cannot be stored."""
 
 import json
 import sqlite3
@@ -18,8 +18,8 @@ from skerry.store.mirror import Mirror
 AT = 1_700_000_000_123
 
 
-class Place:
-    """The database, its mirror, and a person who says something."""
+class MirrorRig:
+    """A database, its mirror, and messages of a person."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -36,8 +36,8 @@ class Place:
             parsed = SessionKey.parse(key)
             new_id = parsed.agent if parsed.scope == ("main",) else parsed.scope[-1]
             session_id, tail = sessions.ensure(unit, parsed, SessionId(f"id-{new_id}"), AT)
-            said = [message.user(text, AT) for text in texts]
-            sessions.append(unit, session_id, tail, "r", said, AT)
+            messages = [message.user(text, AT) for text in texts]
+            sessions.append(unit, session_id, tail, "r", messages, AT)
 
         await self.store.write(work)
 
@@ -46,39 +46,39 @@ class Place:
         return [json.loads(line) for line in path.read_text().splitlines()]
 
     def texts(self) -> list[str]:
-        return [one["message"]["content"][0]["text"] for one in self.transcript()[1:]]
+        return [line["message"]["content"][0]["text"] for line in self.transcript()[1:]]
 
     def index(self, agent: str = "main") -> dict[str, dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = json.loads(
+        session_map: dict[str, dict[str, Any]] = json.loads(
             (self.home / "agents" / agent / "sessions" / "sessions.json").read_text()
         )
-        return found
+        return session_map
 
 
 @asynccontextmanager
-async def opened(home: Path) -> AsyncGenerator[Place]:
-    place = Place(home)
+async def opened(home: Path) -> AsyncGenerator[MirrorRig]:
+    rig = MirrorRig(home)
     async with open_store(
-        home / "s.sqlite", on_commit=place.mirror.touched.add, reach=place.reach
-    ) as place.store:
-        await place.mirror.repair(place.store)
-        yield place
+        home / "s.sqlite", on_commit=rig.mirror.touched.add, reach=rig.reach
+    ) as rig.store:
+        await rig.mirror.repair(rig.store)
+        yield rig
 
 
 @pytest.mark.requirement("session-store-file")
 @pytest.mark.requirement("session-entry-fields")
 async def test_the_map_has_what_is_known_of_each_session(tmp_path: Path) -> None:
-    async with opened(tmp_path) as place:
-        await place.say("hi")
-        await place.say("hi", key="agent:main:telegram:group:7")
-        await place.store.write(
+    async with opened(tmp_path) as rig:
+        await rig.say("hi")
+        await rig.say("hi", key="agent:main:telegram:group:7")
+        await rig.store.write(
             lambda unit: sessions.note_run(
                 unit, SessionId("id-main"), Usage(3, 2, 0, 0, 9), "p", "m", aborted=True
             )
         )
-        await place.mirror.flush(place.store)
-        assert place.index()["agent:main:telegram:group:7"]["chatType"] == "group"
-        assert place.index()["agent:main:main"] == {
+        await rig.mirror.flush(rig.store)
+        assert rig.index()["agent:main:telegram:group:7"]["chatType"] == "group"
+        assert rig.index()["agent:main:main"] == {
             "sessionId": "id-main",
             "updatedAt": AT,
             "sessionFile": "id-main.jsonl",
@@ -94,12 +94,12 @@ async def test_the_map_has_what_is_known_of_each_session(tmp_path: Path) -> None
 
 @pytest.mark.requirement("session-store-per-agent")
 async def test_every_agent_has_a_folder_of_its_own_for_the_owner_only(tmp_path: Path) -> None:
-    async with opened(tmp_path) as place:
-        await place.say("hi")
-        await place.say("hi", key="agent:work:main")
-        await place.mirror.flush(place.store)
-        assert list(place.index("work")) == ["agent:work:main"]
-        assert list(place.index()) == ["agent:main:main"]
+    async with opened(tmp_path) as rig:
+        await rig.say("hi")
+        await rig.say("hi", key="agent:work:main")
+        await rig.mirror.flush(rig.store)
+        assert list(rig.index("work")) == ["agent:work:main"]
+        assert list(rig.index()) == ["agent:main:main"]
         files = [path for path in (tmp_path / "agents").rglob("*") if path.is_file()]
         assert len(files) == 4
         for agent in ("main", "work"):
@@ -109,11 +109,11 @@ async def test_every_agent_has_a_folder_of_its_own_for_the_owner_only(tmp_path: 
 
 
 async def test_a_full_disk_delays_the_mirror_and_loses_nothing(tmp_path: Path) -> None:
-    async with opened(tmp_path) as place:
-        await place.say("one")
-        place.full = True  # its own mark cannot be stored
-        await place.mirror.flush(place.store)
-        place.full = False
-        await place.say("two")
-        await place.mirror.flush(place.store)
-        assert place.texts() == ["one", "two"]
+    async with opened(tmp_path) as rig:
+        await rig.say("one")
+        rig.full = True  # its own mark cannot be stored
+        await rig.mirror.flush(rig.store)
+        rig.full = False
+        await rig.say("two")
+        await rig.mirror.flush(rig.store)
+        assert rig.texts() == ["one", "two"]

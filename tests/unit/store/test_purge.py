@@ -1,4 +1,4 @@
-"""What was deleted before this program erased what it deletes leaves the files too."""
+"""A purge also removes data that was deleted before deletions were overwritten."""
 
 import sqlite3
 from contextlib import closing
@@ -8,7 +8,7 @@ from skerry.store import DATABASE, open_store
 
 
 def holding(folder: Path, text: bytes) -> list[str]:
-    return [one.name for one in folder.iterdir() if one.is_file() and text in one.read_bytes()]
+    return [path.name for path in folder.iterdir() if path.is_file() and text in path.read_bytes()]
 
 
 async def test_a_purge_leaves_nothing_in_free_places_of_an_older_file(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ async def test_a_purge_leaves_nothing_in_free_places_of_an_older_file(tmp_path: 
         older.execute("DROP TABLE note")
         older.commit()
         older.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    assert holding(tmp_path, b"zebra quokka") == [DATABASE], "else this shows nothing"
+    assert holding(tmp_path, b"zebra quokka") == [DATABASE], "the deleted text must be in the file"
     async with open_store(tmp_path / DATABASE) as store:
         await store.purge()
         assert holding(tmp_path, b"zebra quokka") == []

@@ -32,8 +32,8 @@ def files(tmp_path: Path) -> Files:
     return Files(tmp_path)
 
 
-async def lost(files: Files, before: list[str], after: list[str]) -> None:
-    """Lets the database forget `after`, which the file has."""
+async def lose_entries(files: Files, before: list[str], after: list[str]) -> None:
+    """Removes the entries after number `after` from the database; the file still has them."""
     path = files.home / "state.sqlite"
     async with open_store(path) as store:
         await store.write(partial(say, texts=before))
@@ -46,36 +46,36 @@ async def lost(files: Files, before: list[str], after: list[str]) -> None:
 
 
 async def texts(store: Store) -> list[str]:
-    found = await store.read(lambda reader: sessions.entries(reader, "s1", limit=-1))
+    entries = await store.read(lambda reader: sessions.entries(reader, "s1", limit=-1))
     return [
-        one.message.content[0].text  # type: ignore[union-attr]
-        for one in found
-        if one.message.content
+        entry.message.content[0].text  # type: ignore[union-attr]
+        for entry in entries
+        if entry.message.content
     ]
 
 
 async def test_the_file_is_kept_once_and_the_mirror_follows_the_database(files: Files) -> None:
-    await lost(files, ["one"], ["two", "three"])
+    await lose_entries(files, ["one"], ["two", "three"])
     async with open_store(files.home / "state.sqlite") as store:
         await files.start(store)
         assert files.texts() == ["one"]
         await files.start(store)
-        (kept,) = recovered_lines.every(files.home)
-        assert (kept.key, kept.messages, kept.first) == (str(KEY), 2, 2)
-        assert b"three" in Path(kept.file).read_bytes()
+        (kept_file,) = recovered_lines.every(files.home)
+        assert (kept_file.key, kept_file.messages, kept_file.first) == (str(KEY), 2, 2)
+        assert b"three" in Path(kept_file.file).read_bytes()
         assert store.condition.aside is not None
 
 
 async def test_a_database_that_is_another_one_is_named(files: Files) -> None:
-    await lost(files, ["one"], ["two"])
+    await lose_entries(files, ["one"], ["two"])
     (files.home / "state.sqlite").unlink()
     async with open_store(files.home / "state.sqlite") as store:
         await files.start(store)
     back = rollback_check.read_note(files.home / recovered_lines.FOLDER)
     assert back is not None
     assert "was replaced" in back.message
-    (kept,) = recovered_lines.every(files.home)
-    assert (kept.key, kept.messages) == (str(KEY), 2)  # the session map had the key
+    (kept_file,) = recovered_lines.every(files.home)
+    assert (kept_file.key, kept_file.messages) == (str(KEY), 2)  # the session map had the key
     assert not files.file.exists()
 
 
@@ -86,7 +86,7 @@ async def test_an_orderly_day_and_a_crash_keep_nothing(files: Files) -> None:
         await store.write(partial(say, texts=["two"]))
         crashed = files.mirror()
         crashed.touched.add(["s1"])
-        await crashed._append(store)  # and no mark: the process is gone
+        await crashed._append(store)  # the process ends before the mark is saved
     async with open_store(files.home / "state.sqlite") as store:
         await files.start(store)
         assert store.condition.aside is None
@@ -94,33 +94,35 @@ async def test_an_orderly_day_and_a_crash_keep_nothing(files: Files) -> None:
 
 
 async def test_a_file_that_cannot_be_kept_is_not_cut(files: Files) -> None:
-    await lost(files, ["one"], ["two"])
+    await lose_entries(files, ["one"], ["two"])
     whole = files.file.read_bytes()
     (files.home / recovered_lines.FOLDER).write_text("a file where the folder is to be")
     async with open_store(files.home / "state.sqlite") as store:
         await files.start(store)
-        other = [message.user("other", 9)]
+        other_messages = [message.user("other", 9)]
         await store.write(
-            lambda unit: sessions.append(unit, SessionId("s1"), 1, "r9", other, 1_800_000_000_000)
+            lambda unit: sessions.append(
+                unit, SessionId("s1"), 1, "r9", other_messages, 1_800_000_000_000
+            )
         )
         await files.start(store)
         assert files.file.read_bytes() == whole
         (files.home / recovered_lines.FOLDER).unlink()
         await files.start(store)
         assert files.texts() == ["one", "other"]
-    (kept,) = recovered_lines.every(files.home)
-    assert b"two" in Path(kept.file).read_bytes()
+    (kept_file,) = recovered_lines.every(files.home)
+    assert b"two" in Path(kept_file.file).read_bytes()
 
 
 async def test_what_was_forgotten_is_not_kept_and_what_is_kept_can_be_forgotten(
     files: Files,
 ) -> None:
-    await lost(files, ["one"], ["the word is zanzibar"])
+    await lose_entries(files, ["one"], ["the word is zanzibar"])
     async with open_store(files.home / "state.sqlite") as store:
         await files.start(store)
     folder = files.home / recovered_lines.FOLDER / "main"
     assert clean(folder, (), Redaction(["zanzibar"])) == 1
-    assert all(b"zanzibar" not in one.read_bytes() for one in folder.iterdir())
+    assert all(b"zanzibar" not in path.read_bytes() for path in folder.iterdir())
 
 
 async def test_the_rest_is_added_with_its_summary_where_the_session_ends(files: Files) -> None:
@@ -147,9 +149,10 @@ async def test_the_rest_is_added_with_its_summary_where_the_session_ends(files: 
     async with open_store(path) as store:
         mirror = Mirror(files.home / "agents", Path("/workspace"))
         await mirror.repair(store)
-        (kept,) = recovered_lines.every(files.home)
+        (kept_file,) = recovered_lines.every(files.home)
         assert (
-            await store.write(lambda unit: recovering.take(unit, kept, 99)) is RecoveryOutcome.ADDED
+            await store.write(lambda unit: recovering.take(unit, kept_file, 99))
+            is RecoveryOutcome.ADDED
         )
         mirror.touched.add(["s1"])
         await mirror.flush(store)
@@ -158,7 +161,7 @@ async def test_the_rest_is_added_with_its_summary_where_the_session_ends(files: 
         assert isinstance(state.last, CompactionMessage)
         assert (state.count, state.seq, state.last.first_kept) == (1, 3, 2)
         assert (
-            await store.write(lambda unit: recovering.take(unit, kept, 99))
+            await store.write(lambda unit: recovering.take(unit, kept_file, 99))
             is RecoveryOutcome.ALREADY_IMPORTED
         )
 
@@ -185,5 +188,5 @@ async def test_a_session_whose_conversation_begins_anew_in_an_older_database_is_
         key = SessionKey.parse(str(KEY))
         await store.write(lambda unit: sessions.ensure(unit, key, SessionId("s1"), 1))
         await files.start(store)
-    (kept,) = recovered_lines.every(files.home)
-    assert (kept.messages, kept.first) == (1, 1)
+    (kept_file,) = recovered_lines.every(files.home)
+    assert (kept_file.messages, kept_file.first) == (1, 1)

@@ -1,4 +1,4 @@
-"""A restore takes no security state back, and takes no schema but ours."""
+"""A restore reverts no security state, and accepts no foreign schema."""
 
 import re
 import sqlite3
@@ -39,10 +39,10 @@ ROLE = "operator"
 def paired(name: str) -> Callable[[Unit], DeviceGrant]:
     def work(unit: Unit) -> DeviceGrant:
         about = DeviceInfo("cli", "cli", "linux", "198.51.100.7")
-        asked = DeviceRequest(
+        device_request = DeviceRequest(
             f"r-{name}", name, ROLE, "key", ("operator.admin",), about, "not-paired", NOW
         )
-        grant = devices.allow(unit, asked, NOW)
+        grant = devices.allow(unit, device_request, NOW)
         devices.issue(unit, grant, f"token of {name}", NOW)
         return grant
 
@@ -50,17 +50,17 @@ def paired(name: str) -> Callable[[Unit], DeviceGrant]:
 
 
 def grant(reader: Reader, name: str) -> DeviceGrant:
-    found = devices.find(reader, name, ROLE)
-    assert found is not None
-    return found
+    stored = devices.find(reader, name, ROLE)
+    assert stored is not None
+    return stored
 
 
 async def home(tmp_path: Path) -> Backup:
-    """Pair three devices, make a backup; then revoke one, rotate one, remove one, pair another."""
+    """Pairs three devices and makes a backup; then revokes, rotates, removes and pairs a device."""
     async with open_store(tmp_path / DATABASE) as store:
         for name in ("revoked", "rotated", "removed"):
             await store.write(paired(name))
-        made = backups.create(tmp_path, BackupKind.MANUAL, NOW)
+        backup = backups.create(tmp_path, BackupKind.MANUAL, NOW)
         await store.write(lambda unit: devices.revoke(unit, grant(unit, "revoked"), NOW + 1))
         scopes = ("operator.read",)
         await store.write(
@@ -68,7 +68,7 @@ async def home(tmp_path: Path) -> Backup:
         )
         await store.write(lambda unit: devices.remove(unit, "removed"))
         await store.write(paired("later"))
-    return made
+    return backup
 
 
 async def let_in(tmp_path: Path) -> set[tuple[str, str]]:
@@ -80,35 +80,41 @@ async def let_in(tmp_path: Path) -> set[tuple[str, str]]:
     tokens += [("removed", "token of removed"), ("later", "token of later")]
     async with open_store(tmp_path / DATABASE) as store:
         return await store.read(
-            lambda reader: {one for one in tokens if devices.holds(reader, one[0], ROLE, one[1])}
+            lambda reader: {
+                token for token in tokens if devices.holds(reader, token[0], ROLE, token[1])
+            }
         )
 
 
 async def test_a_restored_backup_revives_no_device_and_no_token(tmp_path: Path) -> None:
-    made = await home(tmp_path)
-    done = restore(tmp_path, made, NOW)
+    backup = await home(tmp_path)
+    restored = restore(tmp_path, backup, NOW)
     assert await let_in(tmp_path) == {("rotated", "fresh"), ("later", "token of later")}
     async with open_store(tmp_path / DATABASE) as store:
         revoked = await store.read(lambda reader: grant(reader, "revoked"))
         rotated = await store.read(lambda reader: grant(reader, "rotated"))
     assert revoked.revoked_at == NOW + 1
     assert rotated.scopes == ("operator.read",)
-    assert (done.devices.paired, done.devices.dropped, done.devices.is_known) == (2, 2, True)
+    assert (restored.devices.paired, restored.devices.dropped, restored.devices.is_known) == (
+        2,
+        2,
+        True,
+    )
 
 
 @pytest.mark.parametrize("table", ["device_grant", "device_token", None])
 async def test_where_the_replaced_database_cannot_tell_everybody_pairs_again(
     tmp_path: Path, table: str | None
 ) -> None:
-    made = await home(tmp_path)
+    backup = await home(tmp_path)
     if table is None:
         (tmp_path / DATABASE).unlink()
     else:
         break_pages(tmp_path / DATABASE, table)
-    done: Restored = restore(tmp_path, made, NOW)
+    restored: Restored = restore(tmp_path, backup, NOW)
     assert await let_in(tmp_path) == set()
-    assert (done.devices.paired, done.devices.is_known) == (0, False)
-    assert done.devices.dropped >= 2
+    assert (restored.devices.paired, restored.devices.is_known) == (0, False)
+    assert restored.devices.dropped >= 2
 
 
 @pytest.mark.parametrize(
@@ -129,12 +135,12 @@ async def test_where_the_replaced_database_cannot_tell_everybody_pairs_again(
 async def test_a_backup_with_a_schema_that_is_not_ours_is_refused_and_changes_nothing(
     tmp_path: Path, sql: str, named: str
 ) -> None:
-    made = await home(tmp_path)
-    with closing(sqlite3.connect(made.path, isolation_level=None)) as connection:
+    backup = await home(tmp_path)
+    with closing(sqlite3.connect(backup.path, isolation_level=None)) as connection:
         connection.executescript(sql)
     before = (tmp_path / DATABASE).read_bytes()
     with pytest.raises(BackupError, match="not created by this program") as refused:
-        restore(tmp_path, made, NOW)
+        restore(tmp_path, backup, NOW)
     assert named in str(refused.value)
     assert refused.value.remedy
     assert (tmp_path / DATABASE).read_bytes() == before
@@ -146,7 +152,10 @@ def record(path: str, *taint: Origin) -> FileRecord:
 
 async def taints(tmp_path: Path) -> dict[str, frozenset[Origin]]:
     async with open_store(tmp_path / DATABASE) as store:
-        return {one.path: one.taint for one in await store.read(file_records.every)}
+        return {
+            file_record.path: file_record.taint
+            for file_record in await store.read(file_records.every)
+        }
 
 
 @pytest.mark.parametrize("readable", [True, False])
@@ -155,15 +164,19 @@ async def test_a_restore_keeps_who_wrote_the_files_that_are_there(
 ) -> None:
     web, clean = frozenset({Origin.WEB}), frozenset[Origin]()
     async with open_store(tmp_path / DATABASE) as store:
-        for one in (record("/before", Origin.WEB), record("/cleared", Origin.WEB), record("/hurt")):
-            await store.write(partial(file_records.keep, record=one, now=NOW))
-        made = backups.create(tmp_path, BackupKind.MANUAL, NOW)
+        for file_record in (
+            record("/before", Origin.WEB),
+            record("/cleared", Origin.WEB),
+            record("/hurt"),
+        ):
+            await store.write(partial(file_records.keep, record=file_record, now=NOW))
+        backup = backups.create(tmp_path, BackupKind.MANUAL, NOW)
         since = (record("/cleared"), record("/hurt", Origin.WEB), record("/since", Origin.WEB))
-        for one in since:
-            await store.write(partial(file_records.keep, record=one, now=NOW + 1))
+        for file_record in since:
+            await store.write(partial(file_records.keep, record=file_record, now=NOW + 1))
     if not readable:
         (tmp_path / DATABASE).unlink()
-    restore(tmp_path, made, NOW)
+    restore(tmp_path, backup, NOW)
     old = {"/before": web, "/cleared": web, "/hurt": clean}
     new = {"/before": web, "/cleared": clean, "/hurt": web, "/since": web}
     assert await taints(tmp_path) == (new if readable else old)
@@ -175,22 +188,22 @@ async def test_every_table_that_lets_somebody_in_is_one_that_never_goes_back(
     async with open_store(tmp_path / DATABASE):
         pass
     lets_in = re.compile("scopes|token_hash|^hash$|secret|public_key|password|device_id")
-    found = set()
+    grant = set()
     with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
         for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'"):
             columns = connection.execute("SELECT name FROM pragma_table_info(?)", (name,))
             if any(lets_in.search(column) for (column,) in columns):
-                found.add(name)
-    assert found - {"audit"} == set(TABLES)
+                grant.add(name)
+    assert grant - {"audit"} == set(TABLES)
     assert "audit" in DECISIONS
 
 
 async def test_a_restored_backup_revives_no_pin_of_a_device_or_of_a_file_beside_the_database(
     tmp_path: Path,
 ) -> None:
-    made = await home(tmp_path)
-    beside = {"model-servers.json": b"{}\n", "skerry.json": b'{"hooks": {}}\n'}
-    for name, data in beside.items():  # confirmations and hashes, as they are since the backup
+    backup = await home(tmp_path)
+    other_files = {"model-servers.json": b"{}\n", "skerry.json": b'{"hooks": {}}\n'}
+    for name, data in other_files.items():  # confirmations and hashes, as they are since the backup
         (tmp_path / name).write_bytes(data)
     moved = DeviceInfo("cli", "cli", "darwin", "198.51.100.7")
     async with open_store(tmp_path / DATABASE) as store:
@@ -198,8 +211,8 @@ async def test_a_restored_backup_revives_no_pin_of_a_device_or_of_a_file_beside_
             "r-2", "rotated", ROLE, "key", ("operator.read",), moved, "moved", NOW + 2
         )
         await store.write(lambda unit: devices.allow(unit, asked, NOW + 2))
-    restore(tmp_path, made, NOW + 3)
-    assert {name: (tmp_path / name).read_bytes() for name in beside} == beside
+    restore(tmp_path, backup, NOW + 3)
+    assert {name: (tmp_path / name).read_bytes() for name in other_files} == other_files
     async with open_store(tmp_path / DATABASE) as store:
         back = await store.read(lambda reader: grant(reader, "rotated"))
     assert (back.about.platform, back.scopes) == ("darwin", ("operator.read",))
@@ -209,29 +222,29 @@ async def test_a_restored_backup_revives_no_pin_of_a_device_or_of_a_file_beside_
 async def test_a_restore_revives_no_pattern_and_no_call_that_was_made(
     tmp_path: Path, *, readable: bool
 ) -> None:
-    asked = pending("a1")
+    approval = pending("a1")
     async with open_store(tmp_path / DATABASE) as store:
         await store.write(lambda unit: allowlist.add(unit, "main", "rm *", "person", "me", NOW))
-        await store.write(lambda unit: approvals.add(unit, asked, "r", "c"))
+        await store.write(lambda unit: approvals.add(unit, approval, "r", "c"))
         await store.write(lambda unit: approvals.resolve(unit, "a1", Verdict.ONCE, "me", NOW))
-        made = backups.create(tmp_path, BackupKind.MANUAL, NOW)
+        backup = backups.create(tmp_path, BackupKind.MANUAL, NOW)
         await store.write(lambda unit: allowlist.remove(unit, "main", "rm *", "me", NOW))
         await store.write(lambda unit: approvals.begin(unit, "a1", NOW))
         await store.write(lambda unit: approvals.end(unit, "a1", ToolResult("x"), NOW))
     if not readable:
         (tmp_path / DATABASE).unlink()
-    restore(tmp_path, made, NOW)
+    restore(tmp_path, backup, NOW)
     async with open_store(tmp_path / DATABASE) as store:
         assert await store.read(allowlist.patterns) == []
         assert await store.read(approvals.due) == []
-        kept = await store.read(lambda reader: approvals.get(reader, "a1"))
-        assert (kept and kept.state) == (ApprovalState.ENDED if readable else None)
+        stored = await store.read(lambda reader: approvals.get(reader, "a1"))
+        assert (stored and stored.state) == (ApprovalState.ENDED if readable else None)
         report = await store.read(audit.verify)
         assert (report.entries, report.broken) == (6 if readable else 3, None)
 
 
 def pending(approval_id: str) -> StoredApproval:
-    """Returns an approval that a client asked for."""
+    """Returns an approval that a client requested."""
     view = ApprovalView("exec", "ls", "gateway", "/", "main", "agent:main:main", "on-miss")
     return StoredApproval(
         approval_id, ApprovalState.PENDING, "f", None, view, NOW, NOW + EXPIRES_MS

@@ -1,4 +1,4 @@
-"""What of a damaged database counts as read: messages that are messages."""
+"""Salvage of a damaged database accepts only rows with a readable message."""
 
 import sqlite3
 from contextlib import closing
@@ -32,10 +32,10 @@ async def test_a_message_that_cannot_be_read_does_not_keep_the_others_back(
 
         def say(unit: Unit) -> None:
             session, tail = sessions.ensure(unit, MAIN, SessionId("s1"), 1)
-            sessions.append(unit, session, tail, RunId("r"), [user(one, 1) for one in "abc"], 1)
+            sessions.append(unit, session, tail, RunId("r"), [user(text, 1) for text in "abc"], 1)
 
         await store.write(say)
     with closing(sqlite3.connect(damaged, isolation_level=None)) as connection:
         connection.execute("UPDATE entry SET body = ? WHERE seq = 2", (body,))
-    told = {table.name: (table.salvaged, table.is_complete) for table in salvage(damaged, sound)}
-    assert told["entry"] == (2, False)
+    tables = {table.name: (table.salvaged, table.is_complete) for table in salvage(damaged, sound)}
+    assert tables["entry"] == (2, False)

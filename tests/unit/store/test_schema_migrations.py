@@ -1,4 +1,4 @@
-"""The tables of features beside those of the kernel."""
+"""Migrations of the tables of features."""
 
 import sqlite3
 import sys
@@ -20,7 +20,7 @@ SECOND = "ALTER TABLE pond ADD COLUMN depth INTEGER NOT NULL DEFAULT 1"
 
 @pytest.fixture
 def tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """Gives the module `tables` of a feature, which has one step at first."""
+    """Creates the module `tables` of a feature, with one step."""
     module = ModuleType("skerry.features.pond.tables")
     vars(module)["STEPS"] = (FIRST,)
     monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -31,7 +31,7 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 
 def migrated(path: Path) -> list[tuple[object, ...]]:
-    """Migrate the file; return the rows of the pond."""
+    """Migrates the file; returns the rows of the pond."""
     schema_migrations.feature_steps.cache_clear()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         migrate(connection, path, keep=False)

@@ -1,4 +1,4 @@
-"""A search over transcripts reads no more the more was said."""
+"""A search over transcripts reads a bounded number of entries."""
 
 from pathlib import Path
 
@@ -18,16 +18,16 @@ async def test_a_search_reads_no_more_the_more_was_said(
 ) -> None:
     read: set[int] = set()
     rows: list[int] = []
-    around, best = search_candidates.neighbourhood, search_candidates.best
+    neighbourhood, best = search_candidates.neighbourhood, search_candidates.best
 
-    def counted(*given: object) -> list[search_candidates.IndexedEntry]:
-        found = around(*given)  # type: ignore[arg-type]
-        read.update(one.rowid for one in found)
-        return found
+    def counted(*arguments: object) -> list[search_candidates.IndexedEntry]:
+        entries = neighbourhood(*arguments)  # type: ignore[arg-type]
+        read.update(entry.rowid for entry in entries)
+        return entries
 
-    def ranked(found: list[tuple[float, list[int]]], most: int) -> dict[int, float]:
-        rows.extend(len(one) for _, one in found)
-        return best(found, most)  # type: ignore[arg-type]
+    def ranked(weighted: list[tuple[float, list[int]]], limit: int) -> dict[int, float]:
+        rows.extend(len(rowids) for _, rowids in weighted)
+        return best(weighted, limit)  # type: ignore[arg-type]
 
     monkeypatch.setattr(search_candidates, "neighbourhood", counted)
     monkeypatch.setattr(search_candidates, "best", ranked)
@@ -38,12 +38,12 @@ async def test_a_search_reads_no_more_the_more_was_said(
 
         def work(unit: Unit) -> None:
             session_id, tail = sessions.ensure(unit, MAIN, SessionId("one"), 1)
-            given = [message.user(one, 1) for one in texts]
-            sessions.append(unit, session_id, tail, "r", given, 1)
+            messages = [message.user(text, 1) for text in texts]
+            sessions.append(unit, session_id, tail, "r", messages, 1)
 
         await store.write(work)
-        found = await search(store, TranscriptQuery(MAIN, "heron boat number", 2))
-    assert found.hits[0].excerpt.text == texts[3]
+        results = await search(store, TranscriptQuery(MAIN, "heron boat number", 2))
+    assert results.hits[0].excerpt.text == texts[3]
     assert sorted(rows) == [1, 50, 50]
-    # Eight for each hit, with two on either side.
+    # Eight ranked entries for each hit, each with two neighbours before and after it.
     assert len(read) <= 2 * 8 * (2 * search_candidates.NEIGHBOURS + 1)

@@ -1,4 +1,4 @@
-"""Requests of senders to be paired: codes that count once, for an hour, on one account."""
+"""Pairing requests of senders: each code is valid once, for an hour, on one account."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def message(sender: str = "42", account: str = "default") -> InboundMessage:
     return InboundMessage(MEMORY, AccountId(account), peer, sender, "hi", "m1", 0)
 
 
-async def asked(store: Store, code: str, now: int = 0, **about: str) -> bool:
+async def begins_request(store: Store, code: str, now: int = 0, **about: str) -> bool:
     arrived = message(**about)
     to = ReplyTo(arrived.channel, arrived.account, arrived.peer, "")
     return await store.write(lambda unit: sender_pairing.ask(unit, arrived, to, code, now))
@@ -26,8 +26,8 @@ async def asked(store: Store, code: str, now: int = 0, **about: str) -> bool:
 
 async def approved(store: Store, code: str, account: str = "", now: int = 1) -> str:
     def write(unit: Unit) -> str:
-        where = ("memory", account) if account else ("", "")
-        return sender_pairing.decide(unit, code, where, now, "owner", rejected=False).sender_id
+        scope = ("memory", account) if account else ("", "")
+        return sender_pairing.decide(unit, code, scope, now, "owner", rejected=False).sender_id
 
     return await store.write(write)
 
@@ -39,22 +39,22 @@ async def decided(store: Store, account: str) -> sender_pairing.PairedSender | N
 @pytest.mark.abuse(10)
 async def test_a_code_counts_once_and_has_an_end(tmp_path: Path) -> None:
     async with open_store(tmp_path / DATABASE) as store:
-        assert await asked(store, CODE)
-        assert not await asked(store, "BBBBBBBB"), "a sender who waits gets no second code"
+        assert await begins_request(store, CODE)
+        assert not await begins_request(store, "BBBBBBBB"), "a sender who waits gets no second code"
         assert await approved(store, CODE.lower()) == "42"
         with pytest.raises(sender_pairing.NoRequestError):
             await approved(store, CODE)
-        assert await asked(store, "CCCCCCCC", sender="43")
+        assert await begins_request(store, "CCCCCCCC", sender="43")
         with pytest.raises(sender_pairing.NoRequestError):
             await approved(store, "CCCCCCCC", now=sender_pairing.LASTS_MS)
 
 
 @pytest.mark.abuse(11)
 async def test_few_codes_count_at_a_time_among_very_many(tmp_path: Path) -> None:
-    """The owner enters them: a stranger has no place to try one."""
+    """Only the owner enters codes, so a stranger cannot try any."""
     assert len(ALPHABET) ** CODE_LENGTH > 10**12
     async with open_store(tmp_path / DATABASE) as store:
-        begun = [await asked(store, f"{n:08}", sender=str(n)) for n in range(5)]
+        begun = [await begins_request(store, f"{n:08}", sender=str(n)) for n in range(5)]
         assert begun == [True] * sender_pairing.MAX_PENDING + [False] * (
             5 - sender_pairing.MAX_PENDING
         )
@@ -63,9 +63,9 @@ async def test_few_codes_count_at_a_time_among_very_many(tmp_path: Path) -> None
 @pytest.mark.abuse(47)
 async def test_a_sender_of_one_account_is_none_of_another(tmp_path: Path) -> None:
     async with open_store(tmp_path / DATABASE) as store:
-        await asked(store, CODE)
+        await begins_request(store, CODE)
         with pytest.raises(sender_pairing.NoRequestError):
             await approved(store, CODE, "other")
         await approved(store, CODE, "default")
-        found = [await decided(store, account) for account in ("default", "other")]
-    assert [sender is not None for sender in found] == [True, False]
+        decisions = [await decided(store, account) for account in ("default", "other")]
+    assert [sender is not None for sender in decisions] == [True, False]

@@ -1,4 +1,4 @@
-"""Copies of what was said end: with the key of their run, with its week, and with its session."""
+"""Texts and rows of runs are removed: with their key, after a week, and with their session."""
 
 from pathlib import Path
 
@@ -49,20 +49,20 @@ def ended(run_id: str, text: str) -> RunResult:
 
 
 def spoke(unit: Unit, *, stop: StopReason = StopReason.DONE, notices: tuple[str, ...] = ()) -> None:
-    """Has a client and a platform ask once each."""
+    """Adds one run of a client and one of a platform."""
     session_id, tail = sessions.ensure(unit, KEY, ID, 1)
     for run_id, to in (("by-client", None), ("by-platform", TO)):
-        asked = replace(request(f"what of {WORD}", run_id, KEY), reply_to=to)
-        said = [asked.message(1), message.user(f"it is {WORD}", 1)]
-        tail = sessions.append(unit, session_id, tail, run_id, said, 1, person_wrote_at=1)
+        run_request = replace(request(f"what of {WORD}", run_id, KEY), reply_to=to)
+        messages = [run_request.message(1), message.user(f"it is {WORD}", 1)]
+        tail = sessions.append(unit, session_id, tail, run_id, messages, 1, person_wrote_at=1)
         if to is not None:
-            inbound.take(unit, ARRIVED, asked.run_id)
-        runs.add(unit, asked, session_id, tail - 1, 1)
+            inbound.take(unit, ARRIVED, run_request.run_id)
+        runs.add(unit, run_request, session_id, tail - 1, 1)
         error = RunFailure("model.failed", f"no {WORD}") if stop is StopReason.ERROR else None
         runs.finish(
             unit,
             RunResult(
-                asked.run_id,
+                run_request.run_id,
                 str(KEY),
                 session_id,
                 stop,
@@ -77,8 +77,8 @@ def spoke(unit: Unit, *, stop: StopReason = StopReason.DONE, notices: tuple[str,
             ),
         )
         if to is not None:
-            outbox.add(unit, asked.run_id, 0, to, [f"it is {WORD}"], 2)
-            outbox.add(unit, asked.run_id, 1, to, [f"more of {WORD}"], 2)
+            outbox.add(unit, run_request.run_id, 0, to, [f"it is {WORD}"], 2)
+            outbox.add(unit, run_request.run_id, 1, to, [f"more of {WORD}"], 2)
 
 
 def deliver(unit: Unit, *states: PartState) -> None:
@@ -87,7 +87,7 @@ def deliver(unit: Unit, *states: PartState) -> None:
 
 
 async def passed(store: Store, quarters: int) -> None:
-    """Lets so many quarters pass, as the upkeep does."""
+    """Counts quarters of an hour, as the regular upkeep does."""
     for _ in range(quarters):
         await store.write(idempotency_keys.pass_quarter)
         while await store.write(settled_runs.blank):
@@ -97,8 +97,8 @@ async def passed(store: Store, quarters: int) -> None:
 
 
 async def copies(store: Store) -> int:
-    """Returns how many rows but those of the transcript have the word."""
-    (found,) = await store.read(
+    """Counts the rows outside of the transcript that have the word."""
+    (count,) = await store.read(
         lambda reader: reader.all(
             "SELECT (SELECT count(*) FROM run WHERE instr(CAST(request AS TEXT), ?1)"
             " OR instr(CAST(result AS TEXT), ?1) OR instr(partial, ?1))"
@@ -106,12 +106,12 @@ async def copies(store: Store) -> int:
             (WORD,),
         )
     )
-    return int(found[0])
+    return int(count[0])
 
 
 async def rows(store: Store, table: str) -> int:
-    (found,) = await store.read(lambda reader: reader.all(f"SELECT count(*) FROM {table}"))  # noqa: S608 - a name of ours
-    return int(found[0])
+    (count,) = await store.read(lambda reader: reader.all(f"SELECT count(*) FROM {table}"))  # noqa: S608 - a name of ours
+    return int(count[0])
 
 
 async def test_the_text_stands_once_when_the_key_is_free_and_not_before(tmp_path: Path) -> None:
@@ -119,17 +119,17 @@ async def test_the_text_stands_once_when_the_key_is_free_and_not_before(tmp_path
         await store.write(spoke)
         await store.write(lambda unit: deliver(unit, PartState.SENT, PartState.SENT))
         await passed(store, idempotency_keys.KEPT_QUARTERS)
-        again = await store.read(lambda reader: runs.result(reader, "by-client"))
-        assert again is not None
-        assert again.payloads == (f"it is {WORD}",)
+        repeated = await store.read(lambda reader: runs.result(reader, "by-client"))
+        assert repeated is not None
+        assert repeated.payloads == (f"it is {WORD}",)
         await passed(store, 1)
         assert await copies(store) == 0
         assert await store.read(lambda reader: runs.find(reader, "by-client")) is None
-        taken = await store.write(lambda unit: inbound.take(unit, ARRIVED, RunId("new")))
-        assert taken == "by-platform"
-        known = await store.read(lambda reader: runs.result(reader, "by-platform"))
-        assert known is not None
-        assert known.payloads == ()
+        accepted = await store.write(lambda unit: inbound.take(unit, ARRIVED, RunId("new")))
+        assert accepted == "by-platform"
+        result = await store.read(lambda reader: runs.result(reader, "by-platform"))
+        assert result is not None
+        assert result.payloads == ()
 
 
 async def test_what_is_not_delivered_keeps_its_text_and_its_run(tmp_path: Path) -> None:
@@ -137,12 +137,12 @@ async def test_what_is_not_delivered_keeps_its_text_and_its_run(tmp_path: Path) 
         await store.write(spoke)
         await store.write(lambda unit: deliver(unit, PartState.SENT, PartState.FAILED))
         await passed(store, idempotency_keys.COUNTED_QUARTERS + 2)
-        left = await store.read(lambda reader: reader.all("SELECT state, text FROM outbox"))
-        assert left == [("sent", ""), ("failed", f"more of {WORD}")]
+        remaining = await store.read(lambda reader: reader.all("SELECT state, text FROM outbox"))
+        assert remaining == [("sent", ""), ("failed", f"more of {WORD}")]
         assert await rows(store, "run") == 1
         await store.write(lambda unit: outbox.drop(unit, 2, 9))
         await passed(store, 1)
-        assert [await rows(store, one) for one in ("run", "outbox", "inbound")] == [0, 0, 0]
+        assert [await rows(store, table) for table in ("run", "outbox", "inbound")] == [0, 0, 0]
 
 
 async def test_an_open_run_stays_whole_and_so_do_those_behind_it(tmp_path: Path) -> None:
@@ -150,9 +150,9 @@ async def test_an_open_run_stays_whole_and_so_do_those_behind_it(tmp_path: Path)
         await store.write(lambda unit: runs.add(unit, request("open", "r0", KEY), ID, 0, 1))
         await store.write(spoke)
         await passed(store, idempotency_keys.COUNTED_QUARTERS + 2)
-        found = await store.read(lambda reader: runs.find(reader, "r0"))
-        assert isinstance(found, runs.OpenRun)
-        assert found.request.text == "open"
+        open_run = await store.read(lambda reader: runs.find(reader, "r0"))
+        assert isinstance(open_run, runs.OpenRun)
+        assert open_run.request.text == "open"
 
 
 async def test_notices_that_people_have_had_are_known_as_long_as_the_session(
@@ -170,9 +170,9 @@ async def test_the_last_message_can_be_run_again_when_its_copy_is_gone(tmp_path:
         await store.write(lambda unit: spoke(unit, stop=StopReason.ERROR))
         await store.write(lambda unit: deliver(unit, PartState.SENT, PartState.SENT))
         await passed(store, idempotency_keys.KEPT_QUARTERS + 1)
-        again = await store.read(lambda reader: to_retry(reader, KEY, lambda _: False))
-        assert again is not None
-        assert (again.text, again.reply_to) == (f"what of {WORD}", TO)
+        repeated = await store.read(lambda reader: to_retry(reader, KEY, lambda _: False))
+        assert repeated is not None
+        assert (repeated.text, repeated.reply_to) == (f"what of {WORD}", TO)
 
 
 async def test_a_session_that_is_removed_is_in_no_file_and_its_keys_are_known(
@@ -186,18 +186,18 @@ async def test_a_session_that_is_removed_is_in_no_file_and_its_keys_are_known(
         await store.write(lambda unit: archive.delete(unit, KEY, 5))
         now = 40 * DAY_MS
         due = plan(await store.read(retained), limits, now)
-        done = await carry_out(store, Hooks(), tmp_path / "agents", due, now)
-        assert [one.session.session_id for one in done.remove] == [ID]
+        executed = await carry_out(store, Hooks(), tmp_path / "agents", due, now)
+        assert [due_session.session.session_id for due_session in executed.remove] == [ID]
         assert await copies(store) == 0
         assert await store.read(outbox.undelivered) == []
-        known = await store.read(lambda reader: runs.result(reader, "by-client"))
-        assert known is not None
-        assert known.payloads == ()
+        result = await store.read(lambda reader: runs.result(reader, "by-client"))
+        assert result is not None
+        assert result.payloads == ()
         assert await store.read(
             lambda reader: runs.has_other_content(reader, request("other", "by-client", KEY))
         )
-        made = backups.create(tmp_path, backups.BackupKind.DAILY, now)
-        assert WORD.encode() not in made.path.read_bytes()
+        backup = backups.create(tmp_path, backups.BackupKind.DAILY, now)
+        assert WORD.encode() not in backup.path.read_bytes()
         for file in tmp_path.glob(f"{DATABASE}*"):
             assert WORD.encode() not in file.read_bytes(), file
 
@@ -246,8 +246,8 @@ async def test_runs_and_answers_of_an_older_version_keep_their_age(tmp_path: Pat
     connection.close()
     async with open_store(path) as store:
         assert await store.read(idempotency_keys.passed) == 11
-        found = "SELECT run_id, quarter, settled, noticed FROM run ORDER BY serial"
-        assert await store.read(lambda reader: reader.all(found)) == [
+        statement = "SELECT run_id, quarter, settled, noticed FROM run ORDER BY serial"
+        assert await store.read(lambda reader: reader.all(statement)) == [
             ("r1", 0, 1, 1),
             ("r2", 10, 0, 0),
             ("r3", 11, 0, 0),
@@ -257,13 +257,13 @@ async def test_runs_and_answers_of_an_older_version_keep_their_age(tmp_path: Pat
         pinned = await store.read(
             lambda reader: recent(reader, SessionFilter(pinned=True), limit=-1)
         )
-        assert [one.session_id for one in pinned] == ["s"]
+        assert [session.session_id for session in pinned] == ["s"]
 
 
 async def test_a_run_that_ends_after_its_key_was_free_loses_its_texts_all_the_same(
     tmp_path: Path,
 ) -> None:
-    """It is looked for by its own age, not behind a mark that others have moved past it."""
+    """It is selected by its own age, not by a mark that other runs have moved past it."""
     async with open_store(tmp_path / DATABASE) as store:
         await store.write(lambda unit: runs.add(unit, request(WORD, "r0", KEY), ID, 0, 1))
         await store.write(spoke)
@@ -296,6 +296,6 @@ async def test_rows_of_no_run_outlast_those_of_runs_and_end_after_a_week(tmp_pat
         await store.write(lambda unit: settled_runs.drop_without_run(unit, 11 + DAY_MS))
         assert (await store.read(lambda reader: reader.all(texts)))[0] == ("sent", "")
         await store.write(lambda unit: settled_runs.drop_without_run(unit, 11 + 7 * DAY_MS))
-        left = [("pending", f"{WORD} 1")]
-        assert await store.read(lambda reader: reader.all(texts)) == left
+        remaining = [("pending", f"{WORD} 1")]
+        assert await store.read(lambda reader: reader.all(texts)) == remaining
         assert await rows(store, "inbound") == 0

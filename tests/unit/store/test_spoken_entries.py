@@ -1,4 +1,4 @@
-"""Numbers of messages: they grow, stay, and name only what belongs to runs that ended."""
+"""Numbers of entries: they increase, stay the same, and exist only for entries of ended runs."""
 
 from pathlib import Path
 
@@ -31,8 +31,8 @@ async def say(store: Store, text: str, run: str, key: SessionKey = MAIN) -> None
 
     def work(unit: Unit) -> None:
         session_id, tail = sessions.ensure(unit, key, SessionId(f"s-{key}"), 1)
-        said = (UserMessage((TextBlock(text),), 1, Origin.OWNER), answer(f"re: {text}"))
-        sessions.append(unit, session_id, tail, run, said, 5)
+        messages = (UserMessage((TextBlock(text),), 1, Origin.OWNER), answer(f"re: {text}"))
+        sessions.append(unit, session_id, tail, run, messages, 5)
 
     await store.write(work)
 
@@ -105,8 +105,8 @@ async def test_a_tool_has_its_origin_and_no_text_and_a_command_nothing(tmp_path:
 
         def work(unit: Unit) -> None:
             session_id, tail = sessions.ensure(unit, MAIN, SessionId("s"), 1)
-            said = (message.user("/status", 1), call, page)
-            sessions.append(unit, session_id, tail, "r", said, 5)
+            messages = (message.user("/status", 1), call, page)
+            sessions.append(unit, session_id, tail, "r", messages, 5)
 
         await store.write(work)
         rows = await transcripts.since(0)

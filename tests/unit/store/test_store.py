@@ -1,4 +1,4 @@
-"""The store: units, group commit, what a failure leaves behind."""
+"""The store: units, group commit, and its state after failures."""
 
 import sqlite3
 import threading
@@ -31,7 +31,7 @@ def count(reader: Reader) -> int:
     return int(row[0])
 
 
-def said(text: str) -> message.UserMessage:
+def user_message(text: str) -> message.UserMessage:
     return message.user(text, 1)
 
 
@@ -40,7 +40,7 @@ async def test_what_a_unit_wrote_is_there_after_it_returned(tmp_path: Path) -> N
 
         def work(unit: Unit) -> int:
             session_id, tail = sessions.ensure(unit, MAIN, SessionId("s1"), 1)
-            return sessions.append(unit, session_id, tail, "r1", [said("hi")], 2)
+            return sessions.append(unit, session_id, tail, "r1", [user_message("hi")], 2)
 
         assert await store.write(work) == 1
         outside = sqlite3.connect(tmp_path / "state.sqlite")
@@ -60,7 +60,7 @@ async def test_a_failing_unit_leaves_nothing_and_its_neighbours_alone(
                 session_id, tail = sessions.ensure(
                     unit, SessionKey.parse(session), SessionId(session), 1
                 )
-                return sessions.append(unit, session_id, tail, "r", [said(session)], 1)
+                return sessions.append(unit, session_id, tail, "r", [user_message(session)], 1)
 
             return work
 
@@ -99,7 +99,7 @@ async def test_a_transcript_that_moved_on_refuses_the_append(tmp_path: Path) -> 
 
         def append_at_zero(unit: Unit) -> int:
             session_id, _ = sessions.ensure(unit, MAIN, SessionId("s1"), 1)
-            return sessions.append(unit, session_id, 0, "r1", [said("hi")], 2)
+            return sessions.append(unit, session_id, 0, "r1", [user_message("hi")], 2)
 
         await store.write(append_at_zero)
         with pytest.raises(StaleTailError):
@@ -121,8 +121,8 @@ async def test_a_cancelled_caller_does_not_undo_what_it_handed_in(tmp_path: Path
                 await anyio.wait_all_tasks_blocked()
                 scope.cancel()
         gate.set()
-        found = await store.write(lambda unit: sessions.find(unit, str(MAIN)))
-        assert found is not None
+        session = await store.write(lambda unit: sessions.find(unit, str(MAIN)))
+        assert session is not None
 
 
 async def test_closing_writes_what_is_queued(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ async def test_a_lack_of_memory_fails_what_was_to_be_written_and_nothing_after(
     def reach(point: str) -> None:
         if point in lacking:
             lacking.clear()
-            raise MemoryError  # as the module says that SQLite has none
+            raise MemoryError  # as `sqlite3` does for SQLITE_NOMEM
 
     async with open_store(tmp_path / "state.sqlite", reach=reach) as store:
         with anyio.fail_after(60):
@@ -184,7 +184,7 @@ async def test_a_lack_of_memory_fails_what_was_to_be_written_and_nothing_after(
 
 def say(unit: Unit) -> None:
     session_id, tail = sessions.ensure(unit, MAIN, SessionId("s1"), 1)
-    sessions.append(unit, session_id, tail, "r1", [said("hi")], 2)
+    sessions.append(unit, session_id, tail, "r1", [user_message("hi")], 2)
 
 
 @pytest.mark.parametrize("how", ["read", "scan"])
@@ -199,13 +199,13 @@ async def test_a_reading_closure_sees_one_moment(tmp_path: Path, how: str) -> No
 
     def add(unit: Unit) -> None:
         session_id, tail = sessions.ensure(unit, MAIN, SessionId("s1"), 1)
-        sessions.append(unit, session_id, tail, "r1", [said("hi")], 2)
+        sessions.append(unit, session_id, tail, "r1", [user_message("hi")], 2)
 
-    seen: list[tuple[int, int]] = []
+    counts: list[tuple[int, int]] = []
     async with open_store(tmp_path / "state.sqlite") as store:
 
         async def read() -> None:
-            seen.append(await getattr(store, how)(look))
+            counts.append(await getattr(store, how)(look))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(read)
@@ -213,7 +213,7 @@ async def test_a_reading_closure_sees_one_moment(tmp_path: Path, how: str) -> No
                 await anyio.to_thread.run_sync(begun.wait)
             await store.write(add)
             written.set()
-        assert seen == [(0, 0)]
+        assert counts == [(0, 0)]
         assert await store.read(count) == 1
 
 
@@ -225,7 +225,7 @@ async def test_a_unit_runs_twice_where_that_is_asked_for(
 
     def add(unit: Unit) -> int:
         session_id, tail = sessions.ensure(unit, MAIN, SessionId("s1"), 1)
-        return sessions.append(unit, session_id, tail, "r1", [said("hi")], 2)
+        return sessions.append(unit, session_id, tail, "r1", [user_message("hi")], 2)
 
     def remember(_: Unit) -> int:
         times.append(1)
@@ -246,16 +246,16 @@ async def test_a_follower_takes_all_sessions_that_were_touched_a_little_after_th
 
         def work(unit: Unit, key: SessionKey) -> None:
             session_id, tail = sessions.ensure(unit, key, SessionId(str(key)), 1)
-            sessions.append(unit, session_id, tail, "r1", [said("hi")], 2)
+            sessions.append(unit, session_id, tail, "r1", [user_message("hi")], 2)
 
-        other = SessionKey.parse("agent:main:other")
-        for key in (MAIN, other):
+        other_key = SessionKey.parse("agent:main:other")
+        for key in (MAIN, other_key):
             await store.write(partial(work, key=key))
-        both = {str(MAIN), str(other)}
-        assert touched.waiting == both
+        keys = {str(MAIN), str(other_key)}
+        assert touched.waiting == keys
         with anyio.fail_after(60):
             await touched.due()
-            assert touched.take() == both
+            assert touched.take() == keys
             assert touched.take() == set()
             touched.add(["c"])
             await touched.due()

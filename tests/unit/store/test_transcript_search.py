@@ -1,4 +1,4 @@
-"""The search over transcripts: what it finds, and whose."""
+"""The search over transcripts: its hits, and the conversations that it covers."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -31,16 +31,16 @@ async def say(
 ) -> None:
     def work(unit: Unit) -> int:
         session_id, tail = sessions.ensure(unit, key, SessionId(new_id or str(key)), 1)
-        said = [message.user(one, 1) if isinstance(one, str) else one for one in texts]
-        return sessions.append(unit, session_id, tail, "r", said, 1)
+        messages = [message.user(text, 1) if isinstance(text, str) else text for text in texts]
+        return sessions.append(unit, session_id, tail, "r", messages, 1)
 
     await store.write(work)
 
 
 async def found(
-    store: Store, text: str, key: SessionKey = MAIN, **more: object
+    store: Store, text: str, key: SessionKey = MAIN, **filters: object
 ) -> Sequence[TranscriptHit]:
-    result = await search(store, TranscriptQuery(key, text, **more))  # type: ignore[arg-type]
+    result = await search(store, TranscriptQuery(key, text, **filters))  # type: ignore[arg-type]
     assert result.complete
     return result.hits
 
@@ -68,12 +68,12 @@ async def test_an_exchange_whose_question_and_answer_both_match_is_one_hit(tmp_p
         await say(store, MAIN, "which boat is blue", answer(long), "x", "y", "a boat", "z")
         hits = await found(store, "blue boat", limit=2)
     assert sorted(hit.excerpt.seq for hit in hits) in ([1, 5], [2, 5])
-    said = [one.seq for hit in hits for one in (hit.before, hit.excerpt, hit.after) if one]
-    assert len(said) == len(set(said))
+    numbers = [entry.seq for hit in hits for entry in (hit.before, hit.excerpt, hit.after) if entry]
+    assert len(numbers) == len(set(numbers))
     first = next(hit for hit in hits if hit.excerpt.seq < 5)
-    told = first.excerpt if first.excerpt.seq == 2 else first.after
-    assert told is not None
-    assert len(told.text) > 400
+    shown_entry = first.excerpt if first.excerpt.seq == 2 else first.after
+    assert shown_entry is not None
+    assert len(shown_entry.text) > 400
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ async def test_earlier_incarnations_are_found_and_deleted_ones_are_not(tmp_path:
         assert not await found(store, "treasure", chat)
 
 
-OTHERS = (
+OTHER_KEYS = (
     "agent:main:telegram:direct:4711",
     "agent:main:direct:alice",
     "agent:main:telegram:group:1",
@@ -124,7 +124,7 @@ OTHERS = (
 )
 
 
-@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("other", OTHER_KEYS)
 async def test_the_context_of_one_person_is_never_shown_to_another(
     tmp_path: Path, other: str
 ) -> None:
@@ -132,11 +132,11 @@ async def test_the_context_of_one_person_is_never_shown_to_another(
     async with open_store(tmp_path / DATABASE) as store:
         await say(store, MAIN, "the secret of the owner")
         await say(store, key, "the secret of somebody else")
-        for others in (False, True):
-            theirs = await found(store, "secret", key, owner_conversations=others)
-            assert {hit.key for hit in theirs} == {other}
-            ours = await found(store, "secret", owner_conversations=others)
-            assert {hit.key for hit in ours} == {str(MAIN)}
+        for wide in (False, True):
+            other_hits = await found(store, "secret", key, owner_conversations=wide)
+            assert {hit.key for hit in other_hits} == {other}
+            owner_hits = await found(store, "secret", owner_conversations=wide)
+            assert {hit.key for hit in owner_hits} == {str(MAIN)}
 
 
 async def test_the_owner_finds_their_other_conversations_where_they_ask(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ async def test_words_spread_over_an_exchange_tell_more_than_one_entry_with_some(
         first, second = await found(store, "which colour did Anna choose for the kitchen", limit=2)
     assert "bus" in second.excerpt.text
     assert first.excerpt.seq in {5, 6}
-    assert "sage green" in " ".join(one.text for one in (first.excerpt, first.after) if one)
+    assert "sage green" in " ".join(entry.text for entry in (first.excerpt, first.after) if entry)
 
 
 async def test_a_phrase_in_quotes_and_an_identifier_lead(tmp_path: Path) -> None:
@@ -224,12 +224,12 @@ async def test_a_phrase_in_quotes_and_an_identifier_lead(tmp_path: Path) -> None
 
 
 async def test_what_was_answered_again_is_shown_once_and_another_answer_too(tmp_path: Path) -> None:
-    asked = "What is the code of the gate?"
+    question = "What is the code of the gate?"
     async with open_store(tmp_path / DATABASE) as store:
         for code in ("4711", "4711", "0815"):
-            await say(store, MAIN, asked, answer(f"The code is {code}."))
+            await say(store, MAIN, question, answer(f"The code is {code}."))
         hits = await found(store, "code gate")
-    shown = " ".join(one.text for hit in hits for one in (hit.excerpt, hit.after) if one)
+    text = " ".join(entry.text for hit in hits for entry in (hit.excerpt, hit.after) if entry)
     assert len(hits) == 2
-    assert "0815" in shown
-    assert "4711" in shown
+    assert "0815" in text
+    assert "4711" in text

@@ -1,4 +1,4 @@
-"""A row whose bytes have changed is skipped and named; those beside it are read and go on."""
+"""A row with changed bytes is skipped and reported; all other rows are read."""
 
 import sqlite3
 from functools import partial
@@ -58,16 +58,16 @@ async def files(tmp_path: Path) -> Files:
 
 
 async def texts(store: Store) -> list[str]:
-    found = await store.read(lambda reader: sessions.entries(reader, "s1", limit=-1))
-    return [one.message.text for one in found if isinstance(one.message, UserMessage)]
+    entries = await store.read(lambda reader: sessions.entries(reader, "s1", limit=-1))
+    return [entry.message.text for entry in entries if isinstance(entry.message, UserMessage)]
 
 
 @pytest.mark.parametrize("broken", BREAKS)
 async def test_it_is_named_and_the_rest_is_read_and_goes_on(files: Files, broken: str) -> None:
     damage(files.home, BREAKS[broken])
     async with open_store(files.home / DATABASE) as store:
-        (found,) = await store.check(whole=False)
-        assert "entry 2 of session s1" in found
+        (problem,) = await store.check(whole=False)
+        assert "entry 2 of session s1" in problem
         assert store.condition.storage is Storage.CORRUPT
         assert "entry 2 of session s1" in store.condition.problem[0]
         assert "recovered" in store.condition.problem[1]
@@ -80,10 +80,10 @@ async def test_it_is_named_and_the_rest_is_read_and_goes_on(files: Files, broken
         await store.write(partial(say, texts=["four"]))
         assert (await texts(store))[-1] == "four"
         await fill(store, ["s1"])
-        wanted = SessionFilter(search="one")
-        assert await store.read(lambda reader: session_listing.count(reader, wanted)) == 1
-        said = await store.read(lambda reader: utterances.of_session(reader, "s1"))
-        assert {one.text for one in said} >= {"one", "three", "four"}
+        session_filter = SessionFilter(search="one")
+        assert await store.read(lambda reader: session_listing.count(reader, session_filter)) == 1
+        spoken = await store.read(lambda reader: utterances.of_session(reader, "s1"))
+        assert {utterance.text for utterance in spoken} >= {"one", "three", "four"}
         await files.start(store)
 
 
@@ -99,11 +99,11 @@ async def test_its_transcript_file_mends_it_also_after_a_rebuild(files: Files, b
     whole = files.file.read_bytes()
     damage(files.home, BREAKS[broken])
     async with open_store(files.home / DATABASE) as store:
-        await files.mirror().rebuild(store)  # it must not destroy what only the file has
-        kept = [Path(one.file) for one in recovered_lines.every(files.home)]
-        assert [one.read_bytes() for one in kept] == [whole]
-        (bad,) = await store.scan(unreadable_entries.scan)
-        assert await store.write(lambda unit: recovering.mend(unit, bad, kept))
+        await files.mirror().rebuild(store)  # it must keep entries that only the file has
+        paths = [Path(kept_file.file) for kept_file in recovered_lines.every(files.home)]
+        assert [kept_file.read_bytes() for kept_file in paths] == [whole]
+        (damaged,) = await store.scan(unreadable_entries.scan)
+        assert await store.write(lambda unit: recovering.mend(unit, damaged, paths))
         assert await store.check(whole=False) == []
         assert store.condition.storage is Storage.OK
         assert await texts(store) == ["one", "two", "three"]
@@ -123,11 +123,16 @@ async def test_a_call_whose_result_is_lost_is_closed_for_the_model(tmp_path: Pat
         )
     damage(tmp_path, "UPDATE entry SET body = x'00' WHERE seq = 3")
     async with open_store(tmp_path / DATABASE) as store:
-        known = await ConversationCache(store).get(SessionId("s1"), 5)
-        (closed,) = [one for one in known.history.messages if isinstance(one, ToolResultMessage)]
+        conversation = await ConversationCache(store).get(SessionId("s1"), 5)
+        (closed,) = [
+            entry for entry in conversation.history.messages if isinstance(entry, ToolResultMessage)
+        ]
         assert (closed.tool_call_id, closed.is_error) == ("c1", True)
-        assert len(known.history.messages) == 4
+        assert len(conversation.history.messages) == 4
     damage(tmp_path, "UPDATE entry SET body = x'00' WHERE seq = 2")
     async with open_store(tmp_path / DATABASE) as store:
-        known = await ConversationCache(store).get(SessionId("s1"), 5)
-        assert [type(one) for one in known.history.messages] == [UserMessage, AssistantMessage]
+        conversation = await ConversationCache(store).get(SessionId("s1"), 5)
+        assert [type(entry) for entry in conversation.history.messages] == [
+            UserMessage,
+            AssistantMessage,
+        ]

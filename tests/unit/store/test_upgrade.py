@@ -1,4 +1,4 @@
-"""A database of every older version opens, and its conversation goes on where it was."""
+"""A database of every older version opens, and its conversation continues."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def said_by(origin: Origin, text: str, at: int) -> UserMessage:
 
 
 def older(path: Path, version: int) -> None:
-    """Writes a database as that version would have: a conversation that ended a minute ago."""
+    """Writes a database of that version, with a conversation that ended a minute ago."""
     connection = sqlite.connect(path)
     sqlite.migrate(connection, path, STEPS[:version])
     at = NOW - 60_000
@@ -40,12 +40,12 @@ def older(path: Path, version: int) -> None:
         (str(MAIN), at, at),
     )
     origin = Origin.OWNER if version > BEFORE_ORIGINS else Origin.STRANGER
-    said: tuple[Message, ...] = (said_by(origin, "what did I see?", at), ANSWER)
-    for seq, one in enumerate(said, 1):
+    messages: tuple[Message, ...] = (said_by(origin, "what did I see?", at), ANSWER)
+    for seq, entry_message in enumerate(messages, 1):
         connection.execute(
             "INSERT INTO entry (session_id, seq, parent, at, run_id, body)"
             " VALUES ('old', ?, ?, ?, 'r0', ?)",
-            (seq, seq - 1, at, message.encode(one)),
+            (seq, seq - 1, at, message.encode(entry_message)),
         )
     connection.execute(
         "INSERT INTO session (session_id, key, agent_id, chat_type, created_at, updated_at)"
@@ -65,9 +65,13 @@ async def test_a_conversation_survives_an_upgrade_from_every_version(
     async with open_core(tmp_path, model, clock=FakeClock()) as core:
         result = await core.ask("and then?")
         assert result.session_id == "old"
-        seen = [one.text for one in model.requests[-1].messages if isinstance(one, UserMessage)]
-        assert seen == ["what did I see?", "and then?"]
-        assert [type(one).__name__ for one in await core.said()] == [
+        texts = [
+            entry_message.text
+            for entry_message in model.requests[-1].messages
+            if isinstance(entry_message, UserMessage)
+        ]
+        assert texts == ["what did I see?", "and then?"]
+        assert [type(entry_message).__name__ for entry_message in await core.said()] == [
             "UserMessage",
             "AssistantMessage",
         ] * 2
@@ -103,8 +107,8 @@ async def test_only_what_the_owner_wrote_before_origins_becomes_the_owners(
             " tail) VALUES (?, ?, 'main', 'direct', 0, 0, 1)",
             (name, of_key),
         )
-    later = message.encode(said_by(Origin.OWNER, "hi", 1))
-    connection.execute(entry, ("s2", 1, 1, "r2", later))
+    encoded = message.encode(said_by(Origin.OWNER, "hi", 1))
+    connection.execute(entry, ("s2", 1, 1, "r2", encoded))
     text = 'Ça va? {"origin": 1}'
     connection.execute(
         entry, ("s1", 1, at, run_id, message.encode(said_by(Origin.STRANGER, text, at)))
@@ -155,11 +159,11 @@ async def test_a_message_that_was_taken_before_the_upgrade_is_known_after_it(
     connection.execute("INSERT INTO inbound VALUES ('memory', 'default', 'gone', 'r0', 0)")
     connection.commit()
     connection.close()
-    again = InboundMessage(to.channel, to.account, peer, "alice", "hi", "m1", 0, "t1")
+    repeated = InboundMessage(to.channel, to.account, peer, "alice", "hi", "m1", 0, "t1")
     async with open_store(path) as store:
         take = inbound.take
-        assert await store.write(lambda unit: take(unit, again, RunId("r2"))) == "r1"
-        bobs = replace(again, peer=Peer(PeerKind.DIRECT, "bob"))
+        assert await store.write(lambda unit: take(unit, repeated, RunId("r2"))) == "r1"
+        bobs = replace(repeated, peer=Peer(PeerKind.DIRECT, "bob"))
         assert await store.write(lambda unit: take(unit, bobs, RunId("r3"))) is None
-        kept = await store.read(lambda reader: reader.all("SELECT run_id FROM inbound"))
-        assert sorted(kept) == [("r0",), ("r1",), ("r3",)]
+        run_ids = await store.read(lambda reader: reader.all("SELECT run_id FROM inbound"))
+        assert sorted(run_ids) == [("r0",), ("r1",), ("r3",)]

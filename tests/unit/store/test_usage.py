@@ -1,4 +1,4 @@
-"""The ledger's tables: sums beside rows, what older databases had, and what is dropped."""
+"""The ledger's tables: rows and sums, the migration of older databases, and pruning."""
 
 import sqlite3
 from datetime import date, timedelta
@@ -25,8 +25,8 @@ BEFORE = next(n for n, step in enumerate(STEPS) if "CREATE TABLE model_call" in 
 
 async def booked(store: Store, *calls: BookedCall) -> None:
     def write(unit: Unit) -> None:
-        for one in calls:
-            usage.book(unit, one)
+        for call_ in calls:
+            usage.book(unit, call_)
 
     await store.write(write)
 
@@ -52,15 +52,20 @@ async def test_calls_are_added_up_by_what_is_asked(tmp_path: Path) -> None:
             (UsageGroup.PURPOSE, ["message"]),
             (UsageGroup.SESSION, ["s", "t"]),
         ):
-            found = await store.read(
+            sums = await store.read(
                 lambda reader, by=by: usage.grouped(reader, by, first, last)  # type: ignore[misc]
             )
-            assert list(found) == names
-            assert usage.total(found.values()) == days[first]
-        (own,) = (
+            assert list(sums) == names
+            assert usage.total(sums.values()) == days[first]
+        (own_sums,) = (
             await store.read(lambda reader: usage.daily(reader, first, last, "other"))
         ).values()
-        assert (own.calls, own.tokens, own.cost, own.unpriced) == (1, 20, 0.0, 1)
+        assert (own_sums.calls, own_sums.tokens, own_sums.cost, own_sums.unpriced) == (
+            1,
+            20,
+            0.0,
+            1,
+        )
 
 
 async def test_a_rider_is_written_with_the_next_unit_and_again_after_a_full_disk(
@@ -90,13 +95,13 @@ async def test_a_rider_is_written_with_the_next_unit_and_again_after_a_full_disk
 async def test_a_rider_stays_when_the_unit_that_it_rides_with_fails(tmp_path: Path) -> None:
     async with open_store(tmp_path / "state.sqlite") as store:
 
-        def wrong(_: Unit) -> None:
+        def failing(_: Unit) -> None:
             message = "wrong"
             raise ValueError(message)
 
         store.ride(lambda unit: usage.book(unit, call(7)))
         with pytest.raises(ValueError, match="wrong"):
-            await store.write(wrong)
+            await store.write(failing)
         assert await counted(store) == [7]
 
 
@@ -127,15 +132,17 @@ async def test_a_year_of_many_calls_is_read_from_few_rows(tmp_path: Path) -> Non
     start = date(2025, 11, 23)
     async with open_store(tmp_path / "state.sqlite") as store:
         days = [str(start + timedelta(days=number)) for number in range(365)]
-        await booked(store, *(call(1, day=one) for one in days for _ in range(20)))
+        await booked(store, *(call(1, day=day) for day in days for _ in range(20)))
         await folded(store)
         rows = await store.read(lambda reader: reader.one("SELECT count(*) FROM usage_day"))
         assert rows == (365,)
-        found = await store.read(lambda reader: usage.daily(reader, days[0], days[-1]))
-        assert len(found) == 365
-        assert usage.total(found.values()).calls == 365 * 20
-        asked = f"EXPLAIN QUERY PLAN SELECT sum(input) FROM {usage._USED} WHERE day BETWEEN ? AND ?"  # noqa: S608 - a constant
-        plan = await store.read(lambda reader: reader.all(asked, ("1", "2")))
+        sums = await store.read(lambda reader: usage.daily(reader, days[0], days[-1]))
+        assert len(sums) == 365
+        assert usage.total(sums.values()).calls == 365 * 20
+        statement = (
+            f"EXPLAIN QUERY PLAN SELECT sum(input) FROM {usage._USED} WHERE day BETWEEN ? AND ?"  # noqa: S608 - a constant
+        )
+        plan = await store.read(lambda reader: reader.all(statement, ("1", "2")))
         steps = " ".join(row[3] for row in plan)
         assert "usage_day USING PRIMARY KEY (day>? AND day<?)" in steps
         assert "model_call USING INDEX model_call_unfolded (day>? AND day<?)" in steps
@@ -160,8 +167,10 @@ async def test_calls_are_folded_once_and_the_sums_are_the_same_before_and_after(
         now = await store.read(lambda reader: usage.grouped(reader, UsageGroup.DAY, first, last))
         assert now[first].input == before[first].input + 9
         await folded(store)
-        again = await store.read(lambda reader: usage.grouped(reader, UsageGroup.DAY, first, last))
-        assert again == now
+        repeated = await store.read(
+            lambda reader: usage.grouped(reader, UsageGroup.DAY, first, last)
+        )
+        assert repeated == now
 
 
 async def test_a_turn_changes_no_row_that_another_conversation_changes(tmp_path: Path) -> None:
@@ -214,9 +223,9 @@ def older(path: Path) -> None:
         (ended("3", 10 * DAY_MS, Usage(), ""), RunRequest(RunId("3"), key, "/status")),
         (ended("4", 11 * DAY_MS, Usage(1)), RunRequest(RunId("4"), key, "y" * 70_000)),
     ):
-        asked, told = msgspec.json.encode(request), msgspec.json.encode(result)
-        asked = b"" if len(asked) > 65_536 else asked  # as that version did
-        old.execute(_RUN, (request.run_id, str(key), asked, told))
+        request_json, result_json = msgspec.json.encode(request), msgspec.json.encode(result)
+        request_json = b"" if len(request_json) > 65_536 else request_json  # as that version did
+        old.execute(_RUN, (request.run_id, str(key), request_json, result_json))
     old.execute(
         _RUN, ("5", str(key), msgspec.json.encode(RunRequest(RunId("5"), key, "open")), None)
     )
@@ -238,7 +247,7 @@ async def test_an_older_database_s_runs_are_taken_over_once(tmp_path: Path) -> N
             channels = await store.read(
                 lambda reader: usage.grouped(reader, UsageGroup.CHANNEL, "1970-01-01", "1970-12-31")
             )
-            assert {name: one.calls for name, one in channels.items()} == {
+            assert {name: group_sums.calls for name, group_sums in channels.items()} == {
                 "telegram": 1,
                 "webchat": 2,
             }
@@ -247,4 +256,7 @@ async def test_an_older_database_s_runs_are_taken_over_once(tmp_path: Path) -> N
                     reader, UsageGroup.PURPOSE, "1970-01-01", "1970-12-31", "home"
                 )
             )
-            assert {name: one.calls for name, one in purposes.items()} == {"message": 2, "boot": 1}
+            assert {name: group_sums.calls for name, group_sums in purposes.items()} == {
+                "message": 2,
+                "boot": 1,
+            }
