@@ -13,7 +13,7 @@ from skerry.model.ids import AgentId, RunId, SessionId, SessionKey
 from skerry.model.redaction import Redaction
 from skerry.model.run import RunRequest
 from skerry.store import DATABASE, Reader, Store, Unit, open_store, runs, sessions
-from skerry.store.forgetting import begin, begun, finish, redact
+from skerry.store.forgetting import begin, finish, incomplete, redact
 from skerry.store.indexing import fill
 from skerry.store.mirror import Mirror
 from tests.support.shown import examples
@@ -61,7 +61,7 @@ async def forget(home: Path, said: list[str], drafts: list[str], label: str) -> 
         done = await redact(store, AgentId("main"), redaction)
         await mirror.rewrite(store, [ID])
         await finish(store, serial)
-        assert await store.read(begun) == []
+        assert await store.read(incomplete) == []
         after = await store.read(texts)
         assert len(after) == len(before)
         assert done.entries == sum(map(redaction.holds, said))

@@ -171,7 +171,7 @@ class Machine:
                 found.append(f"{number} is left over")
         return found
 
-    async def all(self) -> list[outbox.KeptPart]:
+    async def all(self) -> list[outbox.OutboxRow]:
         return await self.store.read(lambda reader: outbox.undelivered(reader, list(PartState)))
 
 

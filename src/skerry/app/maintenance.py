@@ -15,7 +15,7 @@ from skerry.infra.clock import DAY_MS, Clock
 from skerry.infra.supervise import in_background, in_daemon_thread
 from skerry.model.errors import StateError
 from skerry.store import Store, idempotency_keys, settled_runs, tasks, usage
-from skerry.store.forgetting import begun_at, is_forgetting
+from skerry.store.forgetting import incomplete_since, is_forgetting
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class Upkeep(Struct, frozen=True):
         """Copies the database and deletes old copies; a damaged one would displace good copies."""
         self.store.refuse_damaged()
         # A job that does not end must not keep the state without a copy.
-        since = await self.store.read(begun_at)
+        since = await self.store.read(incomplete_since)
         waits = since is None or abs(self.clock.now_ms() - since) < DAY_MS
 
         def copy() -> str | None:

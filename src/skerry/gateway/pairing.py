@@ -87,7 +87,7 @@ def _pair(
     holds = (
         stands
         and device.token is not None
-        and devices.holds(unit, device.device_id, device.role, device.token)
+        and devices.has_token(unit, device.device_id, device.role, device.token)
     )
     if not (holds or device.by_secret):
         return WrongToken(known=stands, revoked=revoked), False
@@ -105,12 +105,12 @@ def _pair(
         )
         # Only a person restores what was revoked; a token alone never gets more scopes.
         if not (device.local and device.by_secret) or revoked:
-            waiting, fresh = devices.ask(unit, request)
+            waiting, fresh = devices.add_request(unit, request)
             return PendingApproval(waiting, revoked), fresh
         grant = devices.allow(unit, request, now)
     if grant is None:
         raise AssertionError("a device without a grant must lack something")
-    devices.see(unit, grant, device.about, now)
+    devices.note_connection(unit, grant, device.about, now)
     token = device.token if holds and device.token else ids.token
     if not holds:
         devices.issue(unit, grant, token, now)

@@ -132,7 +132,7 @@ class ApprovalDesk(Struct):
         def write(unit: Unit) -> None:
             if (same := approvals.get(unit, approval.id)) is not None:
                 raise ApprovalNotOpenError(approval.id, same.state)
-            if approvals.counted(unit) >= MAX_PENDING:
+            if approvals.count_pending(unit) >= MAX_PENDING:
                 raise ApprovalNotOpenError(approval.id, None)
             approvals.add(unit, approval, "", "")
 

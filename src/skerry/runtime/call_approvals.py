@@ -87,9 +87,9 @@ class RunApprovals(Struct, frozen=True):
 
         def write(unit: Unit) -> tuple[StoredApproval | None, bool]:
             same = approvals.open_call(unit, approval.fingerprint, now)
-            if same is not None and approvals.take_over(unit, same.id, run_id, call_id, now):
+            if same is not None and approvals.attach_run(unit, same.id, run_id, call_id, now):
                 return same, False
-            if approvals.counted(unit) >= MAX_PENDING:
+            if approvals.count_pending(unit) >= MAX_PENDING:
                 return None, False
             approvals.add(unit, approval, run_id, call_id)
             desk.ask_chat(unit, approval)
@@ -133,7 +133,7 @@ class RunApprovals(Struct, frozen=True):
         def write(unit: Unit) -> StoredApproval:
             present = approvals.get(unit, stored.id) or stored
             if present.state is ApprovalState.PENDING:
-                approvals.let_go(unit, stored.id, now)
+                approvals.detach_run(unit, stored.id, now)
             return present
 
         present = await desk.store.write(write)

@@ -90,7 +90,7 @@ class LateCalls(Struct):
 
         def write(unit: Unit) -> None:
             for approval_id in orphans:
-                approvals.let_go(unit, approval_id, now)
+                approvals.detach_run(unit, approval_id, now)
 
         await store.write(write)
 
@@ -212,7 +212,7 @@ class LateCalls(Struct):
 
         def settle(unit: Unit) -> None:
             end(unit)
-            approvals.settled(unit, stored.id, now)
+            approvals.mark_reported(unit, stored.id, now)
 
         outcome = result or stored.outcome
         text = outcome.text if outcome else ""

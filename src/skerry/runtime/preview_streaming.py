@@ -20,7 +20,7 @@ from skerry.model.outbound import Additions, Content, OutboundPart, Receipt
 from skerry.model.undelivered import DeliveryDelayedError
 from skerry.ports.channel import ChannelAdapter, Edits, Locates
 from skerry.store import Reader, Store, outbox
-from skerry.store.outbox import KeptPart
+from skerry.store.outbox import OutboxRow
 
 if TYPE_CHECKING:  # it completes previews with this module
     from skerry.runtime.delivery import Senders
@@ -137,7 +137,7 @@ async def _message_of(store: Store, adapter: ChannelAdapter, serial: int) -> str
     If a crash interrupted the sending, the adapter looks the message up, if it can.
     """
 
-    def read(reader: Reader) -> tuple[tuple[str, ...], KeptPart | None]:
+    def read(reader: Reader) -> tuple[tuple[str, ...], OutboxRow | None]:
         return outbox.ids_of(reader, serial), outbox.get(reader, serial)
 
     ids, part = await store.read(read)

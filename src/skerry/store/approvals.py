@@ -132,7 +132,7 @@ def open_call(reader: Reader, fingerprint: str, now: int) -> StoredApproval | No
     )
 
 
-def take_over(unit: Unit, approval_id: str, run_id: str, call_id: str, now: int) -> bool:
+def attach_run(unit: Unit, approval_id: str, run_id: str, call_id: str, now: int) -> bool:
     """Attaches the call of a run to an open approval; returns False if it is no longer open."""
     return bool(
         unit.execute(
@@ -143,7 +143,7 @@ def take_over(unit: Unit, approval_id: str, run_id: str, call_id: str, now: int)
     )
 
 
-def let_go(unit: Unit, approval_id: str, now: int) -> None:
+def detach_run(unit: Unit, approval_id: str, now: int) -> None:
     """Detaches the run, so that the outcome is sent as a message."""
     unit.execute(
         "UPDATE approval SET owed = TRUE, updated_at = ? WHERE approval_id = ?",
@@ -161,7 +161,7 @@ def pending(reader: Reader, now: int) -> list[StoredApproval]:
     return [_approval(row) for row in rows]
 
 
-def counted(reader: Reader) -> int:
+def count_pending(reader: Reader) -> int:
     """Returns the number of pending approvals."""
     row = reader.one("SELECT count(*) FROM approval WHERE state = ?", (ApprovalState.PENDING,))
     return int(row[0]) if row else 0
@@ -257,7 +257,7 @@ def interrupt(unit: Unit, now: int) -> list[str]:
     return [str(row[0]) for row in rows]
 
 
-def settled(unit: Unit, approval_id: str, now: int) -> bool:
+def mark_reported(unit: Unit, approval_id: str, now: int) -> bool:
     """Notes that the message about the outcome was accepted; returns False for a repetition."""
     return bool(
         unit.execute(

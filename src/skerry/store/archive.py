@@ -115,6 +115,6 @@ def _archive(unit: Unit, key: SessionKey, reason: Archived, now: int) -> Session
         "UPDATE session SET current = FALSE, archived = ?, archived_at = ? WHERE session_id = ?",
         (reason, now, session.session_id),
     )
-    frozen_prompt.end(unit, session.session_id)
+    frozen_prompt.drop_all(unit, session.session_id)
     unit.touched.append(session.session_id)
     return replace(session, archived=reason, archived_at=now)

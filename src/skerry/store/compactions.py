@@ -87,7 +87,7 @@ def add(
         " WHERE session_id = ?",
         (seq, tokens_after, session_id),
     )
-    frozen_prompt.end(unit, session_id)  # the next request differs from its first message on
+    frozen_prompt.drop_all(unit, session_id)  # the next request differs from its first message on
     return seq
 
 

@@ -85,7 +85,7 @@ def grants(reader: Reader, device_id: str | None = None) -> list[DeviceGrant]:
     return [_to_grant(row) for row in rows]
 
 
-def holds(reader: Reader, device_id: str, role: str, token: str) -> bool:
+def has_token(reader: Reader, device_id: str, role: str, token: str) -> bool:
     """Returns whether the token belongs to the device in the role."""
     row = reader.one(
         "SELECT 1 FROM device_token WHERE hash = ? AND device_id = ? AND role = ?",
@@ -94,16 +94,16 @@ def holds(reader: Reader, device_id: str, role: str, token: str) -> bool:
     return row is not None
 
 
-def allow(unit: Unit, wish: DeviceRequest, now: int) -> DeviceGrant:
+def allow(unit: Unit, requested: DeviceRequest, now: int) -> DeviceGrant:
     """Adds the requested scopes to the grant of the device; a revoked grant loses its old ones."""
-    before = find(unit, wish.device_id, wish.role)
+    before = find(unit, requested.device_id, requested.role)
     scopes = before.scopes if before is not None and before.revoked_at is None else ()
     granted = DeviceGrant(
-        wish.device_id,
-        wish.role,
-        wish.public_key,
-        tuple(dict.fromkeys((*scopes, *wish.scopes))),
-        wish.about,
+        requested.device_id,
+        requested.role,
+        requested.public_key,
+        tuple(dict.fromkeys((*scopes, *requested.scopes))),
+        requested.about,
         before.created_at if before else now,
         approved_at=now,
         seen_at=now,
@@ -130,7 +130,7 @@ def allow(unit: Unit, wish: DeviceRequest, now: int) -> DeviceGrant:
     return granted
 
 
-def see(unit: Unit, grant: DeviceGrant, about: DeviceInfo, now: int) -> None:
+def note_connection(unit: Unit, grant: DeviceGrant, about: DeviceInfo, now: int) -> None:
     """Updates the description of the device and the time of its last connection."""
     unit.execute(
         "UPDATE device_grant SET seen_at = ?, about = ? WHERE device_id = ? AND role = ?",
@@ -177,18 +177,18 @@ def remove(unit: Unit, device_id: str) -> bool:
     return unit.execute("DELETE FROM device_grant WHERE device_id = ?", (device_id,)) > 0
 
 
-def ask(unit: Unit, wish: DeviceRequest) -> tuple[DeviceRequest, bool]:
+def add_request(unit: Unit, requested: DeviceRequest) -> tuple[DeviceRequest, bool]:
     """Stores the request; returns the waiting request, and whether it is new.
 
     A repeated request keeps its id. A request with other scopes replaces it under a new id, so that
     a person cannot approve scopes that were not shown.
     """
-    _expire(unit, wish.created_at)
+    _expire(unit, requested.created_at)
     row = unit.one(
         f"SELECT {_REQUEST} FROM device_request WHERE device_id = ? AND role = ?",  # noqa: S608 - constant columns
-        (wish.device_id, wish.role),
+        (requested.device_id, requested.role),
     )
-    if row is not None and (waiting := _to_request(row)).scopes == wish.scopes:
+    if row is not None and (waiting := _to_request(row)).scopes == requested.scopes:
         return waiting, False
     unit.execute(
         f"INSERT INTO device_request ({_REQUEST}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - constant columns
@@ -196,23 +196,23 @@ def ask(unit: Unit, wish: DeviceRequest) -> tuple[DeviceRequest, bool]:
         " public_key = excluded.public_key, scopes = excluded.scopes, about = excluded.about,"
         " reason = excluded.reason, created_at = excluded.created_at",
         (
-            wish.request_id,
-            wish.device_id,
-            wish.role,
-            wish.public_key,
-            " ".join(wish.scopes),
-            _encode(wish.about),
-            wish.reason,
-            wish.created_at,
+            requested.request_id,
+            requested.device_id,
+            requested.role,
+            requested.public_key,
+            " ".join(requested.scopes),
+            _encode(requested.about),
+            requested.reason,
+            requested.created_at,
         ),
     )
     unit.execute(
         "DELETE FROM device_request WHERE request_id NOT IN (SELECT request_id"
         " FROM device_request ORDER BY created_at DESC,"
         " CASE WHEN request_id = ? THEN 0 ELSE 1 END LIMIT ?)",
-        (wish.request_id, MAX_PENDING),
+        (requested.request_id, MAX_PENDING),
     )
-    return wish, True
+    return requested, True
 
 
 def requests(reader: Reader, now: int) -> list[DeviceRequest]:
@@ -233,7 +233,7 @@ def request(reader: Reader, request_id: str, now: int) -> DeviceRequest | None:
     return None if row is None else _to_request(row)
 
 
-def answered(unit: Unit, request_id: str) -> None:
+def remove_request(unit: Unit, request_id: str) -> None:
     """Deletes a request that was approved or rejected."""
     unit.execute("DELETE FROM device_request WHERE request_id = ?", (request_id,))
 

@@ -56,7 +56,7 @@ def begin(
     return int(row[0]) if row else 0
 
 
-def begun(reader: Reader) -> list[Forgetting]:
+def incomplete(reader: Reader) -> list[Forgetting]:
     """Returns the erasures that are not complete, the oldest first."""
     rows = reader.all("SELECT serial, agent, phrases, extra FROM forgetting ORDER BY serial")
     return [
@@ -65,7 +65,7 @@ def begun(reader: Reader) -> list[Forgetting]:
     ]
 
 
-def begun_at(reader: Reader) -> int | None:
+def incomplete_since(reader: Reader) -> int | None:
     """Returns the time of the oldest incomplete erasure, in ms; None without one."""
     ((at,),) = reader.all("SELECT min(asked_at) FROM forgetting")
     return None if at is None else int(at)
@@ -232,7 +232,7 @@ def _follow(unit: Unit, table: TextTable, key: tuple[Any, ...], old: Any, new: A
         case "audit":  # the hash chain covers the digest of the original body
             unit.execute("UPDATE audit SET body = NULL WHERE seq = ?", key)
         case "frozen_text":  # a redacted text would not match its file
-            frozen_prompt.melt_text(unit, key[0])
+            frozen_prompt.drop_text(unit, key[0])
 
 
 def _called(body: Any) -> list[str]:

@@ -57,23 +57,23 @@ def notes(reader: Reader, session_id: str) -> dict[int, str]:
     return dict(reader.all("SELECT seq, text FROM frozen_note WHERE session_id = ?", (session_id,)))
 
 
-def melt(unit: Unit, session_id: str) -> None:
+def drop_parts(unit: Unit, session_id: str) -> None:
     """Deletes the parts, so that the session's next prompt is built again."""
     _drop(unit, "session_id = ?", (session_id,))
 
 
-def end(unit: Unit, session_id: str) -> None:
+def drop_all(unit: Unit, session_id: str) -> None:
     """Deletes the parts and the notes, when the messages after the notes change or are dropped."""
-    melt(unit, session_id)
+    drop_parts(unit, session_id)
     unit.execute("DELETE FROM frozen_note WHERE session_id = ?", (session_id,))
 
 
-def melt_text(unit: Unit, digest: str) -> None:
+def drop_text(unit: Unit, digest: str) -> None:
     """Deletes a text, so that every session with it builds its next prompt again."""
     for (session_id,) in unit.all(
         "SELECT DISTINCT session_id FROM frozen_part WHERE digest = ?", (digest,)
     ):
-        melt(unit, session_id)
+        drop_parts(unit, session_id)
     unit.execute("DELETE FROM frozen_text WHERE digest = ?", (digest,))
 
 

@@ -49,7 +49,7 @@ class WaitingPart(Struct, frozen=True):
     """True when it may have arrived already and is sent again with a mark."""
 
 
-class KeptPart(Struct, frozen=True):
+class OutboxRow(Struct, frozen=True):
     """A part with its error and times, as lists show it."""
 
     waiting: WaitingPart
@@ -166,7 +166,7 @@ def explain(unit: Unit, serial: int, error: str) -> None:
 
 def refuse_sent(
     unit: Unit, channel: ChannelId, account: AccountId, nonce: str, error: str, now: int
-) -> KeptPart | None:
+) -> OutboxRow | None:
     """Marks a sent part that did not arrive as failed; returns it in its former state.
 
     None if the account has no such part. Parts in other states do not change.
@@ -209,7 +209,7 @@ def counts(reader: Reader) -> dict[str, int]:
 
 def undelivered(
     reader: Reader, states: Sequence[PartState] = (), limit: int = 200
-) -> list[KeptPart]:
+) -> list[OutboxRow]:
     """Returns the parts in `states`, by default all that are not sent or dropped, oldest first."""
     condition = "state NOT IN ('sent', 'dropped')"
     if states:
@@ -221,7 +221,7 @@ def undelivered(
     return [_to_part(row) for row in rows]
 
 
-def of_run(reader: Reader, run_id: RunId) -> list[KeptPart]:
+def of_run(reader: Reader, run_id: RunId) -> list[OutboxRow]:
     """Returns the parts of a run, in order."""
     rows = reader.all(f"SELECT {_COLUMNS} FROM outbox WHERE run_id = ? ORDER BY serial", (run_id,))  # noqa: S608 - constant columns
     return [_to_part(row) for row in rows]
@@ -262,13 +262,13 @@ def change(unit: Unit, serial: int, additions: Additions) -> None:
     unit.execute("UPDATE outbox SET more = ? WHERE serial = ?", (encoded, serial))
 
 
-def get(reader: Reader, serial: int) -> KeptPart | None:
+def get(reader: Reader, serial: int) -> OutboxRow | None:
     """Returns the part."""
     row = reader.one(f"SELECT {_COLUMNS} FROM outbox WHERE serial = ?", (serial,))  # noqa: S608 - constant columns
     return _to_part(row) if row else None
 
 
-def retry(unit: Unit, serial: int, now: int) -> KeptPart:
+def retry(unit: Unit, serial: int, now: int) -> OutboxRow:
     """Makes a pending, failed or unknown part due now, with a new series of attempts.
 
     An `unknown` part, which may have arrived already, is sent with the mark.
@@ -286,7 +286,7 @@ def retry(unit: Unit, serial: int, now: int) -> KeptPart:
     return row
 
 
-def drop(unit: Unit, serial: int, now: int) -> KeptPart:
+def drop(unit: Unit, serial: int, now: int) -> OutboxRow:
     """Drops a pending, failed or unknown part, so that it is not sent. Its row is kept.
 
     Raises:
@@ -299,7 +299,7 @@ def drop(unit: Unit, serial: int, now: int) -> KeptPart:
     return row
 
 
-def _decided(reader: Reader, serial: int) -> KeptPart:
+def _decided(reader: Reader, serial: int) -> OutboxRow:
     """Returns a part that a person may retry or drop.
 
     Raises:
@@ -321,12 +321,12 @@ def _decided(reader: Reader, serial: int) -> KeptPart:
             raise PartError(f"Part {serial} is already {row.waiting.state}.")
 
 
-def _to_part(row: Row) -> KeptPart:
+def _to_part(row: Row) -> OutboxRow:
     serial, run_id, block, part, to, text, state, attempts, retry_at, repeated, *columns = row
     encoded, *times = columns
     additions = _additions.decode(encoded) if encoded else PLAIN
     to = _destinations.decode(to)
-    return KeptPart(
+    return OutboxRow(
         WaitingPart(
             OutboundPart(serial, RunId(run_id), block, part, to, text, additions),
             PartState(state),

@@ -97,7 +97,7 @@ def remove(unit: Unit, session_id: str) -> bool:
         return False
     settled_runs.forget_session(unit, session_id)
     indexing.forget(unit, session_id)
-    frozen_prompt.end(unit, session_id)
+    frozen_prompt.drop_all(unit, session_id)
     unit.execute("DELETE FROM entry WHERE session_id = ?", (session_id,))
     spoken_entries.forget(unit, session_id)
     message_counts.remove(unit, session_id)

@@ -114,7 +114,7 @@ async def test_what_ended_long_ago_and_owes_nothing_is_deleted(tmp_path: Path) -
             approvals.begin(unit, name, 2)
         for name, at in (("ended", 3), ("owing", 3), ("new", 50)):
             approvals.end(unit, name, ToolResult("x"), at)
-        approvals.let_go(unit, "owing", 4)
+        approvals.detach_run(unit, "owing", 4)
 
     async with open_store(tmp_path / DATABASE) as store:
         await store.write(write)

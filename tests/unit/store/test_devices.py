@@ -42,7 +42,7 @@ async def test_a_database_of_the_first_version_keeps_its_rows_and_takes_devices(
 
     def read(reader: Reader) -> tuple[object, ...]:
         row = reader.one("SELECT key, updated_at FROM session")
-        return row, *(devices.holds(reader, "d1", "operator", text) for text in ("secret", "x"))
+        return row, *(devices.has_token(reader, "d1", "operator", text) for text in ("secret", "x"))
 
     async with open_store(path) as store:
         await store.write(write)
@@ -59,7 +59,7 @@ async def test_a_request_that_changed_has_a_new_id_and_the_same_one_keeps_its_ow
 
     def write(unit: Unit) -> list[tuple[str, bool]]:
         answers = [
-            devices.ask(unit, answer)
+            devices.add_request(unit, answer)
             for answer in (device_request(), device_request(request_id="r2"), wider)
         ]
         return [(answer.request_id, fresh) for answer, fresh in answers]

@@ -38,7 +38,7 @@ from skerry.store import (
 )
 from skerry.store.approvals import ApprovalView, StoredApproval
 from skerry.store.backups import BackupKind
-from skerry.store.forgetting import begin, begun, count_matches, finish, holds, redact
+from skerry.store.forgetting import begin, count_matches, finish, holds, incomplete, redact
 from skerry.store.indexing import fill
 from skerry.store.mirror import Mirror
 from skerry.store.state_schema import STEPS
@@ -199,10 +199,10 @@ async def test_no_file_has_the_bytes_when_it_is_finished(tmp_path: Path) -> None
         serial = await store.write(lambda unit: begin(unit, AGENT, [WORD], 5))
         counts = await redact(store, AGENT, Redaction([WORD]))
         await mirror.rewrite(store, counts.sessions)
-        (erasure,) = await store.read(begun)
+        (erasure,) = await store.read(incomplete)
         assert (erasure.serial, erasure.agent, erasure.phrases) == (serial, AGENT, (WORD,))
         await finish(store, serial)
-        assert await store.read(begun) == []
+        assert await store.read(incomplete) == []
         assert WORD not in text_of(tmp_path)
         assert "It rains." in text_of(tmp_path)
 
@@ -274,7 +274,7 @@ async def test_what_an_older_version_began_is_gone_on_with_and_leaves_extra_path
     connection.close()
     async with open_store(tmp_path / DATABASE) as store:
         await store.write(lambda unit: begin(unit, AGENT, ["tea"], 6, extra=True))
-        assert [(erasure.phrases, erasure.extra) for erasure in await store.read(begun)] == [
+        assert [(erasure.phrases, erasure.extra) for erasure in await store.read(incomplete)] == [
             (("zebra",), False),
             (("tea",), True),
         ]

@@ -81,7 +81,7 @@ async def let_in(tmp_path: Path) -> set[tuple[str, str]]:
     async with open_store(tmp_path / DATABASE) as store:
         return await store.read(
             lambda reader: {
-                token for token in tokens if devices.holds(reader, token[0], ROLE, token[1])
+                token for token in tokens if devices.has_token(reader, token[0], ROLE, token[1])
             }
         )
 

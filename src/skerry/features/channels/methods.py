@@ -274,10 +274,10 @@ async def _deliver(call: Call, run_id: RunId, to: ReplyTo, parts: list[Content])
     }
 
 
-async def _outcome(call: Call, run_id: RunId) -> tuple[list[outbox.KeptPart], list[str]]:
+async def _outcome(call: Call, run_id: RunId) -> tuple[list[outbox.OutboxRow], list[str]]:
     """Returns the parts once none is on its way, or after `SENT_SECONDS`, and their ids there."""
 
-    def read(reader: Reader) -> tuple[list[outbox.KeptPart], list[str]]:
+    def read(reader: Reader) -> tuple[list[outbox.OutboxRow], list[str]]:
         return outbox.of_run(reader, run_id), outbox.platform_ids(reader, run_id)
 
     rows, ids = await call.context.store.read(read)

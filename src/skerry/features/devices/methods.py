@@ -80,7 +80,7 @@ async def approve(call: Call, params: RequestParams) -> Json:
     def write(unit: Unit) -> tuple[DeviceRequest, list[DeviceGrant]]:
         request = _request(unit, params.request_id, now)
         _check_covers(call, request.scopes)
-        devices.answered(unit, request.request_id)
+        devices.remove_request(unit, request.request_id)
         devices.allow(unit, request, now)
         return request, devices.grants(unit, request.device_id)
 
@@ -96,7 +96,7 @@ async def reject(call: Call, params: RequestParams) -> Json:
 
     def write(unit: Unit) -> DeviceRequest:
         request = _request(unit, params.request_id, now)
-        devices.answered(unit, request.request_id)
+        devices.remove_request(unit, request.request_id)
         return request
 
     request = await call.context.store.write(write)

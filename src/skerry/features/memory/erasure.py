@@ -37,7 +37,7 @@ from skerry.model.redaction_report import Forgotten
 from skerry.ports.memory import Memories, MemoryForgets
 from skerry.sdk.slots import Live
 from skerry.store import Reader, Store, no_fault, recovered_lines
-from skerry.store.forgetting import Forgetting, begin, begun, count_matches, finish, redact
+from skerry.store.forgetting import Forgetting, begin, count_matches, finish, incomplete, redact
 from skerry.store.mirror import Mirror
 from skerry.store.redaction_counts import RedactionCounts
 from skerry.store.session_listing import SessionFilter, recent
@@ -130,7 +130,7 @@ class Forgetter(Struct):
         waits = map(RETRIES.delay, count(1))
         while True:
             try:
-                return await self.store.read(begun)
+                return await self.store.read(incomplete)
             except SkerryError as error:
                 logger.warning("the text to be erased cannot be read: %s", error)
             await anyio.sleep(next(waits))

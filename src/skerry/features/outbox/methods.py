@@ -8,7 +8,7 @@ from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Params, RefusedError
 from skerry.model.inbound import ReplyTo
 from skerry.store import outbox
-from skerry.store.outbox import KeptPart, PartState
+from skerry.store.outbox import OutboxRow, PartState
 
 _SHORT: Final = 120
 
@@ -67,7 +67,7 @@ async def outbox_drop(call: Call, params: PartParams) -> Json:
     return {"ok": True, "serial": params.serial}
 
 
-def _row(stored: KeptPart, *, short: bool) -> dict[str, Json]:
+def _row(stored: OutboxRow, *, short: bool) -> dict[str, Json]:
     waiting, part = stored.waiting, stored.waiting.part
     text = " ".join(part.text.split())[:_SHORT] if short else part.text
     if part.additions.media is not None:

@@ -53,11 +53,11 @@ def commands(desk: CommandDependencies) -> list[Command]:
 
 
 async def _reload(runtime: Runtime, key: SessionKey) -> str:
-    def melt(unit: Unit) -> None:
+    def drop(unit: Unit) -> None:
         if (session := sessions.find(unit, str(key))) is not None:
-            frozen_prompt.melt(unit, session.session_id)
+            frozen_prompt.drop_parts(unit, session.session_id)
 
-    await runtime.store.write(melt)
+    await runtime.store.write(drop)
     runtime.prompts.forget()
     return "The next message is sent with the files of the workspace as they are then."
 
