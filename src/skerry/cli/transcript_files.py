@@ -13,8 +13,8 @@ from skerry.sessions.importing import (
     FormatError,
     ImportedSession,
     TranscriptReport,
+    as_owners,
     header,
-    owned,
 )
 from skerry.store.session_import import IncomingSession
 
@@ -77,7 +77,7 @@ def incoming(
         key,
         SessionId(made.session_id),
         made.created_at,
-        (owned(made) if mine else made).messages,
+        (as_owners(made) if mine else made).messages,
         archived,
         about.label,
         about.settings,

@@ -130,7 +130,7 @@ class ActiveRun(Struct, eq=False):
     """The session that expired when its message arrived."""
     admitted: anyio.Event = field(default_factory=anyio.Event)
     """Set when the run is stored or withdrawn."""
-    goes_on: bool = False
+    is_continued: bool = False
     """True when it was interrupted and continues after its last durable step."""
     continued: ContinuedRun | None = None
     """Messages and blocks from before the interruption; None until they are read, and for a new
@@ -253,7 +253,7 @@ class ActiveRun(Struct, eq=False):
         finally:
             scope.deadline = deadline + anyio.current_time() - began
 
-    def take_in(self, guest: "ActiveRun") -> None:
+    def add_to_mailbox(self, guest: "ActiveRun") -> None:
         """Adds a message to the mailbox; it enters after the present tool call."""
         self.steering.append(guest)
         if self.nudge is not None:

@@ -82,7 +82,7 @@ class Chunker:
         """Discards the remaining text, and resets the chunker for another text."""
         self._text, self._size, self._searched, self._state = "", 0, 0, START
 
-    def take_up(self, text: str) -> None:
+    def continue_after(self, text: str) -> None:
         """Continues after a text whose blocks were already returned."""
         self.drop()
         self._state = FenceMap(text, START).at(len(text))

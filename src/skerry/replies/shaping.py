@@ -104,7 +104,7 @@ Show = Callable[[str], str]
 """Function that returns the text in place of a file that the model names."""
 
 
-def named(reference: str) -> str:
+def file_placeholder(reference: str) -> str:
     """Returns the placeholder of a file that cannot be attached."""
     return f"📎 {PurePath(reference).name or reference}"
 
@@ -122,7 +122,9 @@ class Shaper:
 
     __slots__ = ("_silence", "_tags")
 
-    def __init__(self, think: Callable[[str], object] = lambda _: None, show: Show = named) -> None:
+    def __init__(
+        self, think: Callable[[str], object] = lambda _: None, show: Show = file_placeholder
+    ) -> None:
         """Takes the receiver of the thoughts, and the function that replaces a file."""
         self._tags = TagFilter(think, show)
         self._silence = SilenceFilter()
@@ -146,7 +148,7 @@ class Shaper:
         return self._silence.feed(self._tags.end()) + self._silence.end(cut=cut)
 
 
-def shaped(text: str, show: Show = named) -> ShapedText:
+def shaped(text: str, show: Show = file_placeholder) -> ShapedText:
     """Shapes a whole response, with the same result as a streamed one."""
     if _PLAIN.search(text) is None:
         return ShapedText(text)
@@ -155,7 +157,7 @@ def shaped(text: str, show: Show = named) -> ShapedText:
     return ShapedText(visible, shaper.silent, shaper.marks)
 
 
-def as_read(message: Message) -> Message:
+def as_shown(message: Message) -> Message:
     """Returns a message of the transcript as people read it.
 
     Interrupted responses were stored as shown, and messages of the gateway need no shaping.
@@ -173,7 +175,7 @@ def as_read(message: Message) -> Message:
     return replace(message, content=tuple(content))
 
 
-def parted(text: str) -> tuple[str, str] | None:
+def split_thoughts(text: str) -> tuple[str, str] | None:
     """Returns a response without its thoughts, and the thoughts; None if it has none.
 
     All other text is unchanged, for the transcript, which is sent to the model.
@@ -202,7 +204,7 @@ def without_thoughts(reply: ModelReply) -> ModelReply:
     content: list[Block] = []
     thinks = False
     for block in reply.content:
-        parts = parted(block.text) if isinstance(block, TextBlock) else None
+        parts = split_thoughts(block.text) if isinstance(block, TextBlock) else None
         if parts is None:
             content.append(block)
             continue

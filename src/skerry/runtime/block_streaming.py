@@ -127,7 +127,7 @@ class BlockStreamer:
         self.blocks, sent, self._preview = continued.blocks, continued.sent, continued.preview
         if sent:
             self._resumed = _Response([sent], cut=len(sent), stored=len(sent))
-            self._chunker.take_up(sent)
+            self._chunker.continue_after(sent)
         elif sent is None and self.streams:  # the earlier process would have sent it at the end
             for shaped_text in response_texts(continued.messages, self._show):
                 self._notice(self._prefixed(shaped_text.text))
@@ -354,7 +354,7 @@ class BlockStreamer:
 
         def write(unit: Unit) -> None:
             outbox.add(unit, run_id, number, to, parts, now)
-            runs.leave_block(unit, run_id, checkpoint)
+            runs.note_block(unit, run_id, checkpoint)
 
         await self._runtime.store.write(write)
         self.blocks += 1
@@ -377,7 +377,7 @@ class BlockStreamer:
 
         def write(unit: Unit) -> int:
             outbox.add(unit, run_id, number, to, [content], now)
-            runs.leave_block(unit, run_id, progress)
+            runs.note_block(unit, run_id, progress)
             return outbox.open_preview(unit, run_id)
 
         self._preview = await self._runtime.store.write(write)

@@ -24,7 +24,7 @@ from skerry.policy import fences
 from skerry.policy.injection import Scan, scan
 from skerry.ports.model import History
 from skerry.runtime.run_hooks import with_context
-from skerry.sessions.compaction_cut import mended, model_entries
+from skerry.sessions.compaction_cut import model_entries, with_all_results
 from skerry.sessions.summary import summary_message
 from skerry.sessions.window import MessageOverlay
 from skerry.store import Reader, Store, compactions, frozen_prompt, sessions
@@ -313,7 +313,9 @@ class ConversationCache(Struct):
             return state, entries, frozen_prompt.notes(reader, session_id)
 
         state, entries, notes = await self.store.read(read)
-        numbered = model_entries(mended([(entry.seq, entry.message) for entry in entries]))
+        numbered = model_entries(
+            with_all_results([(entry.seq, entry.message) for entry in entries])
+        )
         history = conversation.history
         history.cut(0)
         if state.last is not None:

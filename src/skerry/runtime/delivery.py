@@ -126,7 +126,7 @@ class Sender(Struct):
         channel, account = self.adapter.channel, self.adapter.account
 
         def write(unit: Unit) -> PartState | None:
-            part = outbox.refuse_sent(unit, channel, account, nonce, redacted, now)
+            part = outbox.fail_sent(unit, channel, account, nonce, redacted, now)
             if part is not None and part.waiting.state is PartState.SENT:
                 warn_owner(unit, part.waiting.part, self.owner(), now)
             return part.waiting.state if part else None
@@ -203,13 +203,13 @@ class Sender(Struct):
             # A repeated notice does no harm; without it the person would not know of the gap.
             return await self._send(msgspec.structs.replace(waiting, repeated=False))
         if self.on_unknown() is UnknownDelivery.REPEAT and not waiting.repeated:
-            await self.store.write(lambda unit: outbox.repeat(unit, part.serial))
+            await self.store.write(lambda unit: outbox.mark_repeated(unit, part.serial))
             return await self._send(msgspec.structs.replace(waiting, repeated=True))
 
         def write(unit: Unit) -> None:
             marked = outbox.mark(unit, part.serial, PartState.UNKNOWN, now)
             if marked and part.block >= 0:
-                outbox.give_notice(unit, part, MISSING, now)
+                outbox.add_notice(unit, part, MISSING, now)
             if marked:
                 warn_owner(unit, part, self.owner(), now)
 
@@ -239,7 +239,7 @@ class Sender(Struct):
         except DeliveryRefusedError as error:
             logger.warning("the platform refused %s: %s", part.nonce, error)
             reason = self.redact(str(error))
-            await self.store.write(lambda unit: outbox.explain(unit, part.serial, reason))
+            await self.store.write(lambda unit: outbox.set_error(unit, part.serial, reason))
             await self._mark(part, PartState.FAILED)
             return None
         except DeliveryDelayedError as error:

@@ -307,7 +307,7 @@ class Dispatch:
             if host.entry == 0:
                 host.batch = Batch((*host.joined, host))
             return
-        active.goes_on, active.sent = stored.left_trace, stored.delivered_text
+        active.is_continued, active.sent = stored.left_trace, stored.delivered_text
         arrival = Arrival.of(self.runtime, self.runtime.config(), active)
         active.rules = arrival.queue(active.settings or SessionSettings())
         self._queue.put(active)

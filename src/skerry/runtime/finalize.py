@@ -25,7 +25,7 @@ from skerry.model.message import (
 )
 from skerry.model.outbound import Additions, Content
 from skerry.model.run import RunFailure, RunResult, StopReason
-from skerry.replies.shaping import ShapedText, Show, named, shaped
+from skerry.replies.shaping import ShapedText, Show, file_placeholder, shaped
 from skerry.store import Reader, Unit, outbox, runs, sessions
 
 logger = logging.getLogger(__name__)
@@ -45,12 +45,12 @@ COMMAND_INTERRUPTED: Final = (
 """The notice for a command, which `/retry` does not repeat."""
 
 
-def payloads(messages: Sequence[Message], show: Show = named) -> tuple[str, ...]:
+def payloads(messages: Sequence[Message], show: Show = file_placeholder) -> tuple[str, ...]:
     """Returns the texts of the reply for the person: one for each response, in order."""
     return tuple(shaped_text.text for shaped_text in response_texts(messages, show))
 
 
-def response_texts(messages: Sequence[Message], show: Show = named) -> list[ShapedText]:
+def response_texts(messages: Sequence[Message], show: Show = file_placeholder) -> list[ShapedText]:
     """Returns the text of each response, without empty and silent ones."""
     texts = []
     for message in messages:

@@ -174,7 +174,7 @@ class RunTranscript:
                     if entries
                     else tail
                 )
-                runs.leave_trace(unit, run_id)
+                runs.note_effect(unit, run_id)
                 if guest_id is not None:
                     if last:
                         end = sessions.append(

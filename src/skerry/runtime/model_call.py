@@ -41,7 +41,7 @@ from skerry.ports.model_candidates import (
     ModelCallEnded,
     ModelCandidate,
 )
-from skerry.replies.shaping import Shaper, Show, named, without_nul, without_thoughts
+from skerry.replies.shaping import Shaper, Show, file_placeholder, without_nul, without_thoughts
 from skerry.replies.tags import ReplyMarks
 from skerry.runtime.continuation import Seam, joined
 
@@ -194,7 +194,7 @@ def _empty_reply(model: ModelInfo, usage: Usage) -> ModelError:
 class ResponseDraft:
     """Text of the present, or interrupted, response for a person."""
 
-    def __init__(self, show: Show = named) -> None:
+    def __init__(self, show: Show = file_placeholder) -> None:
         """Begins with an empty text; `show` returns the line for a file that the model names."""
         self._show = show
         self.parts: list[str] = []

@@ -204,7 +204,7 @@ class Queue(Struct):
                 return
             run = job.run
             if not run.entered and run not in host.steering:
-                host.take_in(run)
+                host.add_to_mailbox(run)
             if run.rules is not None and run.rules.mode is QueueMode.STEER:
                 self._remove(run)
 

@@ -91,7 +91,7 @@ class Run(Struct, frozen=True):
         """
         active, request = self.active, self.active.request
         entries: tuple[Message, ...] = ()
-        if active.goes_on:
+        if active.is_continued:
             prompt = await self._persisted(lambda: self._entered(prompt))
             return await self._persisted(self._load_continued), prompt
         if active.entry == 0:

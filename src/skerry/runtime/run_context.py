@@ -29,7 +29,7 @@ from skerry.model.thinking import ThinkingLevel
 from skerry.policy.file_records import FileRecords
 from skerry.ports.model import Models
 from skerry.ports.model_candidates import CallTarget
-from skerry.replies.shaping import Show, named
+from skerry.replies.shaping import Show, file_placeholder
 from skerry.runtime.conversation import ConversationCache
 from skerry.runtime.delivery import Senders
 from skerry.runtime.model_call import Failover
@@ -271,7 +271,7 @@ class AnswerFiles:
             return f"{named_file(reference)} (not sent: it is not in the workspace)"
         except OSError:
             return f"{named_file(reference)} (not sent: there is no such file)"
-        line = named(reference)
+        line = file_placeholder(reference)
         if self.references.get(line, reference) != reference:  # another file of the same name
             line = f"📎 {path}"
         self.references[line] = reference

@@ -11,7 +11,7 @@ from skerry.model.message import AssistantMessage, Message, ToolResultMessage
 from skerry.model.origin import Origin
 from skerry.model.session import entry_id
 from skerry.runtime.conversation import foreign
-from skerry.sessions.compaction_cut import mended, model_entries
+from skerry.sessions.compaction_cut import model_entries, with_all_results
 from skerry.sessions.summary import summary_message
 from skerry.store import Reader, Unit, archive, audit, compactions, sessions
 
@@ -80,7 +80,7 @@ def look(reader: Reader, key: str) -> Taint | None:
     numbered: list[tuple[int, Message]] = []
     if state.last is not None and state.seq > cleared:
         numbered.append((0, summary_message(state.last)))
-    numbered += model_entries(mended([(entry.seq, entry.message) for entry in entries]))
+    numbered += model_entries(with_all_results([(entry.seq, entry.message) for entry in entries]))
     sources = _sources(numbered)
     if state.seq <= cleared:  # a later summary may repeat both cleared and uncleared text
         sources = [source for source in sources if source.seq > cleared]

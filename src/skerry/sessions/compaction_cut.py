@@ -60,7 +60,7 @@ def model_entries(entries: Sequence[Numbered]) -> list[Numbered]:
     return selected
 
 
-def mended(entries: Sequence[tuple[int, Message]]) -> list[tuple[int, Message]]:
+def with_all_results(entries: Sequence[tuple[int, Message]]) -> list[tuple[int, Message]]:
     """Returns the entries with a result for each call, after unreadable entries were skipped.
 
     Entries without gaps are returned unchanged.

@@ -115,7 +115,7 @@ def read(lines: Iterable[bytes]) -> ImportedSession:
     return ImportedSession(session_id, created_at, messages, report)
 
 
-def owned(session: ImportedSession) -> ImportedSession:
+def as_owners(session: ImportedSession) -> ImportedSession:
     """Returns the session with its user messages marked as the owner's."""
     messages = tuple((at, _owners(entry)) for at, entry in session.messages)
     return replace(session, messages=messages)

@@ -102,7 +102,7 @@ async def carry_out(
     """Archives and removes the planned sessions; returns those that were not used meanwhile."""
     away, removed = [], []
     for due in planned.archive:
-        session = await store.write(partial(retention.put_away, session=due.session, now=now))
+        session = await store.write(partial(retention.archive_unused, session=due.session, now=now))
         if session is not None:
             away.append(due)
             session_hooks.ended(hooks, session, PRUNE)

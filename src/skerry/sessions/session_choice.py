@@ -119,7 +119,7 @@ def _limits(*sections: ResetConfig) -> SessionLimits:
 
 RESTORE: Final = "restore"
 FRESH: Final = "fresh"
-PUT_AWAY: Final = (
+UNUSED_NOTICE: Final = (
     "🌱 A new conversation: the last one was put away, unused for long. `/resume` brings it back."
 )
 OFFERED: Final = 9
@@ -227,19 +227,19 @@ def notices(request: RunRequest, limits: SessionLimits | None) -> tuple[str, ...
         Expiry.DAILY: limits.at_hour is not None,
         Expiry.IDLE: limits.idle_minutes is not None,
     }
-    return (PUT_AWAY, *(_expired(kind, limits) for kind, is_set in expired.items() if is_set))
+    return (UNUSED_NOTICE, *(_expired(kind, limits) for kind, is_set in expired.items() if is_set))
 
 
 def _first(
     unit: Unit, request: RunRequest, limits: SessionLimits | None, new_id: SessionId, at: int
 ) -> OpenedSession:
     """Begins the first session, or the next after an archived one, which adds a notice."""
-    last = archive.last_put_away(unit, request.key)
+    last = archive.last_archived(unit, request.key)
     sessions.begin(unit, request.key, new_id, at)
     if last is None:
         return OpenedSession(new_id, 0, request, began=True)
     archive.change(unit, new_id, label=last.label, settings=last.settings.after_expiry())
-    notes = (notice(PUT_AWAY, at),) if limits is not None else ()
+    notes = (notice(UNUSED_NOTICE, at),) if limits is not None else ()
     return OpenedSession(new_id, 0, request, began=True, notes=notes)
 
 

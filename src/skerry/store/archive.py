@@ -29,7 +29,7 @@ def reset(
     return old
 
 
-def put_away(unit: Unit, key: SessionKey, now: int) -> SessionEntry | None:
+def archive_unused(unit: Unit, key: SessionKey, now: int) -> SessionEntry | None:
     """Archives the session of an unused conversation; `/resume` restores it. None without one.
 
     It is archived as reset, not as deleted, so that the search still finds it.
@@ -37,7 +37,7 @@ def put_away(unit: Unit, key: SessionKey, now: int) -> SessionEntry | None:
     return _archive(unit, key, Archived.RESET, now)
 
 
-def last_put_away(reader: Reader, key: SessionKey) -> SessionEntry | None:
+def last_archived(reader: Reader, key: SessionKey) -> SessionEntry | None:
     """Returns the last archived session of a conversation without a present one.
 
     None if the last session was deleted, or if no person wrote in it.

@@ -157,14 +157,14 @@ def put_off(unit: Unit, serial: int, error: str, retry_at: int, *, maybe_sent: b
     )
 
 
-def explain(unit: Unit, serial: int, error: str) -> None:
+def set_error(unit: Unit, serial: int, error: str) -> None:
     """Stores why a part is not tried again."""
     unit.execute(
         "UPDATE outbox SET error = ? WHERE serial = ?", (storable(error[:_MAX_ERROR]), serial)
     )
 
 
-def refuse_sent(
+def fail_sent(
     unit: Unit, channel: ChannelId, account: AccountId, nonce: str, error: str, now: int
 ) -> OutboxRow | None:
     """Marks a sent part that did not arrive as failed; returns it in its former state.
@@ -183,17 +183,17 @@ def refuse_sent(
         return None
     stored = _to_part(row)
     if stored.waiting.state is PartState.SENT:
-        explain(unit, stored.waiting.part.serial, error)
+        set_error(unit, stored.waiting.part.serial, error)
         mark(unit, stored.waiting.part.serial, PartState.FAILED, now)
     return stored
 
 
-def repeat(unit: Unit, serial: int) -> None:
+def mark_repeated(unit: Unit, serial: int) -> None:
     """Marks a part, which may have arrived already, to be sent again with a mark."""
     unit.execute("UPDATE outbox SET repeated = TRUE WHERE serial = ?", (serial,))
 
 
-def give_notice(unit: Unit, part: OutboundPart, text: str, now: int) -> None:
+def add_notice(unit: Unit, part: OutboundPart, text: str, now: int) -> None:
     """Adds a notice to the conversation of a part that may be missing."""
     # Notices have negative block numbers: a part has at most one, and a notice has none.
     add(unit, part.run_id, -part.serial, part.to, [text], now)

@@ -64,7 +64,7 @@ def retained(reader: Reader) -> list[RetainedSession]:
     ]
 
 
-def put_away(unit: Unit, session: RetainedSession, now: int) -> SessionEntry | None:
+def archive_unused(unit: Unit, session: RetainedSession, now: int) -> SessionEntry | None:
     """Archives a present session; returns None if it was used meanwhile."""
     entry = sessions.get(unit, session.session_id)
     open_run = unit.one(
@@ -72,7 +72,7 @@ def put_away(unit: Unit, session: RetainedSession, now: int) -> SessionEntry | N
     )
     if entry is None or entry.archived or open_run or entry.updated_at != session.updated_at:
         return None
-    return archive.put_away(unit, SessionKey.parse(entry.key), now)
+    return archive.archive_unused(unit, SessionKey.parse(entry.key), now)
 
 
 def remove_file(reader: Reader, agents_dir: Path, session_id: str) -> None:

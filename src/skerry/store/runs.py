@@ -219,7 +219,7 @@ def restart(unit: Unit, run: OpenRun) -> None:
     )
 
 
-def leave_trace(unit: Unit, run_id: RunId) -> None:
+def note_effect(unit: Unit, run_id: RunId) -> None:
     """Notes, before the effect, that the run has an effect and must not run a second time.
 
     The text of the response so far is in the transcript now, and its sent blocks in the outbox.
@@ -231,7 +231,7 @@ def leave_trace(unit: Unit, run_id: RunId) -> None:
     )
 
 
-def leave_block(unit: Unit, run_id: RunId, progress: tuple[str, int] | None) -> None:
+def note_block(unit: Unit, run_id: RunId, progress: tuple[str, int] | None) -> None:
     """Notes that a block of the run was sent.
 
     `progress` is the text of the present response and the number of its sent characters; None if

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry.model.message import AssistantMessage, TextBlock, ThinkingBlock, ToolCall, Usage
-from skerry.replies.shaping import Shaper, as_read, parted, shaped
+from skerry.replies.shaping import Shaper, as_shown, shaped, split_thoughts
 from skerry.replies.tags import ReplyMarks, media
 
 
@@ -158,8 +158,8 @@ def test_a_text_without_marks_is_read_as_it_is(text: str) -> None:
 
 def test_the_transcript_keeps_what_the_model_wrote_but_its_thoughts() -> None:
     text = "<think>hm</think>[[reply_to_current]]Hi\nMEDIA: a.png\nNO_REPLY"
-    assert parted(text) == ("[[reply_to_current]]Hi\nMEDIA: a.png\nNO_REPLY", "hm")
-    assert parted("plain [[x]]") is None
+    assert split_thoughts(text) == ("[[reply_to_current]]Hi\nMEDIA: a.png\nNO_REPLY", "hm")
+    assert split_thoughts("plain [[x]]") is None
 
 
 def message(text: str, stop_reason: str = "stop", provider: str = "p") -> AssistantMessage:
@@ -168,10 +168,10 @@ def message(text: str, stop_reason: str = "stop", provider: str = "p") -> Assist
 
 
 def test_a_transcript_reads_as_the_answer_did() -> None:
-    shown_message = as_read(message("[[reply_to_current]]Hi\nMEDIA: a.png"))
+    shown_message = as_shown(message("[[reply_to_current]]Hi\nMEDIA: a.png"))
     assert shown_message.content[1] == TextBlock("Hi\n📎 a.png")
     assert [type(block) for block in shown_message.content] == [ThinkingBlock, TextBlock, ToolCall]
-    assert [type(block) for block in as_read(message("NO_REPLY")).content] == [
+    assert [type(block) for block in as_shown(message("NO_REPLY")).content] == [
         ThinkingBlock,
         ToolCall,
     ]
@@ -181,4 +181,4 @@ def test_a_transcript_reads_as_the_answer_did() -> None:
     "said", [message("plain"), message("[[x", "aborted"), message("NO_REPLY", provider="skerry")]
 )
 def test_what_needs_nothing_is_left_alone(said: AssistantMessage) -> None:
-    assert as_read(said) is said
+    assert as_shown(said) is said

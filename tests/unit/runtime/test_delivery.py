@@ -236,12 +236,12 @@ async def test_a_part_is_repeated_once_and_its_notice_until_it_is_sent(tmp_path:
     async with post(tmp_path, Adapter(settles=Settlement.UNKNOWN)) as rig:
         rig.sender.on_unknown = lambda: UnknownDelivery.REPEAT
         await rig.write("alice", "a1")
-        await rig.store.write(lambda unit: outbox.repeat(unit, 1))
+        await rig.store.write(lambda unit: outbox.mark_repeated(unit, 1))
         await rig.mark(1, PartState.SENDING)
         await rig.sender.flush()
         assert rig.adapter.sent == [delivery.MISSING]
         await rig.mark(2, PartState.SENDING)
-        await rig.store.write(lambda unit: outbox.repeat(unit, 2))
+        await rig.store.write(lambda unit: outbox.mark_repeated(unit, 2))
         await rig.sender.flush()
         assert rig.adapter.sent == [delivery.MISSING, delivery.MISSING]
         assert await rig.counts() == {"unknown": 1}

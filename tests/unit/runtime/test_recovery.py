@@ -272,7 +272,7 @@ async def test_a_run_that_is_closed_completes_the_message_that_grew(tmp_path: Pa
         to = said_by("alice", "m1").reply_to
         assert to is not None
         outbox.add(unit, RunId("m1"), 0, to, [Content("One.", Additions(preview=True))], 1)
-        runs.leave_block(unit, RunId("m1"), ("One. Two.", 0))
+        runs.note_block(unit, RunId("m1"), ("One. Two.", 0))
 
     for life in range(MAX_RESTARTS + 1):
         gate = ReplyGate()

@@ -25,7 +25,7 @@ from skerry.model.message import (
 )
 from skerry.model.origin import Origin
 from skerry.model.session import Archived
-from skerry.sessions.importing import FormatError, ImportedSession, owned, read
+from skerry.sessions.importing import FormatError, ImportedSession, as_owners, read
 from skerry.store import compactions, open_store, sessions
 from skerry.store.mirror import Mirror
 from skerry.store.session_import import ImportOutcome, IncomingSession, take
@@ -204,7 +204,7 @@ async def test_a_summary_stands_for_the_same_messages_as_there(
 
 
 def test_only_the_persons_own_words_become_the_owners() -> None:
-    session, owned_session = summarised("c"), owned(summarised("c"))
+    session, owned_session = summarised("c"), as_owners(summarised("c"))
     summary = session.messages[5][1]
     assert (summary.origin, owned_session.messages[5][1].origin) == (Origin.STRANGER, None)
     origins = [

@@ -27,19 +27,19 @@ async def test_a_block_leaves_a_trace_and_says_how_far_its_text_has_left(tmp_pat
 
         def leave(unit: Unit) -> None:
             outbox.add(unit, RUN, 4, TO, ["one"], 1)
-            runs.leave_block(unit, RUN, ("one and", 3))
+            runs.note_block(unit, RUN, ("one and", 3))
 
         await store.write(accept)
         assert (await open_run()).delivered is None
         assert await store.read(lambda reader: outbox.next_block(reader, RUN)) == 0
-        await store.write(lambda unit: runs.leave_block(unit, RUN, None))
+        await store.write(lambda unit: runs.note_block(unit, RUN, None))
         run = await open_run()
         assert (run.left_trace, run.partial, run.delivered) == (True, "partial", None)
         await store.write(leave)
         run = await open_run()
         assert (run.partial, run.delivered) == ("one and", 3)
         assert await store.read(lambda reader: outbox.next_block(reader, RUN)) == 5
-        await store.write(lambda unit: runs.leave_trace(unit, RUN))
+        await store.write(lambda unit: runs.note_effect(unit, RUN))
         run = await open_run()
         assert (run.partial, run.delivered) == ("", 0)
 
@@ -61,6 +61,6 @@ async def test_open_runs_of_the_version_before_have_no_blocks(tmp_path: Path) ->
     async with open_store(path) as store:
         (run,) = await store.read(runs.unfinished)
         assert (run.partial, run.delivered) == ("half", None)
-        await store.write(lambda unit: runs.leave_trace(unit, RUN))
+        await store.write(lambda unit: runs.note_effect(unit, RUN))
         (run,) = await store.read(runs.unfinished)
         assert run.delivered is None

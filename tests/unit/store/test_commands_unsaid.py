@@ -81,7 +81,7 @@ async def test_what_is_removed_or_forgotten_leaves_the_index_sound(tmp_path: Pat
         await redact(store, AgentId("main"), Redaction(["a zebra"]))
         assert await texts_found(store, "zebra") == []
         await sound(store)
-        await store.write(lambda unit: archive.put_away(unit, MAIN, 1))
+        await store.write(lambda unit: archive.archive_unused(unit, MAIN, 1))
         await store.write(lambda unit: retention.remove(unit, ID))
         rows = await store.read(lambda reader: reader.all("SELECT rowid FROM entry_text('zebra')"))
         assert rows == []

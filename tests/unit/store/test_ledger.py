@@ -129,7 +129,7 @@ async def test_a_part_with_a_lower_number_that_is_written_later_is_not_passed_ov
 
 async def test_a_part_and_its_error_have_no_nul(store: Store) -> None:
     await store.write(lambda unit: outbox.add(unit, RunId("r1"), 0, to(ALICE), ["a\0b"], 1))
-    await store.write(lambda unit: outbox.explain(unit, 1, "no\0"))
+    await store.write(lambda unit: outbox.set_error(unit, 1, "no\0"))
     (part,) = await store.read(outbox.undelivered)
     assert (part.waiting.part.text, part.error) == ("a\ufffdb", "no\ufffd")
 

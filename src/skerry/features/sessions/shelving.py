@@ -40,7 +40,7 @@ async def put_away(call: Call, key: SessionKey, check: Check) -> SessionEntry:
     def write(unit: Unit) -> SessionEntry | None:
         look(unit)
         call.effect(unit)
-        return archive.put_away(unit, key, now)
+        return archive.archive_unused(unit, key, now)
 
     session = await context.dispatcher.run_exclusive(
         key, lambda: context.store.write(write), stopping="archive"

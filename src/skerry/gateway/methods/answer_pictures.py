@@ -15,7 +15,7 @@ from skerry.model.ids import AgentId
 from skerry.model.inbound import AttachmentKind
 from skerry.model.message import AssistantMessage
 from skerry.model.undelivered import MediaError
-from skerry.replies.shaping import named, shaped
+from skerry.replies.shaping import file_placeholder, shaped
 from skerry.runtime.media_out import read_file
 
 MOST: Final = 10
@@ -30,7 +30,7 @@ def references(answer: AssistantMessage) -> list[str]:
 
     def show(reference: str) -> str:
         files.append(reference)
-        return named(reference)
+        return file_placeholder(reference)
 
     shaped(answer.text, show)
     return files

@@ -33,7 +33,7 @@ from skerry.model.session import SessionEntry, TranscriptEntry, entry_id, entry_
 from skerry.model.thinking import ThinkingLevel
 from skerry.ports.dispatch import QueuedRun
 from skerry.ports.model import ModelInfo
-from skerry.replies.shaping import as_read
+from skerry.replies.shaping import as_shown
 from skerry.runtime.run_hooks import TranscriptHooks
 from skerry.store import Reader, Unit, compactions, runs, sessions
 
@@ -250,7 +250,7 @@ def transcript_line(
     """
     if sessions.is_compaction(entry.message):
         return msgspec.json.encode(_divider(entry))
-    read = as_read(entry.message)
+    read = as_shown(entry.message)
     encoded = message.encode(_cut(read, max_chars) if max_chars else read)
     if protocol < 4:  # noqa: PLR2004 - the version of the protocol
         return encoded

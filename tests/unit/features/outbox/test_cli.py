@@ -34,7 +34,7 @@ async def test_a_person_lists_shows_sends_again_and_drops(rig: Rig) -> None:
     def work(unit: Unit) -> None:
         outbox.add(unit, RunId("r1"), 0, TO, ["hello\x1b[31m there", "two", "three"], 5)
         for serial in (1, 3):
-            outbox.explain(unit, serial, "blocked by the platform")
+            outbox.set_error(unit, serial, "blocked by the platform")
             outbox.mark(unit, serial, PartState.FAILED, 6)
 
     await rig.store.write(work)

@@ -18,7 +18,7 @@ TO = ReplyTo(ChannelId("memory"), AccountId("default"), Peer(PeerKind.DIRECT, "a
 async def filled(rig: Rig) -> None:
     def work(unit: Unit) -> None:
         outbox.add(unit, RunId("r1"), 0, TO, ["one\n" * 100, "two", "three"], 5)
-        outbox.explain(unit, 1, "blocked")
+        outbox.set_error(unit, 1, "blocked")
         outbox.mark(unit, 1, PartState.FAILED, 6)
         outbox.mark(unit, 3, PartState.SENT, 6)
 
