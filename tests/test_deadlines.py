@@ -187,7 +187,7 @@ WITHOUT: Final = {
     "features/memory/qmd_daemon.py:QmdDaemon.stop": "the process was killed: this takes a moment",
     "infra/supervise.py:first_of.first": CALLER,
     "features/memory/qmd_sessions.py:SessionExport.__call__": DISK,
-    "features/memory/qmd_rpc.py:Talk.ask": CALLER,
+    "features/memory/qmd_rpc.py:JsonRpc.request": CALLER,
     "features/embedded_model/provider.py:EmbeddedProvider._run": OWNER,
     "providers/offering.py:ModelLister._answer": DISK,
     "providers/candidates.py:CatalogTries._freed": "ends with another run's call of the model",

@@ -189,7 +189,7 @@ async def test_a_person_is_shown_what_would_go_and_what_still_has_it(tmp_path: P
         looked = await skerry("ZEBRA quokka", "--dry-run")
         shown = looked.stdout.decode()
         assert f"memory/2026-01-02.md:1  {FACT}" in shown
-        assert "Would go: 1 statement in files, 2 messages, 1 run of the ledger" in shown
+        assert "Would be erased: 1 statement in files, 2 messages, 1 run of the ledger" in shown
         asked = await skerry("ZEBRA quokka")
         assert (asked.returncode, b"--yes" in asked.stderr) == (1, True)
         assert FACT in log.read_text()

@@ -87,7 +87,7 @@ async def test_a_damaged_index_of_qmd_heals_and_a_forced_sync_says_whose_it_made
         assert (report["backend"], report["fallback"]) == ("qmd", None)
         found = await client.request("memory.search", ASKED, timeout=60)
         assert (found["backend"], found["fallback"]) == ("qmd", None)
-        assert "made anew" in (await client.request("memory.status"))["notes"][0]
+        assert "rebuilt" in (await client.request("memory.status"))["notes"][0]
         fake.behave(collection="die", update="die", query="die")
         await client.request("memory.search", ASKED, timeout=60)
         report = await client.request("memory.sync", {"force": True}, timeout=60)

@@ -66,7 +66,7 @@ class BuiltinMemory:
         index: Index,
         clock: Clock,
         *,
-        talks: Conversations | None = None,
+        transcripts: Conversations | None = None,
         embedder: "Callable[[], Embedder | None]" = lambda: None,
         weighing: Callable[[], Weighing] = Weighing,
         settings: Callable[[], IndexSettings] | None = None,
@@ -75,7 +75,7 @@ class BuiltinMemory:
         self._agent = agent
         self._index = index
         self._clock = clock
-        self._talks = talks
+        self._transcripts = transcripts
         self._embedder = embedder
         self._weighing = weighing
         self._settings = settings
@@ -161,7 +161,7 @@ class BuiltinMemory:
         self._configure()
         self._dirty = False
         tell = partial(self._tell, progress)
-        work = partial(self._index.sync, force=force, talks=self._talks, report=tell)
+        work = partial(self._index.sync, force=force, transcripts=self._transcripts, report=tell)
         try:
             return await _thread(work)
         except BaseException as error:
@@ -230,7 +230,7 @@ class BuiltinMemory:
             MemoryBackendError: the index cannot be written, or is closed.
         """
         try:
-            report = await _thread(partial(self._index.forget, redaction, self._talks))
+            report = await _thread(partial(self._index.forget, redaction, self._transcripts))
         except StoppedError as error:
             raise MemoryBackendError("The memory is closed.") from error
         return report.removed
@@ -336,7 +336,11 @@ class BuiltinMemory:
                 if label:
                     lack = lacking(tables, label, 0 if vector is None else len(vector))
                     self._resized |= lack.resized
-                    vector, lacks, notes = vector if lack.meant else None, lack.fallback, lack.notes
+                    vector, lacks, notes = (
+                        vector if lack.is_compared else None,
+                        lack.fallback,
+                        lack.notes,
+                    )
                 notes = (*notes, behind) if behind else notes
                 searched = search(tables, collection, question, vector, settings)
                 return searched, vector is not None, lacks, notes
@@ -344,20 +348,20 @@ class BuiltinMemory:
             OSError,
             ValueError,
         ) as error:  # the derived collection can be neither read nor built
-            self._index.lost(str(error))
+            self._index.mark_lost(str(error))
             lacks = MemoryFallback(NAME, f"its search collection cannot be used: {error}")
         with self._index.tables() as tables:
             return by_words(tables, question), False, lacks, notes
 
     def _document(self, path: str) -> MemoryDocument | None:
-        if self._talks is None or not path.startswith(SESSIONS):
+        if self._transcripts is None or not path.startswith(SESSIONS):
             return None
         conversation = next(
-            (talk for talk in self._talks.conversations(0) if path_of(talk) == path), None
+            (each for each in self._transcripts.conversations(0) if path_of(each) == path), None
         )
         if conversation is None:
             return None
-        document = self._talks.document(conversation)
+        document = self._transcripts.document(conversation)
         return MemoryDocument(document.text, document.source, document.session)
 
     def _listing(self) -> list[MemoryFile]:

@@ -14,7 +14,7 @@ from typing import Final
 
 from skerry.features.memory.index_schema import STEPS
 from skerry.features.memory.index_tables import Tables
-from skerry.features.memory.residue import is_left
+from skerry.features.memory.residue import has_residue
 from skerry.infra.atomic import make_private
 from skerry.infra.sqlite import NewerSchemaError, connect, migrate, problems
 from skerry.model.memory import MemoryBackendError
@@ -163,7 +163,7 @@ class IndexDatabase:
             if self._writer is None:
                 raise MemoryBackendError("The memory's index is closed.")
             self._truncate_log(self._writer)
-            if fragments is None or is_left(self.path, fragments):
+            if fragments is None or has_residue(self.path, fragments):
                 self._reach("index.rewriting")
                 self._writer.execute("VACUUM")
                 self._truncate_log(self._writer)

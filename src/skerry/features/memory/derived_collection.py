@@ -1,6 +1,6 @@
 """Search collection derived from the tables: opened, kept equal to them, rebuilt when lost.
 
-A large difference is brought in by `make`, never by a search. Usable from all threads.
+`make` applies large differences; a search applies small ones only. Thread-safe.
 """
 
 import logging
@@ -17,69 +17,69 @@ from skerry.features.memory.index_tables import Tables
 from skerry.features.memory.indexer import StoppedError
 from skerry_recall.collection import Collection
 
-if TYPE_CHECKING:  # numpy comes with the first search or the first text, not with a start
+if TYPE_CHECKING:  # numpy is loaded at the first search or indexing, not at the start
     from skerry_recall.passage import Passage
 
 logger = logging.getLogger(__name__)
 
 SMALL: Final = 2000
-"""Passages and vectors that a search may bring in: 0.2 s. More are brought in beside it."""
+"""Limit on the passages and vectors that a search adds (0.2 s); `make` adds larger numbers."""
 PACE: Final = 500
-"""Passages between two looks whether it is still wanted."""
+"""Passages between two checks whether the job was cancelled."""
 PATIENCE_SECONDS: Final = 0.25
-"""Seconds that a search waits for a job that may have little left to index."""
+"""Seconds that a search waits for a running job, which may be almost complete."""
 MANIFEST: Final = "collection.json"
-"""The file that names the others of a collection."""
+"""File of a collection that lists its other files."""
 _TRIES: Final = 5
-"""Number of rounds for concurrent changes; the rest is left to the next search."""
+"""Number of rounds for concurrent changes; the next search applies the others."""
 
 
-class Deriving:
-    """The collection of one index, in a folder of the index's generation."""
+class DerivedCollection:
+    """The collection of one index, in a folder for each generation of the index."""
 
     def __init__(self, folder: Path, pace: Callable[[], None]) -> None:
-        """Takes the folder above those of the generations; `pace` raises where all is to end."""
+        """Takes the parent of the generation folders; `pace` raises when the index is closed."""
         self._folder = folder
         self._end = pace
         self._lock = threading.RLock()
-        """Held for moments, and while a search brings in what is small."""
-        self._making = threading.Lock()
-        """Held while much is brought in, without the other lock."""
+        """Held briefly, and while a search applies a small difference."""
+        self._updating = threading.Lock()
+        """Held while a large difference is applied, without the other lock."""
         self._halt = threading.Event()
         self._collection: Collection | None = None
         self._generation = ""
-        self._written = False
-        """True when the folder has been written, so that its absence means that it was removed."""
+        self._on_disk = False
+        """True when the folder was written: if it is missing, somebody removed it."""
         self._stale = True
         """True when the collection may lack rows of the tables."""
         self._changes = 0
         self._serves = False
-        """True when a collection that lacks many rows has most of the tables."""
-        self.lost = ""
-        """Reason why it is rebuilt, for people."""
+        """True when a collection that lacks many rows has at least half of the rows."""
+        self.loss = ""
+        """Reason for a rebuild, for people; "" without one."""
 
     @property
-    def is_there(self) -> bool:
-        """Returns whether anything was derived, also by an earlier process."""
+    def exists(self) -> bool:
+        """Returns whether a collection was built, also by an earlier process."""
         return self._collection is not None or self._folder.is_dir()
 
-    def drop(self, why: str = "") -> None:
-        """Opens it anew the next time; `why` it was lost."""
+    def drop(self, reason: str = "") -> None:
+        """Discards the open collection; with a `reason` it counts as lost and is rebuilt."""
         with self._lock:
             self._collection, self._stale, self._serves = None, True, False
-            if why:
-                self.lost = f"The search collection was lost ({why}); it is rebuilt."
-                logger.warning("%s", self.lost)
+            if reason:
+                self.loss = f"The search collection was lost ({reason}); it is rebuilt."
+                logger.warning("%s", self.loss)
 
     def take(self, collection: "Collection", generation: str) -> None:
-        """Searches this one from now on: it is equal to the tables."""
+        """Replaces the collection by this one, which is equal to the tables."""
         with self._lock:
             self._collection, self._generation = collection, generation
-            self._stale, self._written, self.lost = False, True, ""
+            self._stale, self._on_disk, self.loss = False, True, ""
 
     @property
     def changes(self) -> int:
-        """Returns how often the tables were changed; to be asked before a state of them is read."""
+        """Returns the number of changes of the tables; read it before a snapshot of them."""
         return self._changes
 
     def usable(
@@ -87,31 +87,31 @@ class Deriving:
     ) -> "tuple[Collection | None, bool]":
         """Returns the collection to search now, and whether it lacks many rows of the tables.
 
-        A small difference is brought in, unless the tables were changed since they were read. None
-        where more is lacking than is there.
+        A small difference is applied, unless the tables changed after the snapshot. The
+        collection is None if it lacks more rows than it has.
         """
-        if self._stale and self._making.acquire(timeout=PATIENCE_SECONDS):
-            self._making.release()
+        if self._stale and self._updating.acquire(timeout=PATIENCE_SECONDS):
+            self._updating.release()
         with self._lock:
             collection = self._open(generation)
-            if not self._stale or (changes != self._changes and self._written):
+            if not self._stale or (changes != self._changes and self._on_disk):
                 return collection, False
-            if self._making.locked():
+            if self._updating.locked():
                 return (collection if self._serves else None), True
             if is_of(collection, tables):
-                self._is_equal()
+                self._mark_equal()
                 return collection, False
-            collection, lag = self._brought_in(collection, tables)
+            collection, lag = self._with_small_difference(collection, tables)
             if lag.size <= SMALL:
-                self._is_equal()
+                self._mark_equal()
                 return collection, False
             self._serves = len(lag.lacking) <= lag.shared
             return (collection if self._serves else None), True
 
-    def _brought_in(
+    def _with_small_difference(
         self, collection: "Collection", tables: Tables
     ) -> "tuple[Collection, Difference]":
-        """Brings in what is small; returns the collection, or one begun anew, and what it was."""
+        """Applies a small difference; returns the (perhaps new) collection and the difference."""
         lag = difference(collection, tables)
         try:
             if lag.size <= SMALL:
@@ -123,19 +123,19 @@ class Deriving:
                 equal(collection, tables, lag)
         return collection, lag
 
-    def _is_equal(self) -> None:
-        """Notes that the collection has what the tables have."""
-        self._stale, self._written, self.lost = False, self._exists(), ""
+    def _mark_equal(self) -> None:
+        """Marks the collection as equal to the tables."""
+        self._stale, self._on_disk, self.loss = False, self._exists(), ""
 
     def make(self, generation: str, reading: "Callable[[Callable[[Tables], None]], None]") -> None:
-        """Brings in all that the tables have; `reading` runs a function with a state of them.
+        """Makes the collection equal to the tables; `reading` calls a function with a snapshot.
 
-        Searches go on with what is there.
+        Searches continue meanwhile.
 
         Raises:
-            StoppedError: it is to end; what was brought in stays.
+            StoppedError: the job was cancelled; the changes so far are kept.
         """
-        with self._making:
+        with self._updating:
             for _ in range(_TRIES):
                 with self._lock:
                     collection = self._open(generation)
@@ -150,12 +150,12 @@ class Deriving:
                     continue
                 with self._lock:
                     if self._collection is collection and changes == self._changes:
-                        self._is_equal()
+                        self._mark_equal()
                         return
                 self._pace()
 
-    def made(self, tables: Tables, generation: str) -> "Collection":
-        """Returns a collection of these tables that nobody searches yet."""
+    def built(self, tables: Tables, generation: str) -> "Collection":
+        """Builds a collection of these tables, without replacing the present one."""
         folder = self._folder / generation
         shutil.rmtree(folder, ignore_errors=True)
         collection = Collection(folder)
@@ -165,11 +165,11 @@ class Deriving:
     def apply(
         self, change: "Callable[[Collection, str], None]", size: int, states: tuple[str, str]
     ) -> None:
-        """Changes the collection as the tables were, if it is open and equal to them.
+        """Applies a change of the tables to the collection, if it is open and equal to them.
 
-        `states` are the stamps of the tables before the change and after it: the collection has
-        the second only if it had the first, so that no change is missed when several are made at
-        once. What fails is made good by the next search.
+        `states` are the stamps of the tables before and after the change: the collection gets
+        the second only if it had the first, so that no concurrent change is missed. After a
+        failure the next search rebuilds the collection.
         """
         with self._lock:
             self._changes += 1
@@ -186,16 +186,16 @@ class Deriving:
 
     @contextmanager
     def halted(self) -> Generator[None]:
-        """Ends a job that brings in much, and begins none for the block."""
+        """Stops a running `make`, and prevents another one during the block."""
         self._halt.set()
-        with self._making:
+        with self._updating:
             self._halt.clear()
             yield
 
     def purge(self, tables: Tables, generation: str) -> None:
-        """Leaves nothing in the files of what was removed; for a block of `halted`.
+        """Removes all traces of deleted rows from the files. Call it inside `halted`.
 
-        What lacks much is thrown away as a whole. Searches go on while files are written.
+        A collection that lacks many rows is deleted. Searches continue while files are written.
         """
         with self._lock:
             collection = self._open(generation)
@@ -218,31 +218,31 @@ class Deriving:
                 self._begin_anew(error)
         else:
             with self._lock:
-                self._written = self._exists()
+                self._on_disk = self._exists()
 
     def keep_only(self, generation: str | None) -> None:
-        """Removes what was derived of indexes that are gone."""
+        """Deletes the folders of other generations."""
         for folder in self._folder.iterdir() if self._folder.is_dir() else ():
             if folder.name != generation:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _open(self, generation: str) -> "Collection":
-        """Returns the collection; one whose files were removed is begun anew."""
+        """Opens the collection; starts an empty one if its files were removed."""
         if self._collection is not None and self._generation != generation:
             self.drop()
-        if self._collection is not None and self._written and not self._exists():
+        if self._collection is not None and self._on_disk and not self._exists():
             self.drop("its folder was removed")
         if self._collection is None:
             self._generation = generation
             self._collection = Collection(self._folder / generation)
-            self._stale, self._written = True, self._exists()
+            self._stale, self._on_disk = True, self._exists()
         return self._collection
 
     def _exists(self) -> bool:
         return (self._folder / self._generation / MANIFEST).exists()
 
     def _begin_anew(self, error: Exception) -> "Collection":
-        """Throws the files away: they are torn, or of another version."""
+        """Deletes the files, which are damaged or of another version."""
         folder = self._folder / self._generation
         self.drop(str(error))
         shutil.rmtree(folder, ignore_errors=True)

@@ -30,7 +30,7 @@ def chunk(number: int, file: int, document: Document, part: DocumentPassage) -> 
         file,
         document.path,
         document.source.value,
-        part.place,
+        part.position,
         part.content,
         part.start_line,
         part.end_line,
@@ -41,10 +41,12 @@ def chunk(number: int, file: int, document: Document, part: DocumentPassage) -> 
 
 
 def as_json(ids: Iterable[int]) -> str:
-    """Returns numbers as SQLite's `json_each` takes them."""
+    """Returns the numbers as a JSON array for SQLite's `json_each`."""
     return json.dumps(list(ids))
 
 
 def passage(number: int, file: int, part: DocumentPassage) -> Passage:
-    """Returns the passage as it is searched."""
-    return Passage(number, file, part.place, part.content, part.start_line, part.end_line, part.at)
+    """Returns the passage for the search collection."""
+    return Passage(
+        number, file, part.position, part.content, part.start_line, part.end_line, part.at
+    )

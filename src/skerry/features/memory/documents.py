@@ -1,4 +1,4 @@
-"""Indexed documents: a text with its place and date, and its division into rows (pure)."""
+"""Indexed documents: a text with its path and date, and its division into passages (pure)."""
 
 import hashlib
 import re
@@ -16,25 +16,25 @@ from skerry_recall.chunk import TOKEN, Chunk, chunks
 
 SIZE: Final = 256
 OVERLAP: Final = 32
-"""Tokens of a passage, and those that it shares with the next (decisions 6, row 3)."""
+"""Tokens of a passage, and tokens that it shares with the next one (decisions 6, row 3)."""
 
 _DATED: Final = re.compile(r"(\d{4})-(\d{2})-(\d{2}).*\.md", re.DOTALL)
 
 
 class Stamp(Struct, frozen=True, gc=False):
-    """State of a file that shows without reading whether it changed. Times in ns since 1970."""
+    """State of a file, compared to detect changes without reading it. Times in ns since 1970."""
 
     size: int
     mtime: int
     ctime: int
     settled: bool = True
-    """True when the times were old enough at the reading: a file written again within the grain of
-    the clock looks the same."""
+    """False when the file changed so shortly before it was read that another change may have the
+    same times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file, or what was said in a conversation."""
+    """A file, or the transcript of a conversation."""
 
     path: str
     source: MemorySource
@@ -56,21 +56,21 @@ class Document:
 
 
 class Resume(Struct, frozen=True, gc=False):
-    """Place in a conversation from which on it is read again when it has grown."""
+    """Position in a conversation from which it is read again when it has grown."""
 
     block: int
-    """Number of its last block. Those before it are full and do not change."""
-    place: int = 0
+    """Number of the last block. Earlier blocks are full and do not change."""
+    position: int = 0
     """Number of passages before that block."""
     line: int = 0
-    """Number of lines before it."""
+    """Number of lines before that block."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentPassage:
-    """A passage as it stands in its document, before it has a number."""
+    """A passage of a document, without a row number."""
 
-    place: int
+    position: int
     content: str
     start_line: int
     end_line: int
@@ -79,13 +79,15 @@ class DocumentPassage:
     at: int | None
 
 
-def pieces(document: Document, size: int = SIZE, overlap: int = OVERLAP) -> list[DocumentPassage]:
+def passages_of(
+    document: Document, size: int = SIZE, overlap: int = OVERLAP
+) -> list[DocumentPassage]:
     """Returns the passages of a document in order; `size` and `overlap` in tokens."""
-    return pieces_of(document, chunks(document.text, size=size, overlap=overlap))
+    return passages_from_chunks(document, chunks(document.text, size=size, overlap=overlap))
 
 
-def pieces_of(document: Document, cut: Sequence[Chunk]) -> list[DocumentPassage]:
-    """Returns the passages for what a document was cut into."""
+def passages_from_chunks(document: Document, cut: Sequence[Chunk]) -> list[DocumentPassage]:
+    """Returns the passages for the chunks of a document."""
     lines = [line for line, _ in document.times]
 
     def at(line: int) -> int | None:
@@ -107,10 +109,10 @@ def pieces_of(document: Document, cut: Sequence[Chunk]) -> list[DocumentPassage]
 
 
 def date_of(path: str, zone: str | None = None) -> int | None:
-    """Returns when the day of a daily log (`memory/YYYY-MM-DD*.md`) began, in ms since 1970.
+    """Returns the start of the day of a daily log (`memory/YYYY-MM-DD*.md`), in ms since 1970.
 
-    `zone` is an IANA name, None the zone of this machine. None for every other file: it does not
-    age (seed 003, temporal decay).
+    `zone` is an IANA name, None the zone of this machine. Returns None for every other file: it
+    does not age (seed 003, temporal decay).
     """
     folder, _, name = path.rpartition("/")
     match = _DATED.fullmatch(name) if "memory" in folder.split("/") else None
@@ -119,7 +121,7 @@ def date_of(path: str, zone: str | None = None) -> int | None:
     try:
         return begin(date(int(match[1]), int(match[2]), int(match[3])), zone)
     except (ValueError, OverflowError):
-        return None  # 2026-02-31 is a name, no date
+        return None  # a name such as 2026-02-31 is not a date
 
 
 def digest(text: str) -> str:

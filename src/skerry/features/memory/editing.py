@@ -1,6 +1,6 @@
 """Lists, reads and replaces whole Markdown files of the memory, for a person who edits them.
 
-All of it blocks.
+All functions block.
 """
 
 import errno
@@ -26,10 +26,10 @@ from skerry.model.memory import (
 )
 
 MAX_BYTES: Final = 1024 * 1024
-"""Size limit of a file that is edited here; the same as for notes."""
+"""Size limit of an edited file; the same as for notes."""
 
 FileLocation = tuple[Path, str]
-"""A folder, and the path beneath it, as `reading.place_of` gives it."""
+"""A folder, and the path inside it, as `reading.locate` returns it."""
 
 
 class ChangedError(MemoryBackendError):
@@ -39,7 +39,7 @@ class ChangedError(MemoryBackendError):
 
 
 class SaveError(MemoryBackendError):
-    """A file is not saved; the message says why."""
+    """A file was not saved; the message has the reason."""
 
     code = "memory.save"
 
@@ -47,17 +47,17 @@ class SaveError(MemoryBackendError):
 def listed(
     workspace: Path, extra: Sequence[str], indexed: Iterable[MemoryFile]
 ) -> list[MemoryFile]:
-    """Returns the files as they are now with what is known of them, and the conversations.
+    """Returns the present files with the state of their index, and the indexed conversations.
 
     Costs about 10 us a file.
     """
     by_path = {file.path: file for file in indexed}
     present = scan(MemoryPaths(workspace, tuple(Path(extra_path) for extra_path in extra)))
-    made = [file for file in by_path.values() if file.source is MemorySource.SESSIONS]
+    files = [file for file in by_path.values() if file.source is MemorySource.SESSIONS]
     for path, stamp in present.stamps.items():
         was = by_path.get(path)
         at = date_of(path)
-        made.append(
+        files.append(
             MemoryFile(
                 path=path,
                 source=MemorySource.MEMORY,
@@ -73,15 +73,15 @@ def listed(
     failed = [
         MemoryFile(path, MemorySource.MEMORY, 0, 0, error=reason) for path, reason in present.failed
     ]
-    return sorted([*made, *failed], key=lambda file: file.path)
+    return sorted([*files, *failed], key=lambda file: file.path)
 
 
 def read_whole(root_and_name: FileLocation, path: str, rules: FileRules | None) -> MemoryWhole:
-    """Returns all of a file; an empty one where there is none.
+    """Returns the whole file; an empty text if it does not exist.
 
     Raises:
-        NotMemoryError: a link or something else than a plain file is in the way, it is too large,
-            or no text.
+        NotMemoryError: the path leads through a link or to something else than a regular file, or
+            the file is too large or not text.
     """
     root, name = root_and_name
     _check_root(root, path)
@@ -95,31 +95,31 @@ def read_whole(root_and_name: FileLocation, path: str, rules: FileRules | None) 
     except OSError as error:
         raise NotMemoryError(f"{path!r} is not read: {error.strerror}.") from error
     if len(data) > MAX_BYTES:
-        large = NotMemoryError(f"{path!r} has more than {MAX_BYTES >> 20} MiB.")
+        large = NotMemoryError(f"{path!r} is larger than {MAX_BYTES >> 20} MiB.")
         large.remedy = "Edit it with a program on the gateway's machine."
         raise large
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise NotMemoryError(f"{path!r} is not UTF-8 from byte {error.start} on.") from error
+        raise NotMemoryError(f"{path!r} is not UTF-8 at byte {error.start}.") from error
     return MemoryWhole(path, text, _hash(data), [provenance_of(note) for note in notes(text)])
 
 
 def save(
     root_and_name: FileLocation, path: str, text: str, base: str, rules: FileRules | None
 ) -> MemorySaved:
-    """Replaces a file whose hash is still `base`, whole or not at all; empty, it is a new one.
+    """Replaces a file atomically if its hash is still `base`; an empty `base` creates a new file.
 
-    Lines end as they ended before: a browser makes them all end with a line feed.
+    The line ends of the old file are kept: a browser sends line feeds only.
 
     Raises:
-        ChangedError: it says something else by now, or is there though it was not, or the reverse.
-        SaveError: it cannot be written; outside the workspace no new file is made.
+        ChangedError: the file was changed, created or deleted since it was read.
+        SaveError: it cannot be written; outside the workspace no new file is created.
     """
     root, name = root_and_name
     _check_root(root, path)
     if not base and not is_memory(path):
-        raise SaveError(f"{path!r} does not exist; new files are MEMORY.md or in memory/.")
+        raise SaveError(f"{path!r} does not exist. A new file is MEMORY.md, or in memory/.")
     saved = _data(text)
 
     def change(old: bytes | None) -> bytes:
@@ -143,24 +143,24 @@ def save(
 
 def _check_root(root: Path, path: str) -> None:
     if root.is_symlink() and not is_memory(path):
-        raise NotMemoryError(f"{path!r} is not changed: it goes through a symbolic link.")
+        raise NotMemoryError(f"{path!r} is not changed: the path leads through a symbolic link.")
 
 
 def _data(text: str) -> bytes:
     try:
         data = text.encode()
     except UnicodeEncodeError as error:
-        raise SaveError("It is not saved: it contains half a character.") from error
+        raise SaveError("The text is not saved: it contains half a character.") from error
     if b"\0" in data:
-        raise SaveError("It is not saved: it contains a zero byte, so it is not text.")
+        raise SaveError("The text is not saved: it contains a zero byte, so it is not text.")
     if len(data) > MAX_BYTES:
-        raise SaveError(f"It is not saved: it has more than {MAX_BYTES >> 20} MiB.")
+        raise SaveError(f"The text is not saved: it is larger than {MAX_BYTES >> 20} MiB.")
     return data
 
 
 def _changed(path: str) -> ChangedError:
     error = ChangedError(f"{path!r} was changed since it was opened, and is not saved.")
-    error.remedy = "Read it again, and merge both."
+    error.remedy = "Read it again, and merge both versions."
     return error
 
 

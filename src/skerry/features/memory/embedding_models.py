@@ -1,4 +1,4 @@
-"""The embedding models of each agent: which can be used, in which order, and who pays."""
+"""The embedding models of each agent: available models, their order, and their accounting."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +46,7 @@ class _Hosted:
     model: str
     variables: tuple[str, ...]
     catalogue: str
-    """Its name among the providers of models."""
+    """Id of the provider in the model catalogue."""
 
 
 _HOSTED: Final[Mapping[Provider, _Hosted]] = {
@@ -86,13 +86,13 @@ class HostedEndpoint:
     key: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     named: bool = False
-    """True when the owner named the address, which may need no key."""
+    """True when the address is configured; it may need no key."""
     profile: Profile | None = None
-    """Profile that has the key, instead of `key`."""
+    """Profile with the key, in place of `key`."""
 
     @property
     def usable(self) -> bool:
-        """Returns whether it can be asked at all."""
+        """Returns whether requests can be sent to it."""
         return bool(self.key) or self.named or self.profile is not None
 
     @property
@@ -108,27 +108,29 @@ def endpoint(
     environ: Mapping[str, str],
     profiles: Sequence[Profile] = (),
 ) -> HostedEndpoint:
-    """Returns where a provider is asked and with which key (pure). A key goes nowhere else.
+    """Returns the address and key of a provider (pure). A key is sent to its own address only.
 
-    `remote` is for the provider that is named. Without it the address and the key of the models
-    hold: the first of the `profiles` that is an API key for that address, then that of
+    `memorySearch.remote` is for the configured provider. Without it the address and key of the
+    provider's models are used: the first API key of `profiles` for that address, then the key of
     `models.providers`, then that of the environment.
     """
     hosted, remote = _HOSTED[provider], search.remote
-    mine = search.provider == provider
-    own = remote.api_key.get_secret_value().strip() if mine and remote.api_key else ""
+    is_selected = search.provider == provider
+    configured_key = (
+        remote.api_key.get_secret_value().strip() if is_selected and remote.api_key else ""
+    )
     headers = {name: value.get_secret_value() for name, value in remote.headers.items()}
-    headers = headers if mine else {}
-    if mine and remote.base_url is not None:
-        return HostedEndpoint(str(remote.base_url).rstrip("/"), own, headers, named=True)
+    headers = headers if is_selected else {}
+    if is_selected and remote.base_url is not None:
+        return HostedEndpoint(str(remote.base_url).rstrip("/"), configured_key, headers, named=True)
     keys = (environ.get(name, "").strip() for name in hosted.variables)
     lent = "" if config.models.mode is Mode.REPLACE else next(filter(None, keys), "")
     entry = config.models.providers.get(hosted.catalogue)
-    if own:
-        return HostedEndpoint(hosted.base_url, own, headers)
+    if configured_key:
+        return HostedEndpoint(hosted.base_url, configured_key, headers)
     url = str(entry.base_url).rstrip("/") if entry else hosted.base_url
     if provider == "gemini" and not _VERSION.search(url):
-        url += "/v1beta"  # as for its models that answer
+        url += "/v1beta"  # as for its chat models
     for profile in profiles:
         if (
             profile.kind is CredentialKind.API_KEY
@@ -140,7 +142,7 @@ def endpoint(
 
 
 class Absent:
-    """A model that was named and cannot be asked: it says what is missing."""
+    """A configured model that cannot be used: each request raises the reason."""
 
     local = False
     bulk = 1
@@ -157,20 +159,22 @@ class Absent:
 
 
 def order(config: MemorySearchConfig, usable: Callable[[Provider], bool]) -> list[Provider]:
-    """Returns who is asked, in turn. A provider that is named is asked, usable or not."""
+    """Returns the providers in the order of use. A configured one is included, usable or not."""
     fallback = config.fallback or ("auto" if config.provider == "auto" else "none")
-    others = [provider for provider in ORDER if usable(provider)]
+    candidates = [provider for provider in ORDER if usable(provider)]
     match config.provider:
         case "none":
             return []
-        case "plugin":  # it is asked before those of this list
+        case "plugin":  # the plugin's model is used before the providers of this list
             first = []
         case "auto":
-            first = others[:1]
+            first = candidates[:1]
         case named:
             first = [named]
     fallbacks = (
-        others if fallback == "auto" else [provider for provider in ORDER if provider == fallback]
+        candidates
+        if fallback == "auto"
+        else [provider for provider in ORDER if provider == fallback]
     )
     return list(dict.fromkeys([*first, *fallbacks]))
 
@@ -178,9 +182,8 @@ def order(config: MemorySearchConfig, usable: Callable[[Provider], bool]) -> lis
 class Embedders:
     """Gives each agent the chain of its embedding models.
 
-    The processes of local models are owned by `tasks`, and end with it. `book` hears of each call
-    that somebody bills, `allow` raises `BudgetError` where no more may be spent. What the
-    configuration says is looked at with each `of`.
+    `tasks` owns the processes of local models. `book` is called after each billed call, `allow`
+    raises `BudgetError` when the budget is spent. Each call of `of` reads the configuration.
     """
 
     def __init__(
@@ -194,22 +197,22 @@ class Embedders:
         allow: Callable[[CallTarget], None],
     ) -> None:
         self.plugins: Mapping[str, EmbeddingProvider] = {}
-        """Models of plugins by the ids of these; plugins come and go."""
+        """Models of plugins by plugin id; the caller updates the mapping."""
         self._config = config
         self._http = http
         self._environ = environ
         self._tasks = tasks
         self._book = book
         self._allow = allow
-        self._seen = config()
-        self._credentials = Credentials(self._seen, environ, http, SystemClock())
+        self._last_config = config()
+        self._credentials = Credentials(self._last_config, environ, http, SystemClock())
         self._chains: dict[AgentId, tuple[object, Chain]] = {}
         self._local: dict[tuple[str, float], LocalEmbedder] = {}
 
     def of(self, agent: AgentId) -> Chain:
-        """Returns the agent's models: the same object until something of its settings changes.
+        """Returns the agent's models: the same object until its settings change.
 
-        It starts and asks nothing.
+        Starts no process and sends no request.
         """
         config = self._config()
         search = config.memory_search(agent)
@@ -217,8 +220,8 @@ class Embedders:
             provider: self._endpoint(agent, provider, search, config) for provider in _HOSTED
         }
         made_of = (search.provider, search.model, search.fallback, search.local, search.remote)
-        mine = self._of_plugin(search) if search.provider == "plugin" else None
-        key = (made_of, endpoints, mine)
+        plugin_model = self._of_plugin(search) if search.provider == "plugin" else None
+        key = (made_of, endpoints, plugin_model)
         cached = self._chains.get(agent)
         if cached is not None and cached[0] == key:
             return cached[1]
@@ -226,7 +229,7 @@ class Embedders:
         def usable(provider: Provider) -> bool:
             return installed(LOCAL_MODEL) if provider == "local" else endpoints[provider].usable
 
-        chain: list[Embedder] = [] if mine is None else [_plugin_model(*mine)]
+        chain: list[Embedder] = [] if plugin_model is None else [_plugin_model(*plugin_model)]
         for provider in order(search, usable):
             named = search.model if provider == search.provider else None
             if provider == "local":
@@ -237,26 +240,26 @@ class Embedders:
                     agent, provider, endpoints[provider], named, search.remote.batch
                 )
                 chain.append(hosted)
-        made = Chain(chain)
-        self._chains[agent] = key, made
-        return made
+        agent_chain = Chain(chain)
+        self._chains[agent] = key, agent_chain
+        return agent_chain
 
     def _of_plugin(self, search: MemorySearchConfig) -> tuple[str, EmbeddingProvider | None]:
-        """Returns the plugin whose model is asked, and the model, if the plugin is loaded."""
+        """Returns the id of the plugin, and its model if the plugin is loaded."""
         plugin = search.model or min(self.plugins, default="")
         return plugin, self.plugins.get(plugin)
 
     def _endpoint(
         self, agent: AgentId, provider: Provider, search: MemorySearchConfig, config: Config
     ) -> HostedEndpoint:
-        if config is not self._seen:
-            self._seen = config
+        if config is not self._last_config:
+            self._last_config = config
             self._credentials.reconfigure(config)
         profiles = self._credentials.queue(agent, _HOSTED[provider].catalogue, "", "", "")
         return endpoint(provider, search, config, self._environ, profiles)
 
     def _local_model(self, model: str, idle_seconds: float) -> LocalEmbedder:
-        """Returns the model, with a process of its own once it is asked; agents share it."""
+        """Returns the model, which agents share; its process starts at the first request."""
         model_in_use = self._local.get((model, idle_seconds))
         if model_in_use is None:
             name, path = local_model(model)
@@ -275,17 +278,17 @@ class Embedders:
         self,
         agent: AgentId,
         provider: Provider,
-        where: HostedEndpoint,
+        address: HostedEndpoint,
         named: str | None,
         batch: EmbeddingBatch,
     ) -> Embedder:
         hosted = _HOSTED[provider]
-        who = provider if where.url == hosted.base_url else f"{provider}@{where.host}"
-        model = EmbeddingModel(who, named or hosted.model)
-        if not where.usable:
+        provider_name = provider if address.url == hosted.base_url else f"{provider}@{address.host}"
+        model = EmbeddingModel(provider_name, named or hosted.model)
+        if not address.usable:
             remedy = f"Set {hosted.variables[0]}, or: skerry auth add {hosted.catalogue}"
-            return Absent(model, f"No key is set for {provider}.", remedy)
-        at_home = where.url == hosted.base_url
+            return Absent(model, f"No API key is set for {provider}.", remedy)
+        at_home = address.url == hosted.base_url
         facts = Facts(self._config().state_dir).of(hosted.catalogue, model.model)
         cost = facts.cost.known() if at_home else UNPRICED
         target = CallTarget(agent=agent, purpose=Purpose.EMBEDDING)
@@ -299,8 +302,8 @@ class Embedders:
         def spent(request: Spent) -> None:
             self._book(booked(request, cost, target))
 
-        unlock = None if where.profile is None else partial(self._secret, where.profile)
-        remote = Remote(model, where.url, hosted.wire, where.key, where.headers, unlock)
+        unlock = None if address.profile is None else partial(self._secret, address.profile)
+        remote = Remote(model, address.url, hosted.wire, address.key, address.headers, unlock)
         at_once = RemoteEmbedder(self._http, remote, on_spent=spent, allow=allow)
         if provider != "openai" or not batch.enabled:
             return at_once
@@ -317,15 +320,16 @@ class Embedders:
 def _plugin_model(plugin: str, provider: EmbeddingProvider | None) -> Embedder:
     if provider is not None:
         return PluginEmbedder(plugin, provider)
-    who = f"the plugin {plugin}" if plugin else "no plugin that is loaded"
-    message = f"memorySearch.provider is plugin, and {who} provides no embedding model."
-    return Absent(EmbeddingModel(plugin or "plugin", "none"), message, "skerry plugins list")
+    reason = f"{plugin} provides none" if plugin else "no loaded plugin provides one"
+    message = f"memorySearch.provider is plugin, but there is no embedding model: {reason}."
+    remedy = "List the plugins: skerry plugins list"
+    return Absent(EmbeddingModel(plugin or "plugin", "none"), message, remedy)
 
 
 def local_model(named: str) -> tuple[str, str]:
-    """Returns the name under which vectors are kept, and the file of a model that is named by it.
+    """Returns the name of a model for its vectors, and its file; "" for an installed model.
 
-    Another file of the same name gives other vectors: its size is part of the name.
+    Another file of the same name computes other vectors: the size is part of the name.
     """
     if not named.endswith(GGUF):
         return named, ""
@@ -336,7 +340,7 @@ def local_model(named: str) -> tuple[str, str]:
 
 def booked(spent: Spent, cost: ModelCost, target: CallTarget) -> ModelCallEnded:
     """Returns the ledger's record of a request."""
-    input_cost = cost.input / 2 if spent.batch else cost.input  # a job for later costs half
+    input_cost = cost.input / 2 if spent.batch else cost.input  # a batch job costs half
     used = replace(cost, input=input_cost).of(Usage(input=spent.tokens or 0))
     error = spent.error
     return ModelCallEnded(

@@ -1,4 +1,4 @@
-"""Gives agents their embedding models for a block; nothing is loaded before one is used."""
+"""Provides the embedding models of agents for a block; loads nothing before the first use."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -26,25 +26,25 @@ async def open_embedding(
     enabled: bool = True,
     plugins: Mapping[str, EmbeddingProvider] | None = None,
 ) -> AsyncGenerator[Callable[[AgentId], "ChainEmbedder | None"]]:
-    """Gives the function that returns an agent's embedding model; None searches by words alone.
+    """Gives a function that returns an agent's embedding model; None if only words are searched.
 
-    Without `enabled` no agent has one. Leaving the block ends the processes of local models.
+    With `enabled=False` no agent has a model. The end of the block ends the local models.
     """
     if not enabled:
         yield lambda _: None
         return
-    made: list[embedding_models.Embedders] = []
+    embedders: list[embedding_models.Embedders] = []
     async with HttpClient() as http, anyio.create_task_group() as tasks:
 
         def embedder(agent: AgentId) -> "ChainEmbedder | None":
-            if not made:
-                made.append(
+            if not embedders:
+                embedders.append(
                     embedding_models.Embedders(
                         config, http, environ, tasks, book=payer.book, allow=payer.allow
                     )
                 )
-                made[0].plugins = {} if plugins is None else plugins
-            return made[0].of(agent).embedder()
+                embedders[0].plugins = {} if plugins is None else plugins
+            return embedders[0].of(agent).embedder()
 
         yield embedder
         tasks.cancel_scope.cancel()

@@ -1,8 +1,8 @@
-"""Forgets: in the database, the mirrors, the files and the indexes, until nothing is left of it.
+"""Erases text from the database, the mirrors, the files and the indexes.
 
-What is to be forgotten is written down first and crossed out last: a process that dies in between
-goes on at its next start. Runs that are in flight may still have it in memory, the one that asked
-for it among them. When they have ended, all is looked through again.
+The job is stored first and deleted last: after a crash the next start continues it. Active runs,
+also the one that requested the erasure, may still have the text in memory. When they have ended,
+everything is searched again.
 """
 
 import logging
@@ -46,13 +46,13 @@ from skerry.workspace.prompt_files import ORDER
 logger = logging.getLogger(__name__)
 
 RETRIES: Final = Backoff(base=1.0, cap=60.0)
-"""Waits after a failure: another process reads the database, or the disk is full."""
+"""Waits after a failure, such as a full disk or another reader of the database."""
 ROUNDS: Final = 20
-"""Limit on the waits for runs that wrote it again; somebody may repeat it for ever."""
+"""Limit on the sweeps after runs that wrote the text again."""
 
 
 class Forgetter(Struct):
-    """Forgets what it is told. Implements `ports.memory.Forgets`. Keep `run` going."""
+    """Erases phrases. Implements `ports.memory.Forgets`. `run` must be running."""
 
     config: Callable[[], Config]
     store: Store
@@ -62,9 +62,9 @@ class Forgetter(Struct):
     reach: Callable[[str], None] = no_fault
     """Called at each named fault point."""
     live: Live | None = None
-    """None where no gateway runs; QMD's files are then unused."""
+    """The running gateway; None without one: QMD's files are then not in use."""
     _ending: set[int] = field(default_factory=set)
-    """Jobs that somebody sees through."""
+    """Serial numbers of the jobs in progress."""
     _wake: anyio.Event = field(default_factory=anyio.Event)
     _sweeping: anyio.Lock = field(default_factory=anyio.Lock)
 
@@ -79,27 +79,30 @@ class Forgetter(Struct):
         rows = await self.store.scan(lambda reader: count_matches(reader, agent, redaction))
         cleaning = await anyio.to_thread.run_sync(self._files(agent).find, redaction)
         files = await anyio.to_thread.run_sync(self._media().holding, redaction)
-        report = replace(_counted(rows), lines=cleaning.lines, left=cleaning.left, media=len(files))
+        report = replace(
+            _counted(rows), lines=cleaning.lines, left=cleaning.remaining, media=len(files)
+        )
         return await self._with_backups(report, redaction)
 
     async def forget(
         self, agent: AgentId, phrases: Sequence[str], *, extra: bool = False
     ) -> Forgotten:
-        """Takes the statements out of all that the agent has, and returns what was taken out.
+        """Erases the statements in all data of the agent, and returns the erased matches.
 
-        Where `waits` of the answer is above 0, the rest is done when so many runs have ended. With
-        `extra` its extra paths are cleaned too, also by a pass of a later process.
+        `waits` of the report is the number of active runs; the erasure is completed when they have
+        ended. `extra` also cleans the extra paths, in a later process too.
 
         Raises:
             PhraseError: a phrase is too short, or there are too many.
-            StateError, MemoryBackendError: it is not done yet; it is gone on with by itself.
+            StateError, MemoryBackendError: the erasure is not complete yet; it is retried
+                automatically.
         """
         redaction, now = Redaction(phrases), self.clock.now_ms()
         phrases = redaction.phrases
         serial = await self.store.write(lambda unit: begin(unit, agent, phrases, now, extra=extra))
         self.reach("forget.begun")
         job = Forgetting(serial, agent, phrases, extra)
-        done = False
+        finished = False
         try:
             during = self._active(agent)
             report = await self._sweep(job, redaction)
@@ -108,15 +111,15 @@ class Forgetter(Struct):
                 remaining = await self.store.scan(
                     lambda reader: count_matches(reader, agent, redaction)
                 )
-                done = not remaining.rows and await self._finished(job)
+                finished = not remaining.rows and await self._finished(job)
         finally:
             self._ending.discard(serial)
-            if not done:
+            if not finished:
                 self._wake.set()
-        return await self._with_backups(replace(report, waits=waits, done=done), redaction)
+        return await self._with_backups(replace(report, waits=waits, done=finished), redaction)
 
     async def run(self) -> None:
-        """Sees through what was begun, also by an earlier process, until cancelled."""
+        """Completes all stored jobs, also of an earlier process, until cancelled."""
         async with anyio.create_task_group() as tasks:
             while True:
                 for job in await self._begun():
@@ -148,7 +151,7 @@ class Forgetter(Struct):
                 return
 
     async def _end(self, job: Forgetting) -> None:
-        """Sweeps after the runs that may have it in memory, until nothing more is found."""
+        """Sweeps after the active runs have ended, until a sweep finds nothing."""
         for _ in range(ROUNDS if job.phrases else 0):
             for run in self._active(job.agent):
                 await run.ended.wait()
@@ -158,7 +161,7 @@ class Forgetter(Struct):
         await self._finish(job)
 
     async def _finished(self, job: Forgetting) -> bool:
-        """Finishes the job, or returns that it could not be: somebody reads the file, say."""
+        """Finishes the job; returns False if it cannot, as when another process reads the file."""
         try:
             await self._finish(job)
         except StateError as error:
@@ -173,9 +176,9 @@ class Forgetter(Struct):
         logger.info("text was erased for agent %s", job.agent)
 
     async def _sweep(self, job: Forgetting, redaction: Redaction) -> Forgotten:
-        """Takes it out of everything once; the indexes come last, since they are made of the rest.
+        """Erases the text everywhere once; the indexes last, since they derive from the rest.
 
-        It may be broken off and begun again at any point.
+        It can be stopped and started again at any point.
         """
         async with self._sweeping:
             media = self._media()
@@ -196,7 +199,7 @@ class Forgetter(Struct):
             memory: object = self.memories.of(job.agent)
             documents = await memory.forget(redaction) if isinstance(memory, MemoryForgets) else 0
             self.reach("forget.swept")
-        report = replace(_counted(rows), lines=cleaning.lines, left=cleaning.left)
+        report = replace(_counted(rows), lines=cleaning.lines, left=cleaning.remaining)
         return replace(report, documents=documents)
 
     def _active(self, agent: AgentId) -> list[ActiveRun]:
@@ -215,7 +218,7 @@ class Forgetter(Struct):
         return media.MediaCopies(self.config().state_dir)
 
     def _strays(self, agent: AgentId, sessions: Sequence[str], redaction: Redaction) -> None:
-        """Cleans what no memory and no mirror looks after any more."""
+        """Cleans files that no memory and no mirror manages any more."""
         config = self.config()
         folder = config.state_dir / "agents" / agent
         if self.live is None or config.memory.backend != "qmd":

@@ -1,23 +1,23 @@
-"""Finds in the tables of an index what is to be forgotten. Blocking."""
+"""Finds the text to be erased in the tables of an index. Blocking."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 
 from skerry.features.memory.index_tables import Tables
-from skerry.features.memory.residue import MOST
+from skerry.features.memory.residue import MAX_FRAGMENTS
 from skerry.model.redaction import Redaction
 
 
 @dataclass(frozen=True, slots=True)
 class ErasureMatches:
-    """Places of the phrases."""
+    """Rows and texts that contain the phrases."""
 
     documents: set[int]
-    """The numbers of the files and conversations."""
-    pieces: list[bytes]
-    """Texts and vectors that must be in no file afterwards: phrases, statements, vectors. Of very
-    many only some, but more than are searched for."""
+    """Row numbers of the files and conversations."""
+    fragments: list[bytes]
+    """Phrases, statements and vectors that must be in no file afterwards; at most
+    `MAX_FRAGMENTS` + 1."""
 
 
 def erasure_matches(tables: Tables, redaction: Redaction) -> ErasureMatches:
@@ -28,8 +28,8 @@ def erasure_matches(tables: Tables, redaction: Redaction) -> ErasureMatches:
         if redaction.may_be_in(text):
             documents.add(document)
             texts[key] = text
-    pieces = chain(_words(redaction), _statements(texts, redaction), _meant(tables, texts))
-    return ErasureMatches(documents, list(islice(pieces, MOST + 1)))
+    fragments = chain(_words(redaction), _statements(texts, redaction), _vectors(tables, texts))
+    return ErasureMatches(documents, list(islice(fragments, MAX_FRAGMENTS + 1)))
 
 
 def _words(redaction: Redaction) -> Iterator[bytes]:
@@ -43,6 +43,6 @@ def _statements(texts: dict[int, str], redaction: Redaction) -> Iterator[bytes]:
             yield text[begin:end].encode("utf-8", "surrogatepass")
 
 
-def _meant(tables: Tables, texts: dict[int, str]) -> Iterator[bytes]:
+def _vectors(tables: Tables, texts: dict[int, str]) -> Iterator[bytes]:
     for _, blob in tables.vectors(texts):
         yield blob

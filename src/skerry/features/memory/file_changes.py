@@ -1,4 +1,4 @@
-"""Looks what changed in the files: at all of them, or where a watch is kept at what it names."""
+"""Finds changed files: by checking all of them, or only those that a watch reports."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from skerry.features.memory.markdown_files import FileScan, scan, scan_some
 
 LINUX: Final = sys.platform == "linux"
 WATCHED: Final = 500
-"""Files from which on a look takes so long that a watch is kept instead."""
+"""Number of files from which a watch replaces the full check, which would take too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,30 +21,30 @@ class LookResult:
 
     scan: FileScan
     only: Sequence[str] | None
-    """The paths that were looked at; None is all."""
+    """The checked paths; None if all were checked."""
 
 
-class Lookout:
-    """The files of one index as they were when they were last brought in. For one thread."""
+class FileChangeTracker:
+    """Tracks the files of one index since they were last indexed. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, Stamp] = {}
+        self._indexed: dict[str, Stamp] = {}
         self._failed: list[tuple[str, str]] = []
         self._watch = Watch()
         self._watched: MemoryPaths | None = None
-        """Places whose files were all indexed, except for the changes that the watch reports."""
+        """Paths whose files were all indexed, except for the changes that the watch reports."""
         self._looked: MemoryPaths | None = None
-        """Places of the last full check."""
+        """Paths of the last full check."""
         self._waiting: set[str] = set()
-        """Paths that the watch named and that are not brought in yet."""
+        """Paths that the watch reported and that are not indexed yet."""
 
     def look(self, paths: MemoryPaths) -> LookResult | None:
         """Returns the files to index; None if nothing changed."""
-        if self._seen and paths == self._watched:
+        if self._indexed and paths == self._watched:
             named = self._watch.changed()
             if named is not None:
                 self._waiting |= named
-                some = scan_some(paths, self._waiting, self._seen)
+                some = scan_some(paths, self._waiting, self._indexed)
                 if some is not None:
                     return LookResult(*some) if some[1] else None
         self._watched = None
@@ -55,60 +55,60 @@ class Lookout:
         elif self._watch.cover(present.folders):
             present = scan(paths)  # what changed before it was watched
         self._looked = paths
-        if present.stamps == self._seen and present.failed == self._failed:
+        if present.stamps == self._indexed and present.failed == self._failed:
             self._watched = paths
             return None
         return LookResult(present, None)
 
-    def seen_all(self, stamps: dict[str, Stamp], failed: list[tuple[str, str]]) -> None:
-        """Notes that all was brought in."""
-        self._seen, self._failed, self._waiting = stamps, failed, set()
-        self._watched = self._looked  # only now: what fails to be brought in is looked at again
+    def record_all(self, stamps: dict[str, Stamp], failed: list[tuple[str, str]]) -> None:
+        """Records that all files were indexed."""
+        self._indexed, self._failed, self._waiting = stamps, failed, set()
+        self._watched = self._looked  # only now: after a failure all files are checked again
 
-    def seen_some(self, paths: Sequence[str], stamps: Mapping[str, Stamp]) -> None:
-        """Notes that these paths were brought in; those without a stamp are gone."""
+    def record_some(self, paths: Sequence[str], stamps: Mapping[str, Stamp]) -> None:
+        """Records that these paths were indexed; paths without a stamp were deleted."""
         for path in paths:
             if path in stamps:
-                self._seen[path] = stamps[path]
+                self._indexed[path] = stamps[path]
             else:
-                self._seen.pop(path, None)
+                self._indexed.pop(path, None)
         self._waiting = set()
 
     def forget(self) -> None:
-        """Looks at all the next time."""
-        self._seen, self._watched, self._waiting = {}, None, set()
+        """Makes the next call of `look` check all files."""
+        self._indexed, self._watched, self._waiting = {}, None, set()
         self._looked = None
 
     def close(self) -> None:
-        """Watches nothing."""
+        """Ends the watch."""
         self.forget()
         self._watch.close()
 
 
-class Glance:
-    """Tells whether files changed, for whoever does not want to know which. For one thread."""
+class FileChangeDetector:
+    """Detects that files changed, without naming them. Not thread-safe."""
 
     def __init__(self) -> None:
         self._watch = Watch()
-        self._places: MemoryPaths | None = None
-        self._seen: object = None
+        self._paths: MemoryPaths | None = None
+        self._state: object = None
 
     def look(self, paths: MemoryPaths) -> object:
-        """Returns the state of the files, equal where nothing changed.
+        """Returns the state of the files; it is equal if nothing changed.
 
-        Costs 4 us a file, and hardly anything where a large tree is watched and at rest.
+        Costs 4 us per file, and almost nothing for a large watched tree without changes.
         """
-        if paths == self._places and self._watch.is_quiet():
-            return self._seen
+        if paths == self._paths and self._watch.is_quiet():
+            return self._state
         present = scan(paths)
         if len(present.stamps) < WATCHED or present.failed:
             self._watch.close()
         elif self._watch.cover(present.folders):
             present = scan(paths)  # what changed before it was watched
-        self._places, self._seen = paths, (present.digest(), present.failed, present.linked)
-        return self._seen
+        self._paths, self._state = paths, (present.digest(), present.failed, present.linked)
+        return self._state
 
     def close(self) -> None:
-        """Watches nothing."""
+        """Ends the watch."""
         self._watch.close()
-        self._places = None
+        self._paths = None

@@ -1,4 +1,4 @@
-"""Takes what is to be forgotten out of Markdown files, and with it the notes that are all of it."""
+"""Erases statements from Markdown files, with the notes that consist of them."""
 
 import errno
 import re
@@ -24,9 +24,9 @@ from skerry.model.redaction import Redaction
 from skerry.model.redaction_report import ForgottenLine
 
 _TRIES: Final = 3
-"""Attempts when a person, or a run, writes into the same file."""
+"""Attempts when somebody else writes the same file."""
 _MAX_SHOWN: Final = 1000
-"""Characters of a statement that are shown."""
+"""Limit on the characters of a statement in a report."""
 _LINE_END: Final = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
@@ -35,33 +35,33 @@ class Cleaning:
     """Lines that were removed from the files, or would be."""
 
     lines: Sequence[ForgottenLine]
-    left: Sequence[tuple[str, str]]
-    """Files in which it stays, each with the reason."""
+    remaining: Sequence[tuple[str, str]]
+    """Files that still contain a phrase, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileEraser:
-    """The files of one agent in which something may stand. Its methods block."""
+    """Erases statements from the files of one agent. Its methods block."""
 
     paths: MemoryPaths
     also: Collection[str]
-    """Names at the top of the workspace that are no memory, and are read by each run."""
+    """Further files at the top of the workspace, which each run reads."""
     rules: FileRules | None
     extra: bool = False
-    """True when the extra paths are the agent's too: otherwise they are only read."""
+    """True to change the extra paths too; otherwise they are only read."""
 
     def find(self, redaction: Redaction) -> Cleaning:
-        """Returns where it stands."""
-        own, shared, failed_paths = self._holding(redaction)
-        lines = [line for path, text in own for line in _lines(path, text, redaction)]
+        """Returns the matches, without changing a file."""
+        own_files, shared, failed_paths = self._holding(redaction)
+        lines = [line for path, text in own_files for line in _lines(path, text, redaction)]
         return Cleaning(lines, [*failed_paths, *((path, _EXTRA) for path, _ in shared)])
 
     def clean(self, redaction: Redaction) -> Cleaning:
-        """Takes it out; a file keeps its mode, and is changed whole or not at all."""
-        own, shared, failed = self._holding(redaction)
+        """Erases the matches; each file is replaced atomically and keeps its mode."""
+        own_files, shared, failed = self._holding(redaction)
         unchanged = [*failed, *((path, _EXTRA) for path, _ in shared)]
         lines: list[ForgottenLine] = []
-        for path, text in own:
+        for path, text in own_files:
             lines_of_file = list(_lines(path, text, redaction))
             try:
                 self._rewrite(path, redaction)
@@ -74,15 +74,15 @@ class FileEraser:
     def _holding(
         self, redaction: Redaction
     ) -> tuple[list[tuple[str, str]], list[tuple[str, str]], list[tuple[str, str]]]:
-        """Returns the agent's files that hold it, those that are not its own, and what failed."""
+        """Returns path and text of own files with a match and of shared ones, and failed paths."""
         present = scan(self.paths)
-        own = set(scan(MemoryPaths(self.paths.workspace)).stamps)
+        own_paths = set(scan(MemoryPaths(self.paths.workspace)).stamps)
         unread = [*present.failed, *present.linked]
         texts: tuple[list[tuple[str, str]], list[tuple[str, str]]] = ([], [])
         paths = [*present.stamps, *(path for path in self.also if path not in present.stamps)]
-        without = set(self._without(paths, redaction))
+        unaffected = set(self._unaffected(paths, redaction))
         for path in paths:
-            if path in without:
+            if path in unaffected:
                 continue
             try:
                 text, _, _ = read(self.paths, path, time.time_ns())
@@ -91,17 +91,17 @@ class FileEraser:
                     unread.append((path, str(error)))
                 continue
             if redaction.holds(text):
-                is_own = self.extra or path in own or path in self.also
+                is_own = self.extra or path in own_paths or path in self.also
                 texts[not is_own].append((path, text))
         return *texts, unread
 
-    def _without(self, paths: Sequence[str], redaction: Redaction) -> Iterator[str]:
-        """Yields files of plain ASCII that have none of the words, as most do: a look at bytes."""
+    def _unaffected(self, paths: Sequence[str], redaction: Redaction) -> Iterator[str]:
+        """Yields ASCII files without any of the phrases; comparing their bytes is fast."""
         if not all(needle.isascii() for needle in redaction.needles):
             return
         needles = [needle.encode() for needle in redaction.needles]
-        mine = (path for path in paths if not path.startswith("/"))
-        for path, data in RootedFolder(self.paths.workspace).contents(mine, MAX_BYTES):
+        in_workspace = (path for path in paths if not path.startswith("/"))
+        for path, data in RootedFolder(self.paths.workspace).contents(in_workspace, MAX_BYTES):
             if data.isascii() and b"\0" not in data:
                 small = data.lower()
                 if not any(needle in small for needle in needles):
@@ -114,9 +114,9 @@ class FileEraser:
 
         def change(old: bytes | None) -> bytes:
             if old is None:
-                raise UnreadableError("it went meanwhile")
+                raise UnreadableError("it was deleted meanwhile")
             text, encoding = decoded(old)
-            return encoded(without(text, redaction), encoding)
+            return encoded(without_statements(text, redaction), encoding)
 
         for tries_left in reversed(range(_TRIES)):
             try:
@@ -128,14 +128,14 @@ class FileEraser:
                 return
 
 
-_EXTRA: Final = "it is an extra path, which others may use too"
+_EXTRA: Final = "it is in an extra path, which other programs may use too"
 
 
-def without(content: str, redaction: Redaction) -> str:
+def without_statements(content: str, redaction: Redaction) -> str:
     """Returns the Markdown without the statements (pure).
 
-    A note of one line goes as a whole, and a longer one that says nothing else, with what is known
-    of it; another gets a new id, since the id is made of the words.
+    A note of one line is removed with its mark, and so is a longer note without further text;
+    another note gets a new id, since the id is a hash of the text.
     """
     lines = content.splitlines(keepends=True)
     for note in reversed(notes(content)):
@@ -143,8 +143,8 @@ def without(content: str, redaction: Redaction) -> str:
             continue
         remaining = "" if _is_short(note) else tidy(redaction.document(note.text))
         end = "\r\n" if lines[note.last - 1].endswith("\r\n") else "\n"
-        made = [line + end for line in item(remaining, note.provenance)] if remaining else []
-        lines[note.first - 1 : note.last] = made
+        rewritten = [line + end for line in item(remaining, note.provenance)] if remaining else []
+        lines[note.first - 1 : note.last] = rewritten
     return redaction.document("".join(lines))
 
 
@@ -153,7 +153,7 @@ def _is_short(note: Note) -> bool:
 
 
 def _lines(path: str, text: str, redaction: Redaction) -> Iterator[ForgottenLine]:
-    """Yields what `without` takes out, in the order of the file."""
+    """Yields the statements that `without_statements` removes, in the order of the file."""
     lines = text.splitlines(keepends=True)
     numbered: list[tuple[int, str]] = []
     for note in notes(text):
@@ -174,7 +174,7 @@ def _lines(path: str, text: str, redaction: Redaction) -> Iterator[ForgottenLine
 
 
 def _statements(text: str, redaction: Redaction) -> Iterator[tuple[int, str]]:
-    """Yields the statements, each with the line in which it begins, from 1."""
+    """Yields the statements, each with the number of its first line, from 1."""
     number, last = 1, 0
     for begin, end in redaction.spans(text):
         number += sum(1 for _ in _LINE_END.finditer(text, last, begin))

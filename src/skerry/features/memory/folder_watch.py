@@ -1,8 +1,8 @@
-"""Tells whether folders were left alone, without looking into them: inotify of Linux.
+"""Detects changes in folders without reading them, with inotify of Linux.
 
-The kernel puts a note on a queue before a write returns, so that what was written before a look is
-never missed. It takes no thread and no time while nothing happens. Elsewhere, on file systems of
-other machines, and where the kernel has no watch left, folders have to be looked into.
+The kernel queues an event before a write returns, so that a check never misses an earlier write.
+It needs no thread, and no time without changes. On other systems, on network file systems, and
+when the kernel has no free watch, folders must be read.
 """
 
 import ctypes
@@ -25,23 +25,23 @@ _MASK: Final = _MODIFY | _ATTRIB | _FROM | _TO | _CREATE | _DELETE | _SELF | _ON
 
 
 class Watch:
-    """Watches folders, not what is beneath them. For one thread at a time."""
+    """Watches folders, without their subfolders. For one thread at a time."""
 
     def __init__(self) -> None:
         self._file: int | None = None
         self._folders: frozenset[str] = frozenset()
         self._names: dict[int, str] = {}
-        """Folders by the number that the kernel gave each."""
+        """Folders by the watch descriptor of the kernel."""
 
     @property
     def covers(self) -> bool:
-        """Returns whether it watches anything."""
+        """Returns whether a watch is active."""
         return self._file is not None
 
     def cover(self, folders: Iterable[str]) -> bool:
-        """Watches these folders and no others; returns whether it was not so before.
+        """Watches exactly these folders; returns whether a new watch was started.
 
-        Then what changed until now is not known. Where it cannot be done, nothing is watched.
+        Changes before a new watch are not known. If it cannot be started, nothing is watched.
         """
         paths = frozenset(folders)
         if paths == self._folders and self.covers:
@@ -64,9 +64,9 @@ class Watch:
         return True
 
     def changed(self) -> set[str] | None:
-        """Returns the Markdown files that changed since it was asked, as the system names them.
+        """Returns the absolute paths of Markdown files that changed since the last call.
 
-        None where it watches nothing, where folders changed, or too much for the kernel to name.
+        None without a watch, when folders changed, or after an overflow of the kernel's queue.
         """
         if self._file is None:
             return None
@@ -82,18 +82,18 @@ class Watch:
         return names if complete else None
 
     def is_quiet(self) -> bool:
-        """Returns whether it watches, and no Markdown file or folder changed since it was asked."""
+        """Returns whether a watch is active and reported no change since the last call."""
         return self.changed() == set()
 
     def close(self) -> None:
-        """Watches nothing."""
+        """Ends the watch."""
         if self._file is not None:
             os.close(self._file)
         self._file, self._folders, self._names = None, frozenset(), {}
 
 
 def _events(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yields in which folder something happened, what, and to which name; see inotify(7)."""
+    """Yields watch descriptor, mask and file name of each event; see inotify(7)."""
     offset = 0
     while offset < len(data):
         number, mask, _, length = _EVENT.unpack_from(data, offset)

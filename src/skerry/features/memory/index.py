@@ -1,4 +1,4 @@
-"""An agent's index: the tables and what is made of them, kept equal to the files. All blocking."""
+"""An agent's index: tables and search collection, kept equal to the files. Blocking."""
 
 import logging
 import secrets
@@ -16,9 +16,9 @@ from skerry.features.memory.database import IndexDamagedError, no_fault
 from skerry.features.memory.document_chunking import Cutter
 from skerry.features.memory.documents import Document
 from skerry.features.memory.erasure_matches import erasure_matches as held_phrases
-from skerry.features.memory.file_changes import Lookout
+from skerry.features.memory.file_changes import FileChangeTracker
 from skerry.features.memory.index_tables import SCANNED, IndexChange, IndexedDocument, Tables
-from skerry.features.memory.indexer import Filling, IndexSettings, Report, Write
+from skerry.features.memory.indexer import IndexPass, IndexSettings, Report, Write
 from skerry.features.memory.markdown_files import FileScan, scan
 from skerry.features.memory.open_index import GENERATION, OpenIndex, generation_of, stamped
 from skerry.infra.clock import DAY_MS, Clock
@@ -30,7 +30,7 @@ from skerry.model.memory import (
 )
 from skerry.model.redaction import Redaction
 
-if TYPE_CHECKING:  # numpy comes with the first search or the first text, not with a start
+if TYPE_CHECKING:  # numpy is loaded at the first search or indexing, not at the start
     from skerry_recall.collection import Collection
 
 logger = logging.getLogger(__name__)
@@ -38,32 +38,32 @@ logger = logging.getLogger(__name__)
 MADE_WITH: Final = "made with"
 INDEXED_AT: Final = "indexed at"
 PURGING: Final = "purging"
-"""The note that something was taken out whose rest may still be in the files."""
+"""Key in `meta` that is set while remains of deleted text may be in the files."""
 LONG: Final = 2000
-"""Files or conversations that are still to be brought in, from which on searches wait little."""
+"""Number of files or conversations left to index above which a search waits `BUSY_SECONDS`."""
 BUSY_SECONDS: Final = 0.05
 
 
 class Conversations(Protocol):
-    """The conversations of one agent, for the thread that indexes them."""
+    """Source of an agent's conversations, for the indexing thread."""
 
     def conversations(self, since: int) -> Sequence[TrackedConversation]:
-        """Returns those in which something was said since then, in ms since 1970."""
+        """Returns the conversations with a message at or after `since`, in ms since 1970."""
         ...
 
     def document(self, conversation: TrackedConversation, after: int = 0) -> Document:
-        """Returns the transcript of a conversation behind entry `after` as a document."""
+        """Returns the transcript of a conversation after entry `after` as a document."""
         ...
 
 
 def no_report(_: MemoryProgress) -> None:
-    """Tells nobody how far it is."""
+    """Reports no progress."""
 
 
 class Index(OpenIndex):
-    """The index at `path`; what is derived of it is in the folder beside it.
+    """The index at `path`; the search collection is in the folder next to it.
 
-    Usable from all threads; one brings it up to date at a time, searches go on meanwhile.
+    Thread-safe; one thread updates it at a time, while searches continue.
     """
 
     def __init__(
@@ -74,25 +74,24 @@ class Index(OpenIndex):
         reach: Callable[[str], None] = no_fault,
     ) -> None:
         self.settings = settings
-        """Settings; they may be replaced at any time; `sync` rebuilds parts that cannot change by
-        themselves."""
+        """Settings; may be replaced at any time: `sync` rebuilds the index if necessary."""
         super().__init__(path, reach)
         self.notes: list[str] = []
         """Problems that were repaired, for people."""
         self.era = 0
-        """Number of erasures; rows that were read in an earlier era may be gone."""
+        """Number of erasures; rows read in an earlier era may have been erased."""
         self.clock = clock
         self._reach = reach
         self._job = threading.Lock()
-        """Whoever brings the index up to date."""
+        """Held by the thread that updates the index."""
         self._opened = False
         self._busy = False
         """True while a job indexes many documents."""
-        self._looking = Lookout()
+        self._looking = FileChangeTracker()
         self._cut = Cutter()
 
     def close(self) -> None:
-        """Lets go of the files; a job that runs ends at its next batch."""
+        """Closes the files; a running job ends at its next batch."""
         self._stop.set()
         self._cut.close()
         if self._thread is not None:
@@ -107,10 +106,10 @@ class Index(OpenIndex):
         self,
         *,
         force: bool = False,
-        talks: "Conversations | None" = None,
+        transcripts: Conversations | None = None,
         report: Report = no_report,
     ) -> SyncReport:
-        """Brings it up to what the files and conversations say; `force` makes it anew, and swaps.
+        """Updates the index from files and conversations; `force` rebuilds and replaces it.
 
         Raises:
             MemoryBackendError: it cannot be written.
@@ -118,20 +117,21 @@ class Index(OpenIndex):
         """
         with self._job:
             self._open()
-            work = partial(self._sync, force=force, talks=talks, report=self._noting_length(report))
+            noted = self._with_busy_flag(report)
+            work = partial(self._sync, force=force, transcripts=transcripts, report=noted)
             try:
-                done = self._mended(work)
+                sync_report = self._mended(work)
             finally:
                 self._busy = False
         self._derive_quietly()
-        return done
+        return sync_report
 
-    def forget(self, redaction: Redaction, talks: "Conversations | None" = None) -> SyncReport:
-        """Removes what holds the phrases, then adds what the files and conversations say now.
+    def forget(self, redaction: Redaction, transcripts: Conversations | None = None) -> SyncReport:
+        """Removes the documents with the phrases, then indexes their present text.
 
-        They are not to hold them any more. A job that runs ends before, so that nothing of what it
-        has read is written afterwards. Nothing of it stays in the files of the index. Searches go
-        on meanwhile.
+        Call it after the phrases were removed from files and conversations. A running job ends
+        first, so that it writes no older text afterwards. No phrase remains in the files of the
+        index. Searches continue meanwhile.
 
         Raises:
             MemoryBackendError, StoppedError: as `sync`.
@@ -141,14 +141,14 @@ class Index(OpenIndex):
                 return SyncReport()
             self._open()
             try:
-                return self._mended(partial(self._forget, redaction, talks))
+                return self._mended(partial(self._forget, redaction, transcripts))
             finally:
                 self._busy = False
 
     def freshen(self, seconds: float) -> bool:
-        """Brings in what changed in the files since the last look; returns whether it was done.
+        """Indexes the files that changed since the last check; returns whether it did.
 
-        It is not where somebody else is at it for longer than so many seconds.
+        Returns False if another job does not finish within `seconds`.
 
         Raises:
             MemoryBackendError, StoppedError: as `sync`.
@@ -163,7 +163,7 @@ class Index(OpenIndex):
         return True
 
     def _look(self) -> None:
-        """Brings in what changed; of a large tree only what a watch names is looked into."""
+        """Indexes changed files; in a large tree, only files that the watch reports are checked."""
         glance = self._looking.look(self.settings.paths)
         if glance is None:
             return
@@ -173,15 +173,15 @@ class Index(OpenIndex):
             self._mended(partial(self._touch_up, glance.scan, glance.only))
 
     def _touch_up(self, present: FileScan, only: Sequence[str]) -> SyncReport:
-        """Brings in the files of these paths, and no others."""
+        """Indexes the files at these paths only."""
         with self.database.reading() as tables:
-            documents, made_with = tables.known_at(only), tables.meta(MADE_WITH)
+            documents, made_with = tables.documents_at(only), tables.meta(MADE_WITH)
         filling = self._filling(self.write, made_with)
         if filling.files(documents, present, no_report):
-            self.write(partial(self._done, made_with=filling.settings.made_with))
+            self.write(partial(self._record_pass, made_with=filling.settings.made_with))
             with self.database.reading() as tables:
-                documents = tables.known_at(only)
-        self._looking.seen_some(
+                documents = tables.documents_at(only)
+        self._looking.record_some(
             only, {path: document.stamp for path, document in documents.items()}
         )
         return filling.tally.report()
@@ -194,20 +194,20 @@ class Index(OpenIndex):
             damage = self.database.open()
             if damage is not None:
                 self._note_damage(damage)
-            self._namegeneration_of()
+            self._name_generation()
             self._opened = True
 
     def _discard(self, damage: str) -> None:
-        """Throws the index away; the next pass makes it of the files."""
+        """Deletes the index; the next pass builds it from the files."""
         with self._state:
             self.database.discard()
             self._deriving.drop()
             self._looking.forget()
             self._note_damage(damage)
-            self._namegeneration_of()
+            self._name_generation()
 
-    def _namegeneration_of(self) -> None:
-        """Names the folder of what is derived before anything is, so that it is found again."""
+    def _name_generation(self) -> None:
+        """Stores the name of the collection's folder before it is built."""
         with self.database.reading() as tables:
             generation, state = tables.meta(GENERATION), tables.meta(STATE)
         if generation is None or state is None:
@@ -217,8 +217,8 @@ class Index(OpenIndex):
                 stamped(tables)
         self._deriving.keep_only(generation)
 
-    def _noting_length(self, report: Report) -> Report:
-        """Returns a report that also notes whether a job takes so long that nobody waits for it."""
+    def _with_busy_flag(self, report: Report) -> Report:
+        """Returns a progress callback that also sets the flag for long jobs."""
 
         def noted(now: MemoryProgress) -> None:
             self._busy = now.total - now.done > LONG
@@ -227,135 +227,145 @@ class Index(OpenIndex):
         return noted
 
     def _note_damage(self, damage: str) -> None:
-        self.notes = [f"The index was damaged ({damage}); it was made anew from the files."]
+        self.notes = [f"The index was damaged ({damage}); it was rebuilt from the files."]
         logger.warning("the index %s was damaged: %s", self.database.path, damage)
 
     def _mended(self, work: Callable[[], SyncReport]) -> SyncReport:
-        """Does the work; if the index proves damaged, deletes it and does the work again."""
+        """Does the work; if the index is damaged, deletes it and does the work again."""
         try:
             return work()
         except IndexDamagedError as error:
             self._discard(str(error))
             return work()
 
-    def _sync(self, *, force: bool, talks: "Conversations | None", report: Report) -> SyncReport:
+    def _sync(
+        self, *, force: bool, transcripts: Conversations | None, report: Report
+    ) -> SyncReport:
         with self.database.reading() as tables:
             made_with = tables.meta(MADE_WITH)
         present = scan(self.settings.paths)
         if force or made_with not in {None, self.settings.made_with}:
-            return self._rebuild(present, talks, report)
+            return self._rebuild(present, transcripts, report)
         filled = self._update(present, report)
-        if talks is None:
+        if transcripts is None:
             return filled
         with self.database.reading() as tables:
-            documents = tables.known(MemorySource.SESSIONS)
+            documents = tables.documents_of(MemorySource.SESSIONS)
         filling = self._filling(self.write, made_with)
-        self._converse(filling, documents, talks, report)
+        self._index_conversations(filling, documents, transcripts, report)
         return filled.joined(filling.tally.report())
 
-    def _forget(self, redaction: Redaction, talks: "Conversations | None") -> SyncReport:
+    def _forget(self, redaction: Redaction, transcripts: Conversations | None) -> SyncReport:
         with self.database.reading() as tables:
             matches = held_phrases(tables, redaction)
-            removed = tables.known_as(matches.documents)
-            pieces = None if tables.meta(PURGING) else matches.pieces
+            removed = tables.documents_with(matches.documents)
+            fragments = None if tables.meta(PURGING) else matches.fragments
         self.era += 1
         if removed:
-            self.write(partial(_taken_out, removed=removed))
+            self.write(partial(_remove_for_purge, removed=removed))
         self._reach("forget.unindexed")
         self._looking.forget()
         filled = self._update(scan(self.settings.paths), no_report)
-        if talks is not None:
+        if transcripts is not None:
             with self.database.reading() as tables:
-                sessions = tables.known(MemorySource.SESSIONS)
-            self._converse(self._filling(self.write), sessions, talks, no_report, every=True)
-        self._busy = True  # the files are brought in: nobody has to wait for the rest
+                sessions = tables.documents_of(MemorySource.SESSIONS)
+            self._index_conversations(
+                self._filling(self.write), sessions, transcripts, no_report, every=True
+            )
+        self._busy = True  # the files are indexed: searches need not wait for the rest
         retake(self)
-        self.write(_swept)
-        if self._deriving.is_there:
+        self.write(_prune)
+        if self._deriving.exists:
             with self._deriving.halted(), self.database.reading() as tables:
                 self._deriving.purge(tables, generation_of(tables))
         self._drop_old()
-        self.database.purge(pieces)
-        self.write(_purged)
+        self.database.purge(fragments)
+        self.write(_end_purge)
         return replace(filled, removed=len(removed))
 
     def _update(self, present: FileScan, report: Report) -> SyncReport:
-        """Brings the files in, as the others were: other settings wait for the index made anew."""
+        """Indexes the files with the settings of the index; new settings need a rebuild."""
         digest = present.digest()
         with self.database.reading() as tables:
             made_with = tables.meta(MADE_WITH)
             same = tables.meta(SCANNED) == digest
-            documents = {} if same else tables.known(MemorySource.MEMORY)
+            documents = {} if same else tables.documents_of(MemorySource.MEMORY)
             failed = tables.failed_files() if same else []
         filling = self._filling(self.write, made_with)
         wrote = False
         if same:
-            filling.nothing(present, failed)
+            filling.count_unchanged(present, failed)
         else:
             wrote = filling.files(documents, present, report)
-        done = partial(self._done, made_with=filling.settings.made_with, linked=present.linked)
-        # What was written just now may be written again within the grain of the clock: the next
-        # round compares each file once more.
-        self.write(partial(done, scanned=None if wrote else digest))
+        finish = partial(
+            self._record_pass, made_with=filling.settings.made_with, linked=present.linked
+        )
+        # A file may change again within the resolution of the clock: the next round compares each
+        # file again.
+        self.write(partial(finish, scanned=None if wrote else digest))
         if wrote:
             with self.database.reading() as tables:
-                documents = tables.known(MemorySource.MEMORY)
+                documents = tables.documents_of(MemorySource.MEMORY)
         stamps = (
             present.stamps
             if same
             else {path: document.stamp for path, document in documents.items()}
         )
-        self._looking.seen_all(stamps, present.failed)
+        self._looking.record_all(stamps, present.failed)
         return filling.tally.report()
 
-    def _converse(
+    def _index_conversations(
         self,
-        filling: Filling,
+        filling: IndexPass,
         documents: Mapping[str, IndexedDocument],
-        talks: "Conversations",
+        transcripts: Conversations,
         report: Report,
         *,
         every: bool = False,
     ) -> None:
-        """Brings the conversations in, those that are kept."""
+        """Indexes the conversations within the retention time."""
         now = self.clock.now_ms()
-        talks_since = talks.conversations(now - self.settings.retention_days * DAY_MS)
-        filling.sessions(documents, talks_since, talks.document, report, None if every else now)
+        recent_conversations = transcripts.conversations(
+            now - self.settings.retention_days * DAY_MS
+        )
+        filling.sessions(
+            documents, recent_conversations, transcripts.document, report, None if every else now
+        )
 
     def _rebuild(
-        self, present: FileScan, talks: "Conversations | None", report: Report
+        self, present: FileScan, transcripts: Conversations | None, report: Report
     ) -> SyncReport:
         reports: list[SyncReport] = []
-        made: list[Collection] = []
+        collections: list[Collection] = []
         generation: list[str] = []
 
         def build(tables: Tables) -> None:
             filling = self._filling(lambda write: write(tables))
             filling.files({}, present, report)
-            if talks is not None:
-                self._converse(filling, {}, talks, report, every=True)
-            self._done(tables, filling.settings.made_with, present.linked)
+            if transcripts is not None:
+                self._index_conversations(filling, {}, transcripts, report, every=True)
+            self._record_pass(tables, filling.settings.made_with, present.linked)
             stamped(tables)
             reports.append(filling.tally.report())
             generation.append(generation_of(tables))
-            made.append(self._deriving.made(tables, generation[0]))
+            collections.append(self._deriving.built(tables, generation[0]))
 
         def swapped() -> None:
             self._writes += 1
-            self._deriving.take(made[0], generation[0])
+            self._deriving.take(collections[0], generation[0])
             self._looking.forget()
 
         self.database.replace(build, swapped)
         self._drop_old()
         return reports[0]
 
-    def _filling(self, write: Write, made_with: str | None = None) -> Filling:
+    def _filling(self, write: Write, made_with: str | None = None) -> IndexPass:
         settings = self.settings.as_made(made_with)
-        return Filling(
+        return IndexPass(
             settings, write, lambda: self.clock.now_ms() * 1_000_000, self._pace, self._cut
         )
 
-    def _done(
+    def _record_pass(
         self,
         tables: Tables,
         made_with: str,
@@ -373,18 +383,18 @@ class Index(OpenIndex):
         return IndexChange()
 
 
-def _taken_out(tables: Tables, removed: Sequence[IndexedDocument]) -> IndexChange:
+def _remove_for_purge(tables: Tables, removed: Sequence[IndexedDocument]) -> IndexChange:
     tables.note(PURGING, "1")
     return tables.remove(removed)
 
 
-def _purged(tables: Tables) -> IndexChange:
+def _end_purge(tables: Tables) -> IndexChange:
     tables.drop_note(PURGING)
     return IndexChange()
 
 
-def _swept(tables: Tables) -> IndexChange:
-    """Leaves neither a vector nor a word of what is not there."""
+def _prune(tables: Tables) -> IndexChange:
+    """Deletes vectors and full-text entries of deleted passages."""
     tables.prune_cache(0)
     tables.merge_text()
     return IndexChange()

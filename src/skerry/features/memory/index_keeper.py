@@ -1,6 +1,6 @@
-"""Keeps one agent's index fresh while nobody asks: at the start, after changes, now and then.
+"""Updates one agent's index between searches: at the start, after changes, and periodically.
 
-Whatever it does a search would do itself; it makes the search find nothing left to do.
+A search would do the same work itself; this module does it beforehand.
 """
 
 import logging
@@ -19,38 +19,39 @@ from skerry.model.errors import SkerryError
 from skerry.model.memory import MemorySource
 from skerry.store.store import TouchedSessions
 
-if TYPE_CHECKING:  # its modules come when there is something to index
+if TYPE_CHECKING:  # loaded when there is something to index
     from skerry.features.memory.builtin import BuiltinMemory
     from skerry.features.memory.index_settings import MemoryPaths
 
 logger = logging.getLogger(__name__)
 
 ORDER: Final = (MemorySource.MEMORY, MemorySource.SESSIONS)
-"""Order in which passages get their vectors: notes are written to be found."""
+"""Order in which passages get their vectors: notes first, since they are written to be found."""
 SHARE: Final = 0.002
 """Share of one core for the vectors of conversations: three minutes a day."""
 BOOT_SECONDS: Final = 3.0
-"""Seconds after the start: clients that wait for the gateway come first."""
+"""Seconds after the start: clients that wait for the gateway are served first."""
 LOOK_SECONDS: Final = 3.0
 """Seconds between two checks of the files."""
 IDLE_SHARE: Final = 1000
-"""A look may take a thousandth of the time between two, in CPU time,"""
+"""The pause between two checks is this multiple of the CPU time of a check, up to
+`LATE_SECONDS`."""
 LATE_SECONDS: Final = 15.0
-"""unless it would be put off for longer than this: a note is to be found soon."""
+"""Limit on the pause between two checks: new notes must be found soon."""
 QUIET_SECONDS: Final = 1.5
-"""Files are indexed when nothing more changed for so long (seed 003, watcher debounce)."""
+"""Seconds without a further change after which files are indexed (seed 003, watcher debounce)."""
 COALESCE_SECONDS: Final = 15.0
 """Age of the first change, in seconds, that starts the indexing."""
-SAID_SECONDS: Final = 5.0
+MESSAGE_QUIET_SECONDS: Final = 5.0
 """Seconds without a new message after which a conversation is indexed."""
-TALK_SECONDS: Final = 60.0
-"""Seconds since the first message after which a conversation that goes on is indexed."""
+MESSAGE_LATE_SECONDS: Final = 60.0
+"""Seconds since the first message after which an active conversation is indexed."""
 IDLE_SECONDS: Final = 60.0
 """Seconds without a message, after which conversations may get vectors."""
-LEAST_SECONDS: Final = 5.0
-"""Seconds of saved time from which on vectors are made: to load the model takes one of them."""
-MOST_SECONDS: Final = 10.0
-"""Limit on the saved seconds: a long night does not make a busy morning."""
+MIN_SAVED_SECONDS: Final = 5.0
+"""Saved seconds required to compute vectors: loading the model takes one of them."""
+MAX_SAVED_SECONDS: Final = 10.0
+"""Limit on the saved seconds, so that a long idle time causes no long load."""
 CHECK_SECONDS: Final = 300.0
 """Seconds between two checks for passages of conversations without a vector."""
 SYNC_SECONDS: Final = 300.0
@@ -79,14 +80,14 @@ class Rhythm(Struct, frozen=True):
 
 
 class IndexKeeper(Struct):
-    """Looks after one memory. `touched` follows the store; keep `run` going.
+    """Updates the index of one memory. `touched` follows the store; `run` must be running.
 
-    Files come first, their vectors too. Of what was said the words are indexed in the next pause;
-    its vectors are made in idle time, of time that is saved up for them little by little.
+    Files and their vectors have priority. The text of conversations is indexed in the next pause;
+    their vectors are computed in idle time, within a budget of CPU time that is saved up slowly.
 
-    `look` is blocking and gives the state of the files and settings; `empty` says that there are
-    no files, without loading anything; `memory` gives the memory, which is made at the first call;
-    `rhythm` is asked anew each time.
+    `look` blocks and returns the state of the files and settings; `empty` returns whether there are
+    no files, without loading anything; `memory` returns the memory and creates it at the first
+    call; `rhythm` is called each time.
     """
 
     memory: "Callable[[], BuiltinMemory]"
@@ -95,32 +96,32 @@ class IndexKeeper(Struct):
     rhythm: Callable[[], Rhythm] = Rhythm
     touched: TouchedSessions = field(default_factory=partial(TouchedSessions, LOOK_SECONDS))
     """Sessions with new messages since the last check."""
-    _seen: Stamps = None
+    _stamps: Stamps = None
     _since: float | None = None
-    """Time at which the first change was seen that is not indexed."""
+    """Time at which the first change that is not indexed was detected."""
     _last: float = 0.0
-    """Time at which the last one was seen."""
+    """Time at which the last change was detected."""
     _synced: float = float("-inf")
     _embedded: float = float("-inf")
     _behind: float | None = None
-    """Time from which passages may have lacked their vectors, or could not get them."""
+    """Time since which passages may lack vectors; None if none do."""
     _failures: int = 0
-    """Number of failed attempts to get them, in a row."""
-    _said_since: float | None = None
+    """Number of consecutive failed attempts to get vectors."""
+    _message_since: float | None = None
     """Time of the first message that is not indexed."""
-    _said_last: float = float("-inf")
+    _message_last: float = float("-inf")
     """Time of the last message, as of the last check."""
     _saved: float = 0.0
-    """Seconds that the vectors of conversations may take now."""
+    """Saved seconds for the vectors of conversations."""
     _counted: float | None = None
-    """Time until which they are saved up."""
+    """Time up to which seconds were saved."""
     _checked: float = float("-inf")
     """Time of the last check whether conversations lack vectors."""
 
     async def run(self) -> None:
-        """Looks, wait, index, until cancelled."""
+        """Checks the files and indexes changes, until cancelled."""
         await anyio.sleep(BOOT_SECONDS)
-        while self.empty() and not self.touched.waiting:  # noqa: ASYNC110 - of the disk nobody is told
+        while self.empty() and not self.touched.waiting:  # noqa: ASYNC110 - the disk sends no event
             await anyio.sleep(LOOK_SECONDS)  # a new installation: nothing is loaded for it
         while True:
             cost = await self._look() if self.rhythm().watch else 0.0
@@ -128,7 +129,7 @@ class IndexKeeper(Struct):
             await anyio.sleep(min(max(LOOK_SECONDS, cost * IDLE_SHARE), LATE_SECONDS))
 
     async def _look(self) -> float:
-        """Notes whether files changed; returns the CPU time that the look took."""
+        """Checks whether files changed; returns the CPU time of the check, in seconds."""
 
         def look() -> tuple[Stamps, float]:
             begin = time.thread_time()
@@ -136,21 +137,21 @@ class IndexKeeper(Struct):
 
         stamps, cost = await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
         now = anyio.current_time()
-        if stamps != self._seen:
-            self._seen, self._last = stamps, now
+        if stamps != self._stamps:
+            self._stamps, self._last = stamps, now
             self._since = now if self._since is None else self._since
             self.memory().touch()
         return cost
 
     async def _do_due(self, now: float) -> None:
-        self._hear(now)
+        self._take_touched(now)
         if self.due(now):
             self._synced = now
             if await self._sync():
                 self._behind = now if self._behind is None else self._behind
         if self._behind is None and self._synced > float("-inf") and self.memory().resized:
             self._behind = now
-        # A provider that was away for a moment is asked again soon, one that stays away less often.
+        # A failed provider is retried soon, and less often after each further failure.
         patience = EMBED_RETRIES.delay(self._failures) if self._failures else 0.0
         behind = self._behind is not None and now - self._behind >= patience
         if behind or now - self._embedded >= self.rhythm().embed:
@@ -160,20 +161,23 @@ class IndexKeeper(Struct):
                 self._failures = 0
             else:
                 self._behind, self._failures = now, self._failures + 1
-        await self._converse(now)
+        await self._embed_conversations(now)
 
-    def _hear(self, now: float) -> None:
+    def _take_touched(self, now: float) -> None:
         if self.touched.waiting:
             self.touched.take()
-            self._said_last = now
-            self._said_since = now if self._said_since is None else self._said_since
+            self._message_last = now
+            self._message_since = now if self._message_since is None else self._message_since
 
-    async def _converse(self, now: float) -> None:
-        """Lets passages of conversations get vectors, for as long as time is saved up for them."""
+    async def _embed_conversations(self, now: float) -> None:
+        """Computes vectors of conversations within the saved seconds."""
         share, since = self.rhythm().share, now if self._counted is None else self._counted
-        self._counted, self._saved = now, min(MOST_SECONDS, self._saved + share * (now - since))
-        idle = now - self._said_last >= IDLE_SECONDS and now - self._checked >= CHECK_SECONDS
-        if self._saved < LEAST_SECONDS or self._failures or not idle or share >= 1:
+        self._counted, self._saved = (
+            now,
+            min(MAX_SAVED_SECONDS, self._saved + share * (now - since)),
+        )
+        idle = now - self._message_last >= IDLE_SECONDS and now - self._checked >= CHECK_SECONDS
+        if self._saved < MIN_SAVED_SECONDS or self._failures or not idle or share >= 1:
             return
         self._checked = now
         begin = anyio.current_time()
@@ -182,35 +186,35 @@ class IndexKeeper(Struct):
             self._saved -= anyio.current_time() - begin
 
     def due(self, now: float) -> bool:
-        """Returns whether the index is to be brought up to date now."""
+        """Returns whether the index must be updated now."""
         rhythm = self.rhythm()
         if now - self._synced >= (rhythm.sync or float("inf")):
             return True
         quiet = now - self._last >= rhythm.quiet
         late = self._since is not None and now - self._since >= COALESCE_SECONDS
-        pause = now - self._said_last >= SAID_SECONDS
-        long = self._said_since is not None and now - self._said_since >= TALK_SECONDS
-        is_talk_due = self._said_since is not None and (pause or long)
-        return is_talk_due or (self._since is not None and (quiet or late))
+        pause = now - self._message_last >= MESSAGE_QUIET_SECONDS
+        long = self._message_since is not None and now - self._message_since >= MESSAGE_LATE_SECONDS
+        is_message_due = self._message_since is not None and (pause or long)
+        return is_message_due or (self._since is not None and (quiet or late))
 
     async def _sync(self) -> bool:
-        """Brings it up; returns whether there may be passages without vectors."""
-        self._since = self._said_since = None
+        """Updates the index; returns whether passages may lack vectors."""
+        self._since = self._message_since = None
         try:
             report = await self.memory().read()
-        except (SkerryError, OSError) as error:  # of the files too: the gateway is to live
-            logger.warning("the memory is not indexed; it is tried again: %s", error)
+        except (SkerryError, OSError) as error:  # errors of files must not stop the gateway
+            logger.warning("the memory is not indexed; retrying later: %s", error)
             return False
         for path, reason in report.failed:
             logger.debug("%s is not indexed: %s", path, reason)
         return bool(report.chunks)
 
     async def _embed(self, sources: Sequence[MemorySource], seconds: float | None) -> bool:
-        """Lets passages get their vectors; returns whether the model gave them."""
+        """Computes missing vectors; returns whether the model succeeded."""
         try:
             await self.memory().embed(sources=sources, seconds=seconds)
         except (SkerryError, OSError) as error:
-            logger.warning("the memory's vectors wait; it is tried again: %s", error)
+            logger.warning("the memory's vectors are not computed; retrying later: %s", error)
             return False
         return self.memory().fallback is None
 
@@ -218,12 +222,12 @@ class IndexKeeper(Struct):
         try:
             return await self.memory().waits()
         except (SkerryError, OSError) as error:
-            logger.warning("the memory cannot be looked at: %s", error)
+            logger.warning("the memory's index cannot be read: %s", error)
             return False
 
 
 def is_empty(paths: "MemoryPaths") -> bool:
-    """Returns whether there is nothing to index, by three looks at the disk."""
+    """Returns whether there is nothing to index, with at most three checks of the disk."""
     roots = (paths.workspace / "MEMORY.md", paths.workspace / "memory.md")
     if any(root.exists() for root in roots) or paths.extra:
         return False

@@ -1,22 +1,22 @@
-"""The tables of `memory/<agentId>.sqlite`, as the steps that build them. A step is never edited.
+"""Tables of `memory/<agentId>.sqlite`, as migration steps. Never edit a step.
 
-files       one row a file or conversation that is remembered; `error` says why one could not be
-            read, `ctime` and `settled` tell with `mtime` and `size` whether it changed; `block`,
-            `block_place` and `block_line` are the last block of a conversation, and how many
-            passages and lines are before it
-chunks      its passages; `model` is that of the vector which `chunks_vec` has, empty without one
-chunks_fts  full text over them, for phrases and as a last resort; it holds no text of its own
-chunks_vec  their vectors of the present model: float32, little-endian, length 1
-embedding_cache  vectors by provider, model and SHA-256 of the text, for texts that come again; the
-            model is `name@size`: a server that changed behind a name and changes back costs nothing
-refusals    texts that the model gave no vector, why, and when it was asked, in ms since 1970
-totals      how many passages there are, and how many lack a vector; triggers count
-meta        how the index was made. `scanned` is there only while every row of a file is as it was
-            when all were last compared; a step that changes passages or vectors deletes `state`,
-            so that what is searched is compared with them
+files       one row per indexed file or conversation; `error` is the reason why it could not be
+            read; `mtime`, `size`, `ctime` and `settled` detect changes; `block`, `block_place` and
+            `block_line` are the number of a conversation's last block, and the passages and lines
+            before it
+chunks      passages; `model` is the model of the vector in `chunks_vec`, empty without one
+chunks_fts  full-text index of the passages, for phrases and as a last resort; it stores no text
+chunks_vec  vectors of the present model: float32, little-endian, length 1
+embedding_cache  vectors by provider, model and SHA-256 of the text, for repeated texts; the model
+            is `name@size`, so that vectors stay valid when a server changes its model and back
+refusals    texts without a vector from the model, with the reason and the time in ms since 1970
+totals      number of passages, and of passages without a vector; updated by triggers
+meta        settings of the index. `scanned` exists only while no row of a file was changed since
+            all files were last compared; a step that changes passages or vectors deletes `state`,
+            so that the search collection is compared with them
 
-Columns: seed 003, "Memory Database Schema", with those of seed 002. The matrix that is scanned and
-the postings are files beside the database that can be made of it (`skerry_recall.collection`).
+Columns: seed 003, "Memory Database Schema", and seed 002. The vector matrix and the postings are
+files next to the database, which can be rebuilt from it (`skerry_recall.collection`).
 """
 
 from typing import Final

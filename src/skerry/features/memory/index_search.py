@@ -1,4 +1,4 @@
-"""Answers a question of an open index. Blocking."""
+"""Answers a question from an open index. Blocking."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -15,13 +15,13 @@ from skerry_recall.numbers import Floats, Longs, np
 from skerry_recall.question import phrases, read
 from skerry_recall.terms import shared
 
-if TYPE_CHECKING:  # numpy costs 20 MB, which only a search needs
+if TYPE_CHECKING:  # numpy takes 20 MB, which only a search needs
     from skerry_recall.collection import Collection
     from skerry_recall.fuse import Profile, Ranked
     from skerry_recall.scores import Scores
 
 QUOTED: Final = 200
-"""Passages with its phrases that are lifted."""
+"""Limit on the passages with a phrase that get the top rank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +30,18 @@ class Weighing:
 
     profile: str = "best"
     mmr: float | None = None
-    """Lambda of maximal marginal relevance; None leaves it out."""
+    """Lambda of maximal marginal relevance; None disables it."""
     half_life: float | None = None
-    """Days in which the score of a dated passage halves; None leaves ages alone."""
+    """Days in which the score of a dated passage halves; None ignores dates."""
     floor: float = 0.0
-    """The share of a score that no age takes."""
+    """Share of a score that does not decay with age."""
     weights: tuple[float, float] | None = None
     """Weights of vectors and words, in place of the profile's."""
     candidates: int | None = None
-    """Number of candidates for each hit, in place of the profile's, where that weighs only the
-    best."""
+    """Number of candidates per hit, in place of the profile's, if the profile has a limit."""
 
     def profile_of(self, question: MemoryQuestion) -> "Profile":
-        """Returns the profile of an answer: a question that names one has it as it is."""
+        """Returns the profile for a question; one that the question names is used unchanged."""
         if question.profile is not None and question.profile in PROFILES:
             return PROFILES[question.profile]
         profile = PROFILES[self.profile]
@@ -56,13 +55,13 @@ class Weighing:
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """Settings of a query, beside the index."""
+    """Settings of a query that are not part of the index."""
 
     weighing: Weighing
     now: int
     """Time in milliseconds since 1970."""
     recall: Callable[[object, Callable[[], Longs]], Longs]
-    """Gives what was made for an equal question of the same tables, or makes it."""
+    """Returns the cached value for the key and the present tables, or computes it."""
     zone: str | None = None
     """Zone in which days begin, an IANA name; None is the zone of this machine."""
 
@@ -72,19 +71,19 @@ def search(
     collection: "Collection",
     question: MemoryQuestion,
     vector: Floats | None,
-    asking: SearchSettings,
+    settings: SearchSettings,
 ) -> list[MemoryHit]:
     """Returns the passages that answer the question, the best first."""
-    weighing, now = asking.weighing, asking.now
-    parsed = read(question.text, shared(), now, zone_of(asking.zone))
+    weighing, now = settings.weighing, settings.now
+    parsed = read(question.text, shared(), now, zone_of(settings.zone))
     scores = collection.scores(
         parsed.terms,
         vector,
-        documents=_documents(tables, question, asking),
+        documents=_documents(tables, question, settings),
         since=question.since,
         until=question.until,
     )
-    scores = _without_heard(scores, tables, question, asking)
+    scores = _mask_known(scores, tables, question, settings)
     scores, quoted = _lifted(scores, tables, phrases(question.text))
 
     def texts(rows: Sequence[int]) -> list[str]:
@@ -99,7 +98,7 @@ def search(
         mmr=weighing.mmr,
         question=parsed,
         texts=texts,
-        scale=SCALES.get(collection.model.partition("@")[0]),  # behind it stands their size
+        scale=SCALES.get(collection.model.partition("@")[0]),  # without the size
         explain=question.explain,
     )
     ranked = rank(scores, weighing.profile_of(question), question.limit, options)
@@ -114,8 +113,8 @@ def search(
     ]
 
 
-def _documents(tables: Tables, question: MemoryQuestion, asking: SearchSettings) -> Longs | None:
-    """Returns the files in which the question looks; None is all."""
+def _documents(tables: Tables, question: MemoryQuestion, settings: SearchSettings) -> Longs | None:
+    """Returns the files to search for the question; None if all are searched."""
     opened = None
     if question.opens is not None:
         every = tables.sessions()
@@ -131,31 +130,31 @@ def _documents(tables: Tables, question: MemoryQuestion, asking: SearchSettings)
         )
 
     key = (question.sources, question.path, question.session, opened and tuple(opened))
-    return asking.recall(key, make)
+    return settings.recall(key, make)
 
 
-def _without_heard(
-    scores: "Scores", tables: Tables, question: MemoryQuestion, asking: SearchSettings
+def _mask_known(
+    scores: "Scores", tables: Tables, question: MemoryQuestion, settings: SearchSettings
 ) -> "Scores":
-    """Returns the scores with a mask for what the model that asks has before it."""
+    """Returns the scores with a mask for messages that are in the model's context."""
     if question.context_messages is None:
         return scores
     key, since = question.context_messages.key, question.context_messages.since
     only = frozenset({MemorySource.SESSIONS})
-    mine = asking.recall(
+    own_documents = settings.recall(
         (only, None, key, None),
         lambda: np.fromiter(tables.documents(only, None, key, None), np.int64),
     )
-    if not len(mine):
+    if not len(own_documents):
         return scores
-    mask = ~(np.isin(scores.document, mine) & (scores.at >= since))
+    mask = ~(np.isin(scores.document, own_documents) & (scores.at >= since))
     return replace(scores, mask=mask if scores.mask is None else mask & scores.mask)
 
 
 def _lifted(
     scores: "Scores", tables: Tables, phrases: Sequence[str]
 ) -> tuple["Scores", AbstractSet[int]]:
-    """Returns the scores with passages that have a phrase above all others, and those passages."""
+    """Returns the scores with passages that contain a phrase on top, and those passages."""
     quoted = {key for phrase in phrases for key in tables.matching(_phrase(phrase), QUOTED)}
     if not quoted:
         return scores, quoted
@@ -169,7 +168,7 @@ def _phrase(text: str) -> str:
 
 
 def _hit(row: Row, ranked: "Ranked", quoted: AbstractSet[int] | None) -> MemoryHit:
-    """Returns the hit; with `quoted`, the passages that have a phrase, it is explained."""
+    """Returns the hit; with `quoted`, the passages that contain a phrase, it has an explanation."""
     passage = row.passage
     parts: Sequence[tuple[str, float]] = ()
     if quoted is not None:
@@ -188,7 +187,7 @@ def _hit(row: Row, ranked: "Ranked", quoted: AbstractSet[int] | None) -> MemoryH
 
 
 def by_words(tables: Tables, question: MemoryQuestion) -> list[MemoryHit]:
-    """Searches the tables alone, if nothing can be derived from them: a full disk, for example.
+    """Searches the tables only, when there is no search collection, as on a full disk.
 
     The score is `1 / (1 + rank)`, the best having rank 0 (decisions 6, BM25).
     """
@@ -213,7 +212,7 @@ def by_words(tables: Tables, question: MemoryQuestion) -> list[MemoryHit]:
 
 def _fits(row: Row, question: MemoryQuestion) -> bool:
     at, path = row.passage.at, question.path
-    opens, heard_messages = question.opens, question.context_messages
+    opens, known_messages = question.opens, question.context_messages
     return (
         row.source in question.sources
         and (row.source is MemorySource.MEMORY or opens is None or opens(row.session or ""))
@@ -222,9 +221,9 @@ def _fits(row: Row, question: MemoryQuestion) -> bool:
         and (question.since is None or (at is not None and at >= question.since))
         and (question.until is None or (at is not None and at < question.until))
         and (
-            heard_messages is None
-            or row.session != heard_messages.key
+            known_messages is None
+            or row.session != known_messages.key
             or at is None
-            or at < heard_messages.since
+            or at < known_messages.since
         )
     )

@@ -13,7 +13,7 @@ from skerry.model.memory import MemorySource
 
 
 class MemoryPaths(Struct, frozen=True):
-    """Places of an agent's files."""
+    """Paths of an agent's Markdown files."""
 
     workspace: Path
     extra: Sequence[Path] = ()
@@ -23,7 +23,7 @@ class MemoryPaths(Struct, frozen=True):
 
 
 def memory_paths(config: Config, agent: AgentId) -> MemoryPaths:
-    """Returns where the agent's files are."""
+    """Returns the paths of the agent's files."""
     search = config.memory_search(agent)
     extra = tuple(Path(extra_path) for extra_path in search.extra_paths)
     return MemoryPaths(config.workspace(agent), extra, MemorySource.MEMORY in search.sources)
@@ -48,13 +48,13 @@ def settings(config: Config, agent: AgentId) -> "indexer.IndexSettings":
 
 
 def has_sessions(config: Config, agent: AgentId) -> bool:
-    """Returns whether what was said is indexed."""
+    """Returns whether conversations are indexed."""
     configured = MemorySource.SESSIONS in config.memory_search(agent).sources
     return configured and config.memory.qmd.sessions.enabled
 
 
 def weighing(config: Config, agent: AgentId) -> "index_search.Weighing":
-    """Returns how words and meaning are weighed."""
+    """Returns the weights of words and vectors."""
     query = config.memory_search(agent).query
     hybrid, decay = query.hybrid, query.hybrid.temporal_decay
     return index_search.Weighing(
@@ -68,7 +68,7 @@ def weighing(config: Config, agent: AgentId) -> "index_search.Weighing":
 
 
 def rhythm(config: Config, agent: AgentId) -> Rhythm:
-    """Returns how often the index is looked after."""
+    """Returns the intervals of the index's updates."""
     sync = config.memory_search(agent).sync
     return Rhythm(
         sync.watch,

@@ -1,4 +1,4 @@
-"""The state of an index as people see it: what is in it, and how that is found."""
+"""The state of an index for people: its content, and the available search methods."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from skerry.features.memory.index import INDEXED_AT
 from skerry.features.memory.index_tables import Tables
 from skerry.features.memory.markdown_files import note_of
-from skerry.features.memory.missing_vectors import without
+from skerry.features.memory.missing_vectors import refused_passages
 from skerry.model.memory import (
     MemoryBacklog,
     MemoryFallback,
@@ -18,14 +18,14 @@ from skerry.model.memory import (
 )
 
 EACH_SECONDS: Final = 0.25
-"""Seconds for the vector of a passage, until measured here."""
+"""Estimated seconds per vector, until measured here."""
 
 
 def filled(status: MemoryStatus, tables: Tables, each: float, share: float) -> MemoryStatus:
-    """Returns the state with what the tables know.
+    """Returns the state completed from the tables.
 
-    `each` is the seconds that the vector of a passage costs, `share` that of a core which the
-    vectors of conversations may take.
+    `each` is the time per vector in seconds, `share` the share of a core for the vectors of
+    conversations.
     """
     at = tables.meta(INDEXED_AT)
     have, total = tables.vector_counts()
@@ -33,7 +33,7 @@ def filled(status: MemoryStatus, tables: Tables, each: float, share: float) -> M
     lacks: list[tuple[str, int, int]] = []
     refused: MemoryFallback | None = None
     if status.model:
-        refused = without(tables, f"{status.provider}/{status.model}")
+        refused = refused_passages(tables, f"{status.provider}/{status.model}")
         lacks = tables.lacks(status.provider, status.model)
     failed = [f"{path}: {reason}" for path, reason in tables.failed()]
     failed += filter(None, [note_of(tables.encodings())])
@@ -47,7 +47,9 @@ def filled(status: MemoryStatus, tables: Tables, each: float, share: float) -> M
         fallback=status.fallback or refused,
         sources=tuple(sources),
         lacking=tuple(lacks),
-        backlog=backlog({source: lack - no for source, lack, no in lacks}, each, share),
+        backlog=backlog(
+            {source: lack - refused_count for source, lack, refused_count in lacks}, each, share
+        ),
         notes=(*status.notes, *failed),
     )
 
@@ -58,9 +60,9 @@ def backlog(waiting: Mapping[str, int], each: float, share: float) -> MemoryBack
     sessions = waiting.get(MemorySource.SESSIONS.value, 0)
     if not notes + sessions:
         return None
-    later = (
+    seconds = (
         None
         if sessions and not share
         else notes * each + (sessions * each / share if sessions else 0.0)
     )
-    return MemoryBacklog(notes, sessions, later)
+    return MemoryBacklog(notes, sessions, seconds)

@@ -1,4 +1,4 @@
-"""Every SQL statement of the index, but those about vectors."""
+"""Every SQL statement of the index, except those about vectors."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,12 +14,12 @@ from skerry.model.memory import MemorySource
 from skerry_recall.passage import Passage
 
 LINKS: Final = "links"
-"""The note about links in the memory that are not followed."""
+"""Key in `meta` of the links that are not followed."""
 SCANNED: Final = "scanned"
-"""The note that tells which state of the files is indexed; a trigger removes it with each change
-of a row of theirs."""
+"""Key in `meta` of the digest of the indexed files; a trigger deletes it when a row of a file
+changes."""
 ENCODINGS: Final = "encodings"
-"""The note about files that are no UTF-8, each with its encoding."""
+"""Key in `meta` of the files that are not UTF-8, with their encodings."""
 _SELECT_DOCUMENT: Final = (
     "SELECT id, path, hash, size, mtime, ctime, settled, chunk_count, at, error, session,"
     " block, block_place, block_line FROM files"
@@ -51,13 +51,12 @@ class IndexChange:
     added: list[Passage] = field(default_factory=list)
     removed: list[int] = field(default_factory=list)
 
-    def join(self, other: "IndexChange") -> None:
-        """Takes in what another write did after this one."""
-        removed_ids = set(other.removed)
-        self.removed += other.removed
-        self.added = [
-            document for document in self.added if document.id not in removed_ids
-        ] + other.added
+    def join(self, change: "IndexChange") -> None:
+        """Merges the change of a later write into this one."""
+        removed_ids = set(change.removed)
+        self.removed += change.removed
+        remaining = [passage for passage in self.added if passage.id not in removed_ids]
+        self.added = remaining + change.added
 
     def __bool__(self) -> bool:
         """Returns whether anything changed."""
@@ -66,7 +65,7 @@ class IndexChange:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A passage with what an answer says of it."""
+    """A passage with its path, source and session, for an answer."""
 
     passage: Passage
     path: str
@@ -86,64 +85,65 @@ def _document(*row: Any) -> IndexedDocument:
 
 
 class Tables(VectorRows):
-    """The tables of one connection. Whoever holds it begins and ends the transaction."""
+    """The tables of one connection. The caller begins and ends the transaction."""
 
     __slots__ = ()
 
     # meta
 
     def meta(self, key: str) -> str | None:
-        """Returns a note about the index."""
+        """Returns the value of a key of `meta`; None if it is not set."""
         row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return None if row is None else str(row[0])
 
     def note(self, key: str, value: str) -> None:
-        """Writes a note about the index."""
+        """Sets a key of `meta`."""
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def drop_note(self, key: str) -> None:
-        """Takes a note away."""
+        """Deletes a key of `meta`."""
         self._db.execute("DELETE FROM meta WHERE key = ?", (key,))
 
     def note_links(self, links: Sequence[tuple[str, str]]) -> None:
-        """Notes the links that are not followed, each with what helps."""
+        """Stores the links that are not followed, each with the remedy."""
         self.note(LINKS, json.dumps(list(links)))
 
-    def note_encodings(self, read: Mapping[str, str]) -> None:
-        """Notes the encodings of files that were read; of those that are gone it is UTF-8."""
+    def note_encodings(self, encodings: Mapping[str, str]) -> None:
+        """Stores the encodings of files that were read; pass UTF-8 for deleted files."""
         before = self.encodings()
         now = {
-            path: encoding for path, encoding in {**before, **read}.items() if encoding != "UTF-8"
+            path: encoding
+            for path, encoding in {**before, **encodings}.items()
+            if encoding != "UTF-8"
         }
         if now != before:
             self.note(ENCODINGS, json.dumps(now))
 
     def encodings(self) -> dict[str, str]:
-        """Returns the encodings of files that are no UTF-8, by path."""
+        """Returns the encodings of files that are not UTF-8, by path."""
         encodings: dict[str, str] = json.loads(self.meta(ENCODINGS) or "{}")
         return encodings
 
     # files
 
-    def known(self, source: MemorySource) -> dict[str, IndexedDocument]:
+    def documents_of(self, source: MemorySource) -> dict[str, IndexedDocument]:
         """Returns the files of a source by path."""
         return _documents(self._db.execute(f"{_SELECT_DOCUMENT} WHERE source = ?", (source.value,)))
 
-    def known_at(self, paths: Iterable[str]) -> dict[str, IndexedDocument]:
-        """Returns the files of these paths, those that are indexed."""
-        where = "WHERE path IN (SELECT value FROM json_each(?)) AND source = ?"
+    def documents_at(self, paths: Iterable[str]) -> dict[str, IndexedDocument]:
+        """Returns the indexed files at these paths."""
+        condition = "WHERE path IN (SELECT value FROM json_each(?)) AND source = ?"
         parameters = (json.dumps(list(paths)), MemorySource.MEMORY.value)
-        return _documents(self._db.execute(f"{_SELECT_DOCUMENT} {where}", parameters))
+        return _documents(self._db.execute(f"{_SELECT_DOCUMENT} {condition}", parameters))
 
-    def known_as(self, ids: Iterable[int]) -> list[IndexedDocument]:
-        """Returns the files and conversations with these numbers."""
-        where = "WHERE id IN (SELECT value FROM json_each(?))"
-        return list(
-            _documents(self._db.execute(f"{_SELECT_DOCUMENT} {where}", (as_json(ids),))).values()
-        )
+    def documents_with(self, ids: Iterable[int]) -> list[IndexedDocument]:
+        """Returns the files and conversations with these row numbers."""
+        condition = "WHERE id IN (SELECT value FROM json_each(?))"
+        rows = self._db.execute(f"{_SELECT_DOCUMENT} {condition}", (as_json(ids),))
+        return list(_documents(rows).values())
 
     def add(self, documents: Sequence[tuple[Document, Sequence[DocumentPassage]]]) -> IndexChange:
-        """Writes documents whose paths are new."""
+        """Adds documents with new paths."""
         first = self._next("files")
         number = self._next("chunks")
         change = IndexChange()
@@ -170,9 +170,9 @@ class Tables(VectorRows):
         parts: Sequence[DocumentPassage],
         first: int = 0,
     ) -> IndexChange:
-        """Writes a document anew from its passage number `first` on.
+        """Rewrites a document from its passage number `first` on.
 
-        Passages that stand where they stood keep their numbers.
+        Unchanged passages at the same position keep their row numbers.
         """
         rows = self._db.execute(
             "SELECT id, place, hash, start_line, end_line, at FROM chunks"
@@ -183,7 +183,7 @@ class Tables(VectorRows):
         fresh = [
             part
             for part in parts
-            if old.pop((part.place, part.hash, part.start_line, part.end_line, part.at), None)
+            if old.pop((part.position, part.hash, part.start_line, part.end_line, part.at), None)
             is None
         ]
         change = IndexChange(removed=list(old.values()))
@@ -202,14 +202,14 @@ class Tables(VectorRows):
         return change
 
     def note_resume(self, path: str, resume: Resume) -> None:
-        """Notes from where on a conversation is read when it has grown."""
+        """Stores the position from which a conversation is read when it has grown."""
         self._db.execute(
             "UPDATE files SET block = ?, block_place = ?, block_line = ? WHERE path = ?",
-            (resume.block, resume.place, resume.line, path),
+            (resume.block, resume.position, resume.line, path),
         )
 
     def touch(self, row: IndexedDocument, stamp: Stamp) -> None:
-        """Notes that a file was written and still says the same."""
+        """Stores the stamp of a file that was written without a change of its text."""
         self._db.execute(
             "UPDATE files SET size = ?, mtime = ?, ctime = ?, settled = ? WHERE id = ?",
             (stamp.size, stamp.mtime, stamp.ctime, stamp.settled, row.id),
@@ -224,7 +224,7 @@ class Tables(VectorRows):
     def fail(
         self, path: str, source: MemorySource, stamp: Stamp, error: str, row: IndexedDocument | None
     ) -> IndexChange:
-        """Notes that a file cannot be read; what it said before is no longer found."""
+        """Records that a file cannot be read, and removes its passages."""
         change = self.remove([row]) if row is not None else IndexChange()
         self._db.execute(
             "INSERT INTO files (path, source, hash, size, mtime, ctime, settled, error)"
@@ -234,7 +234,7 @@ class Tables(VectorRows):
         return change
 
     def remove(self, files: Iterable[IndexedDocument]) -> IndexChange:
-        """Takes files out with their passages and vectors."""
+        """Removes files with their passages and vectors."""
         change = IndexChange()
         keys = [(file.id,) for file in files]
         for key in keys:
@@ -256,7 +256,7 @@ class Tables(VectorRows):
         ).fetchall()
 
     def counts(self) -> list[tuple[str, int, int]]:
-        """Returns each source with its files and passages."""
+        """Returns each source with its numbers of files and passages."""
         return self._db.execute(
             "SELECT source, count(*), sum(chunk_count) FROM files WHERE error IS NULL"
             " GROUP BY source ORDER BY source"
@@ -277,27 +277,27 @@ class Tables(VectorRows):
         session: str | None,
         sessions: Iterable[str] | None = None,
     ) -> set[int]:
-        """Returns the files in which a question looks; `path` ends with `/` for a folder.
+        """Returns the row numbers of the files to search; `path` ends with `/` for a folder.
 
-        Of conversations those of `session`, and of `sessions`, where they are given.
+        `session` and `sessions` limit the conversations.
         """
-        # With a path its own index is the narrow one; the plus keeps SQLite from another.
+        # With a path, the index on `path` is the best; the plus keeps SQLite from using another.
         among = "source IN (SELECT value FROM json_each(?))"
-        where = [among if path is None else f"+{among}"]
+        conditions = [among if path is None else f"+{among}"]
         parameters: list[object] = [json.dumps([source.value for source in sources])]
         if path is not None and path.endswith("/"):
-            where.append("path >= ? AND path < ?")  # a range of its index
+            conditions.append("path >= ? AND path < ?")  # a range of its index
             parameters += [path, f"{path[:-1]}{chr(ord('/') + 1)}"]
         elif path is not None:
-            where.append("path = ?")
+            conditions.append("path = ?")
             parameters.append(path)
         if session is not None:
-            where.append("session = ?")
+            conditions.append("session = ?")
             parameters.append(session)
         if sessions is not None:
-            where.append("(source <> ? OR session IN (SELECT value FROM json_each(?)))")
+            conditions.append("(source <> ? OR session IN (SELECT value FROM json_each(?)))")
             parameters += [MemorySource.SESSIONS.value, json.dumps(list(sessions))]
-        query = f"SELECT id FROM files WHERE {' AND '.join(where)}"  # noqa: S608 - of ours
+        query = f"SELECT id FROM files WHERE {' AND '.join(conditions)}"  # noqa: S608 - built from constants
         rows = self._db.execute(query, parameters)
         return {key for (key,) in rows}
 
@@ -308,26 +308,26 @@ class Tables(VectorRows):
         return {key for (key,) in self._db.execute("SELECT id FROM chunks")}
 
     def passages(self, ids: Iterable[int] | None = None) -> Iterator[Passage]:
-        """Yields those passages, or all, in the order of their documents."""
+        """Yields the passages with these ids, or all, in the order of their documents."""
         among = None if ids is None else as_json(ids)
         for row in self._db.execute(_PASSAGES, (among, among)):
             yield Passage(*row)
 
     def suspects(self, needles: Iterable[str]) -> Iterator[tuple[int, int, str]]:
-        """Yields number, document and text of passages that may have one of the words.
+        """Yields number, document and text of passages that may contain one of the words.
 
-        Those of ASCII alone are compared by SQLite, whatever the case; all others are yielded.
+        SQLite compares ASCII passages, ignoring case; all other passages are yielded.
         """
         plain = [needle for needle in needles if needle.isascii()]
         like = " OR ".join(["instr(lower(content), ?)"] * len(plain)) or "0"
         yield from self._db.execute(
-            "SELECT id, file_id, content FROM chunks"  # noqa: S608 - of ours
+            "SELECT id, file_id, content FROM chunks"  # noqa: S608 - built from constants
             f" WHERE {like} OR length(content) <> length(CAST(content AS BLOB))",
             [word.lower() for word in plain],
         )
 
     def texts(self, ids: Iterable[int]) -> dict[int, str]:
-        """Returns the texts of passages by number; those that are gone are left out."""
+        """Returns the texts of passages by number, without deleted ones."""
         rows = self._db.execute(
             "SELECT id, content FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
             (as_json(ids),),
@@ -335,7 +335,7 @@ class Tables(VectorRows):
         return dict(rows.fetchall())
 
     def rows(self, ids: Iterable[int]) -> dict[int, Row]:
-        """Returns passages by number with their places; those that are gone are left out."""
+        """Returns passages by number with their paths, without deleted ones."""
         rows = self._db.execute(
             "SELECT c.id, file_id, place, content, start_line, end_line, c.at, c.path, c.source,"
             " session FROM chunks c JOIN files f ON f.id = file_id"
@@ -355,7 +355,7 @@ class Tables(VectorRows):
         return [key for (key,) in rows]
 
     def merge_text(self) -> None:
-        """Writes the full-text index anew, without what was deleted."""
+        """Rewrites the full-text index without deleted entries."""
         self._db.execute("INSERT INTO chunks_fts (chunks_fts) VALUES ('optimize')")
 
     def _insert(self, chunks: list[tuple[object, ...]]) -> None:
@@ -382,18 +382,18 @@ class Tables(VectorRows):
         self._db.execute("DELETE FROM chunks WHERE id IN (SELECT value FROM json_each(?))", some)
 
     def _next(self, table: str) -> int:
-        """Returns the next number, which no row ever had."""
+        """Returns the next row number; numbers are never reused."""
         rows = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,))
         row = rows.fetchone()
         return 1 if row is None else int(row[0]) + 1
 
-    def number_after(self, other: "Tables") -> None:
-        """Gives new rows numbers that no row of another index ever had. The tables are empty."""
-        rows = other._db.execute("SELECT name, seq FROM sqlite_sequence").fetchall()  # noqa: SLF001 - of its own kind
+    def number_after(self, predecessor: "Tables") -> None:
+        """Continues the row numbers of another index. The tables must be empty."""
+        rows = predecessor._db.execute("SELECT name, seq FROM sqlite_sequence").fetchall()  # noqa: SLF001 - another instance of this class
         self._db.executemany("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", rows)
 
     def carry_over(self) -> None:
-        """Takes from the database `old` what the same texts can use: their vectors."""
+        """Copies cached vectors of the same texts from the attached database `old`."""
         self._db.execute(
             "INSERT INTO embedding_cache SELECT * FROM old.embedding_cache"
             " WHERE content_hash IN (SELECT hash FROM chunks)"

@@ -1,4 +1,4 @@
-"""Brings the tables to what the files say: finds what changed, reads it, writes it in batches."""
+"""Updates the tables from the files: finds changed ones, reads them, writes them in batches."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,18 +34,17 @@ from skerry.model.memory import MemoryProgress, MemorySource, SyncReport, Tracke
 
 BATCH_FILES: Final = 500
 BATCH_CHARS: Final = 1 << 20
-"""Characters of one transaction: others write after it, and a crash loses at most this much
-work."""
+"""Characters per transaction: other writers get a turn after it, and a crash loses at most one."""
 
 Write = Callable[[Callable[[Tables], IndexChange]], object]
-"""Runs a write in a transaction and takes what it changed."""
+"""Runs a write in a transaction, and applies its change to the search collection."""
 Report = Callable[[MemoryProgress], None]
 Cut = Callable[[Document, int, int], list[DocumentPassage]]
 """Cuts a document into passages of a size, with an overlap; raises `UnreadableError`."""
 
 
 class StoppedError(Exception):
-    """Whoever asked does not want the rest; what is written stays."""
+    """The job was cancelled; the changes so far are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +54,26 @@ class IndexSettings:
     paths: MemoryPaths
     size: int = SIZE
     overlap: int = OVERLAP
-    """Tokens of a passage, and those that it shares with the next."""
+    """Tokens of a passage, and tokens that it shares with the next one."""
     zone: str | None = None
-    """Zone in which the days of daily logs begin, an IANA name; None is that of this machine."""
+    """Time zone of the days of daily logs, an IANA name; None is the zone of this machine."""
     retention_days: int = RETENTION_DAYS
-    """Days that a conversation without new messages is kept."""
+    """Days for which a conversation without new messages stays in the index."""
     delta_bytes: int = DELTA_BYTES
     delta_entries: int = DELTA_ENTRIES
     """New entries after which a conversation in use is indexed."""
     share: float = SHARE
     """Share of one core that the vectors of conversations may use."""
     cache: int | None = None
-    """Vectors beyond which those of texts that are gone are forgotten; None is as usual."""
+    """Number of vectors above which those of deleted texts are removed; None is the default."""
 
     @property
     def made_with(self) -> str:
-        """Returns the settings whose change rebuilds the index."""
+        """Returns the settings whose change requires a rebuild."""
         return " ".join(filter(None, (f"{self.size}/{self.overlap}", self.zone)))
 
     def as_made(self, made_with: str | None) -> "IndexSettings":
-        """Returns them as an index has them that was made so, until it is made anew."""
+        """Returns the settings with the values with which an existing index was built."""
         if made_with is None or made_with == self.made_with:
             return self
         sizes, _, zone = made_with.partition(" ")
@@ -86,10 +85,10 @@ class Pace(Protocol):
     """Callback between two batches."""
 
     def __call__(self) -> None:
-        """Lets others have the processor.
+        """Yields the processor to other threads.
 
         Raises:
-            StoppedError: the work is no longer wanted.
+            StoppedError: the job was cancelled.
         """
         ...
 
@@ -121,7 +120,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class IndexPlan:
-    """Work to be done."""
+    """Changes to the files of the index."""
 
     look: Sequence[str]
     """Paths that are new or look changed, in order."""
@@ -130,7 +129,7 @@ class IndexPlan:
 
 
 def plan(documents: Mapping[str, IndexedDocument], stamps: Mapping[str, Stamp]) -> IndexPlan:
-    """Compares what is indexed with what there is (pure)."""
+    """Compares the indexed documents with the present files (pure)."""
     look = [path for path, stamp in stamps.items() if not _is_same(documents.get(path), stamp)]
     removed = [document for path, document in documents.items() if path not in stamps]
     return IndexPlan(sorted(look), removed, len(stamps) - len(look))
@@ -140,8 +139,8 @@ def _is_same(document: IndexedDocument | None, stamp: Stamp) -> bool:
     return document is not None and document.stamp == stamp
 
 
-class Filling:
-    """One pass over the files. Everything it does is blocking."""
+class IndexPass:
+    """One pass over files and conversations. All methods block."""
 
     def __init__(
         self, settings: IndexSettings, write: Write, now_ns: Callable[[], int], pace: Pace, cut: Cut
@@ -156,10 +155,10 @@ class Filling:
     def files(
         self, documents: Mapping[str, IndexedDocument], present: FileScan, report: Report
     ) -> bool:
-        """Brings the files in that `there` has; returns whether anything was written for it.
+        """Indexes the files in `present`; returns whether a row was written.
 
         Raises:
-            StoppedError: it was not wanted to the end.
+            StoppedError: the job was cancelled.
         """
         todo = plan(documents, present.stamps)
         self.tally.failed += [*present.failed, *present.linked]
@@ -171,13 +170,13 @@ class Filling:
         ]
         by_hash = {document.hash: document for document in todo.removed if document.error is None}
         moved: set[int] = set()
-        done = 0
+        completed = 0
         for batch in self._batches(todo.look, present.stamps):
             self._write(
                 partial(self._put, batch=batch, indexed=documents, removed=by_hash, moved=moved)
             )
-            done += len(batch)
-            report(MemoryProgress("files", done, len(todo.look)))
+            completed += len(batch)
+            report(MemoryProgress("files", completed, len(todo.look)))
             self._pace()
         removed = [document for document in todo.removed if document.id not in moved]
         if todo.removed:
@@ -189,8 +188,8 @@ class Filling:
             self.tally.removed += len(removed)
         return bool(todo.look or todo.removed)
 
-    def nothing(self, present: FileScan, failed: Sequence[tuple[str, str]]) -> None:
-        """Counts files of which all are as they were; `failed` are those that cannot be read."""
+    def count_unchanged(self, present: FileScan, failed: Sequence[tuple[str, str]]) -> None:
+        """Counts the files when none has changed; `failed` are those that cannot be read."""
         self.tally.failed += [*present.failed, *present.linked, *failed]
         self.tally.unchanged += len(present.stamps)
 
@@ -202,29 +201,29 @@ class Filling:
         report: Report,
         now: int | None,
     ) -> None:
-        """Brings the conversations in of which enough is new at `now` (ms), or all that changed.
+        """Indexes conversations with enough new messages at `now` (ms); None: all changed ones.
 
         Raises:
-            StoppedError: it was not wanted to the end.
+            StoppedError: the job was cancelled.
         """
         due = [
             conversation
             for conversation in conversations
             if self._is_due(indexed.get(path_of(conversation)), conversation, now)
         ]
-        for done, conversation in enumerate(due, 1):
+        for completed, conversation in enumerate(due, 1):
             old = indexed.get(path_of(conversation))
-            from_ = resume_of(old, conversation)
-            document = read(conversation, from_.block * BLOCK if from_ else 0)
+            resume = resume_of(old, conversation)
+            document = read(conversation, resume.block * BLOCK if resume else 0)
             try:
-                parts, next_ = self._blocks(document, from_ or Resume(0))
+                parts, next_resume = self._blocks(document, resume or Resume(0))
             except UnreadableError as error:
                 self.tally.failed.append((document.path, str(error)))
             else:
-                first = from_.place if from_ else 0
+                first = resume.position if resume else 0
                 put = partial(self._put_session, document, parts, first=first, old=old)
-                self._write(partial(put, resume=next_))
-            report(MemoryProgress("sessions", done, len(due)))
+                self._write(partial(put, resume=next_resume))
+            report(MemoryProgress("sessions", completed, len(due)))
             self._pace()
         self.tally.unchanged += len(conversations) - len(due)
         paths = {path_of(conversation) for conversation in conversations}
@@ -243,7 +242,7 @@ class Filling:
         )
 
     def _blocks(self, document: Document, from_: Resume) -> tuple[list[DocumentPassage], Resume]:
-        """Returns the passages of a conversation behind a place, and the place of its last block.
+        """Returns the passages of a conversation from a position, and that of its last block.
 
         Raises:
             UnreadableError: a block cannot be cut.
@@ -251,15 +250,15 @@ class Filling:
         parts: list[DocumentPassage] = []
         last = from_
         for number, lines, block in in_blocks(document):
-            last = Resume(number, from_.place + len(parts), from_.line + lines)
+            last = Resume(number, from_.position + len(parts), from_.line + lines)
             parts += (
                 replace(
-                    piece,
-                    place=last.place + piece.place,
-                    start_line=last.line + piece.start_line,
-                    end_line=last.line + piece.end_line,
+                    passage,
+                    position=last.position + passage.position,
+                    start_line=last.line + passage.start_line,
+                    end_line=last.line + passage.end_line,
                 )
-                for piece in self._pieces(block)
+                for passage in self._passages(block)
             )
         return parts, last
 
@@ -350,9 +349,9 @@ class Filling:
         old: IndexedDocument | None,
         new: list[tuple[Document, Sequence[DocumentPassage]]],
     ) -> IndexChange:
-        """Writes a document that is there already; puts one that is new to the others."""
+        """Updates an indexed document; appends a new one to `new`."""
         try:
-            parts = self._pieces(document)
+            parts = self._passages(document)
         except UnreadableError as error:
             self.tally.failed.append((document.path, str(error)))
             return tables.fail(document.path, MemorySource.MEMORY, document.stamp, str(error), old)
@@ -367,21 +366,21 @@ class Filling:
         at = date_of(file.path, self.settings.zone)
         return Document(file.path, MemorySource.MEMORY, file.text, file.stamp, at)
 
-    def _pieces(self, document: Document) -> list[DocumentPassage]:
+    def _passages(self, document: Document) -> list[DocumentPassage]:
         return self._cut(document, self.settings.size, self.settings.overlap)
 
 
 def _take_out(
     tables: Tables, files: Sequence[IndexedDocument], paths: Sequence[str]
 ) -> IndexChange:
-    """Removes files, and what is noted of those that are gone or has another name."""
+    """Removes files, and the stored encodings of deleted or moved ones."""
     tables.note_encodings(dict.fromkeys(paths, "UTF-8"))
     return tables.remove(files)
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A file as it was read."""
+    """A file with its text, or the error of reading it."""
 
     path: str
     text: str

@@ -1,4 +1,4 @@
-"""Looks at an agent's index from outside, also while a gateway uses it. Blocks; changes nothing."""
+"""Inspects an agent's index, also while a gateway uses it. Blocks; changes nothing."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -19,29 +19,29 @@ class Inspection:
     """State of an index."""
 
     damage: str = ""
-    """Damage of the file; then all else is unknown."""
+    """Damage of the file; the other fields are then unset."""
     files: int = 0
     passages: int = 0
     vectors: int = 0
     model: str = ""
     """Model of the vectors, as `provider/model`."""
     refused: Sequence[tuple[str, int]] = ()
-    """Reasons for which that model gave passages no vector, with the number of each."""
+    """Reasons why the model refused a vector, with the number of passages for each."""
     lacks: Sequence[tuple[str, int, int]] = ()
-    """Each source with its passages without a vector, and those of them that were refused."""
+    """Each source with its numbers of passages without a vector, and of refused ones."""
     encodings: str = ""
     """Files that are not UTF-8, for people; empty if all are."""
     failed: Sequence[tuple[str, str]] = ()
     """Files that cannot be indexed, each with the reason."""
     stale: Sequence[tuple[str, int]] = ()
-    """Files that are not indexed as they are now, and when they changed, in ms since 1970; 0 where
-    they are gone."""
+    """Files whose present state is not indexed, and the time of their change in ms since 1970; 0
+    for deleted ones."""
 
 
 def look(path: Path, paths: MemoryPaths, *, whole: bool) -> Inspection | None:
-    """Inspects the index at `path`; None if there is none yet.
+    """Inspects the index at `path`; returns None if there is none yet.
 
-    `whole` reads all of it for damage: some seconds for a hundred thousand passages.
+    `whole` checks all of it for damage: some seconds for 100,000 passages.
     """
     if not path.exists():
         return None
@@ -51,14 +51,14 @@ def look(path: Path, paths: MemoryPaths, *, whole: bool) -> Inspection | None:
             return Inspection(damage[0])
         with closing(connect(path, read_only=True)) as connection:
             if is_empty(connection):
-                return None  # the disk was full before its tables were made
+                return None  # the disk was full before its tables were created
             return _read(Tables(connection), paths)
     except sqlite3.Error as error:
         return Inspection(str(error))
 
 
 def _read(tables: Tables, paths: MemoryPaths) -> Inspection:
-    documents, present = tables.known(MemorySource.MEMORY), scan(paths).stamps
+    documents, present = tables.documents_of(MemorySource.MEMORY), scan(paths).stamps
     stale = [
         (name, stamp.mtime // 1_000_000)
         for name, stamp in present.items()

@@ -1,4 +1,4 @@
-"""Modules of the memory that a start does without."""
+"""Modules of the memory that are not loaded at the start."""
 
 from typing import TYPE_CHECKING
 

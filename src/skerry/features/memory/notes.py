@@ -1,7 +1,7 @@
-"""Finds the notes in Markdown, and puts them in and takes them out (pure).
+"""Finds, adds and removes notes in Markdown (pure).
 
-The file stays the only truth: it may be edited, moved and copied, and what is known of a note goes
-with it (`model.provenance`).
+The file is the only storage: it may be edited, moved and copied, and the provenance of a note is in
+it (`model.provenance`).
 """
 
 import re
@@ -19,23 +19,23 @@ _FENCE: Final = ("```", "~~~")
 
 
 class Note(Struct, frozen=True):
-    """A note as it stands in a file."""
+    """A note in a file."""
 
     id: str
     text: str
     provenance: Provenance
     first: int
-    """Its lines, from 1."""
+    """Number of its first line, from 1."""
     last: int
 
     @property
     def is_edited(self) -> bool:
-        """Returns whether somebody changed its words since it was made."""
+        """Returns whether the text was changed since the note was written."""
         return self.provenance.id_of(self.text) != self.id
 
 
 def notes(content: str) -> list[Note]:
-    """Returns the notes of a file, in its order. An item without a comment is none."""
+    """Returns the notes of a file, in its order. A list item without a mark is not a note."""
     lines = content.splitlines()
     notes_of_file = []
     for number, line in enumerate(lines):
@@ -53,10 +53,10 @@ def notes(content: str) -> list[Note]:
     return notes_of_file
 
 
-def added(content: str, lines: list[str], section: str | None) -> tuple[str, int]:
-    """Returns the content with the lines at the end, or at the end of a section, and their place.
+def with_note(content: str, lines: list[str], section: str | None) -> tuple[str, int]:
+    """Returns the content with lines added at its end or that of a section, and their first line.
 
-    A section that is not there yet is made. What stands there already stays as it is.
+    A missing section is added. The other lines are unchanged.
     """
     present = content.splitlines()
     if section is None:
@@ -69,14 +69,14 @@ def added(content: str, lines: list[str], section: str | None) -> tuple[str, int
     return _joined([*present[:end], *lines, *present[end:]]), end + 1
 
 
-def without(content: str, note: Note) -> str:
+def without_note(content: str, note: Note) -> str:
     """Returns the content without the note."""
     lines = content.splitlines()
     return _joined([*lines[: note.first - 1], *lines[note.last :]])
 
 
 def _end_of(lines: list[str], section: str) -> int | None:
-    """Returns the index behind the last line of the section that is not empty."""
+    """Returns the index after the last non-empty line of the section; None if it is missing."""
     level, end = 0, None
     fenced = False
     for number, line in enumerate(lines):

@@ -1,4 +1,4 @@
-"""An index that is open: its tables, and what is searched, kept equal to them. All blocking."""
+"""An open index: its tables, and the search collection, which is kept equal to them. Blocking."""
 
 import logging
 import secrets
@@ -11,54 +11,54 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from skerry.features.memory.collection_sync import STATE, vectors
 from skerry.features.memory.database import IndexDamagedError, IndexDatabase
-from skerry.features.memory.derived_collection import Deriving
+from skerry.features.memory.derived_collection import DerivedCollection
 from skerry.features.memory.index_tables import IndexChange, Tables
 from skerry.features.memory.indexer import StoppedError
 from skerry.model.memory import MemoryBackendError
 
-if TYPE_CHECKING:  # numpy comes with the first search or the first text, not with a start
+if TYPE_CHECKING:  # numpy is loaded at the first search or indexing, not at the start
     from skerry_recall.collection import Collection
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 YIELD_SECONDS: Final = 0.001
-"""Seconds for the waiting threads after each batch: the event loop's among them."""
+"""Pause after each batch, in seconds, for other threads such as the event loop."""
 GENERATION: Final = "generation"
-"""Names the folder of what is made of the tables; an index that is made anew has another."""
+"""Key in `meta` of the name of the collection's folder; a rebuilt index has a new one."""
 RECALLED: Final = 32
-"""Filters of questions whose documents are kept."""
-BEHIND: Final = "what is searched is being updated from the index; ask again in a moment"
+"""Limit on the cached filters of questions."""
+BEHIND: Final = "the search collection is being updated from the index; ask again in a moment"
 
 
 class OpenIndex:
-    """The part of `index.Index` that reads and writes. Usable from all threads."""
+    """The part of `index.Index` that reads and writes. Thread-safe."""
 
     def __init__(self, path: Path, reach: Callable[[str], None]) -> None:
         self.database = IndexDatabase(path, reach)
-        self._deriving = Deriving(path.with_suffix(".derived"), self._pace)
+        self._deriving = DerivedCollection(path.with_suffix(".derived"), self._pace)
         self._state = threading.RLock()
-        """Whoever opens it; held for moments."""
+        """Held briefly while the index is opened."""
         self._stop = threading.Event()
         self._writes = 0
         """Number of writes to the tables."""
         self._recalled: tuple[int, dict[object, object]] = (0, {})
         """Values derived from the tables for queries, with the number of writes at that time."""
         self._thread: threading.Thread | None = None
-        """Brings much into what is searched, beside searches."""
+        """Updates the search collection in the background."""
 
     def _open(self) -> None:
         raise NotImplementedError
 
     @contextmanager
     def reading(self) -> Generator[tuple[Tables, "Collection | None", str]]:
-        """Gives one state of the tables, and the collection that is searched.
+        """Gives a snapshot of the tables, the search collection, and a note.
 
-        It is equal to them, but for what is told beside it: much that is brought in beside the
-        search. None where it has too little of them.
+        The collection is equal to the tables if the note is empty; otherwise a background update
+        runs, and the collection is None if it lacks most rows.
 
         Raises:
-            IndexDamagedError: the file is damaged; `sync` makes it anew.
+            IndexDamagedError: the file is damaged; `sync` rebuilds it.
             MemoryBackendError: it cannot be read.
         """
         changes = self._deriving.changes
@@ -66,11 +66,11 @@ class OpenIndex:
             collection, behind = self._deriving.usable(tables, generation_of(tables), changes)
             if behind:
                 self.derive_beside()
-            yield tables, collection, (self._deriving.lost or BEHIND) if behind else ""
+            yield tables, collection, (self._deriving.loss or BEHIND) if behind else ""
 
     @contextmanager
     def tables(self) -> Generator[Tables]:
-        """Gives one state of the tables, without what is searched.
+        """Gives a snapshot of the tables, without the search collection.
 
         Raises:
             IndexDamagedError, MemoryBackendError: as `reading`.
@@ -80,27 +80,27 @@ class OpenIndex:
             yield tables
 
     def recalling(self) -> "Callable[[object, Callable[[], T]], T]":
-        """Returns a cache of values derived from the tables, valid until these are written.
+        """Returns a cache of values derived from the tables, valid until the next write.
 
-        It is to be asked for before a state of the tables is read.
+        Call it before taking a snapshot of the tables.
         """
         writes = self._writes
         if self._recalled[0] != writes:
             self._recalled = writes, {}
-        embedder_and_vector = self._recalled[1]
+        values = self._recalled[1]
 
         def recall(key: object, make: Callable[[], T]) -> T:
-            if key not in embedder_and_vector:
-                made = make()
-                if len(embedder_and_vector) >= RECALLED or self._writes != writes:
-                    return made
-                embedder_and_vector[key] = made
-            return cast("T", embedder_and_vector[key])
+            if key not in values:
+                value = make()
+                if len(values) >= RECALLED or self._writes != writes:
+                    return value
+                values[key] = value
+            return cast("T", values[key])
 
         return recall
 
     def write(self, write: Callable[[Tables], IndexChange]) -> None:
-        """Writes in one transaction, and takes what changed into what is searched.
+        """Writes in one transaction, and applies the change to the search collection.
 
         Raises:
             IndexDamagedError, MemoryBackendError: it cannot be written. Nothing is changed.
@@ -119,7 +119,7 @@ class OpenIndex:
             )
 
     def embed(self, label: str, rows: Sequence[tuple[int, bytes]]) -> None:
-        """Gives passages their vectors, float32; `label` names the model.
+        """Stores the vectors of passages, float32; `label` is the model.
 
         Raises:
             IndexDamagedError, MemoryBackendError: as `write`.
@@ -137,7 +137,7 @@ class OpenIndex:
         )
 
     def renew(self, label: str, write: Callable[[Tables], IndexChange]) -> None:
-        """Writes what takes all vectors out, since another model is used: `label` from now on."""
+        """Runs a write that removes all vectors, and sets the new model `label`."""
         with self.database.writing() as tables:
             write(tables)
             states = stamped(tables)
@@ -147,10 +147,10 @@ class OpenIndex:
         )
 
     def derive(self) -> None:
-        """Brings all that the tables have into what is searched; searches go on meanwhile.
+        """Makes the search collection equal to the tables; searches continue meanwhile.
 
         Raises:
-            StoppedError: it was closed meanwhile, or something is forgotten; the rest is for later.
+            StoppedError: it was closed, or an erasure runs; the next search continues.
             IndexDamagedError, MemoryBackendError: the tables cannot be read.
         """
         self._open()
@@ -161,16 +161,16 @@ class OpenIndex:
 
         with self.database.reading() as tables:
             generation, (_, passages) = generation_of(tables), tables.vector_counts()
-        if not (passages or self._deriving.is_there):
+        if not (passages or self._deriving.exists):
             return  # nothing is loaded for an empty memory
         self._deriving.make(generation, reading)
 
-    def lost(self, why: str) -> None:
-        """Notes that what is searched turned out to be unusable: it is made anew."""
-        self._deriving.drop(why)
+    def mark_lost(self, reason: str) -> None:
+        """Discards an unusable search collection, which is then rebuilt."""
+        self._deriving.drop(reason)
 
     def derive_beside(self) -> None:
-        """Begins `derive` in a thread of ours, unless one is at it; `close` ends it."""
+        """Starts `derive` in a background thread, unless it runs already; `close` ends it."""
         with self._state:
             if self._stop.is_set() or (self._thread is not None and self._thread.is_alive()):
                 return
@@ -188,7 +188,7 @@ class OpenIndex:
             logger.warning("the search collection cannot be built from the index: %s", error)
 
     def _drop_old(self) -> None:
-        """Removes what was derived of indexes that are gone."""
+        """Deletes the collections of replaced indexes."""
         with self.database.reading() as tables:
             self._deriving.keep_only(tables.meta(GENERATION))
 
@@ -199,12 +199,12 @@ class OpenIndex:
 
 
 def stamped(tables: Tables) -> tuple[str, str]:
-    """Gives the state of the tables another name; returns the old one and the new."""
+    """Sets a new stamp for the state of the tables; returns the old and the new stamp."""
     before, after = tables.meta(STATE) or "", secrets.token_hex(8)
     tables.note(STATE, after)
     return before, after
 
 
 def generation_of(tables: Tables) -> str:
-    """Returns the name of the folder of what is made of these tables."""
+    """Returns the name of the collection's folder for these tables."""
     return tables.meta(GENERATION) or "new"

@@ -1,7 +1,8 @@
-"""Gives passages their vectors, behind the text: from the cache, else from a model.
+"""Computes the vectors of passages after their text was indexed: from the cache or a model.
 
-Every batch is written into the cache before the next is asked for, so that a stop at any point
-costs one batch. Passages get theirs a thousand at a time: taking in one costs much the same.
+Every batch is written into the cache before the next request, so that a stop loses one batch only.
+Passages get their vectors in groups of a thousand, since the cost of a write hardly depends on its
+size.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,30 +25,30 @@ from skerry_recall.numbers import Floats
 from skerry_recall.passages import EASY, passages
 
 T = TypeVar("T")
-LOT: Final = 1000
-"""Texts between two times at which passages get their vectors."""
+GROUP: Final = 1000
+"""Number of texts after which passages get their vectors."""
 ADOPTED: Final = 2000
-"""Passages that get what the cache has in one transaction."""
+"""Passages that get cached vectors in one transaction."""
 AGAIN_MS: Final = DAY_MS
-"""Milliseconds after which a text is tried again that the model gave no vector."""
+"""Milliseconds after which a text that the model refused is retried."""
 RIPE_MS: Final = 3_600_000
 """Milliseconds without a message after which a conversation's last passage counts as complete."""
 PIECEMEAL: Final = 4
-"""Texts that are asked for at once where there is little time."""
+"""Texts per request when the time is limited."""
 CACHE_MOST: Final = 20_000
-"""Vectors, 30 MB, from which on those of texts that are gone are forgotten."""
+"""Number of cached vectors (30 MB) above which those of deleted texts are removed."""
 _FLOAT: Final = "<f4"
 
 
 @dataclass(frozen=True, slots=True)
 class PassageSelection:
-    """Work of one round."""
+    """Selection of passages for one round."""
 
     sources: Sequence[MemorySource] = ORDER
     seconds: float | None = None
     """Seconds after which no further request is made."""
     probes: bool = False
-    """Asks a server first for the present length of its vectors."""
+    """Requests one vector first, to learn the present size of a hosted model."""
 
 
 async def embed(
@@ -56,14 +57,13 @@ async def embed(
     report: Callable[[MemoryProgress], None],
     selection: PassageSelection | None = None,
 ) -> int:
-    """Gives passages their vectors of this model, notes first; returns how many texts it was given.
+    """Computes missing vectors with this model, notes first; returns the number of texts sent.
 
-    Where the index has vectors of another model, or of another size, they are taken out first:
-    until all is embedded again, words alone are compared for the rest. A text without a vector is
-    noted with the reason, and asked for again after `AGAIN_MS`.
+    Vectors of another model or size are removed first: passages without a vector are then found
+    by words only. A refused text is recorded with the reason, and retried after `AGAIN_MS`.
 
     Raises:
-        EmbeddingError: the model fails. What was embedded before stays.
+        EmbeddingError: the model failed. Earlier vectors are kept.
         MemoryBackendError: the index cannot be written.
         IndexDamagedError: it is damaged.
     """
@@ -76,13 +76,13 @@ async def embed(
     finally:
         with anyio.CancelScope(shield=True):
             await _thread(job.adopt)
-    if job.done:
+    if job.completed:
         await _thread(partial(_tidy, index))
-    return job.done
+    return job.completed
 
 
 def waits(index: Index, model: EmbeddingModel) -> bool:
-    """Returns whether a whole passage of a conversation has no vector, and may get one."""
+    """Returns whether a complete passage of a conversation lacks a vector and is not refused."""
     with index.tables() as tables:
         if label_of(tables) != str(model) and label_of(tables):
             return True
@@ -96,7 +96,7 @@ def _times(index: Index) -> tuple[int, int]:
 
 
 class _Job:
-    """One round over what has no vector."""
+    """One round over the passages without a vector."""
 
     def __init__(
         self,
@@ -105,60 +105,60 @@ class _Job:
         report: Callable[[MemoryProgress], None],
         selection: PassageSelection,
     ) -> None:
-        self._wanted = selection
+        self._selection = selection
         self._end = inf if selection.seconds is None else anyio.current_time() + selection.seconds
-        self.done = 0
+        self.completed = 0
         self._index = index
         self._embedder = embedder
         self._model = embedder.model
         self._report = report
-        self._asked: set[str] = set()
-        """Hashes of texts: none is asked for twice in a round, whatever becomes of its vector."""
+        self._requested: set[str] = set()
+        """Hashes of the requested texts; each text is requested at most once per round."""
         self._resized = False
-        self._given: Sequence[int] | None = None
-        """The passages of the lot; at first it may be any that the cache knows."""
+        self._group_ids: Sequence[int] | None = None
+        """The passages of the group; None at first: any passage with a cached vector."""
         self._whole = 0
 
     async def run(self) -> None:
-        """Asks until nothing lacks a vector that could have one."""
+        """Requests vectors until no passage lacks one, except refused texts."""
         await _thread(self._prepare)
-        while lot := await _thread(self._lot):
+        while group := await _thread(self._next_group):
             era, bulk = self._index.era, max(1, self._embedder.bulk)
             bulk = bulk if self._end == inf else min(bulk, PIECEMEAL)
-            for begin in range(0, len(lot), bulk):
+            for begin in range(0, len(group), bulk):
                 if anyio.current_time() >= self._end:
                     return
-                if not await self._ask(dict(lot[begin : begin + bulk]), era):
-                    break  # something was forgotten, or the size changed: looked up again
+                if not await self._ask(dict(group[begin : begin + bulk]), era):
+                    break  # text was erased, or the size changed: query the tables again
 
     async def _ask(self, texts: dict[str, str], era: int) -> bool:
-        """Asks for some texts by hash; returns whether the list of what to ask for is the same."""
+        """Requests vectors for texts by hash; returns whether the group is still valid."""
         embedded = await passages(self._embedder, list(texts.values()))
         if self._embedder.model != self._model:
             raise EmbeddingRefusedError("The embedding model was changed meanwhile.")
         hashes = list(texts)
         vectors = {hashes[number]: row for number, row in embedded.vectors.items()}
-        reasons = {hashes[number]: why for number, why in embedded.refused.items()}
+        reasons = {hashes[number]: reason for number, reason in embedded.refused.items()}
         stored = await _thread(partial(self._keep, vectors, reasons, era))
         if embedded.error is not None:
             raise embedded.error
         if not stored:
             return False
-        self._asked.update(texts)
-        self.done += len(texts)
-        self._report(MemoryProgress("embeddings", min(self.done, self._whole), self._whole))
+        self._requested.update(texts)
+        self.completed += len(texts)
+        self._report(MemoryProgress("embeddings", min(self.completed, self._whole), self._whole))
         sizes = {len(row) for row in vectors.values()}
         return not sizes or not await _thread(partial(self._resize, sizes.pop()))
 
     def adopt(self, among: Sequence[int] | None = None) -> None:
-        """Gives passages, those or all, the vectors that the cache has."""
+        """Gives these passages, or all, their cached vectors."""
         with self._index.tables() as tables:
-            ours, size = label_of(tables) == str(self._model), size_of(tables)
-        if ours and size:
+            is_current, size = label_of(tables) == str(self._model), size_of(tables)
+        if is_current and size:
             _adopt(self._index, self._model, size, among)
 
     def _prepare(self) -> None:
-        """Takes out vectors of another model or size."""
+        """Removes vectors of another model or size."""
         with self._index.tables() as tables:
             label, size = label_of(tables), size_of(tables)
             cached = tables.size_of(self._model.provider, self._model.model)
@@ -170,26 +170,26 @@ class _Job:
         elif now is not None and now != size:
             self._renew(now)
 
-    def _lot(self) -> list[tuple[str, str]]:
-        """Returns the next texts that the model is asked for, by hash, after using the cache."""
+    def _next_group(self) -> list[tuple[str, str]]:
+        """Returns the next texts for the model, by hash, after using the cache."""
         provider, model = self._model.provider, self._model.model
-        self.adopt(self._given)
-        limit = max(LOT, self._embedder.bulk) + len(self._asked)
+        self.adopt(self._group_ids)
+        limit = max(GROUP, self._embedder.bulk) + len(self._requested)
         with self._index.tables() as tables:
             have, total = tables.vector_counts()
-            for source in self._wanted.sources:
+            for source in self._selection.sources:
                 rows = tables.lacking(source.value, provider, model, limit, _times(self._index))
-                lot = {sha: text for _, sha, text in rows if sha not in self._asked}
-                if lot:
-                    self._given = [key for key, sha, _ in rows if sha in lot]
-                    self._whole = max(self._whole, self.done + total - have)
-                    return list(lot.items())
+                group = {sha: text for _, sha, text in rows if sha not in self._requested}
+                if group:
+                    self._group_ids = [key for key, sha, _ in rows if sha in group]
+                    self._whole = max(self._whole, self.completed + total - have)
+                    return list(group.items())
         return []
 
     def _keep(self, vectors: Mapping[str, Floats], reasons: Mapping[str, str], era: int) -> bool:
-        """Puts the vectors in the cache, from which all passages with such a text get theirs.
+        """Writes the vectors into the cache, from which all passages with these texts get them.
 
-        Not where something was forgotten since: it may be one of these texts. Returns whether.
+        Returns False without writing if text was erased meanwhile: it may be one of these.
         """
         index, provider, model = self._index, self._model.provider, self._model.model
         blobs = [(sha, row.astype(_FLOAT).tobytes()) for sha, row in vectors.items()]
@@ -206,14 +206,14 @@ class _Job:
         return index.era == era
 
     def _resize(self, size: int) -> bool:
-        """Lets the index have vectors of this size; returns whether it had others."""
+        """Sets the size of the index's vectors; returns whether it was another."""
         with self._index.tables() as tables:
             before = size_of(tables)
         if before in {None, size} or self._resized:
             return False
-        self._resized = True  # once in a round: two servers behind one name may take turns
+        self._resized = True  # once per round: two servers under one name may alternate
         self._renew(size)
-        self._given = None
+        self._group_ids = None
         return True
 
     def _renew(self, size: int | None) -> None:
@@ -236,19 +236,19 @@ def _sized(tables: Tables, size: int) -> IndexChange:
 
 
 def label_of(tables: Tables) -> str:
-    """Returns whose vectors the tables have: `provider/model`, empty before the first."""
+    """Returns the model of the vectors, `provider/model`; "" before the first vector."""
     return tables.meta(EMBEDDED_WITH) or ""
 
 
 def size_of(tables: Tables) -> int | None:
-    """Returns how many numbers the vectors of the tables have; None before the first."""
+    """Returns the size of the vectors; None before the first vector."""
     return int(tables.meta(SIZE) or 0) or None
 
 
 def _adopt(
     index: Index, model: EmbeddingModel, size: int, among: Sequence[int] | None = None
 ) -> None:
-    """Gives passages the vectors that the cache has of their texts."""
+    """Gives passages the cached vectors of their texts."""
     while True:
         with index.tables() as tables:
             rows = tables.cached(model.provider, model.model, size, ADOPTED, among)
@@ -269,8 +269,8 @@ def _uncache(tables: Tables, model: EmbeddingModel, size: int, keys: Sequence[in
 def _tidy(index: Index) -> None:
     def write(tables: Tables) -> IndexChange:
         _, total = tables.vector_counts()
-        most = index.settings.cache
-        tables.prune_cache(max(CACHE_MOST, 2 * total) if most is None else most)
+        limit = index.settings.cache
+        tables.prune_cache(max(CACHE_MOST, 2 * total) if limit is None else limit)
         return IndexChange()
 
     index.write(write)

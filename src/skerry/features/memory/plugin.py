@@ -23,7 +23,7 @@ NEEDS: Final = {
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     api.methods(NEEDS, "methods:METHODS")
     api.open_slot("memory", "assembly:open_memory")
     api.check("checks:examine")

@@ -1,4 +1,4 @@
-"""The embedding model of a plugin, as the memory asks any other."""
+"""Adapts the embedding model of a plugin to `skerry_recall.embed.Embedder`."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,13 +9,13 @@ from skerry_recall.embed import EmbeddingError, EmbeddingModel, Kind, checked
 from skerry_recall.numbers import Floats, np
 
 BATCH: Final = 32
-"""Texts of one call."""
-MOST_CHARACTERS: Final = 32_000
-"""Characters of a text that are embedded."""
+"""Number of texts per call."""
+MAX_CHARACTERS: Final = 32_000
+"""Limit on the embedded characters of a text."""
 
 
 class PluginEmbedder:
-    """Implements `skerry_recall.embed.Embedder`."""
+    """The embedding model of a plugin. Implements `skerry_recall.embed.Embedder`."""
 
     bulk: Final = 4 * BATCH
 
@@ -26,14 +26,14 @@ class PluginEmbedder:
         self._provider = provider
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Floats:
-        """Returns one row a text.
+        """Returns one row per text.
 
         Raises:
-            EmbeddingError: the plugin failed, or answered no vectors.
+            EmbeddingError: the plugin failed, or returned no valid vectors.
         """
         rows: dict[int, Floats] = {}
         for begin in range(0, len(texts), BATCH):
-            some = [text[:MOST_CHARACTERS] for text in texts[begin : begin + BATCH]]
+            some = [text[:MAX_CHARACTERS] for text in texts[begin : begin + BATCH]]
             try:
                 answer = await self._provider.embed(some, is_query=kind is Kind.QUERY)
                 rectangle = answer if len({len(row) for row in answer}) == 1 else []
@@ -47,6 +47,6 @@ class PluginEmbedder:
             rows |= dict(enumerate(vectors, begin))
         return np.stack([rows[index] for index in range(len(texts))])
 
-    def _failed(self, error: EmbeddingError, done: dict[int, Floats]) -> EmbeddingError:
-        error.answered = done
+    def _failed(self, error: EmbeddingError, rows: dict[int, Floats]) -> EmbeddingError:
+        error.answered = rows
         return error

@@ -1,4 +1,4 @@
-"""The memory `qmd`: the program QMD indexes an agent's files and answers; we drive and watch it."""
+"""The memory `qmd`: runs and supervises the program QMD, which indexes and searches the files."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -45,8 +45,8 @@ from skerry.model.redaction import Redaction
 logger = logging.getLogger(__name__)
 
 Export = Callable[[Path], Awaitable[Mapping[str, str]]]
-"""Writes the agent's conversations into a folder as Markdown and removes those that are too old;
-gives the key of each by the name of its file."""
+"""Writes the agent's conversations into a folder as Markdown, and removes those that are too old;
+returns the session keys by file name."""
 
 LOOK_SECONDS: Final = 3.0
 """Seconds between two checks of the files."""
@@ -54,20 +54,20 @@ _PATIENCE_SECONDS: Final = 0.5
 """Seconds that a search waits for a running update (openclaw-behaviour 10.10)."""
 _EMPTY: Final = "QMD has not indexed the files yet"
 _NO_MODELS: Final = (
-    "QMD compares words alone: its embedding model is not on this machine. Fetch it: qmd pull"
+    "QMD searches words only: its embedding model is not installed. Download it: qmd pull"
 )
 
 
 class QmdMemory:
     """One agent's QMD. A `ports.memory.MemoryBackend`.
 
-    `run` keeps the index fresh and the server alive; without it `sync` indexes and each search
-    starts a process.
+    `run` keeps the index up to date and the server alive; without it only `sync` indexes, and each
+    search starts a process.
     """
 
     name = "qmd"
 
-    def __init__(  # noqa: PLR0913 - each is one thing that it is given
+    def __init__(  # noqa: PLR0913 - each is a separate dependency
         self,
         agent: AgentId,
         config: Callable[[], QmdConfig],
@@ -80,18 +80,18 @@ class QmdMemory:
         export: Export | None = None,
         look: Callable[[], object] | None = None,
     ) -> None:
-        """Takes what it is given.
+        """Stores its parts.
 
         Args:
-            agent: Whose memory it is.
-            config: Gives the section `memory.qmd`, as it is at each use.
-            workspace: The agent's.
+            agent: Owner of the memory.
+            config: Returns the present section `memory.qmd`.
+            workspace: The agent's workspace.
             home: The agent's folder of QMD.
             clock: The time.
-            daemon: QMD's server, of this agent alone; None where each query is a process.
-            environ: Where the program is looked for; little of it is handed on.
-            export: Writes conversations; without it none are searched.
-            look: Gives the state of the files, equal where nothing changed. Blocks.
+            daemon: QMD's server for this agent; None starts a process for each query.
+            environ: Environment to find the program; only some variables are passed to it.
+            export: Writes conversations; without it they are not searched.
+            look: Returns the state of the files, equal if nothing changed. Blocks.
         """
         self._agent = agent
         self._read = config
@@ -126,7 +126,7 @@ class QmdMemory:
         return self._read()
 
     async def run(self) -> None:
-        """Does what is due until this is cancelled; the server of QMD ends with it."""
+        """Does due work until cancelled; runs QMD's server meanwhile."""
         async with anyio.create_task_group() as tasks:
             if self._daemon is not None:
                 tasks.start_soon(self._daemon.run)
@@ -141,7 +141,7 @@ class QmdMemory:
                 self._changed = anyio.Event()
 
     async def _watch(self, look: Callable[[], object]) -> None:
-        """Looks at the files now and then, for at most a thousandth of the time."""
+        """Checks the files periodically, for at most a thousandth of the time."""
         stamps = await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
         while True:
             begin = anyio.current_time()
@@ -152,7 +152,7 @@ class QmdMemory:
             await anyio.sleep(max(LOOK_SECONDS, 1000 * (anyio.current_time() - begin)))
 
     async def work(self) -> None:
-        """Does what is due now; what fails is logged, and tell by the next search."""
+        """Does the due work; a failure is logged, and raised by the next search."""
         due = self._cycle.due(self._clock.now_ms(), self._config.update)
         if due.update:
             try:
@@ -163,14 +163,14 @@ class QmdMemory:
     async def search(self, question: MemoryQuestion) -> MemoryAnswer:
         """Returns QMD's hits, with the present text of the files.
 
-        Scores are QMD's own and, compared by words, no measure across questions: `min_score` drops
-        nothing then. In a small collection the right passage has 0.00.
+        QMD's word scores are not comparable across questions: `min_score` is then ignored. In a
+        small collection the right passage may have 0.00.
 
         Raises:
             MemoryStartingError: it has not indexed yet.
-            QmdError: it does not answer in time, or not in its form.
+            QmdError: it did not answer in time, or its output is invalid.
         """
-        await self._readied()
+        await self._wait_until_ready()
         sources, every = question.sources, self._collections
         collections = {name: every[name] for name in every if every[name].source in sources}
         models = self._home.has_model()
@@ -212,7 +212,7 @@ class QmdMemory:
     ) -> SyncReport:
         """Updates QMD's index, with `force` also its vectors.
 
-        One job at a time; whoever waits for one that began after being asked shares its report.
+        One job runs at a time; callers share the report of a job that began after their call.
 
         Raises:
             QmdError: QMD cannot be run, or fails.
@@ -220,13 +220,13 @@ class QmdMemory:
         return await self._sync(embed=force, progress=progress)
 
     async def forget(self, redaction: Redaction) -> int:
-        """Removes QMD's index and our exports, which the next cycle makes anew.
+        """Deletes QMD's index and the exports, which the next cycle rebuilds.
 
-        QMD keeps the text of documents that are gone, so a part of its index would not do. Returns
-        how many exports held the phrases.
+        QMD keeps the text of deleted documents, so the whole index must be deleted. Returns the
+        number of exports that contained the phrases.
 
         Raises:
-            MemoryBackendError: they cannot be removed.
+            MemoryBackendError: they cannot be deleted.
         """
         async with self._working:
             self._bound = False
@@ -237,12 +237,12 @@ class QmdMemory:
         return exports
 
     def touch(self) -> None:
-        """Notes that files changed: they are indexed after a rest of 15 s, as configured."""
+        """Records that files changed: they are indexed after the configured pause (15 s)."""
         self._cycle = replace(self._cycle, changed=self._clock.now_ms())
         self._changed.set()
 
     async def status(self) -> MemoryStatus:
-        """Returns its state; QMD itself is not asked."""
+        """Returns the state, without asking QMD."""
         semantic = self._home.has_model()
         notes = [*self._refused, *(() if semantic else (_NO_MODELS,))]
         if self._damage:
@@ -269,24 +269,24 @@ class QmdMemory:
         )
 
     async def document(self, path: str) -> MemoryDocument | None:
-        """Returns the Markdown file that `qmd/<collection>/<path>` names; None where there is none.
+        """Returns the Markdown file at `qmd/<collection>/<path>`; None if there is none.
 
-        A link, and a path that climbs out of the collection, name nothing.
+        Links, and paths out of the collection, return None.
         """
-        where = located(path, self._collections)
-        if where is None:
+        location = located(path, self._collections)
+        if location is None:
             return None
-        text = await anyio.to_thread.run_sync(file_text, where)
-        source = where.collection.source
-        key = self._sessions.get(where.relative) if source is MemorySource.SESSIONS else None
+        text = await anyio.to_thread.run_sync(file_text, location)
+        source = location.collection.source
+        key = self._sessions.get(location.relative) if source is MemorySource.SESSIONS else None
         return None if text is None else MemoryDocument(text, source, key)
 
-    async def _readied(self) -> None:
-        """Waits a moment for an index job that is under way.
+    async def _wait_until_ready(self) -> None:
+        """Waits a moment for a running index job.
 
         Raises:
-            MemoryStartingError: it has not indexed yet.
-            QmdError: the last job failed, and it never did.
+            MemoryStartingError: QMD has not indexed yet.
+            QmdError: the last job failed, and no index exists.
         """
         if self._working.locked():
             with anyio.move_on_after(_PATIENCE_SECONDS):
@@ -309,8 +309,8 @@ class QmdMemory:
             return await ask_qmd(self._commands, self._daemon, ask, seconds)
         except (QmdUnknownError, QmdFailedError) as error:
             if isinstance(error, QmdUnknownError):
-                self._bound = False  # its index was removed: the next cycle makes it anew
-            self._suspect = True  # or is damaged: the next cycle looks
+                self._bound = False  # its index was removed: the next cycle rebuilds it
+            self._suspect = True  # or it is damaged: the next cycle checks it
             self.touch()
             raise
 
@@ -319,7 +319,7 @@ class QmdMemory:
     ) -> SyncReport:
         before = self._begun
         async with self._working:
-            # A job that began after this was asked for saw all that this one would.
+            # A job that began after this call has seen the same files.
             if self._begun > before and (self._embeds or not embed):
                 if self._error is not None:
                     raise self._error
@@ -337,7 +337,7 @@ class QmdMemory:
                         raise
                     self._report = await self._index(embed=embed, progress=progress)
             except (SkerryError, OSError) as error:
-                # What reads conversations, or writes files, has errors of its own.
+                # Reading conversations and writing files raise other errors.
                 failure = error if isinstance(error, QmdError) else QmdError(str(error))
                 self._error = failure
                 self._bound = self._bound and self._home.index.exists()
@@ -346,7 +346,7 @@ class QmdMemory:
             return self._report
 
     async def _mend(self) -> bool:
-        """Removes an index that is damaged; returns whether it was. `_working` is held."""
+        """Deletes a damaged index; returns whether it was damaged. `_working` is held."""
         if not self._suspect:
             return False
         damage = await anyio.to_thread.run_sync(self._home.mend)
@@ -354,7 +354,7 @@ class QmdMemory:
         if damage is None:
             return False
         self._bound = False
-        self._damage = f"QMD's index was damaged ({damage}); it was made anew from the files."
+        self._damage = f"QMD's index was damaged ({damage}); it was rebuilt from the files."
         logger.warning("%s", self._damage)
         if self._daemon is not None:
             await self._daemon.stop()
@@ -384,7 +384,7 @@ class QmdMemory:
         return report
 
     async def _bind(self, commands: QmdCommands) -> None:
-        """Has QMD know just the agent's collections, each with its present folder and pattern."""
+        """Registers exactly the agent's collections in QMD, with their folders and patterns."""
         collections, self._refused = await anyio.to_thread.run_sync(
             configured,
             self._config,

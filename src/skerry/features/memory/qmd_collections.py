@@ -1,4 +1,4 @@
-"""Collections that QMD searches for an agent, and those to register again (pure)."""
+"""Collections that QMD searches for an agent, and the changes to register (pure)."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,18 +22,18 @@ _LONGEST: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class QmdCollection:
-    """A folder whose files of one pattern are searched under a name."""
+    """A named folder; the files that match the pattern are searched."""
 
     name: str
     root: Path
-    """Absolute, without links."""
+    """Absolute path without links."""
     mask: str
     source: MemorySource = MemorySource.MEMORY
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Changes after which QMD has exactly the wanted collections."""
+    """Changes that make QMD's collections those of the agent."""
 
     remove: Sequence[str]
     add: Sequence[QmdCollection]
@@ -42,11 +42,11 @@ class Changes:
 def configured(
     config: QmdConfig, workspace: Path, sessions: Path | None
 ) -> tuple[list[QmdCollection], list[str]]:
-    """Returns the collections of an agent, and why others that are configured were refused.
+    """Returns the collections of an agent, and the reasons why configured ones were refused.
 
-    A relative path leads into the workspace and must stay there, links followed. A folder that is
-    not there is refused too: QMD would not find anything, without a word. `sessions` is where
-    conversations are written; None where they are not.
+    A relative path must stay in the workspace after resolving links. A missing folder is refused,
+    because QMD would silently find nothing. `sessions` is the folder of the exported
+    conversations; None if there are none.
     """
     root = workspace.resolve()
     collections = [
@@ -71,12 +71,12 @@ def changes(
 ) -> Changes:
     """Returns the changes to make.
 
-    Whatever QMD lists and we did not register is left alone, but for a name that is wanted.
+    Collections that Skerry did not register are kept, unless the agent needs their names.
 
     Args:
         collections: The collections of the agent.
-        listed: The names that QMD knows.
-        record: With which folder and pattern we registered each.
+        listed: The names that QMD lists.
+        record: Folder and pattern with which Skerry registered each collection.
     """
     present, by_name = set(listed), {collection.name: collection for collection in collections}
     same = {
@@ -91,36 +91,36 @@ def changes(
 
 
 def listed(text: str) -> list[str]:
-    """Returns the names in what `qmd collection list` prints; it prints no JSON."""
+    """Parses the names from the text output of `qmd collection list`."""
     return _LISTED.findall(text)
 
 
 def sanitised(name: str) -> str:
-    """Returns the name in lower-case letters, digits and hyphens; empty where nothing is left."""
+    """Returns the name in lower-case letters, digits and hyphens; "" if it has none of them."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_LONGEST].rstrip("-")
 
 
-def unique(name: str, taken: set[str]) -> str:
-    """Returns the name, or with `-2`, `-3` and so on behind it where it is taken."""
+def unique(name: str, used: set[str]) -> str:
+    """Returns the name, with a suffix `-2`, `-3` and so on if it is in use."""
     candidate, number = name, 2
-    while candidate in taken:
+    while candidate in used:
         candidate, number = f"{name}-{number}", number + 1
     return candidate
 
 
-def _custom(entry: QmdPath, default: str, workspace: Path, taken: set[str]) -> QmdCollection:
+def _custom(entry: QmdPath, default: str, workspace: Path, used: set[str]) -> QmdCollection:
     configured = Path(entry.path).expanduser()
     path = (workspace / configured).resolve()
     if not configured.is_absolute() and not path.is_relative_to(workspace):
-        raise ValueError("it leads out of the workspace")
-    name = unique(sanitised(entry.name or "") or default, taken | {SESSIONS})
+        raise ValueError("the path is outside the workspace")
+    name = unique(sanitised(entry.name or "") or default, used | {SESSIONS})
     if path.is_dir():
         return QmdCollection(name, path, entry.pattern)
     if path.is_file() and path.suffix.lower() == ".md":
         return QmdCollection(name, path.parent, _literal(path.name))
-    raise ValueError("it is neither a folder nor a Markdown file")
+    raise ValueError("the path is neither a folder nor a Markdown file")
 
 
 def _literal(name: str) -> str:
-    """Returns the pattern of just this file name."""
+    """Returns the pattern that matches only this file name."""
     return re.sub(r"([\\*?\[\]{}()!@+|,])", r"\\\1", name)

@@ -1,4 +1,4 @@
-"""The commands of QMD: collections, update, embed, query; each a process with a deadline."""
+"""Runs the commands of QMD (collection, update, embed, query), each with a time limit."""
 
 import re
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.memory import SyncReport
 
 COMMAND_SECONDS: Final = 30.0
-"""Seconds for commands that neither search nor index (openclaw-behaviour 10.10)."""
+"""Time limit for commands that neither search nor index (openclaw-behaviour 10.10)."""
 _INDEXED: Final = re.compile(
     r"^Indexed: (\d+) new, (\d+) updated, (\d+) unchanged, (\d+) removed", re.MULTILINE
 )
 
 
 class QmdUnknownError(QmdError):
-    """QMD does not know a collection that was registered: its index was removed."""
+    """QMD lacks a registered collection: its index was removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +40,25 @@ class QmdCommands:
         """Runs one command and returns its result.
 
         Raises:
-            QmdUnknownError: it does not know a collection.
-            QmdError: it failed, or took longer than `seconds`.
+            QmdUnknownError: QMD lacks a collection.
+            QmdError: the command failed, or took longer than `seconds`.
         """
-        done = await run(
-            # Named, so that a folder `.qmd` above ours does not take its place.
+        finished = await run(
+            # Names the index, so that QMD does not use a folder `.qmd` above this one.
             [str(self.program.path), *arguments, "--index", "index"],
             environ=self.program.environ,
             folder=self.home.folder,
             seconds=seconds,
         )
-        if done.code and "Collection not found" in done.err:
-            raise QmdUnknownError(f"QMD lost its index: {done.err}")
-        return checked(done, f"qmd {arguments[0]}")
+        if finished.code and "Collection not found" in finished.err:
+            raise QmdUnknownError(f"QMD lost its index: {finished.err}")
+        return checked(finished, f"qmd {arguments[0]}")
 
     async def bind(self, collections: Sequence[QmdCollection]) -> None:
-        """Has QMD know just these collections, each with its present folder and pattern.
+        """Registers exactly these collections in QMD, with their folders and patterns.
 
         Raises:
-            QmdError: it failed.
+            QmdError: a command failed.
         """
         names = listed((await self._collection("list")).out.decode(errors="replace"))
         record = await anyio.to_thread.run_sync(_record, self.home.record)
@@ -76,10 +76,10 @@ class QmdCommands:
             )
 
     async def update(self, seconds: float) -> SyncReport:
-        """Has QMD read the files again; returns the sums of what it says of each collection.
+        """Updates QMD's index; returns the sums of the counts that it prints per collection.
 
         Raises:
-            QmdError: it failed, or took longer than `seconds`.
+            QmdError: the command failed, or took longer than `seconds`.
         """
         text = (await self.run(["update"], seconds)).out.decode(errors="replace")
         rows = [tuple(map(int, row)) for row in _INDEXED.findall(text)]
@@ -91,7 +91,7 @@ class QmdCommands:
 
 
 def _record(file: Path) -> dict[str, list[str]]:
-    """Returns which collections were registered with what; nothing where that cannot be read."""
+    """Returns folder and pattern of each registered collection; empty if the file is unreadable."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=dict[str, list[str]])
     except (OSError, *UNREADABLE):

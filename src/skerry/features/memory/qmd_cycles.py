@@ -6,7 +6,7 @@ from typing import Final
 from skerry.config.memory_qmd import QmdUpdate
 
 _SETTLE_MS: Final = 1_500
-"""Milliseconds that a change waits for the next one. Source: seed 003, "Update Cycles"."""
+"""Pause after a change, in milliseconds. Source: seed 003, "Update Cycles"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Cycle:
     updated: int | None = None
     """Time at which the last update began, also one that failed."""
     embedded: int | None = None
-    """The same of the vectors."""
+    """Time at which the last update of the vectors began, also one that failed."""
     changed: int | None = None
     """Time at which a file changed since the last update began."""
 
@@ -39,7 +39,7 @@ class Cycle:
         return Work(update or embed, embed)
 
     def next_update(self, rules: QmdUpdate) -> int:
-        """Returns when the text index is updated next."""
+        """Returns the time of the next update of the text index."""
         if self.updated is None and rules.on_boot:
             return self.started
         last = self.updated if self.updated is not None else self.started
@@ -50,9 +50,9 @@ class Cycle:
         return min(regular, max(self.changed + _SETTLE_MS, earliest))
 
     def seconds_until_due(self, now: int, rules: QmdUpdate) -> float:
-        """Returns the seconds until something is due: at least a tenth, at most a minute.
+        """Returns the seconds until work is due, from 0.1 to 60.
 
-        A clock that was set back delays nothing by more than that minute.
+        The limit of a minute also holds when the clock was set back.
         """
         since = self.embedded if self.embedded is not None else self.started
         first = min(self.next_update(rules), since + rules.embed_interval)

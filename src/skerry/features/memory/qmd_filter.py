@@ -1,4 +1,4 @@
-"""Narrows QMD's hits to what was asked for: QMD itself knows neither dates nor paths (pure)."""
+"""Filters QMD's hits by the limits of the question, which QMD does not support (pure)."""
 
 import re
 from contextlib import suppress
@@ -9,21 +9,21 @@ from skerry.model.memory import MemoryHit, MemoryQuestion, MemorySource
 
 _DATED: Final = re.compile(r"(\d{4}-\d{2}-\d{2})\.md$")
 _WIDER: Final = 5
-"""Times as many hits are asked for where some of them are dropped afterwards."""
-_MOST: Final = 200
+"""Factor of requested hits if some are filtered out afterwards."""
+_MAX_HITS: Final = 200
 
 
 def wide(question: MemoryQuestion, limit: int) -> int:
-    """Returns how many hits QMD is asked for, so that `limit` may be left."""
+    """Returns the number of hits to request so that about `limit` pass the filter."""
     filters = (question.path, question.session, question.since, question.until)
     narrow = any(filters) or question.opens or question.context_messages
-    return min(_MOST, limit * _WIDER) if narrow else limit
+    return min(_MAX_HITS, limit * _WIDER) if narrow else limit
 
 
 def fits(question: MemoryQuestion, hit: MemoryHit, *, scored: bool) -> bool:
-    """Returns whether the hit is what was asked for.
+    """Returns whether the hit is within the limits of the question.
 
-    `scored` says whether scores compare meaning; others have no measure to be compared with.
+    `scored` is True when scores compare meaning; word scores are not comparable with a limit.
     """
     if scored and hit.score < max(question.min_score or 0.0, question.sufficient_score):
         return False
@@ -31,7 +31,7 @@ def fits(question: MemoryQuestion, hit: MemoryHit, *, scored: bool) -> bool:
         return False
     if hit.source is MemorySource.SESSIONS and not _is_open(question, hit.session):
         return False
-    if question.path is not None and not _leads(question.path, hit.path):
+    if question.path is not None and not _is_in_path(question.path, hit.path):
         return False
     since, until = question.since, question.until
     if since is None and until is None:
@@ -40,7 +40,7 @@ def fits(question: MemoryQuestion, hit: MemoryHit, *, scored: bool) -> bool:
 
 
 def dated(name: str, changed: int) -> int:
-    """Returns a file's date in ms since 1970: that of its name, else of its last change."""
+    """Returns a file's date in ms since 1970: the date in its name, else its last change."""
     match = _DATED.search(name)
     with suppress(ValueError):
         if match:
@@ -52,8 +52,8 @@ def _is_open(question: MemoryQuestion, session: str | None) -> bool:
     return question.opens is None or (session is not None and question.opens(session))
 
 
-def _leads(prefix: str, path: str) -> bool:
-    """Returns whether the path asked for, as in the workspace or as of the hit, is or holds it."""
+def _is_in_path(prefix: str, path: str) -> bool:
+    """Returns whether `prefix` is the hit's path or its folder, with or without the collection."""
     names = (path, path.split("/", 2)[-1])
     return prefix in names or (
         prefix.endswith("/") and any(name.startswith(prefix) for name in names)

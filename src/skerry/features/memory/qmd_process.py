@@ -1,4 +1,4 @@
-"""Runs the programs of QMD, and finds the reason of a failure in what they print."""
+"""Runs the programs of QMD, and extracts the reason of a failure from their output."""
 
 import re
 import signal
@@ -10,11 +10,10 @@ from skerry.infra import process
 from skerry.infra.process import Finished, ProcessError, Program
 from skerry.model.memory import MemoryBackendError
 
-MOST_CHARS: Final = 200_000
-"""Limit on standard output, in bytes; a program that prints more is killed (openclaw-behaviour
-10.10)."""
+MAX_OUTPUT_BYTES: Final = 200_000
+"""Limit on standard output; a program that prints more is killed (openclaw-behaviour 10.10)."""
 _MAX_REASON: Final = 300
-"""Characters of what a program said that an error repeats."""
+"""Limit on the characters of a program's output in an error."""
 _REASON: Final = re.compile(r"(?:Uncaught )?(?:\w*Error|Error)(?: \[\w+\])?: (?P<why>\S.*)")
 _TRACE: Final = re.compile(
     r"\s*(?:at .*|\^+|file://\S*|/\S*:\d+|node:\S+|Node\.js v\S+|throw .*|[\[\]{}(),;]*|code: .*)"
@@ -23,7 +22,7 @@ _TRACE: Final = re.compile(
 
 
 class QmdError(MemoryBackendError):
-    """QMD cannot be run, or does not do what it should; `remedy` says what helps, if anything."""
+    """QMD cannot be run, or failed; `remedy` may be empty."""
 
     code = "memory.qmd"
 
@@ -33,39 +32,39 @@ class QmdError(MemoryBackendError):
 
 
 class QmdFailedError(QmdError):
-    """QMD ended with an error of its own, as with a damaged index."""
+    """QMD exited with an error, as it does with a damaged index."""
 
 
 async def run(
     command: Sequence[str], *, environ: Mapping[str, str], folder: Path, seconds: float
 ) -> Finished:
-    """Runs the program and returns its result, whose `err` is the reason of a failure.
+    """Runs the program and returns its result; `err` is the reason of a failure.
 
     Raises:
-        QmdError: it cannot be started, takes longer than `seconds`, or prints too much.
+        QmdError: it cannot be started, took longer than `seconds`, or printed too much.
     """
     try:
         program = Program(command, environ, folder)
-        done = await process.run(program, seconds=seconds, max_bytes=MOST_CHARS)
+        finished = await process.run(program, seconds=seconds, max_bytes=MAX_OUTPUT_BYTES)
     except ProcessError as error:
         raise QmdError(str(error)) from error
-    return Finished(done.code, done.out, reason(done.err))
+    return Finished(finished.code, finished.out, reason(finished.err))
 
 
-def checked(done: Finished, program: str) -> Finished:
+def checked(finished: Finished, program: str) -> Finished:
     """Returns the result of a program that succeeded.
 
     Raises:
         QmdFailedError: it failed.
     """
-    if done.code == 0:
-        return done
-    why = f": {done.err}" if done.err else "."
-    raise QmdFailedError(f"{program} {_how(done.code)}{why}")
+    if finished.code == 0:
+        return finished
+    detail = f": {finished.err}" if finished.err else "."
+    raise QmdFailedError(f"{program} {_outcome(finished.code)}{detail}")
 
 
 def reason(output: str) -> str:
-    """Returns why a program failed, of what it said: a sentence, no stack trace (pure)."""
+    """Extracts the reason of a failure from a program's output, without stack trace (pure)."""
     lines = output.splitlines()
     named = next((match for line in lines if (match := _REASON.match(line.strip()))), None)
     messages = [line for line in lines if not _TRACE.fullmatch(line)]
@@ -74,11 +73,11 @@ def reason(output: str) -> str:
         return text
     if named:
         return f"{text[:_MAX_REASON].rpartition(' ')[0] or text[:_MAX_REASON]} …"
-    end = text[-_MAX_REASON:]  # what was said last counts
+    end = text[-_MAX_REASON:]  # the last lines have the reason
     return f"… {end.partition(' ')[2] or end}"
 
 
-def _how(code: int) -> str:
+def _outcome(code: int) -> str:
     if code in {-signal.SIGSEGV, 128 + signal.SIGSEGV}:
         return "crashed (segmentation fault)"
     if code < 0:

@@ -1,4 +1,4 @@
-"""Finds the program QMD, checks the Node that will run it, and gives it its folders."""
+"""Finds the program QMD, checks the Node that will run it, and creates its folders."""
 
 import re
 import shutil
@@ -16,10 +16,10 @@ from skerry.model.redaction import Redaction
 OLDEST_NODE: Final = 22
 """Oldest Node version: under Node 20 every command of QMD 2.8 crashes; measured."""
 NODE_REMEDY: Final = (
-    f"Install Node {OLDEST_NODE} or newer. Where it is not first in the PATH, name the qmd that"
-    " lies beside it in memory.qmd.command."
+    f"Install Node {OLDEST_NODE} or newer. If it is not first in the PATH, set memory.qmd.command"
+    " to the qmd in the same folder."
 )
-INSTALL: Final = "Install it: npm install -g @tobilu/qmd. Or name it in memory.qmd.command."
+INSTALL: Final = "Install it: npm install -g @tobilu/qmd. Or set its path in memory.qmd.command."
 _NODE_SECONDS: Final = 30.0
 _PASSED: Final = re.compile(r"HOME|USER|LANG|LC_\w+|TMPDIR|TZ|QMD_\w+|GGML_\w+|HF_ENDPOINT")
 """Environment variables passed to QMD; keys and tokens are not."""
@@ -62,23 +62,23 @@ class QmdHome:
 
     @property
     def record(self) -> Path:
-        """File with the collections that we registered, and their settings."""
+        """File with the registered collections and their settings."""
         return self.folder / "collections.json"
 
     def prepare(self, environ: Mapping[str, str]) -> None:
-        """Makes the folders; models that the person has already are shared by a link."""
+        """Creates the folders; links the models that the user has already downloaded."""
         for folder in (self.config, self.models.parent, self.sessions):
             make_private(folder)
         shared = _user_cache(environ) / "qmd" / "models"
         if shared.is_dir() and not self.models.exists():
-            self.models.unlink(missing_ok=True)  # a link that leads nowhere
+            self.models.unlink(missing_ok=True)  # a broken link
             self.models.symlink_to(shared)
 
     def forget(self, redaction: Redaction) -> int:
-        """Removes the index and the exports; returns how many of these held the phrases. Blocks.
+        """Deletes the index and the exports; returns how many exports had the phrases. Blocks.
 
         Raises:
-            QmdError: they cannot be removed.
+            QmdError: they cannot be deleted.
         """
         exports = 0
         try:
@@ -88,30 +88,30 @@ class QmdHome:
             for path in self.index.parent.glob(f"{self.index.name}*"):
                 path.unlink(missing_ok=True)
         except OSError as error:
-            raise QmdError(f"QMD's index cannot be removed: {error}.") from error
+            raise QmdError(f"QMD's index cannot be deleted: {error}.") from error
         return exports
 
     def mend(self) -> str | None:
-        """Removes QMD's index where it is damaged; returns what was wrong with it. Blocks.
+        """Deletes QMD's index if it is damaged; returns the damage, else None. Blocks.
 
-        All of it can be made again from the files.
+        The index can be rebuilt from the files.
 
         Raises:
-            OSError: it cannot be removed.
+            OSError: it cannot be deleted.
         """
         try:
             damage = problems(self.index, whole=False) if self.index.exists() else []
         except sqlite3.OperationalError:
-            return None  # another program has it
+            return None  # another program uses it
         if damage:
             for path in self.index.parent.glob(f"{self.index.name}*"):
                 path.unlink(missing_ok=True)
         return damage[0] if damage else None
 
     def has_model(self, role: str = "embed") -> bool:
-        """Returns whether the model for `embed` or `rerank` is there.
+        """Returns whether the model for `embed` or `rerank` is installed.
 
-        Without it QMD would fetch it, which takes for ever offline and which nobody asked for.
+        QMD would download a missing model, which nobody requested and which hangs offline.
         """
         names = {"embed": _EMBED, "rerank": _RERANK}
         try:
@@ -128,19 +128,19 @@ class QmdHome:
 
 @dataclass(frozen=True, slots=True)
 class QmdProgram:
-    """The program, with the environment that it runs in."""
+    """The program and its environment."""
 
     path: Path
     environ: Mapping[str, str]
     node: str
-    """The version of Node that runs it, `24.1.0`; empty where it needs none."""
+    """Version of the Node that runs it, such as `24.1.0`; "" if it needs none."""
 
 
 def executable(command: str, environ: Mapping[str, str]) -> Path:
-    """Returns where the program is.
+    """Returns the path of the program.
 
     Raises:
-        QmdError: it is not there, or may not be run.
+        QmdError: it is not installed, or not executable.
     """
     path = shutil.which(Path(command).expanduser(), path=environ.get("PATH", ""))
     if path is None:
@@ -149,24 +149,28 @@ def executable(command: str, environ: Mapping[str, str]) -> Path:
 
 
 async def find_program(command: str, environ: Mapping[str, str], home: QmdHome) -> QmdProgram:
-    """Returns the program, once its Node is known to be new enough.
+    """Returns the program, after checking the version of its Node.
 
     Raises:
-        QmdError: one of the two is missing, or too old.
+        QmdError: QMD or Node is missing, or Node is too old.
     """
     path = executable(command, environ)
-    # Whoever has several Nodes finds beside QMD the one that QMD was installed with.
+    # With several Nodes, the one that QMD was installed with is in the folder of QMD.
     search = f"{path.parent}:{environ.get('PATH', '')}"
-    own = {name: value for name, value in environ.items() if _PASSED.fullmatch(name)}
-    own |= {
+    child_environ = {name: value for name, value in environ.items() if _PASSED.fullmatch(name)}
+    child_environ |= {
         "PATH": search,
         "XDG_CONFIG_HOME": str(home.config),
         "XDG_CACHE_HOME": str(home.cache),
         "NO_COLOR": "1",
         "QMD_HOST": "127.0.0.1",
     }
-    own.pop("QMD_CONFIG_DIR", None)  # it would lead past the agent's own folder
-    return QmdProgram(path, own, await _node(path, own, home.folder) if _is_script(path) else "")
+    child_environ.pop("QMD_CONFIG_DIR", None)  # it would replace the agent's folder
+    return QmdProgram(
+        path,
+        child_environ,
+        await _node(path, child_environ, home.folder) if _is_script(path) else "",
+    )
 
 
 async def _node(qmd: Path, environ: Mapping[str, str], folder: Path) -> str:
@@ -179,12 +183,14 @@ async def _node(qmd: Path, environ: Mapping[str, str], folder: Path) -> str:
     version = checked(version_line, f"{node} --version").out.decode(errors="replace").strip()
     match = re.fullmatch(r"v(\d+)\.[\w.+-]+", version)
     if match is None or int(match[1]) < OLDEST_NODE:
-        raise QmdError(f"{qmd} needs Node {OLDEST_NODE}; {node} is {version[:40]!r}.", NODE_REMEDY)
+        raise QmdError(
+            f"{qmd} needs Node {OLDEST_NODE}; {node} has version {version[:40]!r}.", NODE_REMEDY
+        )
     return version.removeprefix("v")
 
 
 def _is_script(path: Path) -> bool:
-    """Returns whether Node runs it: a script, or a shim, that names it."""
+    """Returns whether Node runs it: a script, or a shim, that contains `node`."""
     with path.open("rb") as file:
         return b"node" in file.read(4096)
 

@@ -1,4 +1,4 @@
-"""Turns a question into what QMD is asked (pure)."""
+"""Converts a question to a query for QMD (pure)."""
 
 import re
 from collections.abc import Sequence
@@ -8,30 +8,30 @@ from typing import Any, Final
 from skerry.config.memory_qmd import QmdSearchMode
 from skerry_recall.common_words import COMMON
 
-MOST_WORDS: Final = 8
-"""Each is one list that QMD ranks; with the whole question and its meaning there are ten, as many
-as its server takes."""
+MAX_WORDS: Final = 8
+"""Limit on the words of a query. QMD ranks one list per word; with the whole question and its
+vector there are ten lists, the limit of its server."""
 _LONGEST: Final = 1_000
 _WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class QmdQuery:
-    """One query: typed lines, which QMD ranks each by itself and then joins."""
+    """One query: typed lines, which QMD ranks separately and then merges."""
 
     lines: Sequence[tuple[str, str]]
-    """`lex` or `vec`, and the text."""
+    """Type, `lex` or `vec`, and text of each line."""
     collections: Sequence[str]
     limit: int
     rerank: bool
 
     @property
     def semantic(self) -> bool:
-        """Returns whether meaning is compared."""
+        """Returns whether vectors are compared."""
         return any(kind == "vec" for kind, _ in self.lines)
 
     def body(self) -> dict[str, Any]:
-        """Returns the arguments of the tool `query` of its server."""
+        """Returns the arguments of the server's tool `query`."""
         return {
             "searches": [{"type": kind, "query": text} for kind, text in self.lines],
             "collections": list(self.collections),
@@ -58,26 +58,26 @@ def query_of(
 ) -> QmdQuery | None:
     """Returns the query for QMD; None if the question has no word.
 
-    QMD wants every word of a line in a document, which long questions find nothing with: so each
-    word is a line of its own, beside the question as a whole. Its syntax for phrases and exclusions
-    is kept out: a quotation mark too much is an error to it.
+    QMD requires every word of a line in a document, so a long question as one line finds nothing:
+    each word gets its own line, in addition to the whole question. QMD's syntax for phrases and
+    exclusions is not used, because an unmatched quotation mark is an error.
 
     Args:
         text: The question.
-        collections: Where to look.
-        limit: Hits at most.
-        mode: As configured.
-        models: Whether the embedding model is there; without it QMD would hang offline.
-        rerank: Whether the reranking model is there and wanted.
+        collections: Names of the collections to search.
+        limit: Limit on the hits.
+        mode: Configured search mode.
+        models: True when the embedding model is installed; without it QMD would hang offline.
+        rerank: True to rerank; needs the reranking model.
     """
     words = list(dict.fromkeys(_WORD.findall(text[:_LONGEST].lower())))
-    telling = [word for word in words if word not in COMMON] or words
-    if not telling:
+    content_words = [word for word in words if word not in COMMON] or words
+    if not content_words:
         return None
-    plain = " ".join(telling)
+    plain = " ".join(content_words)
     lines = []
     if mode is not QmdSearchMode.VSEARCH or not models:
-        lines += [("lex", fromkey) for fromkey in dict.fromkeys((plain, *telling[:MOST_WORDS]))]
+        lines += [("lex", line) for line in dict.fromkeys((plain, *content_words[:MAX_WORDS]))]
     if mode is not QmdSearchMode.SEARCH and models:
         lines.append(("vec", " ".join(_WORD.findall(text[:_LONGEST]))))
     return QmdQuery(lines, collections, limit, rerank and models)

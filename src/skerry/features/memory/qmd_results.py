@@ -1,4 +1,4 @@
-"""Reads what QMD answers: strict JSON, paths, the lines of a passage."""
+"""Parses the output of QMD: strict JSON, paths, and the lines of a passage."""
 
 import os
 import re
@@ -20,13 +20,13 @@ PREFIX: Final = "qmd/"
 _HEADER: Final = re.compile(r"@@ -(\d{1,9}),(\d{1,9})")
 _FILE: Final = re.compile(r"qmd://([^/]+)/(.+)", re.DOTALL)
 _MAX_REASON: Final = 300
-"""Characters of what the server says that an error repeats."""
-_MOST_BYTES: Final = 4 * 1024 * 1024
-"""Size limit of a file that a passage is read from; the same as for the built-in memory."""
+"""Limit on the characters of a server's message in an error."""
+_MAX_BYTES: Final = 4 * 1024 * 1024
+"""Limit on the bytes read from a file; the size limit of the built-in memory."""
 
 
 class Result(msgspec.Struct, frozen=True):
-    """One hit as QMD writes it; other fields are passed over."""
+    """One hit in QMD's format; other fields are ignored."""
 
     docid: str
     score: float
@@ -41,23 +41,23 @@ class _Results(msgspec.Struct, frozen=True):
     results: list[Result]
 
 
-class _Said(msgspec.Struct, frozen=True):
+class _Content(msgspec.Struct, frozen=True):
     text: str = ""
 
 
 class _Answer(msgspec.Struct, frozen=True, rename="camel"):
     structured_content: _Results | None = None
     is_error: bool = False
-    content: list[_Said] = []
+    content: list[_Content] = []
 
 
 @dataclass(frozen=True, slots=True)
-class PassagePlace:
+class PassageLocation:
     """Collection and file of a hit."""
 
     collection: QmdCollection
     relative: str
-    """The file, from the root of the collection."""
+    """Path of the file in the collection."""
 
     @property
     def path(self) -> str:
@@ -66,10 +66,10 @@ class PassagePlace:
 
 
 def printed(data: bytes) -> list[Result]:
-    """Returns the hits that a command printed.
+    """Parses the hits that a command printed.
 
     Raises:
-        QmdError: it is not the JSON that was asked for, and that alone.
+        QmdError: the output is not exactly the expected JSON.
     """
     try:
         return msgspec.json.decode(data, type=list[Result])
@@ -78,10 +78,10 @@ def printed(data: bytes) -> list[Result]:
 
 
 def answered(data: bytes) -> list[Result]:
-    """Returns the hits in an answer of the server, whose paths are `<collection>/<path>`.
+    """Parses the hits in an answer of the server, whose paths are `<collection>/<path>`.
 
     Raises:
-        QmdError: it is not JSON of the known form, or an error.
+        QmdError: the answer is not the expected JSON, or is an error.
     """
     try:
         answer = msgspec.json.decode(data, type=_Answer)
@@ -96,18 +96,18 @@ def answered(data: bytes) -> list[Result]:
     return [replace(result, file=f"qmd://{result.file}") for result in results]
 
 
-def place_of(file: str, collections: Mapping[str, QmdCollection]) -> PassagePlace | None:
-    """Returns the path of `qmd://<collection>/<path>`; None for a collection of others."""
+def location_of(file: str, collections: Mapping[str, QmdCollection]) -> PassageLocation | None:
+    """Parses `qmd://<collection>/<path>`; None for an unknown collection."""
     match = _FILE.fullmatch(file)
     collection = collections.get(match[1]) if match else None
-    return PassagePlace(collection, match[2]) if match and collection else None
+    return PassageLocation(collection, match[2]) if match and collection else None
 
 
-def located(path: str, collections: Mapping[str, QmdCollection]) -> PassagePlace | None:
-    """Returns where `qmd/<collection>/<path>` is; None where it is no such path."""
+def located(path: str, collections: Mapping[str, QmdCollection]) -> PassageLocation | None:
+    """Parses `qmd/<collection>/<path>`; None for another path."""
     if not path.startswith(PREFIX):
         return None
-    return place_of(f"qmd://{path.removeprefix(PREFIX)}", collections)
+    return location_of(f"qmd://{path.removeprefix(PREFIX)}", collections)
 
 
 def lines(result: Result) -> tuple[int, int]:
@@ -124,72 +124,72 @@ def hits(
     collections: Mapping[str, QmdCollection],
     sessions: Mapping[str, str] | None = None,
 ) -> Iterator[MemoryHit]:
-    """Yields each hit once, with the text that its file has now. Blocks: it reads the files.
+    """Yields each hit once, with the present text of its file. Blocks: reads the files.
 
-    QMD's index is behind the files: what was forgotten a moment ago must not come back from it. A
-    file that is gone, that is no plain Markdown file beneath its collection, or that a link leads
-    to, gives nothing. `sessions` has the key of each conversation by the name of its file.
+    QMD's index may be older than the files and must not return erased text. A file that was
+    deleted, that is not a regular Markdown file in its collection, or that is behind a link yields
+    nothing. `sessions` has the session keys by file name.
     """
-    seen = set()
+    paths = set()
     for result in results:
-        where = place_of(result.file, collections)
-        if where is None:
+        location = location_of(result.file, collections)
+        if location is None:
             continue
-        real = where.collection.root / where.relative
-        if real in seen:
+        real = location.collection.root / location.relative
+        if real in paths:
             continue
-        seen.add(real)
+        paths.add(real)
         start, end = lines(result)
-        start, text, at = passage(where, start, end)
+        start, text, at = passage(location, start, end)
         if text:
             yield MemoryHit(
-                where.path,
+                location.path,
                 start,
                 start + text.count("\n"),
                 min(1.0, max(0.0, result.score)),
                 text,
-                where.collection.source,
+                location.collection.source,
                 at=at,
-                session=_session(where, sessions or {}),
+                session=_session(location, sessions or {}),
             )
 
 
-def file_text(where: PassagePlace) -> str | None:
-    """Returns the text of a file, of a large one its first 4 MiB; None where it may not be read."""
-    content = _read(where)
+def file_text(location: PassageLocation) -> str | None:
+    """Returns the text of a file, at most its first 4 MiB; None if it may not be read."""
+    content = _read(location)
     return None if content is None else content[0]
 
 
-def passage(where: PassagePlace, start: int, end: int) -> tuple[int, str, int]:
-    """Returns the first line's number, the lines less empty ones around them, and the file's date.
+def passage(location: PassageLocation, start: int, end: int) -> tuple[int, str, int]:
+    """Returns the number of the first line, the text without outer empty lines, and the date.
 
-    The text is empty where the file has no such lines, or may not be read.
+    The text is empty if the file has no such lines, or may not be read.
     """
-    file = _read(where)
+    file = _read(location)
     if file is None:
         return start, "", 0
     text, changed = file
     text_lines = [line.rstrip("\r") for line in text.split("\n")[start - 1 : end]]
     while text_lines and not text_lines[0].strip():
         text_lines, start = text_lines[1:], start + 1
-    return start, "\n".join(text_lines).rstrip(), dated(where.relative, changed)
+    return start, "\n".join(text_lines).rstrip(), dated(location.relative, changed)
 
 
-def _read(where: PassagePlace) -> tuple[str, int] | None:
-    """Returns the text of a plain Markdown file beneath its collection, and when it changed."""
-    if not where.relative.lower().endswith(".md"):
+def _read(location: PassageLocation) -> tuple[str, int] | None:
+    """Returns the text of a Markdown file in its collection, and its time of change in ms."""
+    if not location.relative.lower().endswith(".md"):
         return None
     try:
-        with RootedFolder(where.collection.root).open(where.relative) as file:
+        with RootedFolder(location.collection.root).open(location.relative) as file:
             changed = os.fstat(file.fileno()).st_mtime_ns // 1_000_000
-            return file.read(_MOST_BYTES).decode(errors="replace"), changed
+            return file.read(_MAX_BYTES).decode(errors="replace"), changed
     except (EscapeError, OSError):
         return None
 
 
-def _session(where: PassagePlace, sessions: Mapping[str, str]) -> str | None:
-    of_sessions = where.collection.source is MemorySource.SESSIONS
-    return sessions.get(where.relative) if of_sessions else None
+def _session(location: PassageLocation, sessions: Mapping[str, str]) -> str | None:
+    of_sessions = location.collection.source is MemorySource.SESSIONS
+    return sessions.get(location.relative) if of_sessions else None
 
 
 def _strict(error: Exception | str) -> QmdError:

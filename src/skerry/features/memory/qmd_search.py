@@ -1,4 +1,4 @@
-"""Asks QMD a question: its server where it runs, else a process."""
+"""Runs a query of QMD: on its server if that runs, else in a process."""
 
 import logging
 from typing import Final
@@ -14,13 +14,13 @@ from skerry.features.memory.qmd_results import Result, answered, printed
 logger = logging.getLogger(__name__)
 
 HANGS_SECONDS: Final = 1.0
-"""A server that did not answer for so long, when whoever asked gave up, is ended."""
+"""A server that did not answer for so long before the query was cancelled is ended."""
 
 
 async def ask_qmd(
     commands: QmdCommands, daemon: QmdDaemon | None, ask: QmdQuery, seconds: float
 ) -> list[Result]:
-    """Returns QMD's hits; a server that does not run yet is started for the next question.
+    """Returns QMD's hits; requests a start of the server for the next query if it does not run.
 
     Raises:
         QmdError: QMD failed, or did not answer within `seconds`.
@@ -41,7 +41,7 @@ async def ask_qmd(
 
 
 async def _served(daemon: QmdDaemon, ask: QmdQuery) -> bytes:
-    """Returns the answer of QMD's server, which is ended where it gives none."""
+    """Returns the answer of QMD's server, and ends the server if it hangs."""
     begun = anyio.current_time()
     try:
         return await daemon.query(ask.body())

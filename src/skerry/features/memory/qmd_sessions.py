@@ -1,4 +1,4 @@
-"""Writes an agent's conversations as Markdown files for QMD, and removes those that are too old."""
+"""Exports an agent's conversations as Markdown files for QMD, and deletes old ones."""
 
 import os
 import re
@@ -24,9 +24,9 @@ _TOPIC: Final = re.compile(r":(?:topic|thread):([^:]+)")
 class SessionExport:
     """Keeps a folder equal to the conversations of the last days. A `memory.qmd.Export`.
 
-    A file is written again when its conversation grew, was taken back or redacted; one whose
-    conversation was deleted, or is older than `retention_days`, is removed. What is written has no
-    secrets: `redact` takes them out. Source: seed 003, "Session Transcript Indexing".
+    A file is rewritten when its conversation grew, was truncated or redacted, and deleted when its
+    conversation was deleted or is older than `retention_days`. `redact` removes secrets from the
+    text. Source: seed 003, "Session Transcript Indexing".
     """
 
     agent: AgentId
@@ -34,11 +34,11 @@ class SessionExport:
     clock: Clock
     redact: Callable[[str], str]
     retention_days: Callable[[], int] = lambda: 30
-    _written: dict[str, Stamp] = field(default_factory=dict)
-    """Stamp from which each file was written since this started; others are written again."""
+    _stamps: dict[str, Stamp] = field(default_factory=dict)
+    """Stamps of the files written since the start; other files are rewritten."""
 
     async def __call__(self, folder: Path) -> Mapping[str, str]:
-        """Brings the folder up to date; gives the key of each conversation by its file's name.
+        """Updates the folder; returns the session keys by file name.
 
         Raises:
             StateError: the conversations cannot be read.
@@ -50,21 +50,21 @@ class SessionExport:
             name = file_name(conversation)
             keys[name] = conversation.key
             stamp = stamp_of(conversation)
-            if self._written.get(name) == stamp and (folder / name).exists():
+            if self._stamps.get(name) == stamp and (folder / name).exists():
                 continue
             utterances = await self.transcripts.utterances(conversation)
             text = document(conversation, utterances, self.redact).text
             await anyio.to_thread.run_sync(_write, folder / name, text, conversation.updated_at)
-            self._written[name] = stamp
+            self._stamps[name] = stamp
         await anyio.to_thread.run_sync(_prune, folder, frozenset(keys))
         return keys
 
 
 def file_name(conversation: TrackedConversation) -> str:
-    """Returns `<sessionId>.md`, or `<sessionId>-topic-<id>.md` of a conversation about a topic."""
+    """Returns `<sessionId>.md`, or `<sessionId>-topic-<id>.md` for a topic or thread."""
     topic = _TOPIC.search(conversation.key)
-    behind = f"-topic-{_plain(topic[1])}" if topic else ""
-    return f"{_plain(conversation.session_id)}{behind}.md"
+    suffix = f"-topic-{_plain(topic[1])}" if topic else ""
+    return f"{_plain(conversation.session_id)}{suffix}.md"
 
 
 def _plain(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Asks an embedding model for the vector of a question: not for long, unless it is being loaded."""
+"""Requests the vector of a query, with a longer time limit while the model is being loaded."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ from skerry_recall.embed import (
 from skerry_recall.numbers import Floats
 
 _STEP: Final = 0.5
-"""Seconds between two looks at a model that is being loaded, where there is patience alone."""
+"""Seconds between two requests while the model is being loaded, if `seconds` is smaller."""
 
 
 class LoadingError(Exception):
@@ -23,14 +23,14 @@ class LoadingError(Exception):
 
 
 async def ask(embedder: Embedder, text: str, seconds: float, patience: float) -> Floats:
-    """Returns the vector of a question.
+    """Returns the vector of a query.
 
-    It is waited for `seconds`, and for up to `patience` more while the model is being loaded.
+    The time limit is `seconds`, and up to `patience` more while the model is being loaded.
 
     Raises:
-        LoadingError: it is still being loaded.
-        TimeoutError: it does not answer.
-        EmbeddingError: it fails.
+        LoadingError: the model is still being loaded.
+        TimeoutError: it did not answer in time.
+        EmbeddingError: it failed.
     """
     end = anyio.current_time() + seconds + patience
     was_loading = False
@@ -38,12 +38,12 @@ async def ask(embedder: Embedder, text: str, seconds: float, patience: float) ->
         with anyio.move_on_after(min(max(seconds, _STEP), end - anyio.current_time())):
             try:
                 answered = await embedder.embed([text], Kind.QUERY)
-            except EmbeddingTimeoutError:  # a limit of its own, which may be shorter
+            except EmbeddingTimeoutError:  # the model's own limit may be shorter
                 if not is_loading(embedder):
                     raise
             else:
-                who = str(embedder.model)
-                return directed(checked(answered, 1, None, who)[0], who)
+                label = str(embedder.model)
+                return directed(checked(answered, 1, None, label)[0], label)
         loading = is_loading(embedder)
         if anyio.current_time() >= end or not (loading or was_loading):
             raise LoadingError if loading else TimeoutError

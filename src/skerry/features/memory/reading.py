@@ -1,7 +1,7 @@
-"""Reads documents of the memory: Markdown in its collections, opened without following a link.
+"""Reads documents of the memory: Markdown in its collections, opened without following links.
 
-Source: seed 003, "QMD Security". What a path leads to is decided on names; that it leads there is
-then made sure of by descriptors (`infra.rooted_fs`).
+Source: seed 003, "QMD Security". The folder of a path is determined by name; `infra.rooted_fs` then
+opens it by descriptors, so that no link leads elsewhere.
 """
 
 import os
@@ -15,32 +15,32 @@ from skerry.infra.rooted_fs import EscapeError, FileRules, RootedFolder
 from skerry.model.memory import MemoryBackendError, MemoryProvenance, MemoryText, is_memory
 
 MAX_CHARS: Final = 20_000
-"""Character limit of one answer."""
+"""Limit on the characters of one answer."""
 LINE_BYTES: Final = 8192
-"""Byte limit of one line; the rest is left out."""
+"""Limit on the bytes of one line; the rest is left out."""
 SUFFIX: Final = ".md"
 ELSEWHERE: Final = ("qmd", "sessions", "slot")
-"""Prefixes of paths that, outside of the file collections, are read from the backend."""
+"""First names of paths whose documents are read from the backend, not from files."""
 
 
 class NotMemoryError(MemoryBackendError):
-    """A path is none of the memory's."""
+    """A path is not in the memory."""
 
     code = "memory.path"
     remedy = "`skerry memory files` lists the files."
 
 
 def is_elsewhere(path: str) -> bool:
-    """Returns whether a path names a document that only the backend has (pure)."""
+    """Returns whether only the backend has the document at the path (pure)."""
     parts = PurePosixPath(path).parts
     return len(parts) > 1 and parts[0] in ELSEWHERE and ".." not in parts
 
 
-def place_of(path: str, workspace: Path, extra: Sequence[str]) -> tuple[Path, str]:
-    """Returns the folder, and the path beneath it, at which a document is to be opened (pure).
+def locate(path: str, workspace: Path, extra: Sequence[str]) -> tuple[Path, str]:
+    """Returns the folder of a document, and its path inside that folder (pure).
 
     Raises:
-        NotMemoryError: it is no Markdown, or in no collection.
+        NotMemoryError: the path is not Markdown, or in no collection.
     """
     if not path.endswith(SUFFIX) or "\0" in path:
         raise NotMemoryError(
@@ -64,14 +64,14 @@ def place_of(path: str, workspace: Path, extra: Sequence[str]) -> tuple[Path, st
 def read_lines(
     location: tuple[Path, str], path: str, start: int, lines: int | None, rules: FileRules | None
 ) -> MemoryText:
-    """Returns lines of the file from `start` on; a missing file is empty, with a hint. Blocks.
+    """Returns lines of the file from `start`; a missing file is empty, with a hint. Blocks.
 
     Raises:
-        NotMemoryError: a link, or something else than a plain file, is in the way.
+        NotMemoryError: the path leads through a link, or to something else than a regular file.
     """
     root, name = location
     if root.is_symlink() and not is_memory(path):
-        raise NotMemoryError(f"{path!r} is not read: it goes through a symbolic link.")
+        raise NotMemoryError(f"{path!r} is not read: the path leads through a symbolic link.")
     try:
         with RootedFolder(root, rules).open(name) as file:
             return window(path, _lines(file), start, lines)
@@ -85,7 +85,7 @@ def read_lines(
 
 
 def provenance_of(note: Note, start: int = 1) -> MemoryProvenance:
-    """Returns the provenance of a note in a text that begins with line `start` (pure)."""
+    """Returns the provenance of a note in a text that begins at line `start` (pure)."""
     provenance, line = note.provenance, note.last + start - 1
     return MemoryProvenance(
         note.id, line, provenance.origin, provenance.conversation, provenance.at, note.is_edited
@@ -93,7 +93,7 @@ def provenance_of(note: Note, start: int = 1) -> MemoryProvenance:
 
 
 def window(path: str, lines: Iterator[str], start: int, count: int | None) -> MemoryText:
-    """Returns the asked lines, as many as `MAX_CHARS` allow (pure)."""
+    """Returns the requested lines, up to `MAX_CHARS` characters (pure)."""
     texts: list[str] = []
     remaining = MAX_CHARS
     end = None if count is None else start - 1 + count
@@ -107,8 +107,8 @@ def window(path: str, lines: Iterator[str], start: int, count: int | None) -> Me
 
 
 def _lines(file: BinaryIO) -> Iterator[str]:
-    while piece := file.readline(LINE_BYTES):
-        text = piece.decode("utf-8", "replace").rstrip("\r\n")
-        while not piece.endswith(b"\n") and (piece := file.readline(LINE_BYTES)):
+    while line := file.readline(LINE_BYTES):
+        text = line.decode("utf-8", "replace").rstrip("\r\n")
+        while not line.endswith(b"\n") and (line := file.readline(LINE_BYTES)):
             pass
         yield text

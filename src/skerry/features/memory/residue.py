@@ -1,9 +1,8 @@
-"""Finds what SQLite left of deleted rows between the cells of its pages.
+"""Finds remains of deleted rows between the cells of SQLite's pages.
 
-`PRAGMA secure_delete` overwrites what is deleted, and pages that become free. What it does not
-overwrite are copies that a page keeps in the room between its pointers and its cells, when cells
-move to a neighbour (`rebuildPage` of SQLite). This looks there; the file is to be written anew
-where something is found.
+`PRAGMA secure_delete` overwrites deleted cells and freed pages. It does not overwrite the copies
+that a page keeps between its pointers and its cells when cells move to a neighbour (`rebuildPage`
+of SQLite). This module searches these gaps; if it finds a fragment, the file must be rewritten.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,25 +10,25 @@ from pathlib import Path
 from typing import Final
 
 _TABLE, _INDEX = 13, 10
-"""Kinds of pages with content; others hold numbers, or what is too long for one of these."""
+"""Types of leaf pages with content; other pages have numbers, or the overflow of long cells."""
 _AT_ONCE: Final = 1024
-"""Pages that are read at once: 4 MB."""
+"""Number of pages per read: 4 MB."""
 WINDOW: Final = 16
-"""Bytes of a text or vector that are looked for together."""
-MOST: Final = 200
-"""Texts and vectors up to which it is cheaper to look than to write the file anew."""
+"""Length in bytes of the parts of a text or vector that are searched."""
+MAX_FRAGMENTS: Final = 200
+"""Number of texts and vectors up to which a search costs less than rewriting the file."""
 
 
-def is_left(path: Path, pieces: Sequence[bytes]) -> bool:
-    """Returns whether the file has some of the pieces, or is to be written anew without a look."""
-    if len(pieces) > MOST:
+def has_residue(path: Path, fragments: Sequence[bytes]) -> bool:
+    """Returns whether the file has a fragment; also True if there are too many to search."""
+    if len(fragments) > MAX_FRAGMENTS:
         return True
-    windows = {window for piece in pieces for window in _windows(piece.lower())}
+    windows = {window for fragment in fragments for window in _windows(fragment.lower())}
     return any(window in gap for gap in gaps(path) for window in windows)
 
 
 def gaps(path: Path) -> Iterator[bytes]:
-    """Yields what is between the cells of pages, in small letters, for some pages at a time."""
+    """Yields the bytes between the cells of pages, in lower case, for some pages at a time."""
     with path.open("rb") as file:
         size = int.from_bytes(file.read(18)[16:18], "big")
         size = 65536 if size == 1 else size
@@ -51,7 +50,7 @@ def _gap(page: bytes) -> bytes:
     return page[begin:end].strip(b"\0")
 
 
-def _windows(piece: bytes) -> Iterator[bytes]:
-    """Yields parts of a piece, of which a rest of it that is twice as long has one."""
-    for at in range(0, max(1, len(piece) - WINDOW + 1), WINDOW):
-        yield piece[at : at + WINDOW]
+def _windows(fragment: bytes) -> Iterator[bytes]:
+    """Yields parts of a fragment; any remainder of twice `WINDOW` bytes contains one of them."""
+    for at in range(0, max(1, len(fragment) - WINDOW + 1), WINDOW):
+        yield fragment[at : at + WINDOW]

@@ -1,4 +1,4 @@
-"""Texts of an answer for tools and people, within their limits (pure).
+"""Texts of an answer for tools and people, within the limits (pure).
 
 Source: seed 003, "Result Format and Clamping"; openclaw-behaviour 10.8.
 """
@@ -19,22 +19,22 @@ from skerry.policy.injection import scan
 from skerry_recall.excerpts import Source, excerpts
 
 WIDER: Final = 2
-"""Factor of passages requested to passages shown: some touch each other, and some are left out
-since the conversation still has them."""
+"""Factor of requested to shown passages: adjacent ones are merged, and passages that are still in
+the conversation are left out."""
 
 
 def unmarked(text: str) -> str:
-    """Returns the text without the comments that say who noted it: a model needs none of them."""
+    """Returns the text without the marks of notes, which a model does not need."""
     return MARK.sub("", text)
 
 
 def is_foreign(path: str, text: str) -> bool:
-    """Returns whether its file, or a mark in it, says that a passage is not the owner's words."""
+    """Returns whether a passage is not the owner's text, by its file or by a mark in it."""
     return is_unverified(path) or any(origin is not Origin.OWNER for origin in origins(text))
 
 
 def gives_orders(text: str) -> bool:
-    """Returns whether the text looks as if it wants to steer a model. It is a hint, not a gate."""
+    """Returns whether the text resembles instructions to a model. A hint, not a barrier."""
     return scan(text).flagged
 
 
@@ -44,12 +44,12 @@ def clamped(
     limits: QmdLimits,
     *,
     cites: bool,
-    most: int | None = None,
+    max_results: int | None = None,
 ) -> list[tuple[MemoryHit, str]]:
-    """Returns the hits with the text that is shown, its citation included, within all limits.
+    """Returns the hits with their excerpts, including citations, within all limits.
 
-    Passages that touch each other are one hit. Where not all fits, the lines that answer the
-    question are shown, and the hit has their numbers.
+    Adjacent passages are merged to one hit. If a passage does not fit, the excerpt has the lines
+    that answer the question, and the hit has their numbers.
     """
     all_hits = list(hits)
     sources = [
@@ -62,15 +62,15 @@ def clamped(
         )
         for hit in all_hits
     ]
-    made = excerpts(
+    chosen = excerpts(
         sources,
         question,
         room=limits.max_injected_chars,
         each=limits.max_snippet_chars,
-        limit=min(limits.max_results, most or limits.max_results),
+        limit=min(limits.max_results, max_results or limits.max_results),
     )
     snippets: list[tuple[MemoryHit, str]] = []
-    for snippet in made:
+    for snippet in chosen:
         hit = replace(
             all_hits[snippet.sources[0]],
             start_line=snippet.start_line,
@@ -90,7 +90,7 @@ def reply(
     cites: bool,
     zone: str | None = None,
 ) -> dict[str, Any]:
-    """Returns the result of `memory_search` with days of the zone; None: of this machine."""
+    """Returns the result of `memory_search` with dates in `zone`; None is this machine's zone."""
     fallback = answer.fallback
     answer_json: dict[str, Any] = {
         "results": [_result(hit, snippet, cites=cites, zone=zone) for hit, snippet in snippets],
@@ -107,7 +107,7 @@ def reply(
 
 
 def failed(error: str, action: str) -> dict[str, Any]:
-    """Returns the result of `memory_search` where it cannot answer."""
+    """Returns the result of `memory_search` after a failure."""
     return {"results": [], "disabled": True, "error": error, "action": action}
 
 
@@ -132,5 +132,5 @@ def _result(hit: MemoryHit, snippet: str, *, cites: bool, zone: str | None) -> d
 
 
 def _overhead(hit: MemoryHit) -> int:
-    """Returns how many characters the citation of any lines of the hit has at most."""
+    """Returns the maximal length of a citation of lines of the hit."""
     return len(cited("", citation(hit.path, hit.end_line, 10 * hit.end_line + 1)))

@@ -1,8 +1,8 @@
-"""Scope of memory: the conversations in which it is used, and its part for each caller (pure).
+"""Scope of memory: the conversations in which it is used, and the passages of a caller (pure).
 
-Two gates, one behind the other. The scope is the owner's word on places: direct chats alone unless
-`memory.qmd.scope` says more. The rights are nobody's to change: what is remembered is the owner's,
-and no rule opens it to another person. Sources: seed 003, "Scope Rules"; decisions 6 (group chats).
+Two checks apply. The scope, which the owner configures, selects the conversations: direct chats
+only, unless `memory.qmd.scope` allows more. The rights cannot be configured: the memory is the
+owner's, and no rule opens it to another person. Sources: seed 003, "Scope Rules"; decisions 6.
 """
 
 from collections.abc import Callable
@@ -22,15 +22,15 @@ from skerry.policy.access import Verb
 from skerry.policy.decide import Actor, Request, decide
 from skerry.sdk.hooks import PromptDraft
 
-LEAST_PROMPT: Final = 10
-"""Characters of a question that is worth looking up (decisions 6)."""
-LEAST_BYTES: Final = 600
-"""Bytes of room below which nothing is recalled."""
+MIN_PROMPT_CHARS: Final = 10
+"""Minimal length of a prompt for a recall, in characters (decisions 6)."""
+MIN_CONTEXT_BYTES: Final = 600
+"""Minimal room for a recall, in bytes."""
 _KINDS: Final = {"dm": "direct"}
 
 
 class CallerScope(Struct, frozen=True):
-    """Answers, at each turn, where the memory is used; imports nothing that uses it."""
+    """Decides at each turn whether memory is used; imports no user of the memory."""
 
     config: Callable[[], Config]
 
@@ -40,35 +40,35 @@ class CallerScope(Struct, frozen=True):
         enabled = config.memory_search(caller.key.agent).enabled
         return enabled and is_open(config.memory.qmd.scope, caller)
 
-    def is_open_alone(self, caller: Caller) -> bool:
-        """Returns whether it is, and nobody but the owner takes part."""
+    def is_open_private(self, caller: Caller) -> bool:
+        """Returns whether memory is used and the owner is the only participant."""
         direct = caller.is_private and caller.chat is PeerKind.DIRECT
         return direct and self.is_open(caller)
 
     def is_recall_due(self, draft: PromptDraft) -> bool:
-        """Returns whether something was summarised, and may be looked up here."""
+        """Returns whether messages were summarised and a recall is allowed and worthwhile."""
         caller = draft.context.caller
         return (
             draft.compactions > 0
-            and draft.context_bytes >= LEAST_BYTES
-            and len(draft.prompt.strip()) >= LEAST_PROMPT
+            and draft.context_bytes >= MIN_CONTEXT_BYTES
+            and len(draft.prompt.strip()) >= MIN_PROMPT_CHARS
             and caller is not None
             and self.is_open(caller)
         )
 
 
 def is_open(scope: MemoryScope, caller: Caller) -> bool:
-    """Returns whether memory is used in the caller's conversation, for who asks there."""
+    """Returns whether memory is used in the caller's conversation, for this caller."""
     return has_right(caller) and in_scope(scope, caller)
 
 
 def has_right(caller: Caller) -> bool:
-    """Returns whether the owner asks, or what runs in a conversation of the owner's alone."""
+    """Returns whether the caller is the owner, or a run in the owner's private conversation."""
     return decide(Request(Actor.of(caller), Verb.RECALL)).allowed
 
 
 def in_scope(scope: MemoryScope, caller: Caller) -> bool:
-    """Applies the rules: any that matches and denies wins, then any that matches and allows."""
+    """Applies the rules: a matching deny rule wins, then an allow rule, then the default."""
     actions = {rule.action for rule in scope.rules if _fits(rule.match, caller)}
     if "deny" in actions:
         return False
@@ -76,19 +76,18 @@ def in_scope(scope: MemoryScope, caller: Caller) -> bool:
 
 
 def may_read(caller: Caller, hit: MemoryHit) -> bool:
-    """Returns whether a passage may be shown to the caller, for whom memory is open.
+    """Returns whether a passage may be shown to a caller with access to the memory.
 
-    What was said in a conversation is shown in that conversation; in a private one of the owner's
-    also what was said in the others that are the owner's by their key. One whose conversation is
-    not known is shown to nobody.
+    Passages of a conversation are shown in that conversation, and in private conversations of the
+    owner if the session key is the owner's. A passage of an unknown conversation is never shown.
     """
     if hit.source is MemorySource.MEMORY:
         return True
-    return hit.session is not None and may_hear(caller, hit.session)
+    return hit.session is not None and may_read_session(caller, hit.session)
 
 
-def may_hear(caller: Caller, session: str) -> bool:
-    """Returns whether what was said in the conversation of this key may be shown to the caller."""
+def may_read_session(caller: Caller, session: str) -> bool:
+    """Returns whether passages of the conversation with this key may be shown to the caller."""
     if session == str(caller.key):
         return True
     return caller.is_private and SessionKey.parse(session).is_owners
@@ -100,7 +99,7 @@ def _fits(match: SendMatch, caller: Caller) -> bool:
     if match.channel and match.channel.lower() != (caller.channel.lower() or WEBCHAT):
         return False
     if not match.key_prefix and not match.raw_key_prefix:
-        return True  # as most rules: asked several times a turn
+        return True  # most rules have no prefix; this function runs several times per turn
     key, inner = str(caller.key), ":".join(caller.key.scope)
     prefix, raw = (match.key_prefix or "").lower(), (match.raw_key_prefix or "").lower()
     return key.startswith(raw) and (key.startswith(prefix) or inner.startswith(prefix))

@@ -1,4 +1,4 @@
-"""Asks the memories: within a deadline, and no more than who asks may see."""
+"""Queries the memories within a time limit, and returns only what the caller may see."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -20,12 +20,12 @@ from skerry.features.memory.notes import notes
 from skerry.features.memory.reading import (
     NotMemoryError,
     is_elsewhere,
-    place_of,
+    locate,
     provenance_of,
     read_lines,
     window,
 )
-from skerry.features.memory.scope import CallerScope, may_hear, may_read
+from skerry.features.memory.scope import CallerScope, may_read, may_read_session
 from skerry.features.memory.writing import Notebook, NoteError
 from skerry.infra.clock import Clock, day
 from skerry.model.caller import Caller
@@ -57,17 +57,17 @@ from skerry.ports.memory import (
 )
 
 PERSON_SECONDS: Final = 60.0
-"""Seconds that a person at the gateway waits for an answer."""
+"""Time limit of a search for a person at the gateway."""
 LOAD_SECONDS: Final = 20.0
-"""Seconds of these for the loading of a model: a person prefers waiting to asking twice."""
+"""Part of `PERSON_SECONDS` for loading a model: a person prefers waiting to asking twice."""
 
 EXCERPT: Final = 1500
-"""Characters of one hit that are shown where no limit is configured: a passage, and lines of those
-beside it (docs/adr/0024-evidence.md)."""
-MOST_WAITING: Final = 10_000
-"""Notes that are looked through for those that nobody has confirmed."""
+"""Default limit on the characters of a hit: a passage, and lines of the passages next to it
+(docs/adr/0024-evidence.md)."""
+MAX_NOTES: Final = 10_000
+"""Limit on the notes that are searched for unverified ones."""
 _NEAR: Final = 3
-"""Passages that are shown for each of the first so many phrases."""
+"""Number of near passages for each of the first `_MAX_ASKED` phrases."""
 _MAX_ASKED: Final = 3
 
 _OFF: Final = "This agent has no memory: it is switched off."
@@ -75,13 +75,13 @@ _CLOSED: Final = "Memory is not used in this conversation."
 
 
 class ClosedError(MemoryBackendError):
-    """Error: memory is not used in this conversation."""
+    """Memory is not used in this conversation."""
 
     code = "memory.closed"
 
 
 class SilentError(MemoryBackendError):
-    """Error: only conversations were requested, and they are not searched."""
+    """Only conversations were requested, and they are not searched."""
 
     code = "memory.silent"
     remedy = "See memory.qmd.sessions.enabled and agents.defaults.memorySearch.sources."
@@ -100,25 +100,25 @@ class MemorySearchService(Struct, frozen=True):
     config: Callable[[], Config]
     clock: Clock
     forgets: Forgets | None = None
-    """Service that erases; without it nothing can be erased here."""
+    """Service that erases; None if this service cannot erase."""
 
     def limits(self, agent: AgentId) -> QmdLimits:
-        """Returns how much of an answer is shown."""
+        """Returns the limits of an answer."""
         config = self.config()
-        most = config.memory_search(agent).query.max_results
+        max_results = config.memory_search(agent).query.max_results
         limits = config.memory.qmd.limits
-        changes = {} if most is None else {"max_results": most}
+        changes = {} if max_results is None else {"max_results": max_results}
         if "max_snippet_chars" not in limits.model_fields_set:
             changes["max_snippet_chars"] = EXCERPT
         return limits.model_copy(update=changes)
 
     def of(self, agent: AgentId) -> MemoryBackend | None:
-        """Returns the agent's memory; None where it has none."""
+        """Returns the agent's memory; None if it has none."""
         return self.memories.of(agent) if self.config().memory_search(agent).enabled else None
 
     @property
     def scope(self) -> CallerScope:
-        """Returns where the memory is used."""
+        """Returns the decisions on where memory is used."""
         return CallerScope(self.config)
 
     async def search(self, agent: AgentId, question: MemoryQuestion) -> MemoryAnswer:
@@ -130,14 +130,15 @@ class MemorySearchService(Struct, frozen=True):
         """Returns the hits that may be shown to the caller.
 
         Raises:
-            MemoryBackendError: nothing may be; no memory answers, or none in time.
+            MemoryBackendError: memory is not used here, or no memory answered in time.
         """
         if not self.scope.is_open(caller):
             raise ClosedError(_CLOSED)
-        allowed = replace(question, opens=partial(may_hear, caller))
+        allowed = replace(question, opens=partial(may_read_session, caller))
         agent = caller.key.agent
         answer = await self._ask(agent, allowed, self.limits(agent).timeout_ms / 1000)
-        hits = [hit for hit in answer.hits if may_read(caller, hit)]  # once more: it fails closed
+        # Checked again, in case a backend ignored `opens`.
+        hits = [hit for hit in answer.hits if may_read(caller, hit)]
         if question.context_messages is not None:
             hits = list(
                 context_filter.outside_context(hits, question.context_messages, question.text)
@@ -152,10 +153,10 @@ class MemorySearchService(Struct, frozen=True):
         lines: int | None = None,
         caller: Caller | None = None,
     ) -> MemoryText:
-        """Returns lines of a document; without a `caller` for a person at the gateway.
+        """Returns lines of a document; `caller` is None for a person at the gateway.
 
         Raises:
-            MemoryBackendError: it is none of the memory's, or not for the caller.
+            MemoryBackendError: the document is not in the memory, or not for the caller.
         """
         if caller is not None and not self.scope.is_open(caller):
             raise ClosedError(_CLOSED)
@@ -163,7 +164,7 @@ class MemorySearchService(Struct, frozen=True):
         extra = config.memory_search(agent).extra_paths
         if is_elsewhere(path):
             return await self._document(agent, path, start, lines, caller)
-        root_and_name = place_of(path, config.workspace(agent), extra)
+        root_and_name = locate(path, config.workspace(agent), extra)
         work = partial(read_lines, root_and_name, path, start, lines, gate(config))
         text = await anyio.to_thread.run_sync(work)
         return replace(text, notes=[provenance_of(note, start) for note in notes(text.text)])
@@ -180,25 +181,25 @@ class MemorySearchService(Struct, frozen=True):
         return noted
 
     async def files(self, agent: AgentId) -> Sequence[MemoryFile]:
-        """Returns the files as they are now, and the conversations that are indexed, by path."""
-        backend: object = self.of(agent)  # whether it can tell shows only now
+        """Returns the present files and the indexed conversations, by path."""
+        backend: object = self.of(agent)  # listing is optional
         if backend is None:
             raise ClosedError(_OFF)
         config = self.config()
         workspace, extra = config.workspace(agent), config.memory_search(agent).extra_paths
         indexed: Sequence[MemoryFile] = ()
         if isinstance(backend, MemoryListing):
-            with suppress(MemoryBackendError):  # the files are there all the same
+            with suppress(MemoryBackendError):  # the files can be listed without it
                 indexed = await backend.listing()
         return await anyio.to_thread.run_sync(partial(editing.listed, workspace, extra, indexed))
 
     async def whole(self, agent: AgentId, path: str) -> MemoryWhole:
-        """Returns all of a Markdown file, to be edited; an empty one where there is none yet."""
+        """Returns a whole Markdown file for editing; an empty text if it does not exist."""
         work = partial(editing.read_whole, self._location(agent, path), path, gate(self.config()))
         return await anyio.to_thread.run_sync(work)
 
     async def save(self, agent: AgentId, path: str, text: str, base: str) -> MemorySaved:
-        """Replaces a Markdown file whose `hash` is still `base`; empty, it is a new one."""
+        """Replaces a Markdown file if its hash is still `base`; "" creates a new file."""
         work = partial(
             editing.save, self._location(agent, path), path, text, base, gate(self.config())
         )
@@ -217,26 +218,26 @@ class MemorySearchService(Struct, frozen=True):
         return await anyio.to_thread.run_sync(read)
 
     async def undo(self, agent: AgentId, name: str) -> MemoryUndone:
-        """Takes a note out again."""
+        """Removes a note."""
         undone = await anyio.to_thread.run_sync(self._notebook(agent).undo, name)
         self._touch(agent)
         return undone
 
     async def unverified(self, agent: AgentId) -> Sequence[MemoryNote]:
-        """Returns the notes that wait for the owner's word."""
-        return [note for note in await self.notes(agent, MOST_WAITING) if is_unverified(note.path)]
+        """Returns the notes that the owner has not confirmed."""
+        return [note for note in await self.notes(agent, MAX_NOTES) if is_unverified(note.path)]
 
     async def confirm(self, agent: AgentId, name: str) -> MemoryNoted:
-        """Makes an unverified note the owner's."""
+        """Accepts an unverified note as the owner's."""
         note = next(
             (waiting for waiting in await self.unverified(agent) if waiting.provenance.id == name),
             None,
         )
         if note is None:
             missing = NoteError(f"No unverified note has the id {name}.")
-            missing.remedy = "`skerry memory unverified` lists those that wait."
+            missing.remedy = "`skerry memory unverified` lists them."
             raise missing
-        # Written first: a crash between leaves the note twice, never lost.
+        # Written first: after a crash in between the note exists twice, and is not lost.
         noted = await self.write(agent, note.text, None, Origin.OWNER, note.provenance.conversation)
         await self.undo(agent, name)
         return noted
@@ -244,23 +245,23 @@ class MemorySearchService(Struct, frozen=True):
     async def forget(
         self, agent: AgentId, text: str, caller: Caller | None = None
     ) -> tuple[Forgotten, Sequence[MemoryHit]]:
-        """Forgets the statements with these words; returns also the nearest of the rest.
+        """Erases the statements with these words; returns the report and the nearest passages.
 
         Raises:
-            PhraseError: the words are too few.
-            StateError, MemoryBackendError: it is not done yet; it is gone on with by itself.
+            PhraseError: the text is too short.
+            StateError, MemoryBackendError: the erasure is not complete; it continues automatically.
         """
         if self.forgets is None:
             raise ClosedError(_OFF)
-        done = await self.forgets.forget(agent, [text])
-        return done, await self.near(agent, [text], caller)
+        report = await self.forgets.forget(agent, [text])
+        return report, await self.near(agent, [text], caller)
 
     async def near(
         self, agent: AgentId, phrases: Sequence[str], caller: Caller | None = None
     ) -> Sequence[MemoryHit]:
-        """Returns the passages that are nearest to the phrases, and may be shown to the caller.
+        """Returns the passages nearest to the phrases that may be shown to the caller.
 
-        None where no memory answers: whoever asks has something else to say.
+        The result is empty if no memory answers, because callers report the erasure in any case.
         """
         hits: dict[tuple[str, int], MemoryHit] = {}
         for phrase in phrases[:_MAX_ASKED]:
@@ -278,7 +279,7 @@ class MemorySearchService(Struct, frozen=True):
             raise ClosedError(_OFF)
         config = self.config()
         extra = config.memory_search(agent).extra_paths
-        return place_of(path, config.workspace(agent), extra)
+        return locate(path, config.workspace(agent), extra)
 
     def _notebook(self, agent: AgentId) -> Notebook:
         config = self.config()
@@ -294,11 +295,11 @@ class MemorySearchService(Struct, frozen=True):
     async def _document(
         self, agent: AgentId, path: str, start: int, lines: int | None, caller: Caller | None
     ) -> MemoryText:
-        """Returns lines of what only the backend has."""
-        backend: object = self.of(agent)  # whether it has documents shows only now
+        """Returns lines of a document that only the backend has."""
+        backend: object = self.of(agent)  # documents are optional
         document = await backend.document(path) if isinstance(backend, MemoryDocuments) else None
         if document is None:
-            return MemoryText(path, "", start, hint="There is no such document.")
+            return MemoryText(path, "", start, hint=f"The document {path!r} does not exist.")
         hit = MemoryHit(path, 1, 1, 0.0, "", document.source, session=document.session)
         if caller is not None and not may_read(caller, hit):
             raise NotMemoryError(f"{path!r} belongs to another conversation.")
@@ -308,16 +309,16 @@ class MemorySearchService(Struct, frozen=True):
         backend = self.of(agent)
         if backend is None:
             raise ClosedError(_OFF)
-        asked_of_backend = self._within_settings(agent, question)
+        limited = self._within_settings(agent, question)
         with anyio.move_on_after(seconds):
-            return await backend.search(asked_of_backend)
+            return await backend.search(limited)
         raise MemoryBackendError(f"Memory did not answer within {seconds:g} s.")
 
     def _within_settings(self, agent: AgentId, question: MemoryQuestion) -> MemoryQuestion:
-        """Returns the question without conversations where these are switched off.
+        """Returns the question without conversations if these are switched off.
 
-        What is indexed of them goes with the next round over everything, and shows no more now. A
-        question that names no least score has the configured one.
+        Indexed conversations are removed at the next full round, but not searched from now on. A
+        question without a minimal score gets the configured one.
         """
         config = self.config()
         if question.min_score is None:

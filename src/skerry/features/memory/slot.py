@@ -1,4 +1,4 @@
-"""The memory slot: one memory answers; when it cannot, the next of its chain does."""
+"""The memory slot: a chain of memories; if one fails, the next one answers."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ SEARCH_SECONDS: Final = 6.0
 SHARE: Final = 0.6
 """Share of the caller's remaining time for one memory before the next is asked."""
 HANGS_SECONDS: Final = 1.0
-"""A query that is cancelled after so long counts as a failure."""
+"""Seconds after which a cancelled query counts as a failure of the memory."""
 LAST_SECONDS: Final = 60.0
 """Time limit of the last memory, in seconds: it may have to index before its first answer."""
 
@@ -47,21 +47,21 @@ class _Entry:
     backend: MemoryBackend
     pause: Rest = field(default_factory=partial(Rest, RESTS))
     reason: str = ""
-    """Reason of its last failure; empty if it answered."""
+    """Reason of its last failure; "" if it answered."""
     is_probed: bool = False
     """True while a query tests whether it answers again."""
 
     def usable(self, now: int) -> bool:
-        """Returns whether a query goes to it; of those after a rest only one at a time does."""
+        """Returns whether to query it; after a pause only one query at a time does."""
         return not self.pause.failures or (self.pause.over(now) and not self.is_probed)
 
 
 class FallbackMemoryManager:
-    """A chain of memories, in the order in which they are asked. A `ports.memory.MemoryBackend`.
+    """A chain of memories in the order of use. A `ports.memory.MemoryBackend`.
 
-    One that fails rests for 1, then 5, then 25 minutes; then one query asks it again, and if it
-    answers it serves as before. One that is only not ready yet is asked again at the next query.
-    Source: seed 003, "Dual-Backend Architecture".
+    A memory that failed is not asked for 1, then 5, then 25 minutes; then one query tries it again,
+    and if it answers it is used as before. A memory that is not ready yet is asked again at the
+    next query. Source: seed 003, "Dual-Backend Architecture".
     """
 
     def __init__(
@@ -73,32 +73,32 @@ class FallbackMemoryManager:
         last_seconds: float = LAST_SECONDS,
     ) -> None:
         if not backends:
-            raise ValueError("a memory slot has at least one memory")
-        self._places = [_Entry(backend) for backend in backends]
+            raise ValueError("a memory slot needs at least one memory")
+        self._entries = [_Entry(backend) for backend in backends]
         self._clock = clock
         self._seconds = seconds
         self._last_seconds = last_seconds
 
     @property
     def name(self) -> str:
-        """Returns who would serve a search now."""
+        """Returns the name of the memory that would answer a search now."""
         return self._serving().backend.name
 
     @property
     def backends(self) -> Sequence[MemoryBackend]:
-        """Returns the chain, the first choice first."""
-        return [entry.backend for entry in self._places]
+        """Returns the memories in the order of use."""
+        return [entry.backend for entry in self._entries]
 
     async def search(self, question: MemoryQuestion) -> MemoryAnswer:
         """Returns the answer of the first memory that gives one.
 
-        `fallback` says why that is not the first of the chain.
+        `fallback` has the reason if that is not the first of the chain.
 
         Raises:
-            MemoryBackendError: none of them answers.
+            MemoryBackendError: no memory answers.
         """
-        for entry in self._places:
-            if entry is not self._places[-1] and not entry.usable(self._clock.now_ms()):
+        for entry in self._entries:
+            if entry is not self._entries[-1] and not entry.usable(self._clock.now_ms()):
                 continue
             answer = await self._ask(entry, question)
             if answer is not None:
@@ -111,15 +111,15 @@ class FallbackMemoryManager:
         force: bool = False,
         progress: Callable[[MemoryProgress], None] | None = None,
     ) -> SyncReport:
-        """Brings the index of the memory that serves up to date; with `force` that of the first.
+        """Updates the index of the serving memory; with `force` that of the first.
 
-        Where the first fails, the one that serves is synced; the report names both. The others
-        look at the files at their next search.
+        If the first fails, the serving memory is updated; the report names both. The other memories
+        check the files at their next search.
 
         Raises:
-            MemoryBackendError: its index cannot be written.
+            MemoryBackendError: the index cannot be written.
         """
-        first, serving = self._places[0], self._serving()
+        first, serving = self._entries[0], self._serving()
         fallback = self._fallback(serving)
         if force and serving is not first:
             try:
@@ -134,10 +134,10 @@ class FallbackMemoryManager:
         return replace(report, backend=serving.backend.name, fallback=fallback)
 
     async def forget(self, redaction: Redaction) -> int:
-        """Has each memory forget, also one that rests; returns what held it, of the fullest.
+        """Erases in each memory, also a paused one; returns the largest number of documents.
 
         Raises:
-            MemoryBackendError: one of them cannot.
+            MemoryBackendError: a memory failed.
         """
         counts = [
             await backend.forget(redaction)
@@ -147,12 +147,12 @@ class FallbackMemoryManager:
         return max(counts, default=0)
 
     def touch(self) -> None:
-        """Notes that files changed: each memory looks at them before it answers again."""
-        for entry in self._places:
+        """Records that files changed: each memory checks them before its next answer."""
+        for entry in self._entries:
             entry.backend.touch()
 
     async def status(self) -> MemoryStatus:
-        """Returns the state of the memory that would serve, with why it is not the first."""
+        """Returns the state of the serving memory, with the reason if it is not the first."""
         entry = self._serving()
         status = await entry.backend.status()
         fallback = self._fallback(entry)
@@ -161,7 +161,7 @@ class FallbackMemoryManager:
         return replace(status, fallback=fallback, notes=(*status.notes, *_note(status.fallback)))
 
     async def document(self, path: str) -> MemoryDocument | None:
-        """Returns the document at a hit's path, of whichever memory has it, also of a paused one.
+        """Returns the document at a hit's path from the first memory that has it, paused or not.
 
         Raises:
             MemoryBackendError: it cannot be read.
@@ -175,16 +175,16 @@ class FallbackMemoryManager:
         return None
 
     async def listing(self) -> Sequence[MemoryFile]:
-        """Returns the files that the serving memory has indexed; none if it cannot list them.
+        """Returns the files that the serving memory has indexed; empty if it cannot list them.
 
         Raises:
             MemoryBackendError: its index cannot be read.
         """
-        backend: object = self._serving().backend  # whether it can tell shows only now
+        backend: object = self._serving().backend  # listing is optional
         return await backend.listing() if isinstance(backend, MemoryListing) else ()
 
     async def _ask(self, entry: _Entry, question: MemoryQuestion) -> MemoryAnswer | None:
-        """Returns its answer; None, with the reason noted, where it gives none."""
+        """Returns its answer; None after a failure, with the reason in the entry."""
         begun = anyio.current_time()
         seconds = self._limit(entry)
         entry.is_probed = True
@@ -202,10 +202,10 @@ class FallbackMemoryManager:
             return None
         except anyio.get_cancelled_exc_class():
             if anyio.current_time() - begun >= HANGS_SECONDS:
-                self._failed(entry, "the caller gave up before it answered")
+                self._failed(entry, "the caller cancelled the query before it answered")
             raise
         except Exception as error:
-            # A plugin's memory may raise anything; the next one shall answer all the same.
+            # A plugin's memory may raise any exception; the next memory must still answer.
             logger.exception("memory %s failed", entry.backend.name)
             self._failed(entry, f"{type(error).__name__}: {error}")
             return None
@@ -217,8 +217,8 @@ class FallbackMemoryManager:
         return answer
 
     def _limit(self, entry: _Entry) -> float:
-        """Returns the seconds that a memory has: of the caller's time each its share."""
-        if entry is self._places[-1]:
+        """Returns the time limit of a memory: a share of the caller's remaining time."""
+        if entry is self._entries[-1]:
             return self._last_seconds
         remaining = anyio.current_effective_deadline() - anyio.current_time()
         return min(self._seconds(), max(0.0, remaining) * SHARE)
@@ -229,19 +229,19 @@ class FallbackMemoryManager:
         logger.warning("memory %s does not answer: %s", entry.backend.name, reason)
 
     def _serving(self) -> _Entry:
-        """Returns the first that answered when it was asked last, or was never asked."""
-        return next((entry for entry in self._places if not entry.reason), self._places[-1])
+        """Returns the first memory without a failure at its last query, else the last memory."""
+        return next((entry for entry in self._entries if not entry.reason), self._entries[-1])
 
     def _fallback(self, serving: _Entry) -> MemoryFallback | None:
-        """Returns which memory should have served; None where it did."""
-        first = self._places[0]
+        """Returns the fallback from the first memory; None if the first one serves."""
+        first = self._entries[0]
         if serving is first:
             return None
-        return MemoryFallback(first.backend.name, first.reason or "another query asks it just now")
+        return MemoryFallback(first.backend.name, first.reason or "another query is testing it")
 
     def _reasons(self) -> str:
         return " ".join(
-            f"{entry.backend.name}: {entry.reason}." for entry in self._places if entry.reason
+            f"{entry.backend.name}: {entry.reason}." for entry in self._entries if entry.reason
         )
 
 
@@ -256,5 +256,5 @@ def _with_fallback(answer: MemoryAnswer, fallback: MemoryFallback | None) -> Mem
 
 
 def _note(fallback: MemoryFallback | None) -> Sequence[str]:
-    """Returns the serving memory's own fallback, for people."""
+    """Returns the serving memory's own fallback as a note for people."""
     return () if fallback is None else (f"{fallback.origin} does not answer: {fallback.reason}",)

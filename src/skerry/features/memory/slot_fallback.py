@@ -1,4 +1,4 @@
-"""The built-in memory behind that of a plugin, where `plugins.slots.memoryFallback` is on."""
+"""The built-in memory as fallback of a plugin's, if `plugins.slots.memoryFallback` is on."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from skerry.ports.memory import Memories, MemoryBackend
 class FallbackMemories:
     """The memories of all agents: the plugin's, then the built-in one. Implements `Memories`.
 
-    Each answer that is not the plugin's says so, with the reason.
+    An answer of the built-in memory has the reason of the fallback.
     """
 
     def __init__(
@@ -23,14 +23,14 @@ class FallbackMemories:
         self._claimed = claimed
         self._behind = behind
         self._clock = clock
-        self._made: dict[tuple[AgentId, str], FallbackMemoryManager] = {}
+        self._managers: dict[tuple[AgentId, str], FallbackMemoryManager] = {}
 
     def of(self, agent: AgentId) -> MemoryBackend:
         """Returns the agent's memory."""
         key = agent, self._config().plugins.slots.memory
-        made = self._made.get(key)
-        if made is None:
+        manager = self._managers.get(key)
+        if manager is None:
             first, behind = self._claimed.of(agent), self._behind.of(agent)
             chain: list[MemoryBackend] = [first] if behind is None else [first, behind]
-            made = self._made[key] = FallbackMemoryManager(chain, self._clock)
-        return made
+            manager = self._managers[key] = FallbackMemoryManager(chain, self._clock)
+        return manager

@@ -1,4 +1,4 @@
-"""The memories in the slot: the built-in ones, or QMD with them behind it."""
+"""The memories in the slot: the built-in ones, or QMD with the built-in ones as fallback."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -25,10 +25,10 @@ from skerry.ports.memory import Memories, MemoryBackend, TranscriptSource
 
 
 class SlotMemories(Struct):
-    """One memory an agent, as `memory.backend` says. Implements `ports.memory.Memories`.
+    """One memory per agent, as `memory.backend` selects. Implements `ports.memory.Memories`.
 
-    With `qmd`, the built-in memory answers whatever QMD does not, and indexes only then. `open` it
-    for use.
+    With `qmd`, the built-in memory answers when QMD fails, and indexes only then. Enter `open`
+    before use.
     """
 
     config: Callable[[], Config]
@@ -36,13 +36,13 @@ class SlotMemories(Struct):
     transcripts: TranscriptSource
     clock: Clock
     redact: Callable[[str], str]
-    """Takes secrets out of what was said."""
+    """Removes secrets from messages."""
     environ: Mapping[str, str]
     _chains: "dict[AgentId, slot.FallbackMemoryManager]" = field(default_factory=dict)
 
     @property
     def has_qmd(self) -> bool:
-        """Returns whether QMD answers first; the built-in index then need not be kept fresh."""
+        """Returns whether QMD answers first; the built-in index is then not kept up to date."""
         return self.config().memory.backend == "qmd"
 
     def of(self, agent: AgentId) -> MemoryBackend | None:
@@ -51,13 +51,13 @@ class SlotMemories(Struct):
 
     @asynccontextmanager
     async def open(self, *, keep: bool = True) -> AsyncGenerator[None]:
-        """Keeps QMD's indexes fresh, and its servers, for the block, if `keep`."""
+        """Keeps QMD's indexes up to date, and its servers running, for the block, if `keep`."""
         if not (keep and self.has_qmd):
             yield
             return
 
         def seconds() -> float:
-            """Returns a little more than QMD's own limit, whose error says more."""
+            """Returns a little more than QMD's own limit, whose error is more specific."""
             return self.config().memory.qmd.limits.timeout_ms / 1000 + 1
 
         running: list[qmd.QmdMemory] = []
@@ -83,7 +83,7 @@ class SlotMemories(Struct):
             return self.config().memory.qmd
 
         def look() -> object:
-            """Gives what is to be indexed anew where it changed: the files, and what is wanted."""
+            """Returns the state of files and settings; a change requires a new index run."""
             now = section()
             stamps = markdown_files.scan(
                 MemoryPaths(workspace, tuple(Path(path.path) for path in now.paths))

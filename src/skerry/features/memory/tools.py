@@ -1,8 +1,8 @@
 """Tools of the memory: `memory_search`, `memory_get`, `memory_write` and `memory_forget`.
 
-What a model notes is read by every later run, and what it forgets is gone from the transcripts too,
-so in a conversation that has read words of anybody but the owner it may do neither. The owner's own
-words are `/remember` and `/forget`, which no model reads before they take effect.
+Every later run reads a model's notes, and an erasure also changes the transcripts. A model may
+therefore do neither in a conversation with text of anybody but the owner. The owner can use
+`/remember` and `/forget`, which run without a model.
 
 Sources: seed 003, "Agent Memory Tools"; openclaw-behaviour 10.8.
 """
@@ -38,12 +38,12 @@ from skerry.policy.decide import Decision, Request, decide
 from skerry.ports.tool import ToolContext
 
 GO_ON: Final = "Say that memory could not be asked, and answer without it."
-_NOBODY: Final = "No person takes part here, so memory stays closed."
+_NO_CALLER: Final = "No person takes part here, so memory stays closed."
 _SHARED: Final = "Somebody else takes part in this conversation, and would read it."
 _MAX_SHOWN: Final = 500
-"""Characters of a refused note that the owner is shown to send."""
+"""Limit on the characters of a refused note in the suggested `/remember`."""
 _PASSAGE: Final = 300
-"""Characters of a passage that is near to erased text."""
+"""Limit on the characters of a near passage in the report of an erasure."""
 
 
 class MemorySearchParams(BaseModel):
@@ -52,7 +52,7 @@ class MemorySearchParams(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     query: str = Field(description="A question, or words.", min_length=1, max_length=2000)
-    # The names that OpenClaw's tool has, and models know.
+    # The parameter names of OpenClaw's tool, which models know.
     maxResults: int | None = Field(default=None, ge=1, le=50)  # noqa: N815
     minScore: float | None = Field(default=None, ge=0, le=1)  # noqa: N815
 
@@ -68,7 +68,7 @@ class MemoryGetParams(BaseModel):
 
 
 class _MemoryTool:
-    """Common base: the service, the offer and the question of the policy."""
+    """Base of the tools: the service, the offer and the policy decision."""
 
     own_errors = True
     verb: ClassVar[Verb]
@@ -84,7 +84,7 @@ class _MemoryTool:
 
 
 class MemorySearch(_MemoryTool):
-    """Finds what was noted and said. It never fails: what goes wrong is part of its answer."""
+    """Searches notes and conversations. Never fails: an error is part of its result."""
 
     reads_only = True
     verb = Verb.RECALL
@@ -101,14 +101,14 @@ class MemorySearch(_MemoryTool):
         """Returns the passages as JSON, within the limits."""
         params = MemorySearchParams.model_validate(arguments)
         if context.caller is None:
-            return _json(failed(_NOBODY, GO_ON))
+            return _json(failed(_NO_CALLER, GO_ON))
         if not self._decide(context).allowed:
             return _json(failed(_SHARED, GO_ON))
         agent = context.caller.key.agent
         limits = self._service.limits(agent)
-        most = min(params.maxResults or limits.max_results, limits.max_results)
+        limit = min(params.maxResults or limits.max_results, limits.max_results)
         question = MemoryQuestion(
-            params.query, most * WIDER, params.minScore, context_messages=context.context_messages
+            params.query, limit * WIDER, params.minScore, context_messages=context.context_messages
         )
         try:
             answer = await self._service.find(context.caller, question)
@@ -117,8 +117,8 @@ class MemorySearch(_MemoryTool):
         config = self._service.config()
         mode, zone = config.memory.citations, config.agents.defaults.user_timezone
         cites = shows(mode, context.caller.chat)
-        excerpts = clamped(answer.hits, params.query, limits, cites=cites, most=most)
-        # What was said in a conversation may repeat what a page of the web said there.
+        excerpts = clamped(answer.hits, params.query, limits, cites=cites, max_results=limit)
+        # A conversation may repeat text of a web page.
         from_talk = any(
             hit.source is MemorySource.SESSIONS or is_foreign(hit.path, hit.text)
             for hit, _ in excerpts
@@ -128,7 +128,7 @@ class MemorySearch(_MemoryTool):
 
 
 class MemoryGet(_MemoryTool):
-    """Reads a document of the memory. It never fails: what goes wrong is part of its answer."""
+    """Reads a document of the memory. Never fails: an error is part of its result."""
 
     reads_only = True
     verb = Verb.RECALL
@@ -144,7 +144,7 @@ class MemoryGet(_MemoryTool):
         refused: dict[str, Any] = {"path": params.path, "text": "", "disabled": True}
         caller = context.caller
         if caller is None or not self._decide(context).allowed:
-            return _json({**refused, "error": _SHARED if caller else _NOBODY})
+            return _json({**refused, "error": _SHARED if caller else _NO_CALLER})
         agent = caller.key.agent
         try:
             text = await self._service.get(agent, params.path, params.start, params.lines, caller)
@@ -179,7 +179,7 @@ class MemoryWriteParams(BaseModel):
 
 
 class MemoryWrite(_MemoryTool):
-    """Notes what the owner said."""
+    """Writes a note of the owner."""
 
     verb = Verb.NOTE
     spec = ToolSpec(
@@ -189,7 +189,7 @@ class MemoryWrite(_MemoryTool):
     )
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Writes the note and says how it is taken out again."""
+        """Writes the note; the result has the command that removes it."""
         params = MemoryWriteParams.model_validate(arguments)
         caller = context.caller
         if caller is None or not self.is_offered(caller):
@@ -218,7 +218,7 @@ class MemoryWrite(_MemoryTool):
 
 
 def _refusal(params: MemoryWriteParams, reason: str) -> str:
-    """Returns why nothing was noted, and what the owner can send so that it is."""
+    """Returns the reason of the refusal, and the command with which the owner can write it."""
     words = " ".join(tidy(params.text).split())[:_MAX_SHOWN]
     return (
         f"No note was written: {reason}. If it is to be remembered, your owner says so; show them"
@@ -237,7 +237,7 @@ class MemoryForgetParams(BaseModel):
 
 
 class MemoryForget(_MemoryTool):
-    """Forgets what the owner wants forgotten."""
+    """Erases text at the owner's request."""
 
     verb = Verb.NOTE
     spec = ToolSpec(
@@ -248,10 +248,10 @@ class MemoryForget(_MemoryTool):
 
     def __init__(self, service: MemorySearchService) -> None:
         super().__init__(service)
-        self.is_offered = service.scope.is_open_alone
+        self.is_offered = service.scope.is_open_private
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Forgets, and returns where it stood, what still holds it, and what is near to it."""
+        """Erases the text, and returns the matches, remaining files, and near passages."""
         params = MemoryForgetParams.model_validate(arguments)
         caller = context.caller
         if caller is None or not self.is_offered(caller):
@@ -262,11 +262,11 @@ class MemoryForget(_MemoryTool):
                 f"Nothing was forgotten: {decision.reason}. Your owner can send: /forget WORDS"
             )
         try:
-            done, near = await self._service.forget(caller.key.agent, params.text, caller)
+            erased, near = await self._service.forget(caller.key.agent, params.text, caller)
         except SkerryError as error:
             raise ToolError(f"It is not forgotten yet: {error}") from error
-        report = forgotten_json(done, near, shows=False, max_chars=_PASSAGE)
-        # What is near may have been said in a conversation, where a page of the web was read.
+        report = forgotten_json(erased, near, shows=False, max_chars=_PASSAGE)
+        # A near passage of a conversation may repeat text of a web page.
         from_talk = any(hit.source is MemorySource.SESSIONS for hit in near)
         origin = Origin.TOOL if from_talk else Origin.MEMORY
         return _json(report, origin)

@@ -1,7 +1,6 @@
-"""Conversion of conversations to Markdown: role by role, without secrets and text of the memory.
+"""Converts conversations to Markdown, with roles, without secrets and recalled passages.
 
-An incarnation of a conversation is the document `sessions/<id>.md`; each passage has the date of
-the utterance that it begins with.
+A session is the document `sessions/<id>.md`; each passage has the date of its first message.
 """
 
 from bisect import bisect_left
@@ -16,23 +15,24 @@ from skerry.model.recalled import unrecalled
 
 DELTA_BYTES: Final = 100_000
 DELTA_ENTRIES: Final = 50
-"""New entries after which it is indexed (openclaw-behaviour 10.1, `sync.sessions`)."""
+"""New entries after which a conversation is indexed (openclaw-behaviour 10.1,
+`sync.sessions`)."""
 REST_MS: Final = 5 * 60_000
-"""Milliseconds without a message after which it is indexed: text before a pause is found too."""
+"""Milliseconds without a message after which a conversation is indexed."""
 PAUSE_MS: Final = 4_000
-"""Milliseconds without a message, when a large part is new."""
+"""Milliseconds without a message after which it is indexed when a large part is new."""
 PART: Final = 10
 PART_ENTRIES: Final = 16
-"""One entry in ten, and in a long conversation 16 entries, are a large part. To index a part takes
-some 8 ms of CPU, so that it is not done after each turn."""
+"""A large part is one entry in ten, or 16 entries in a long conversation. Indexing it takes some
+8 ms of CPU, so it is not done after each turn."""
 BLOCK: Final = 64
-"""Entries of a block. Each block is cut into passages by itself, so that of a conversation which
-grew only the last block is read again: what a message costs does not depend on what was said
-before."""
+"""Entries of a block. Each block is cut into passages separately, so that only the last block of a
+grown conversation is read again: the cost of a message does not depend on the length of the
+conversation."""
 RETENTION_DAYS: Final = 30
 SESSIONS: Final = "sessions/"
-MOST_CHARS: Final = 4 << 20
-"""Size of one conversation, in characters; of a longer one the end is kept."""
+MAX_CHARS: Final = 4 << 20
+"""Limit on the characters of a conversation; only the end of a longer one is indexed."""
 
 
 def path_of(conversation: TrackedConversation) -> str:
@@ -41,7 +41,7 @@ def path_of(conversation: TrackedConversation) -> str:
 
 
 def stamp_of(conversation: TrackedConversation) -> Stamp:
-    """Returns the state that shows whether there are new messages: size, time and entries."""
+    """Returns the stamp that detects new messages: size, time and entries."""
     return Stamp(conversation.size, conversation.updated_at, conversation.entries)
 
 
@@ -49,12 +49,12 @@ def is_due(
     indexed: IndexedDocument | None,
     conversation: TrackedConversation,
     now: int,
-    most_bytes: int = DELTA_BYTES,
-    most_entries: int = DELTA_ENTRIES,
+    delta_bytes: int = DELTA_BYTES,
+    delta_entries: int = DELTA_ENTRIES,
 ) -> bool:
-    """Returns whether so much is new, or the conversation rests, so that it is indexed (pure).
+    """Returns whether to index a conversation: enough is new, or it is paused (pure).
 
-    `now` in ms since 1970.
+    `now` is in ms since 1970.
     """
     was = Stamp(0, 0, 0) if indexed is None else indexed.stamp
     stamp = stamp_of(conversation)
@@ -62,9 +62,9 @@ def is_due(
         return False
     rests, new = now - conversation.updated_at, stamp.ctime - was.ctime
     return (
-        stamp.size - was.size >= most_bytes
-        or new >= most_entries
-        or stamp.ctime < was.ctime  # it was taken back, or redacted
+        stamp.size - was.size >= delta_bytes
+        or new >= delta_entries
+        or stamp.ctime < was.ctime  # it was truncated, or redacted
         or rests >= REST_MS
         or (rests >= PAUSE_MS and new >= min(stamp.ctime / PART, PART_ENTRIES))
     )
@@ -88,8 +88,8 @@ def document(
         lines += f"{'User' if utterance.by_user else 'Assistant'}: {text}".split("\n")
         lines.append("")
     markdown = "\n".join(lines)
-    if len(markdown) > MOST_CHARS:
-        cut = markdown.index("\n", len(markdown) - MOST_CHARS) + 1
+    if len(markdown) > MAX_CHARS:
+        cut = markdown.index("\n", len(markdown) - MAX_CHARS) + 1
         lines_before = markdown.count("\n", 0, cut)
         markdown = markdown[cut:]
         times = [(max(1, line - lines_before), at) for line, at in times]
@@ -107,11 +107,11 @@ def document(
 
 
 def resume_of(indexed: IndexedDocument | None, conversation: TrackedConversation) -> Resume | None:
-    """Returns from where on it is to be read; None for all of it (pure).
+    """Returns the position from which to read a conversation; None to read all of it (pure).
 
-    A conversation that lost something, or so long that its beginning is left out, is read whole.
+    A conversation that lost entries, or exceeds `MAX_CHARS`, is read completely.
     """
-    if indexed is None or indexed.error is not None or conversation.size > MOST_CHARS:
+    if indexed is None or indexed.error is not None or conversation.size > MAX_CHARS:
         return None
     is_grown = (
         indexed.stamp.ctime <= conversation.entries and indexed.stamp.size <= conversation.size
@@ -120,18 +120,18 @@ def resume_of(indexed: IndexedDocument | None, conversation: TrackedConversation
 
 
 def in_blocks(document: Document) -> Iterator[tuple[int, int, Document]]:
-    """Yields number, lines before it, and text with dates of each block, in order (pure)."""
+    """Yields each block's number, number of lines before it, and document, in order (pure)."""
     lines = document.text.split("\n")
     dated = [line for line, _ in document.times]
     ends = [*(line for line, _ in document.blocks[1:]), len(lines) + 1]
     for (begin, number), end in zip(document.blocks, ends, strict=True):
         if begin < end:
-            of_it = document.times[bisect_left(dated, begin) : bisect_left(dated, end)]
-            times = [(line - begin + 1, at) for line, at in of_it]
+            block_times = document.times[bisect_left(dated, begin) : bisect_left(dated, end)]
+            times = [(line - begin + 1, at) for line, at in block_times]
             text = "\n".join(lines[begin - 1 : end - 1])
             yield number, begin - 1, replace(document, text=text, times=times, blocks=())
 
 
 def sanitised(text: str, redact: Callable[[str], str]) -> str:
-    """Returns the text without secrets, recalled passages, and white space at its ends."""
+    """Returns the text without secrets, recalled passages, and outer white space."""
     return redact(unrecalled(text)).replace("\r\n", "\n").strip()

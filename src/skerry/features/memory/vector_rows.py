@@ -1,4 +1,4 @@
-"""Every SQL statement of the index about vectors, their cache, and what has none."""
+"""Every SQL statement of the index about vectors, their cache, and missing ones."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,7 +8,7 @@ from skerry.model.memory import MemorySource
 
 
 class VectorRows:
-    """The part of `tables.Tables` that is about vectors."""
+    """The part of `index_tables.Tables` that is about vectors."""
 
     __slots__ = ("_db",)
 
@@ -20,9 +20,9 @@ class VectorRows:
     ) -> list[tuple[int, str, str]]:
         """Returns passages of a source without a vector: number, hash and text.
 
-        `times` are two in ms since 1970: what the model refused at the first or later is left out,
-        and the last passage of a conversation in which something was said at the second or later,
-        since it still grows.
+        `times` are two times in ms since 1970. Texts that the model refused at the first or later
+        are left out, and so is the last passage of a conversation with a message at the second or
+        later, since it may still grow.
         """
         refused, grows = times
         return self._db.execute(
@@ -35,7 +35,7 @@ class VectorRows:
         ).fetchall()
 
     def lacks_of_files(self) -> dict[int, int]:
-        """Returns how many passages of each file have no vector."""
+        """Returns the number of passages without a vector for each file."""
         return dict(
             self._db.execute(
                 "SELECT file_id, count(*) FROM chunks WHERE model = '' GROUP BY file_id"
@@ -43,7 +43,7 @@ class VectorRows:
         )
 
     def lacks(self, provider: str, model: str) -> list[tuple[str, int, int]]:
-        """Returns each source with its passages without a vector, and those that were refused."""
+        """Returns per source the numbers of passages without a vector, and of refused ones."""
         return self._db.execute(
             "SELECT source, count(*), count(reason) FROM chunks LEFT JOIN refusals"
             " ON content_hash = hash AND provider = ? AND refusals.model = ?"
@@ -52,7 +52,7 @@ class VectorRows:
         ).fetchall()
 
     def notes_waiting(self, provider: str, model: str) -> int:
-        """Returns how many passages of notes wait for their vectors, those refused left out."""
+        """Returns the number of passages of notes without a vector, except refused ones."""
         (count,) = self._db.execute(
             "SELECT count(*) - count(reason) FROM chunks LEFT JOIN refusals"
             " ON content_hash = hash AND provider = ? AND refusals.model = ?"
@@ -62,9 +62,9 @@ class VectorRows:
         return int(count)
 
     def refused(self, provider: str, model: str) -> list[tuple[str, int]]:
-        """Returns why the model gave passages no vector, and how many each.
+        """Returns the reasons of refusals, with the number of passages for each.
 
-        It goes through what was refused, not through what waits: conversations wait for days.
+        The query scans the refusals, not the passages without a vector, which may be many.
         """
         return self._db.execute(
             "SELECT reason, count(*) FROM refusals CROSS JOIN chunks ON hash = content_hash"
@@ -74,14 +74,14 @@ class VectorRows:
         ).fetchall()
 
     def refuse(self, provider: str, model: str, rows: Iterable[tuple[str, str]], at: int) -> None:
-        """Notes texts by hash that have no vector, each with the reason, at a time in ms."""
+        """Records refused texts by hash, each with the reason, at a time in ms."""
         self._db.executemany(
             "INSERT OR REPLACE INTO refusals VALUES (?, ?, ?, ?, ?)",
             [(provider, model, sha, reason, at) for sha, reason in rows],
         )
 
     def size_of(self, provider: str, model: str) -> int | None:
-        """Returns the size that most vectors of the model have in the cache; None without one."""
+        """Returns the most frequent size of the model's cached vectors; None without any."""
         row = self._db.execute(
             "SELECT length(embedding) / 4 FROM embedding_cache"
             " WHERE provider = ? AND substr(model, 1, ?) = ?"
@@ -93,7 +93,7 @@ class VectorRows:
     def cached(
         self, provider: str, model: str, size: int, limit: int, among: Sequence[int] | None = None
     ) -> list[tuple[int, bytes]]:
-        """Returns passages, of those or all, that lack a vector which the cache has, with it."""
+        """Returns passages without a vector, among these or all, with their cached vectors."""
         among_json = None if among is None else as_json(among)
         return self._db.execute(
             "SELECT id, embedding FROM (SELECT id, hash FROM chunks WHERE model = ''"
@@ -104,7 +104,7 @@ class VectorRows:
         ).fetchall()
 
     def cache(self, provider: str, model: str, rows: Sequence[tuple[str, bytes]]) -> None:
-        """Keeps vectors by the hash of their texts."""
+        """Caches vectors by the hash of their texts."""
         self._db.executemany(
             "INSERT OR REPLACE INTO embedding_cache VALUES (?, ?, ?, ?)",
             [(provider, f"{model}@{len(blob) // 4}", sha, blob) for sha, blob in rows],
@@ -115,7 +115,7 @@ class VectorRows:
         )
 
     def uncache(self, provider: str, model: str, size: int, ids: Iterable[int]) -> None:
-        """Forgets the vectors of these passages' texts."""
+        """Removes the cached vectors of these passages' texts."""
         self._db.execute(
             "DELETE FROM embedding_cache WHERE provider = ? AND model = ? AND content_hash IN"
             " (SELECT hash FROM chunks WHERE id IN (SELECT value FROM json_each(?)))",
@@ -123,7 +123,7 @@ class VectorRows:
         )
 
     def embed(self, label: str, rows: Sequence[tuple[int, bytes]]) -> None:
-        """Gives passages their vectors; `label` names the model. Those that are gone get none."""
+        """Stores the vectors of passages that still exist; `label` is the model."""
         self._db.executemany(
             "UPDATE chunks SET model = ? WHERE id = ?", [(label, key) for key, _ in rows]
         )
@@ -133,7 +133,7 @@ class VectorRows:
         )
 
     def unembed(self) -> None:
-        """Takes all vectors from the passages; the cache keeps them."""
+        """Removes all vectors of passages; the cache keeps them."""
         self._db.execute("DELETE FROM chunks_vec")
         self._db.execute("UPDATE chunks SET model = '' WHERE model <> ''")
 
@@ -153,15 +153,15 @@ class VectorRows:
         )
 
     def vector_counts(self) -> tuple[int, int]:
-        """Returns how many passages have a vector, and how many there are."""
+        """Returns the number of passages with a vector, and the number of all passages."""
         rows = dict(self._db.execute("SELECT name, rows FROM totals").fetchall())
         return rows["passages"] - rows["lacking"], rows["passages"]
 
-    def prune_cache(self, most: int) -> None:
-        """Forgets vectors of texts that are gone, where more than `most` are kept."""
+    def prune_cache(self, limit: int) -> None:
+        """Removes cached vectors of deleted texts, if there are more than `limit` vectors."""
         self._db.execute("DELETE FROM refusals WHERE content_hash NOT IN (SELECT hash FROM chunks)")
         (rows,) = self._db.execute("SELECT count(*) FROM embedding_cache").fetchone()
-        if rows > most:
+        if rows > limit:
             self._db.execute(
                 "DELETE FROM embedding_cache WHERE content_hash NOT IN (SELECT hash FROM chunks)"
             )

@@ -1,4 +1,4 @@
-"""Writes notes into the files of the memory, and takes them out again."""
+"""Writes notes into the files of the memory, and removes them."""
 
 import errno
 from collections.abc import Iterator
@@ -8,30 +8,30 @@ from typing import Final
 
 from msgspec import Struct
 
-from skerry.features.memory.notes import Note, added, notes, without
+from skerry.features.memory.notes import Note, notes, with_note, without_note
 from skerry.infra.rooted_fs import Change, EscapeError, FileRules, RootedFolder
 from skerry.model.memory import MemoryBackendError, MemoryNoted, MemoryUndone
 from skerry.model.provenance import Provenance, item, tidy
 
 MAX_CHARS: Final = 4000
-"""Character limit of one note."""
+"""Limit on the characters of a note."""
 MAX_BYTES: Final = 1024 * 1024
 """Size limit of a file that notes are written to."""
 LONG_TERM: Final = "MEMORY.md"
-MOST_FILES: Final = 4000
-"""Daily logs that are looked through for a note, the newest first."""
+MAX_LOGS: Final = 4000
+"""Limit on the daily logs that are searched for a note, the newest first."""
 _TRIES: Final = 3
-"""Attempts when a person, or another run, writes into the same file."""
+"""Attempts when somebody else writes the same file."""
 
 
 class NoteError(MemoryBackendError):
-    """A note is not written, or not taken out; the message says why."""
+    """A note was not written or not removed; the message has the reason."""
 
     code = "memory.note"
 
 
 class Notebook(Struct, frozen=True):
-    """The files of one agent. Its methods block."""
+    """The notes in the files of one agent. Its methods block."""
 
     workspace: Path
     rules: FileRules | None
@@ -41,10 +41,10 @@ class Notebook(Struct, frozen=True):
     ) -> MemoryNoted:
         """Appends a note to the log of the day, or to a section of MEMORY.md.
 
-        The same note, made again in the same minute, is not written twice.
+        The same note in the same minute is written once.
 
         Raises:
-            NoteError: it is empty or too long, or the file cannot be written.
+            NoteError: the text is empty or too long, or the file cannot be written.
         """
         text, section = tidy(text), " ".join(section.split()) if section else None
         if not text or len(text) > MAX_CHARS:
@@ -56,21 +56,21 @@ class Notebook(Struct, frozen=True):
         def change(old: bytes | None) -> bytes:
             nonlocal line_number
             content = _text(old)
-            again = next((note for note in notes(content) if note.id == name), None)
-            if again is not None:
-                line_number = again.first
+            duplicate = next((note for note in notes(content) if note.id == name), None)
+            if duplicate is not None:
+                line_number = duplicate.first
                 return old or b""
-            new, line_number = added(content, lines, section)
+            new, line_number = with_note(content, lines, section)
             return new.encode()
 
         self._change(path, change)
         return MemoryNoted(name, path, line_number, line_number + len(lines) - 1)
 
     def undo(self, name: str) -> MemoryUndone:
-        """Takes out the note of that id.
+        """Removes the note with the id `name`.
 
         Raises:
-            NoteError: it is not there, or was changed by hand since.
+            NoteError: it does not exist, or was changed by hand.
         """
         for path, note in self.all():
             if note.id == name:
@@ -81,13 +81,13 @@ class Notebook(Struct, frozen=True):
         """Yields the notes of MEMORY.md, then of the logs, the newest first."""
         folder = self.workspace / "memory"
         logs = sorted((*folder.glob("*.md"), *folder.glob("unverified/*.md")), reverse=True)
-        names = (log.relative_to(self.workspace).as_posix() for log in logs[:MOST_FILES])
+        names = (log.relative_to(self.workspace).as_posix() for log in logs[:MAX_LOGS])
         for path in (LONG_TERM, *names):
             try:
                 with RootedFolder(self.workspace, self.rules).open(path) as file:
                     content = _text(file.read(MAX_BYTES))
             except (EscapeError, OSError, NoteError):
-                continue  # it can hold no note of ours
+                continue  # it contains no notes
             for note in notes(content):
                 yield path, note
 
@@ -101,19 +101,19 @@ class Notebook(Struct, frozen=True):
                 raise NoteError(f"Note {note.id} was just removed from {path}.")
             if present.is_edited:
                 raise NoteError(
-                    f"Note {note.id} was changed by hand since: remove it from {path}, line"
-                    f" {present.first}, by hand."
+                    f"Note {note.id} was changed by hand. Remove it by hand from {path}, line"
+                    f" {present.first}."
                 )
-            return without(content, present).encode()
+            return without_note(content, present).encode()
 
         self._change(path, change)
         return MemoryUndone(note.id, path, note.text)
 
     def _change(self, path: str, change: Change) -> None:
-        beneath = RootedFolder(self.workspace, self.rules)
+        folder = RootedFolder(self.workspace, self.rules)
         for tries_left in reversed(range(_TRIES)):
             try:
-                beneath.replace(path, change, max_bytes=MAX_BYTES)
+                folder.replace(path, change, max_bytes=MAX_BYTES)
             except EscapeError as error:
                 raise NoteError(f"{path} is not written: {error.reason}.") from error
             except OSError as error:
@@ -127,4 +127,4 @@ def _text(data: bytes | None) -> str:
     try:
         return (data or b"").decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise NoteError("The file is not UTF-8 text; it is not changed.") from error
+        raise NoteError("The file is not changed: it is not UTF-8 text.") from error

@@ -141,7 +141,7 @@ async def test_other_encodings_are_read_and_names_in_capitals(
     (hit,) = (await memory.search(MemoryQuestion("Grüße"))).hits
     assert (hit.path, hit.text) == ("memory/GRUSS.MD", "Grüße an Käthe.")
     papers = FileEraser(MemoryPaths(workspace), (), None)
-    assert papers.clean(Redaction(["Käthe"])).left == []
+    assert papers.clean(Redaction(["Käthe"])).remaining == []
     (workspace / "memory" / "GRUSS.MD").unlink()
     (workspace / "memory" / "two.md").write_bytes("Grüße. Hallo Käthe!\n".encode(encoding))
     papers.clean(Redaction(["Käthe"]))
@@ -197,7 +197,7 @@ async def test_a_damaged_index_is_made_anew_and_says_so(
     database.write_bytes(b"no database at all" * 1000)
     answer = await memory.search(MemoryQuestion("boat"))
     assert [hit.path for hit in answer.hits] == ["memory.md"]
-    assert "made anew" in answer.notes[0]
+    assert "rebuilt" in answer.notes[0]
 
 
 async def test_a_rebuild_finds_the_same(memory: BuiltinMemory, workspace: Path) -> None:

@@ -47,7 +47,7 @@ class Talking:
         places, clock = MemoryPaths(self.home / "w"), self.clock
         index = Index(self.home / "main.sqlite", IndexSettings(places), clock)
         self.memory = BuiltinMemory(
-            AgentId("main"), index, clock, talks=self, embedder=lambda: model
+            AgentId("main"), index, clock, transcripts=self, embedder=lambda: model
         )
 
     def say(self, number: int) -> None:

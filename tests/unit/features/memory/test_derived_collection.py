@@ -213,7 +213,7 @@ def test_a_stop_does_not_wait_for_all_that_is_made(
         if len(taken) >= 3:
             raise StoppedError
 
-    other = derived_collection.Deriving(tmp_path / "other", end)
+    other = derived_collection.DerivedCollection(tmp_path / "other", end)
 
     def reading(work: Callable[[Tables], None]) -> None:
         with made.tables() as tables:
@@ -245,18 +245,18 @@ async def test_of_a_large_tree_only_what_the_watch_names_is_looked_at(
     await here.sync()
     await ask(here)
     looks: list[str] = []
-    known = Tables.known
+    known = Tables.documents_of
 
     def counted(places: MemoryPaths) -> object:
         looks.append("scan")
         return scan(places)
 
     def read(self: Tables, source: MemorySource) -> object:
-        looks.append("known")
+        looks.append("documents_of")
         return known(self, source)
 
     monkeypatch.setattr(file_changes, "scan", counted)
-    monkeypatch.setattr(Tables, "known", read)
+    monkeypatch.setattr(Tables, "documents_of", read)
     notes = workspace / "memory"
     (notes / "3.md").write_text("A kayak.")
     assert [one.path for one in (await ask(here, "kayak")).hits] == ["memory/3.md"]
@@ -340,7 +340,7 @@ async def test_after_a_restart_neither_the_files_nor_the_passages_are_compared_o
     assert report == again
     first.close()
     asked: list[str] = []
-    for name in ("known", "ids", "embedded"):
+    for name in ("documents_of", "ids", "embedded"):
         monkeypatch.setattr(Tables, name, lambda *_, name=name: asked.append(name))
     second = memory(index(tmp_path), Counted())
     assert await second.read() == replace(report, embedded=0)
@@ -373,7 +373,7 @@ async def test_a_change_that_the_end_of_the_process_kept_from_the_search_is_made
     first = memory(index(tmp_path))
     await first.sync()
     monkeypatch.setattr(
-        derived_collection.Deriving, "apply", lambda *_: None
+        derived_collection.DerivedCollection, "apply", lambda *_: None
     )  # the process ends before it
     (workspace / "memory" / "3.md").write_text("A kayak is red.")
     await first.read()

@@ -217,7 +217,7 @@ async def test_a_server_of_one_s_own_has_vectors_of_its_own() -> None:
 async def test_a_provider_without_its_key_says_what_is_missing() -> None:
     async with _embedders(_config({"provider": "voyage"}), {}) as embedders:
         chain = embedders.of(MAIN)
-        with pytest.raises(EmbeddingUnavailableError, match="No key is set for voyage"):
+        with pytest.raises(EmbeddingUnavailableError, match="No API key is set for voyage"):
             await _embed(chain, ["a"])
         trouble = chain.trouble()
     assert trouble is not None

@@ -5,19 +5,24 @@ from pathlib import Path
 import pytest
 
 from skerry.features.memory import file_changes as of_looks
-from skerry.features.memory.file_changes import LINUX, WATCHED, Glance, Lookout
+from skerry.features.memory.file_changes import (
+    LINUX,
+    WATCHED,
+    FileChangeDetector,
+    FileChangeTracker,
+)
 from skerry.features.memory.index_settings import MemoryPaths
 from skerry.features.memory.markdown_files import FileScan, scan
 
 
 def test_what_was_not_brought_in_is_looked_at_again(tmp_path: Path) -> None:
-    folder, looking, places = tmp_path / "memory", Lookout(), MemoryPaths(tmp_path)
+    folder, looking, places = tmp_path / "memory", FileChangeTracker(), MemoryPaths(tmp_path)
     folder.mkdir()
     for number in range(WATCHED + 1):
         (folder / f"{number}.md").write_text("Tea.\n")
     found = looking.look(places)
     assert found is not None
-    looking.seen_all(dict(found.scan.stamps), [])
+    looking.record_all(dict(found.scan.stamps), [])
     assert looking.look(places) is None
     (folder / "new").mkdir()
     (folder / "new" / "boat.md").write_text("The boat is blue.\n")
@@ -45,7 +50,7 @@ def test_a_glance_at_a_large_tree_at_rest_looks_at_no_file(
         return scan(places)
 
     monkeypatch.setattr(of_looks, "scan", counted)
-    glance, places = Glance(), MemoryPaths(tmp_path, (extra,))
+    glance, places = FileChangeDetector(), MemoryPaths(tmp_path, (extra,))
     first = glance.look(places)
     looks.clear()
     assert glance.look(places) == first

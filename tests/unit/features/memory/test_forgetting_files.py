@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from skerry.features.memory import file_eraser
 from skerry.features.memory.documents import Stamp
-from skerry.features.memory.file_eraser import FileEraser, _lines, without
+from skerry.features.memory.file_eraser import FileEraser, _lines, without_statements
 from skerry.features.memory.index_settings import MemoryPaths
 from skerry.features.memory.markdown_files import read
 from skerry.features.memory.notes import notes
@@ -29,20 +29,20 @@ def note(text: str) -> str:
 
 def test_a_note_goes_with_what_is_known_of_it() -> None:
     content = f"# Codes\n\n{note('My locker: zebra 4711.')}{note('It rains.')}"
-    assert without(content, REDACTION) == f"# Codes\n\n{note('It rains.')}"
+    assert without_statements(content, REDACTION) == f"# Codes\n\n{note('It rains.')}"
 
 
 def test_a_note_of_one_line_goes_whole_and_the_preview_shows_it() -> None:
     content = f"{note('The dentist is Dr. Maro. The door is green.')}{note('It rains.')}"
     dentist = Redaction(["dentist"])
-    assert without(content, dentist) == note("It rains.")
+    assert without_statements(content, dentist) == note("It rains.")
     (shown,) = _lines("MEMORY.md", content, dentist)
     assert (shown.line, shown.text) == (1, "The dentist is Dr. Maro. The door is green.")
 
 
 def test_a_note_of_more_lines_is_a_note_still_and_its_id_tells_nothing_of_what_went() -> None:
     content = note("Tea is good.\nIt is zebra 4711.")
-    (left,) = notes(without(content, REDACTION))
+    (left,) = notes(without_statements(content, REDACTION))
     assert (left.text, left.provenance, left.is_edited) == ("Tea is good.", SAID, False)
     (shown,) = _lines("MEMORY.md", f"Text.\n{content}", REDACTION)
     assert (shown.line, shown.text) == (3, "It is zebra 4711.")
@@ -54,11 +54,11 @@ def test_nothing_of_it_is_left_and_what_has_none_is_as_it_was(
 ) -> None:
     text = " ".join(parts)
     content = note(text.replace("\n", " ").replace("\r", " ").strip() or "x") if in_note else text
-    left = without(content, REDACTION)
+    left = without_statements(content, REDACTION)
     assert not REDACTION.holds(left)
     if not REDACTION.holds(content):
         assert left == content
-    assert without(left, REDACTION) == left
+    assert without_statements(left, REDACTION) == left
 
 
 def papers(tmp_path: Path, *, extra: bool = False) -> FileEraser:
@@ -79,7 +79,7 @@ def test_files_of_the_agent_are_cleaned_and_extra_paths_are_named(tmp_path: Path
     assert [(one.path, one.line) for one in found.lines] == [("MEMORY.md", 2), ("USER.md", 1)]
     done = paper.clean(REDACTION)
     assert done.lines == found.lines
-    ((path, reason),) = done.left
+    ((path, reason),) = done.remaining
     assert path == str(tmp_path / "shared/team.md")
     assert "extra path" in reason
     memory = tmp_path / "workspace/MEMORY.md"
@@ -90,7 +90,7 @@ def test_files_of_the_agent_are_cleaned_and_extra_paths_are_named(tmp_path: Path
 
 def test_extra_paths_are_cleaned_when_the_owner_says_so(tmp_path: Path) -> None:
     done = papers(tmp_path, extra=True).clean(REDACTION)
-    assert (len(done.lines), done.left) == (3, [])
+    assert (len(done.lines), done.remaining) == (3, [])
     assert (tmp_path / "shared/team.md").read_text() == ""
 
 
@@ -103,7 +103,7 @@ def test_a_file_that_cannot_be_changed_is_named(tmp_path: Path, kind: str) -> No
         file.chmod(0o400)
     else:
         (tmp_path / "b").hardlink_to(file)
-    assert "memory/a.md" in dict(paper.clean(REDACTION).left)
+    assert "memory/a.md" in dict(paper.clean(REDACTION).remaining)
     assert file.read_text() == "zebra 4711\n"
 
 
@@ -147,4 +147,4 @@ def test_of_files_without_the_word_only_the_bytes_are_looked_at(
     monkeypatch.setattr(file_eraser, "read", counted)
     done = FileEraser(MemoryPaths(tmp_path), (), None).clean(REDACTION)
     assert sorted(looked) == ["memory/3.md", "memory/null.md"]
-    assert [path for path, _ in done.left] == ["memory/null.md"], "what is no text is named"
+    assert [path for path, _ in done.remaining] == ["memory/null.md"], "what is no text is named"

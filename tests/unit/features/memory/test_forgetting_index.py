@@ -95,7 +95,7 @@ async def paths(memory: BuiltinMemory, text: str) -> list[str]:
 
 async def test_no_file_of_the_index_has_a_word_of_it(tmp_path: Path, workspace: Path) -> None:
     talk, index = Talk(), opened(tmp_path, workspace)
-    memory = BuiltinMemory(AgentId("main"), index, SystemClock(), talks=talk)
+    memory = BuiltinMemory(AgentId("main"), index, SystemClock(), transcripts=talk)
     await memory.sync()
     assert sorted(await paths(memory, "zebra")) == ["MEMORY.md", "sessions/one.md"]
     assert list(holding(tmp_path / "index"))
@@ -122,7 +122,7 @@ async def test_a_job_that_has_read_it_already_does_not_write_it_back(
             assert go_on.wait(60)
 
     talk, index = Talk(), opened(tmp_path, workspace, reach)
-    memory = BuiltinMemory(AgentId("main"), index, SystemClock(), talks=talk)
+    memory = BuiltinMemory(AgentId("main"), index, SystemClock(), transcripts=talk)
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(partial(memory.sync, force=point.startswith("swap")))

@@ -144,7 +144,7 @@ async def test_an_index_cut_short_is_made_anew_while_it_is_in_use(home: Path) ->
     memory = opened(home)
     answer = await memory.search(MemoryQuestion("boat", limit=50))
     assert len({hit.path for hit in answer.hits}) == 30
-    assert "made anew" in answer.notes[0]
+    assert "rebuilt" in answer.notes[0]
     memory.close()
 
 

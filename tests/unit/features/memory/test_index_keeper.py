@@ -17,14 +17,14 @@ from skerry.features.memory.index_keeper import (
     EMBED_SECONDS,
     IDLE_SECONDS,
     LATE_SECONDS,
-    LEAST_SECONDS,
-    MOST_SECONDS,
+    MAX_SAVED_SECONDS,
+    MESSAGE_LATE_SECONDS,
+    MESSAGE_QUIET_SECONDS,
+    MIN_SAVED_SECONDS,
     ORDER,
     QUIET_SECONDS,
-    SAID_SECONDS,
     SHARE,
     SYNC_SECONDS,
-    TALK_SECONDS,
     IndexKeeper,
     Rhythm,
     is_empty,
@@ -135,14 +135,14 @@ async def test_vectors_of_another_size_are_made_anew_soon() -> None:
 async def test_what_was_said_is_indexed_in_the_next_pause_or_while_it_goes_on() -> None:
     made = keeper(Counted())
     made.touched.add(["a"])
-    made._hear(1000)
-    assert not made.due(1000 + SAID_SECONDS - 0.1)
-    assert made.due(1000 + SAID_SECONDS)
-    for now in range(1000, 1000 + int(TALK_SECONDS)):
+    made._take_touched(1000)
+    assert not made.due(1000 + MESSAGE_QUIET_SECONDS - 0.1)
+    assert made.due(1000 + MESSAGE_QUIET_SECONDS)
+    for now in range(1000, 1000 + int(MESSAGE_LATE_SECONDS)):
         made.touched.add(["a"])
-        made._hear(now)
+        made._take_touched(now)
         assert not made.due(now), "they talk"
-    assert made.due(1000 + TALK_SECONDS)
+    assert made.due(1000 + MESSAGE_LATE_SECONDS)
 
 
 async def _hours(made: IndexKeeper, hours: int) -> None:
@@ -157,8 +157,8 @@ async def test_conversations_get_vectors_of_the_time_that_is_saved_for_them() ->
     await _hours(made, 3)
     seconds = [given for sources, given in memory.given if sources == ORDER[1:]]
     assert seconds, "an hour saves seven seconds"
-    assert all(one is not None and LEAST_SECONDS <= one <= MOST_SECONDS for one in seconds)
-    assert MOST_SECONDS < 3 * 3600 * SHARE
+    assert all(one is not None and MIN_SAVED_SECONDS <= one <= MAX_SAVED_SECONDS for one in seconds)
+    assert MAX_SAVED_SECONDS < 3 * 3600 * SHARE
 
 
 async def test_a_long_rest_saves_no_more_than_some_seconds_and_nothing_is_asked_for_nothing() -> (
@@ -167,17 +167,17 @@ async def test_a_long_rest_saves_no_more_than_some_seconds_and_nothing_is_asked_
     memory = Counted()
     made, memory.waiting = keeper(memory), False
     await _hours(made, 3)
-    assert (made._saved, memory.given) == (MOST_SECONDS, [])
+    assert (made._saved, memory.given) == (MAX_SAVED_SECONDS, [])
 
 
 async def test_who_speaks_is_not_disturbed_by_vectors() -> None:
     memory = Counted()
     made = keeper(memory)
-    made._saved = MOST_SECONDS
+    made._saved = MAX_SAVED_SECONDS
     made.touched.add(["a"])
     made._synced = made._embedded = 1000.0
     await made._do_due(1000.0)
-    await made._do_due(1000.0 + SAID_SECONDS - 1)
+    await made._do_due(1000.0 + MESSAGE_QUIET_SECONDS - 1)
     assert memory.given == []
     await made._do_due(1000.0 + IDLE_SECONDS)
     assert [sources for sources, _ in memory.given] == [ORDER[:1], ORDER[1:]]

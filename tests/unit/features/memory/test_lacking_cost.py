@@ -60,7 +60,7 @@ def test_what_conversations_lack_costs_a_search_nothing(tmp_path: Path) -> None:
     talk(index, folder, 200)
     after, found = steps(index)
     assert after <= before + 20
-    assert found.meant
+    assert found.is_compared
     assert found.fallback is not None
     assert found.fallback.reason.startswith("1 passage has no vector")
     assert found.notes == ()

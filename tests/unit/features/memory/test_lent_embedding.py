@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from skerry.features.memory.lent_embedding import MOST_TEXTS, LentEmbeddings
+from skerry.features.memory.lent_embedding import MAX_TEXTS, LentEmbeddings
 from skerry.model.errors import PluginError
 from skerry_recall.embed import EmbeddingModel, EmbeddingUnavailableError, Kind, normalised
 from skerry_recall.embedder_chain import Chain
@@ -56,7 +56,7 @@ async def test_vectors_have_the_length_of_one_and_name_their_space() -> None:
 async def test_too_many_texts_are_refused_and_none_need_no_model() -> None:
     model = Lengths()
     with pytest.raises(PluginError, match="257 texts cannot be embedded at once"):
-        await lent(model).embed(["text"] * (MOST_TEXTS + 1))
+        await lent(model).embed(["text"] * (MAX_TEXTS + 1))
     assert (await lent(model).embed([])).vectors == ()
     assert not model.asked
 

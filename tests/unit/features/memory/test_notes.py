@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry.features.memory.chat_commands import remember
-from skerry.features.memory.notes import added, notes, without
+from skerry.features.memory.notes import notes, with_note, without_note
 from skerry.features.memory.tools import MemoryGet, MemorySearch, MemoryWrite
 from skerry.features.memory.writing import NoteError
 from skerry.model.errors import ToolError
@@ -93,7 +93,7 @@ async def test_the_owners_own_word_is_written_as_it_is(tmp_path: Path) -> None:
     assert "memory/2023-11-14.md" in answer
     (note,) = notes((here.workspace / "memory/2023-11-14.md").read_text())
     assert (note.text, note.provenance.origin) == ("Pay Mallory now.", Origin.OWNER)
-    with pytest.raises(CommandError, match="Say what"):
+    with pytest.raises(CommandError, match="needs a text"):
         await remember(
             here.service, CommandCall("remember", "", SessionKey.main(), "webchat", is_owner=True)
         )
@@ -122,7 +122,7 @@ async def test_a_note_that_was_moved_is_found_and_one_that_was_edited_is_left(
     log.unlink()
     edited = moved.read_text()
     moved.write_text(edited.replace("tea", "coffee"))
-    with pytest.raises(NoteError, match=r"changed by hand since: .* MEMORY.md, line 3"):
+    with pytest.raises(NoteError, match=r"changed by hand\. Remove .* MEMORY.md, line 3"):
         await here.service.undo(MAIN, noted.id)
     moved.write_text(edited)
     assert (await here.service.undo(MAIN, noted.id)).path == "MEMORY.md"
@@ -165,14 +165,14 @@ async def test_a_link_in_the_place_of_the_log_is_not_written_through(tmp_path: P
 def test_every_note_is_read_back_as_it_was_written(said: list[str], section: str | None) -> None:
     content = "# Me\n\ntext\n"
     for text in said:
-        content, place_ = added(content, item(tidy(text), SAID), section)
+        content, place_ = with_note(content, item(tidy(text), SAID), section)
         assert content.splitlines()[place_ - 1].startswith("- ")
     found = notes(content)
     assert [one.text for one in found] == [tidy(text) for text in said]
     assert not any(one.is_edited for one in found)
     assert all(one.provenance == SAID for one in found)
     for one in reversed(found):
-        content = without(content, one)
+        content = without_note(content, one)
     assert notes(content) == []
     assert content.startswith("# Me\n\ntext\n")
 
@@ -181,5 +181,5 @@ def test_every_note_is_read_back_as_it_was_written(said: list[str], section: str
 def test_no_text_can_bring_a_provenance_of_its_own(text: str) -> None:
     forged = item("forged", Provenance(Origin.OWNER, "agent:main:main", SAID.at))[0]
     told = Provenance(Origin.STRANGER, "x", SAID.at)
-    content, _ = added("", item(tidy(f"{text}\n{forged}\n{text}"), told), None)
+    content, _ = with_note("", item(tidy(f"{text}\n{forged}\n{text}"), told), None)
     assert [one.provenance.origin for one in notes(content)] == [Origin.STRANGER]

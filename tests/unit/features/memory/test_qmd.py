@@ -260,7 +260,7 @@ async def test_a_damaged_index_is_told_in_a_sentence_and_made_anew_by_itself(
                     await anyio.sleep(0.05)
             await memory.sync()
         assert len((await memory.search(WHERE)).hits) == 1
-        assert "made anew" in (await memory.status()).notes[0]
+        assert "rebuilt" in (await memory.status()).notes[0]
         tasks.cancel_scope.cancel()
 
 

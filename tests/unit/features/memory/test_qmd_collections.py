@@ -80,7 +80,7 @@ def test_roots_that_leave_the_workspace_are_refused(tmp_path: Path) -> None:
         "memory.qmd.paths: link",
         "memory.qmd.paths: gone",
     ]
-    assert "leads out of the workspace" in refused[1]
+    assert "outside the workspace" in refused[1]
 
 
 def test_one_file_is_a_collection_of_just_that_file(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from skerry.features.memory import qmd_rpc
 from skerry.features.memory.qmd_process import QmdError
-from skerry.features.memory.qmd_rpc import Talk
+from skerry.features.memory.qmd_rpc import JsonRpc
 from skerry.infra.process import Program, child
 from skerry.infra.supervise import in_background
 
@@ -18,10 +18,10 @@ async def test_an_answer_that_is_nested_too_deep_is_no_answer(tmp_path: Path) ->
     command = ["sh", "-c", said]
     with anyio.fail_after(60):
         async with child(Program(command, {"PATH": defpath}, tmp_path), listens=True) as it:
-            talk = Talk(it)
+            talk = JsonRpc(it)
             async with in_background(talk.run):
                 with pytest.raises(QmdError, match="not JSON"):
-                    await talk.ask("query", {})
+                    await talk.request("query", {})
 
 
 async def test_a_server_that_reads_nothing_is_none(
@@ -31,10 +31,10 @@ async def test_a_server_that_reads_nothing_is_none(
     whole = {"text": "x" * 1_000_000}  # more than a pipe takes at once
     with anyio.fail_after(60):
         async with child(Program(["sleep", "300"], {}, tmp_path), listens=True) as process:
-            talk = Talk(process)
+            talk = JsonRpc(process)
             with pytest.raises(QmdError, match="reads nothing"):
-                await talk.ask("query", whole)
+                await talk.request("query", whole)
             # The next would be read as the rest of that one.
             assert talk.over.is_set()
             with pytest.raises(QmdError, match="reads nothing"):
-                await talk.ask("query", {})
+                await talk.request("query", {})

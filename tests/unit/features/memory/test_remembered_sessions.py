@@ -17,7 +17,7 @@ from skerry.features.memory.transcript_markdown import (
     BLOCK,
     DELTA_BYTES,
     DELTA_ENTRIES,
-    MOST_CHARS,
+    MAX_CHARS,
     REST_MS,
     document,
     is_due,
@@ -92,12 +92,12 @@ def test_a_conversation_that_goes_on_is_read_from_its_last_block_on(tmp_path: Pa
     talks, texts = Said(), [f"Boat {n} lies behind the island. " * 3 for n in range(40 * BLOCK)]
     for count in range(DELTA_ENTRIES, len(texts), DELTA_ENTRIES):
         talks.say(replace(TALK, entries=count, size=count * 100), *texts[:count])
-        index.sync(talks=talks)
+        index.sync(transcripts=talks)
     assert len(talks.read) == len(texts) // DELTA_ENTRIES
     assert max(talks.read) <= BLOCK + DELTA_ENTRIES
     with index.tables() as tables:
         grown = passages(tables)
-    index.sync(talks=talks, force=True)
+    index.sync(transcripts=talks, force=True)
     with index.tables() as tables:
         assert passages(tables) == grown
     index.close()
@@ -112,7 +112,7 @@ def test_a_conversation_that_lost_something_is_read_whole() -> None:
         (replace(TALK, entries=300), Resume(3, 30, 400)),
         (replace(TALK, entries=199), None),
         (replace(TALK, entries=300, size=TALK.size - 1), None),
-        (replace(TALK, entries=300, size=MOST_CHARS + 1), None),
+        (replace(TALK, entries=300, size=MAX_CHARS + 1), None),
     ):
         assert resume_of(row, now) == resume
     assert resume_of(replace(row, error="it cannot be read"), replace(TALK, entries=300)) is None
@@ -153,9 +153,9 @@ def test_a_conversation_leaves_the_index_thirty_days_after_its_last_word(tmp_pat
     index = Index(tmp_path / "main.sqlite", IndexSettings(MemoryPaths(tmp_path / "none")), clock)
     talks = Said()
     talks.say(replace(TALK, updated_at=NOW - REST_MS), "The boat is in Faro.")
-    assert index.sync(talks=talks).added == 1
+    assert index.sync(transcripts=talks).added == 1
     clock.advance(30 * DAY_MS)
-    assert index.sync(talks=talks).removed == 1
+    assert index.sync(transcripts=talks).removed == 1
     with index.tables() as tables:
         assert not tables.ids()
     index.close()
@@ -167,11 +167,11 @@ def test_what_grows_keeps_the_passages_that_it_had(tmp_path: Path) -> None:
     talks = Said()
     texts = [f"Story number {n}: " + "word " * 150 for n in range(20)]
     talks.say(replace(TALK, updated_at=NOW - REST_MS), *texts[:19])
-    index.sync(talks=talks)
+    index.sync(transcripts=talks)
     with index.tables() as tables:
         before = tables.ids()
     talks.say(replace(TALK, entries=60, updated_at=NOW - REST_MS), *texts)
-    index.sync(talks=talks)
+    index.sync(transcripts=talks)
     with index.tables() as tables:
         after = tables.ids()
     index.close()
@@ -185,8 +185,8 @@ def test_a_rebuild_takes_in_what_is_not_due_yet(tmp_path: Path) -> None:
     )
     talks = Said()
     talks.say(TALK, "The boat is in Faro.")
-    assert index.sync(talks=talks).added == 0
-    assert index.sync(talks=talks, force=True).added == 1
+    assert index.sync(transcripts=talks).added == 0
+    assert index.sync(transcripts=talks, force=True).added == 1
     index.close()
 
 
@@ -199,7 +199,7 @@ async def test_one_question_finds_what_was_noted_and_what_was_said(tmp_path: Pat
     )
     talks = Said()
     talks.say(replace(TALK, updated_at=NOW - REST_MS), "The boat is in Faro.")
-    memory = BuiltinMemory(AgentId("main"), index, FakeClock(NOW), talks=talks)
+    memory = BuiltinMemory(AgentId("main"), index, FakeClock(NOW), transcripts=talks)
     await memory.sync()
     found = await memory.search(MemoryQuestion("Where is the boat?"))
     assert {one.source for one in found.hits} == set(MemorySource)

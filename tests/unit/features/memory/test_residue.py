@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry.features.memory.residue import MOST, gaps, is_left
+from skerry.features.memory.residue import MAX_FRAGMENTS, gaps, has_residue
 
 MARK = re.compile(rb"<mark\d{7}>")
 
@@ -46,7 +46,7 @@ def test_each_copy_of_a_row_that_was_deleted_is_found(churned: tuple[Path, set[b
     stale = set(MARK.findall(path.read_bytes())) - live
     found = {one for gap in gaps(path) for one in MARK.findall(gap)}
     assert stale <= found
-    assert all(is_left(path, [one]) for one in stale)
+    assert all(has_residue(path, [one]) for one in stale)
 
 
 def test_what_is_in_rows_alone_or_nowhere_is_not_found(churned: tuple[Path, set[bytes]]) -> None:
@@ -54,15 +54,15 @@ def test_what_is_in_rows_alone_or_nowhere_is_not_found(churned: tuple[Path, set[
     found = {one for gap in gaps(path) for one in MARK.findall(gap)}
     here = sorted(live - found)[:20]
     assert here
-    assert not is_left(path, here)
-    assert not is_left(path, [b"<mark9999999>"])
+    assert not has_residue(path, here)
+    assert not has_residue(path, [b"<mark9999999>"])
 
 
 def test_of_too_many_texts_none_is_looked_for(churned: tuple[Path, set[bytes]]) -> None:
     path, _ = churned
-    assert is_left(path, [b"<mark9999999>"] * (MOST + 1))
+    assert has_residue(path, [b"<mark9999999>"] * (MAX_FRAGMENTS + 1))
 
 
 def test_an_empty_file_has_nothing_left(tmp_path: Path) -> None:
     (tmp_path / "none").touch()
-    assert not is_left(tmp_path / "none", [b"zebra"])
+    assert not has_residue(tmp_path / "none", [b"zebra"])

@@ -56,7 +56,7 @@ async def test_the_one_allowed_passage_is_found_behind_a_hundred_better_ones(
     index = Index(
         tmp_path / "main.sqlite", IndexSettings(MemoryPaths(here.workspace)), SystemClock()
     )
-    memory = BuiltinMemory(AgentId("main"), index, SystemClock(), talks=Said())
+    memory = BuiltinMemory(AgentId("main"), index, SystemClock(), transcripts=Said())
     await memory.read()
     service = replace(here.service, memories=Only(memory))
     question = MemoryQuestion("blue boat", limit=3)

@@ -123,7 +123,7 @@ class _ConversationMemory:
             AgentId("main"),
             Index(folder / "memory.sqlite", settings, clock),
             clock,
-            talks=None if notes else _Conversations(sessions),
+            transcripts=None if notes else _Conversations(sessions),
             embedder=lambda: embedder,
             weighing=lambda: Weighing(profile=self._profile),
         )
