@@ -111,10 +111,10 @@ async def test_a_node_that_goes_away_leaves_an_unknown_outcome(tmp_path: Path) -
             await begin(wire, call("sleep 1"), "r1")
             await asked(machine)
         text = await final(wire, runId="r1")
-        assert "went away after it had got the command" in text
+        assert "disconnected after it received the command" in text
         assert "Its outcome is unknown" in text
         await begin(wire, call("sleep 1"), "r2")
-        assert "No node is connected" in await final(wire, runId="r2")
+        assert "No node that runs commands is connected" in await final(wire, runId="r2")
 
 
 @pytest.mark.parametrize("wanted", [None, "other"])

@@ -184,7 +184,7 @@ def test_a_hostile_home_is_applied_and_nothing_of_it_holds(home: Path) -> None:
 def test_a_yes_takes_one_line_and_no_other(home: Path) -> None:
     wrong = skerry(home, "--apply", "--yes-to", "gateway.bind")
     assert wrong.returncode == 1
-    assert "Nothing is asked for gateway.bind" in wrong.stderr
+    assert "No consent is needed for gateway.bind" in wrong.stderr
     assert not (home / "state").exists()
     done = skerry(home, "--apply", "--yes-to", "models.providers.evil.baseUrl")
     assert done.returncode == 0, done.stderr

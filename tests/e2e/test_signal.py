@@ -70,7 +70,7 @@ async def test_a_link_that_is_refused_says_why(tmp_path: Path) -> None:
     done = await run_command(*words, environ=environ)
     assert (done.returncode, b"cannot be reached" in done.stderr) == (1, True)
     done = await run_command("channels", "add", "telegram", "--link", environ=environ)
-    assert (done.returncode, b"Telegram is not linked by a code" in done.stderr) == (1, True)
+    assert (done.returncode, b"Telegram cannot be linked by a code" in done.stderr) == (1, True)
 
 
 @pytest.mark.parametrize(

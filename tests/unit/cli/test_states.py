@@ -16,7 +16,7 @@ async def test_a_heartbeat_is_off_where_all_are_and_its_reason_is_in_words(
     answer: dict[str, Any] = {"enabled": False, "agents": [row]}
     gateway.answer("heartbeat.status", answer)
     shown = (await command("heartbeat", "status")).stdout.decode().splitlines()
-    said = f"{local_time(ts, seconds=True)} skipped: HEARTBEAT.md names nothing to do"
+    said = f"{local_time(ts, seconds=True)} skipped: HEARTBEAT.md has no instructions"
     assert shown[-1].split(maxsplit=3) == ["main", "30m", "off", said]
     gateway.answer("heartbeat.status", {**answer, "enabled": True})
     shown = (await command("heartbeat", "status")).stdout.decode().splitlines()

@@ -1,4 +1,4 @@
-"""Methods about the credentials of accounts: those a platform asks for, entry and removal."""
+"""Methods for the credentials of accounts: list the required ones, enter and remove them."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
@@ -28,7 +28,7 @@ class AccountParams(Params):
 
 
 class LoginParams(Params):
-    """Parameters of `channels.login`; `credentials` has what `channels.platforms` asks for."""
+    """Parameters of `channels.login`; `channels.platforms` lists the keys of `credentials`."""
 
     channel: Name
     account_id: Annotated[AccountName, Field(max_length=32)] | None = None
@@ -36,9 +36,9 @@ class LoginParams(Params):
 
 
 async def channels_platforms(_call: Call, _params: NoParams) -> Json:
-    """Returns the platforms of this gateway, and the credentials that each asks a person for.
+    """Returns the platforms of this gateway, and the credentials that each requires.
 
-    `elsewhere` has the logins that a person carries out in a browser or on a phone.
+    `elsewhere` lists the logins that a person completes in a browser or on a phone.
     """
     return {
         "platforms": [
@@ -49,8 +49,11 @@ async def channels_platforms(_call: Call, _params: NoParams) -> Json:
                     {"key": key, "question": question} for key, question in platform.section.login
                 ],
                 "elsewhere": [
-                    {"kind": kind, "asks": [{"key": key, "question": text} for key, text in asked]}
-                    for kind, asked in platform.section.login_elsewhere.items()
+                    {
+                        "kind": kind,
+                        "asks": [{"key": key, "question": text} for key, text in credentials],
+                    }
+                    for kind, credentials in platform.section.login_elsewhere.items()
                 ],
             }
             for platform in PLATFORMS.values()
@@ -61,28 +64,28 @@ async def channels_platforms(_call: Call, _params: NoParams) -> Json:
 async def channels_login(call: Call, params: LoginParams) -> Json:
     """Writes the credentials of an account into the configuration, which connects it.
 
-    Other settings are not changed, and no reference to a variable is taken: it could be sent to a
-    stranger.
+    Other settings are not changed. References to variables are refused: the value of a variable
+    could be sent to a stranger.
     """
     platform = platform_named(params.channel)
-    wanted = [key for key, _ in platform.section.login]
-    strange = sorted(params.credentials.keys() - set(wanted))
-    lacking = [key for key in wanted if key not in params.credentials]
-    if strange or lacking:
-        listed = ", ".join(wanted) or "none"
+    required = [key for key, _ in platform.section.login]
+    unknown = sorted(params.credentials.keys() - set(required))
+    missing = [key for key in required if key not in params.credentials]
+    if unknown or missing:
+        listed = ", ".join(required) or "none"
         raise RefusedError(
-            f"{platform.label} asks for these credentials: {listed}.",
-            f"Given beside them: {', '.join(strange) or 'none'}; lacking: {', '.join(lacking)}.",
+            f"{platform.label} requires these credentials: {listed}.",
+            f"Unknown: {', '.join(unknown) or 'none'}; missing: {', '.join(missing)}.",
         )
     account = params.account_id or DEFAULT
-    values: dict[KeyPath, str] = {(key,): params.credentials[key].strip() for key in wanted}
+    values: dict[KeyPath, str] = {(key,): params.credentials[key].strip() for key in required}
     return await entered(call, platform, account, values, "channels.login")
 
 
 async def entered(
     call: Call, platform: Platform, account: str, values: Mapping[KeyPath, Any], method: str
 ) -> Json:
-    """Writes keys of an account, which is connected with them; `MISSING` removes a key."""
+    """Writes keys of an account, which connects it; `MISSING` removes a key."""
     path = _path(platform, account, section_of(call, platform))
     changes = {(*path, *key): value for key, value in ({("enabled",): True} | dict(values)).items()}
 
@@ -92,36 +95,36 @@ async def entered(
             tree = replaced(tree, key, value)
         return dict(tree)
 
-    await _written(call, edit, method, list(changes))
+    await _write(call, edit, method, list(changes))
     return {"channel": platform.name, "accountId": account, "ok": True}
 
 
 async def channels_logout(call: Call, params: AccountParams) -> Json:
-    """Takes the credentials of an account out of the configuration, which disconnects it."""
+    """Removes the credentials of an account from the configuration, which disconnects it."""
     platform, account = PLATFORMS.get(params.channel), params.account_id or DEFAULT
     section = section_of(call, platform) if platform else None
     settings = section.account(account) if section else None
     if platform is None or section is None or settings is None:
         raise unknown_account(channels_of(call), params.channel, account)
     path = _path(platform, account, section)
-    gone: list[KeyPath] = [(*path, name) for name in _credentials(settings)]
+    removed: list[KeyPath] = [(*path, name) for name in _credentials(settings)]
     if getattr(settings, "oauth", None) is not None:
-        gone.append((*path, "oauth", "refreshToken"))
+        removed.append((*path, "oauth", "refreshToken"))
 
     def edit(before: Source, _: Expanded) -> dict[str, Any]:
         tree: Any = before.parsed
-        for key in gone:
+        for key in removed:
             tree = replaced(tree, key, MISSING)
         return dict(tree)
 
-    await _written(call, edit, "channels.logout", gone)
+    await _write(call, edit, "channels.logout", removed)
     cleared = {"channel": params.channel, "accountId": account}
     return {**cleared, "cleared": True, "loggedOut": True}
 
 
-async def _written(call: Call, edit: Any, method: str, keys: list[KeyPath]) -> None:
+async def _write(call: Call, edit: Any, method: str, keys: list[KeyPath]) -> None:
     also = tuple(tuple(map(str, key)) for key in keys)
-    # The first key of a platform makes its section, and that of an account the section above.
+    # The first key of a platform creates its section; that of an account also the section above.
     sections = {key[:depth] for key in also for depth in range(2, len(key))}
     try:
         await written(call, edit, method, also=(*also, *sorted(sections)))
@@ -133,7 +136,7 @@ def platform_named(name: str) -> Platform:
     """Returns the platform of this name.
 
     Raises:
-        RefusedError: there is none.
+        RefusedError: no platform has the name.
     """
     platform = PLATFORMS.get(name)
     if platform is None:
@@ -151,7 +154,7 @@ def section_of(call: Call, platform: Platform) -> ChannelConfig | None:
 
 
 def _path(platform: Platform, account: str, section: ChannelConfig | None) -> KeyPath:
-    """Returns the place of an account: the default one has the settings of the platform itself."""
+    """Returns the key path of an account; the default account uses the platform's own settings."""
     path: KeyPath = ("channels", platform.name)
     is_named = section is not None and account in section.accounts
     return path if account == DEFAULT and not is_named else (*path, "accounts", account)
@@ -165,7 +168,7 @@ def channels_of(call: Call) -> Channels:
     """Returns the accounts of the gateway.
 
     Raises:
-        RefusedError: it has none.
+        RefusedError: the gateway has no channels.
     """
     if call.context.channels is None:
         raise RefusedError("This gateway has no channels.")
@@ -173,13 +176,13 @@ def channels_of(call: Call) -> Channels:
 
 
 def unknown_account(channels: Channels, channel: str, account: str) -> RefusedError:
-    """Returns the refusal of a method about an account that there is not."""
-    known = [f"{report.channel}/{report.account}" for report in channels.reports()]
-    near = spelt_like(f"{channel}/{account}", known)
+    """Returns the refusal of a method that names an unknown account."""
+    accounts = [f"{report.channel}/{report.account}" for report in channels.reports()]
+    near = spelt_like(f"{channel}/{account}", accounts)
     hint = f" Did you mean {near[0]}?" if near else ""
-    listed = ", ".join(known) or "none"
+    listed = ", ".join(accounts) or "none"
     message = f"No account {channel}/{account} is connected.{hint} Accounts: {listed}."
-    return RefusedError(message, "`skerry channels add` makes one.")
+    return RefusedError(message, "Add it with `skerry channels add`.")
 
 
 ACCOUNT_METHODS: Final = (

@@ -1,4 +1,4 @@
-"""Sign-in of an account in the browser: the refresh token enters the configuration."""
+"""Sign-in of an account in the browser; the configuration stores the refresh token."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -15,26 +15,26 @@ from skerry.model.errors import CredentialError
 async def signed_in(
     platform: Platform,
     settings: Any,
-    given: Mapping[str, str],
+    fields: Mapping[str, str],
     clock: Clock,
     show: Callable[[str], None],
     pasted: Callable[[], Awaitable[str]],
 ) -> dict[str, Any]:
-    """Signs a person in; returns the keys of the account to set, those of `given` included.
+    """Signs a person in; returns the keys of the account to set, including `fields`.
 
-    `show` gets the address to open, and `pasted` returns the one at which a browser ended.
+    `show` receives the address to open; `pasted` returns the final address of the browser.
 
     Raises:
-        CredentialError: the platform has no sign-in, or what it needs is missing.
-        CredentialError: it was refused, or nobody came back.
+        CredentialError: the platform has no sign-in, or a required setting is missing.
+        CredentialError: the sign-in was refused, or was not completed in time.
     """
     if "oauth" not in platform.section.login_elsewhere:
         raise CredentialError(
             f"{platform.label} has no sign-in in the browser.",
-            f"Enter what it asks for: skerry channels login {platform.name}",
+            f"Enter its credentials: skerry channels login {platform.name}",
         )
     entered: dict[str, Any] = {
-        key.partition(".")[2]: text for key, text in given.items() if key.startswith("oauth.")
+        key.partition(".")[2]: text for key, text in fields.items() if key.startswith("oauth.")
     }
     if "scopes" in entered:
         entered["scopes"] = entered["scopes"].split()
@@ -60,8 +60,8 @@ async def signed_in(
     tokens = await obtained(service, clock, show, pasted)
     if not tokens.refresh:
         raise CredentialError(
-            "The provider gave no refresh token, so the account would end with its first token.",
-            "Ask for it among the scopes, as `offline_access` at Microsoft: --set oauth.scopes=...",
+            "The provider returned no refresh token; without it the account stops soon.",
+            "Request it by a scope, such as `offline_access` at Microsoft: --set oauth.scopes=...",
         )
     return {f"oauth.{key}": text for key, text in entered.items()} | {
         "oauth.refreshToken": tokens.refresh

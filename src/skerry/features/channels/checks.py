@@ -1,4 +1,4 @@
-"""Checks of `skerry doctor` of accounts on chat platforms."""
+"""Checks of `skerry doctor` for accounts on chat platforms."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from skerry.ports.checks import Check, Level
 
 
 def accounts(status: Mapping[str, Any]) -> Iterator[Check]:
-    """Yields a finding for each account: a warning for one that lacks something."""
+    """Yields a finding for each account: a warning for an account that is not connected."""
     for account in status.get("channels", ()):
         name = f"{account['channel']}/{account['account']}"
         if account["state"] == "connected" and not account["message"]:

@@ -8,22 +8,26 @@ _RUN = "skerry.features.channels.cli_run"
 
 
 def add(channels: ArgumentParser) -> None:
-    """Adds what is beneath `skerry channels`."""
+    """Adds the commands of `skerry channels`."""
     add = channels.add_subparsers(metavar="COMMAND", title="commands").add_parser
-    listing = command(add, "list", _RUN, "configured accounts, and the platforms that there are")
+    listing = command(add, "list", _RUN, "list the configured accounts, and all platforms")
     added = command(add, "add", _RUN, "configure an account and connect it")
-    login = command(add, "login", _RUN, "enter the credentials of an account anew")
-    logout = command(add, "logout", _RUN, "take the credentials of an account away")
-    remove = command(add, "remove", _RUN, "take an account with its settings away")
-    restart = command(add, "restart", _RUN, "connect an account anew")
-    status = command(add, "status", _RUN, "the state of each account, and what helps")
+    login = command(add, "login", _RUN, "enter new credentials of an account")
+    logout = command(add, "logout", _RUN, "remove the credentials of an account")
+    remove = command(add, "remove", _RUN, "remove an account with its settings")
+    restart = command(add, "restart", _RUN, "reconnect an account")
+    status = command(add, "status", _RUN, "show the state of each account, with a remedy")
     for parser in (added, login, logout, remove, restart):
         parser.add_argument("channel", metavar="CHANNEL", help="the platform, such as telegram")
         parser.add_argument("--account", metavar="ID", default="default", help="name it")
     for parser in (added, login):
         parser.add_argument("--secret", metavar="TEXT", help="the credential; - reads stdin")
         parser.add_argument(
-            "--set", metavar="KEY=VALUE", action="append", default=[], help="a further setting"
+            "--set",
+            metavar="KEY=VALUE",
+            action="append",
+            default=[],
+            help="a further setting of the account",
         )
         parser.add_argument(
             "--oauth",
@@ -34,7 +38,9 @@ def add(channels: ArgumentParser) -> None:
         parser.add_argument(
             "--link", action="store_true", help="link with a phone by a QR code, as Signal does"
         )
-    status.add_argument("channel", nargs="?", metavar="CHANNEL", help="only of this platform")
+    status.add_argument(
+        "channel", nargs="?", metavar="CHANNEL", help="only accounts of this platform"
+    )
     status.add_argument("--probe", action="store_true", help="ask each platform now")
     parsers = {
         "list": listing,

@@ -52,7 +52,7 @@ def _list(arguments: Namespace) -> int:
         for account in section.names
         if (settings := section.account(account)) is not None
     ]
-    platforms = [{"channel": name, "label": one.label} for name, one in PLATFORMS.items()]
+    platforms = [{"channel": name, "label": platform.label} for name, platform in PLATFORMS.items()]
     if arguments.json:
         show_json({"accounts": rows, "platforms": platforms})
         return 0
@@ -84,7 +84,7 @@ def _platform(name: str) -> Platform:
     """Returns the platform of this name.
 
     Raises:
-        FailedError: there is none.
+        FailedError: no platform has the name.
     """
     platform = PLATFORMS.get(name.lower())
     if platform is None:
@@ -96,7 +96,7 @@ def _platform(name: str) -> Platform:
 
 
 def _path(platform: Platform, account: str, section: ChannelConfig | None) -> str:
-    """Returns the key of an account: the default one has the settings of the platform itself."""
+    """Returns the key of an account: the default account uses the platform's own settings."""
     is_named = section is not None and account in section.accounts
     path = f"channels.{platform.name}"
     return path if account == DEFAULT and not is_named else f"{path}.accounts.{account}"
@@ -107,70 +107,70 @@ def _enter(arguments: Namespace) -> int:
     section = _sections().get(platform.name)
     is_there = section is not None and section.account(arguments.account) is not None
     if arguments.action == "login" and not is_there:
-        message = f"There is no account {platform.name}/{arguments.account}."
-        remedy = f"Run: skerry channels add {platform.name} --account {arguments.account}"
+        message = f"Unknown account {platform.name}/{arguments.account}."
+        remedy = f"Add it: skerry channels add {platform.name} --account {arguments.account}"
         raise FailedError(message, remedy)
     path = _path(platform, arguments.account, section)
-    given = dict(_setting(text) for text in arguments.set)
+    settings_given = dict(_setting(text) for text in arguments.set)
     settings = section.account(arguments.account) if section else None
     if settings is None and arguments.account == DEFAULT:
-        settings = section  # it has settings, and no credentials yet
-    entered = _entered(arguments, platform, settings, given)
+        settings = section  # an account with settings and without credentials
+    entered = _entered(arguments, platform, settings, settings_given)
     values = {f"{path}.{key}": value for key, value in ({"enabled": True} | entered).items()}
     code = change(values, quiet=True)
     if code != 0:
         return code
-    done = {"ok": True, "channel": platform.name, "account": arguments.account, "path": path}
+    result = {"ok": True, "channel": platform.name, "account": arguments.account, "path": path}
     if arguments.json:
-        show_json(done)
+        show_json(result)
     else:
         show(f"{platform.label}: the account {arguments.account} is configured.")
-        notice("To see whether it is connected: skerry channels status --probe")
+        notice("Check the connection: skerry channels status --probe")
     return 0
 
 
 def _entered(
-    arguments: Namespace, platform: Platform, settings: Any, given: dict[str, str]
+    arguments: Namespace, platform: Platform, settings: Any, fields: dict[str, str]
 ) -> dict[str, Any]:
-    """Returns the keys of the account to set: its credentials, and the further settings."""
-    # Imported here: most accounts have a token.
+    """Returns the keys of the account to set: its credentials and further settings."""
+    # Imported here because most accounts only have a token.
     if arguments.link:
         from skerry.features.channels.terminal_login import link  # noqa: PLC0415 - at first use
 
-        return given | link(platform, settings, given)
+        return fields | link(platform, settings, fields)
     if arguments.oauth or getattr(settings, "oauth", None) is not None:
         from skerry.features.channels.terminal_login import sign_in  # noqa: PLC0415 - at first use
 
-        others = {key: text for key, text in given.items() if not key.startswith("oauth.")}
-        return others | sign_in(platform, settings, arguments.oauth, given)
+        further = {key: text for key, text in fields.items() if not key.startswith("oauth.")}
+        return further | sign_in(platform, settings, arguments.oauth, fields)
     secrets = {}
     for number, (key, question) in enumerate(platform.section.login):
         secret = arguments.secret if number == 0 else None
-        secrets[key] = given.get(key, "") or _secret(secret, key, question)
-    return given | secrets
+        secrets[key] = fields.get(key, "") or _secret(secret, key, question)
+    return fields | secrets
 
 
 def _setting(text: str) -> tuple[str, str]:
     key, separator, setting = text.partition("=")
     if not separator or not key:
-        raise FailedError(f"{text!r} is no setting.", "Write: --set KEY=VALUE")
+        raise FailedError(f"{text!r} is not a setting.", "Write: --set KEY=VALUE")
     return key, setting
 
 
-def _secret(given: str | None, key: str, question: str) -> str:
-    """Returns a credential: of the option, of stdin, or as a person types it.
+def _secret(option: str | None, key: str, question: str) -> str:
+    """Returns a credential: from the option, from stdin, or typed at the terminal.
 
     Raises:
-        FailedError: there is none.
+        FailedError: no credential was entered.
     """
-    if given is not None and given != "-":
-        return given
-    if given == "-" or not sys.stdin.isatty():
+    if option is not None and option != "-":
+        return option
+    if option == "-" or not sys.stdin.isatty():
         text = sys.stdin.readline().strip()
     else:
         text = getpass(f"{question}: ").strip()
     if not text:
-        remedy = f"Give it by --secret, on stdin by --secret -, or by --set '{key}=${{VARIABLE}}'."
+        remedy = f"Pass it with --secret, on stdin with --secret -, or --set '{key}=${{VARIABLE}}'."
         raise FailedError(f"{question}: nothing was entered.", remedy)
     return text
 
@@ -180,14 +180,14 @@ def _take_away(arguments: Namespace) -> int:
     section = _sections().get(platform.name)
     settings = section.account(arguments.account) if section else None
     if section is None or settings is None:
-        message = f"There is no account {platform.name}/{arguments.account}."
-        raise FailedError(message, "`skerry channels list` shows the accounts.")
+        message = f"Unknown account {platform.name}/{arguments.account}."
+        raise FailedError(message, "List the accounts: skerry channels list")
     path = _path(platform, arguments.account, section)
     keys: list[str] = [f"{path}.{key}" for key, _ in platform.section.login]
     if getattr(settings, "oauth", None) is not None:
         keys.append(f"{path}.oauth.refreshToken")
     if arguments.action == "remove":
-        # The settings of the platform stay while other accounts use them.
+        # The settings of the platform are kept while other accounts use them.
         whole = arguments.account != DEFAULT or not section.accounts
         keys = [path] if whole else keys
     code = change(dict.fromkeys(keys), quiet=True)
@@ -196,8 +196,8 @@ def _take_away(arguments: Namespace) -> int:
     if arguments.json:
         show_json({"ok": True, "channel": platform.name, "account": arguments.account})
     else:
-        gone = "is removed" if arguments.action == "remove" else "has no credentials any more"
-        show(f"{platform.label}: the account {arguments.account} {gone}.")
+        outcome = "was removed" if arguments.action == "remove" else "has no credentials now"
+        show(f"{platform.label}: the account {arguments.account} {outcome}.")
     return 0
 
 
@@ -209,16 +209,16 @@ async def _ask(arguments: Namespace) -> int:
             params = {"channel": arguments.channel, "accountId": arguments.account}
             answer = await client.request("channels.restart", params)
         else:
-            asked: dict[str, Any] = {"probe": arguments.probe}
+            filters: dict[str, Any] = {"probe": arguments.probe}
             if arguments.channel:
-                asked["channel"] = arguments.channel
-            answer = await client.request("channels.status", asked)
+                filters["channel"] = arguments.channel
+            answer = await client.request("channels.status", filters)
             if arguments.channel and arguments.channel not in answer["channelOrder"]:
                 _platform(arguments.channel)
     if arguments.json:
         show_json(answer)
     elif is_restart:
-        show(f"{arguments.channel}/{arguments.account} connects anew.")
+        show(f"{arguments.channel}/{arguments.account} reconnects.")
     else:
         _show_status(answer)
     return 0

@@ -1,4 +1,4 @@
-"""Link of an account with a phone, which reads a QR code; its number enters the configuration."""
+"""Links an account with a phone by a QR code; the configuration stores the phone's number."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -15,26 +15,26 @@ class Link(Protocol):
     uri: str
 
     async def number(self) -> str:
-        """Returns the number of the account once the phone has agreed."""
+        """Returns the number of the account after the phone has agreed."""
         ...
 
 
 async def linked(
-    platform: Platform, settings: Any, given: Mapping[str, str], show: Callable[[str], None]
+    platform: Platform, settings: Any, fields: Mapping[str, str], show: Callable[[str], None]
 ) -> dict[str, str]:
-    """Links an account; `show` gets the address for the phone. Returns the keys to set.
+    """Links an account; `show` receives the address for the phone. Returns the keys to set.
 
     Raises:
-        CredentialError: the platform has no such login, or nobody agreed.
+        CredentialError: the platform has no such login, or the phone did not agree.
     """
     if "qr" not in platform.section.login_elsewhere:
         raise CredentialError(
-            f"{platform.label} is not linked by a code.",
-            f"Enter what it asks for: skerry channels login {platform.name}",
+            f"{platform.label} cannot be linked by a code.",
+            f"Enter its credentials: skerry channels login {platform.name}",
         )
     present = settings.model_dump(by_alias=True, exclude_unset=True) if settings else {}
     try:
-        account = platform.section.model_validate(present | dict(given))
+        account = platform.section.model_validate(present | dict(fields))
     except ValidationError as error:
         fault = error.errors()[0]
         key = ".".join(map(str, fault["loc"]))
@@ -47,5 +47,5 @@ async def linked(
             key, _ = platform.section.login[0]
             return {key: await link.number()}
     except failure as error:
-        remedy = "Look whether the program runs at apiRoot, and start it again."
+        remedy = "Check that the program at apiRoot runs, and start the login again."
         raise CredentialError(str(error), remedy) from error

@@ -1,7 +1,7 @@
-"""Logins that a person carries out elsewhere, started over the wire: in a browser, or on a phone.
+"""Logins that a person completes in a browser or on a phone, started by a gateway method.
 
-`channels.login.start` works until the login is over, in the connection of its client, and ends with
-it. Its first response has the address; `channels.login.wait` asks for the outcome.
+`channels.login.start` runs until the login is over and ends with the connection of its client. Its
+first response contains the address; `channels.login.wait` returns the outcome.
 """
 
 import secrets
@@ -23,17 +23,17 @@ from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.infra.channels import Platform
 from skerry.model.errors import SkerryError
 
-MOST: Final = 4
-"""Logins of one gateway that are under way at once."""
+MAX_LOGINS: Final = 4
+"""Maximum number of logins of one gateway at the same time."""
 SECONDS: Final = 660
-"""Time for a login; a sign-in and a phone have less."""
+"""Maximum duration of a login in seconds; a sign-in or a phone may expire earlier."""
 WAIT_MS: Final = 25_000
-"""Longest wait for an outcome, after which the client asks again."""
-_AGAIN: Final = "Start the login again."
+"""Maximum seconds of one wait for an outcome; the client then calls again."""
+_START_AGAIN: Final = "Start the login again."
 
 
 class StartParams(Params):
-    """Parameters of `channels.login.start`; `settings` has what `channels.platforms` asks for."""
+    """Parameters of `channels.login.start`; `channels.platforms` lists the keys of `settings`."""
 
     channel: Name
     account_id: Annotated[AccountName, Field(max_length=32)] | None = None
@@ -42,7 +42,7 @@ class StartParams(Params):
 
 
 class LoginIdParams(Params):
-    """Parameters of a method about one login."""
+    """Parameters of a method for one login."""
 
     id: Name
 
@@ -60,7 +60,7 @@ class WaitParams(LoginIdParams):
 
 
 class LoginAttempt:
-    """One login: what a person pasted, and its outcome."""
+    """One login: the pasted address, and its outcome."""
 
     def __init__(self) -> None:
         self.scope: Final = anyio.CancelScope()
@@ -71,17 +71,17 @@ class LoginAttempt:
 
     @property
     def is_over(self) -> bool:
-        """Returns whether there is an outcome."""
+        """Returns true when the login has an outcome."""
         return self._over.is_set()
 
     def paste(self, text: str) -> None:
-        """Gives it the address at which the browser of the person ended; the first one counts."""
+        """Stores the final address of the person's browser; only the first call counts."""
         if not self._pasted.is_set():
             self._text = text
             self._pasted.set()
 
     async def pasted(self) -> str:
-        """Returns the address that a person pasted."""
+        """Waits for the pasted address and returns it."""
         await self._pasted.wait()
         return self._text
 
@@ -95,7 +95,7 @@ class LoginAttempt:
         self._over.set()
 
     async def outcome(self, seconds: float) -> Json:
-        """Returns the result, None if there is none within so many seconds; raises its failure."""
+        """Returns the result, or None after these seconds; raises the failure of the login."""
         with anyio.move_on_after(seconds):
             await self._over.wait()
         if isinstance(self._outcome, ErrorShape):
@@ -106,8 +106,8 @@ class LoginAttempt:
 async def login_start(call: Call, params: StartParams) -> Json:
     """Starts a login, which ends with the connection of its client.
 
-    The first response has its `id` and the `url` for a browser, or the `uri` for a phone with the
-    `image` of its code; the last one has the account.
+    The first response contains its `id` and the `url` for a browser, or the `uri` for a phone with
+    the `image` of its code; the last response contains the account.
     """
     platform = platform_named(params.channel)
     _check(platform, params)
@@ -116,8 +116,8 @@ async def login_start(call: Call, params: StartParams) -> Json:
         attempt.end(await _result(call, platform, params, name, attempt))
     finally:
         if not attempt.is_over:
-            # Its client is away, so nobody asks for the outcome.
-            attempt.end(RefusedError("The login ended with its client.", _AGAIN).shape)
+            # Its client has disconnected, so no call reads the outcome.
+            attempt.end(RefusedError("The login ended with its client.", _START_AGAIN).shape)
             call.context.logins.pop(name, None)
     return await attempt.outcome(0)
 
@@ -127,20 +127,20 @@ def _check(platform: Platform, params: StartParams) -> None:
     if params.kind not in kinds:
         listed = ", ".join(kinds) or "none"
         message = f"{platform.label} has no login of the kind {params.kind!r}; it has: {listed}."
-        raise RefusedError(message, "Enter its credentials: `channels.login`.")
-    known = [key for key, _ in kinds[params.kind]]
-    if strange := sorted(params.settings.keys() - set(known)):
-        listed = ", ".join(known) or "none"
-        raise RefusedError(f"Unknown settings: {', '.join(strange)}.", f"It takes: {listed}.")
+        raise RefusedError(message, "Enter its credentials with `channels.login`.")
+    keys = [key for key, _ in kinds[params.kind]]
+    if unknown := sorted(params.settings.keys() - set(keys)):
+        listed = ", ".join(keys) or "none"
+        raise RefusedError(f"Unknown settings: {', '.join(unknown)}.", f"Settings: {listed}.")
 
 
 def _added(logins: dict[str, PendingLogin]) -> tuple[str, LoginAttempt]:
-    """Returns a new login; forgets outcomes that nobody asked for where there are too many."""
+    """Returns a new login; above the limit it first removes logins whose outcome was not read."""
     for name in [name for name, login in logins.items() if login.is_over]:
-        if len(logins) >= MOST:
+        if len(logins) >= MAX_LOGINS:
             del logins[name]
-    if len(logins) >= MOST:
-        message = f"{MOST} logins are under way, which is the most."
+    if len(logins) >= MAX_LOGINS:
+        message = f"{MAX_LOGINS} logins are running, which is the limit."
         remedy = "Finish or cancel one of them."
         raise RefusedError(message, remedy, code=ErrorCode.UNAVAILABLE, retryable=True)
     name = secrets.token_urlsafe(16)
@@ -152,27 +152,27 @@ def _added(logins: dict[str, PendingLogin]) -> tuple[str, LoginAttempt]:
 async def _result(
     call: Call, platform: Platform, params: StartParams, name: str, attempt: LoginAttempt
 ) -> Json | ErrorShape:
-    shown: dict[str, Json] = {"status": "accepted", "id": name, "kind": params.kind}
+    response: dict[str, Json] = {"status": "accepted", "id": name, "kind": params.kind}
     account = params.account_id or DEFAULT
     carry_out = _by_code if params.kind == "qr" else _by_browser
     try:
         with attempt.scope, anyio.fail_after(SECONDS):
-            values = await carry_out(call, platform, params, attempt, shown)
-            done = await entered(call, platform, account, values, "channels.login.start")
-            return {"status": "done", **done}
+            values = await carry_out(call, platform, params, attempt, response)
+            result = await entered(call, platform, account, values, "channels.login.start")
+            return {"status": "done", **result}
     except TimeoutError:
-        return RefusedError(f"The login took more than {SECONDS} s.", _AGAIN).shape
+        return RefusedError(f"The login took more than {SECONDS} s.", _START_AGAIN).shape
     except RefusedError as error:
         return error.shape
     except SkerryError as error:
-        # The remedy of a sign-in names the command of another one.
-        remedy = _AGAIN if "skerry auth" in error.remedy else error.remedy
+        # The remedy of a sign-in names a command for models, not for channels.
+        remedy = _START_AGAIN if "skerry auth" in error.remedy else error.remedy
         return RefusedError(str(error), remedy).shape
-    return RefusedError("The login was cancelled.", _AGAIN).shape
+    return RefusedError("The login was cancelled.", _START_AGAIN).shape
 
 
 async def _by_code(
-    call: Call, platform: Platform, params: StartParams, _: LoginAttempt, shown: dict[str, Json]
+    call: Call, platform: Platform, params: StartParams, _: LoginAttempt, response: dict[str, Json]
 ) -> Mapping[KeyPath, Any]:
     section = section_of(call, platform)
     settings = section.account(params.account_id or DEFAULT) if section else None
@@ -180,7 +180,7 @@ async def _by_code(
     def show(uri: str) -> None:
         code = segno.make(uri, error="l", micro=False)
         image = code.svg_data_uri(scale=4, border=4, light="white")
-        call.respond({**shown, "uri": uri, "image": image})
+        call.respond({**response, "uri": uri, "image": image})
 
     values = await linked(platform, settings or section, {}, show)
     return {(key,): value for key, value in values.items()}
@@ -191,31 +191,33 @@ async def _by_browser(
     platform: Platform,
     params: StartParams,
     attempt: LoginAttempt,
-    shown: dict[str, Json],
+    response: dict[str, Json],
 ) -> Mapping[KeyPath, Any]:
     account = params.account_id or DEFAULT
     section = section_of(call, platform)
     settings = section.account(account) if section else None
     if settings is None and account == DEFAULT:
         settings = section
-    given = {f"oauth.{key}": text.strip() for key, text in params.settings.items()}
-    if "oauth.clientId" in given:
-        given.setdefault("oauth.clientSecret", "")  # the present one is another application's
+    fields = {f"oauth.{key}": text.strip() for key, text in params.settings.items()}
+    if "oauth.clientId" in fields:
+        fields.setdefault(
+            "oauth.clientSecret", ""
+        )  # the present secret belongs to another application
     values = await signed_in(
         platform,
         settings,
-        given,
+        fields,
         call.context.clock,
-        lambda url: call.respond({**shown, "url": url}),
+        lambda url: call.respond({**response, "url": url}),
         attempt.pasted,
     )
     return {tuple(key.split(".")): value or MISSING for key, value in values.items()}
 
 
 async def login_wait(call: Call, params: WaitParams) -> Json:
-    """Returns the outcome of a login, or `waiting` where there is none in time.
+    """Returns the outcome of a login, or `waiting` at the end of the time.
 
-    It refuses as the login did. An outcome is given once.
+    A failed login raises its refusal. An outcome is returned once.
     """
     login = _login(call, params.id)
     try:
@@ -227,13 +229,13 @@ async def login_wait(call: Call, params: WaitParams) -> Json:
 
 
 def login_answer(call: Call, params: AnswerParams) -> Json:
-    """Gives a login the address at which the browser of the person ended."""
+    """Passes the final address of the person's browser to a login."""
     _login(call, params.id).paste(params.answer)
     return {"ok": True}
 
 
 def login_cancel(call: Call, params: LoginIdParams) -> Json:
-    """Ends a login; its wait is answered with a refusal."""
+    """Cancels a login; its wait returns a refusal."""
     _login(call, params.id).cancel()
     return {"ok": True}
 
@@ -241,7 +243,7 @@ def login_cancel(call: Call, params: LoginIdParams) -> Json:
 def _login(call: Call, name: str) -> PendingLogin:
     login = call.context.logins.get(name)
     if login is None:
-        raise RefusedError("There is no such login; it may have ended.", _AGAIN)
+        raise RefusedError("Unknown login id; the login may have ended.", _START_AGAIN)
     return login
 
 

@@ -1,4 +1,4 @@
-"""Methods about accounts on chat platforms: their states, restarts, and sending over them."""
+"""Methods for accounts on chat platforms: their states, restarts, and messages."""
 
 from typing import Annotated, Any, ClassVar, Final
 
@@ -27,9 +27,9 @@ from skerry.store import Reader, Unit, outbox
 from skerry.store.outbox import PartState
 
 SENT_SECONDS: Final = 20.0
-"""Seconds that `send` waits for the platform; then the message is still in the outbox."""
+"""Seconds that `send` waits for the platform; afterwards the outbox still sends the message."""
 PROBE_MS: Final = (1000, 20_000)
-"""The shortest wait for the answers of the platforms, and the longest, which is usual, in ms."""
+"""Shortest and longest (default) wait for the responses of the platforms, in milliseconds."""
 LOOK_SECONDS: Final = 0.05
 _MOST_PROBES: Final = 64
 Key = Annotated[str, Field(min_length=1, max_length=256)]
@@ -54,14 +54,14 @@ class TargetParams(Params):
 
 
 class SendParams(TargetParams):
-    """Parameters of `send`; a repeated key sends nothing again."""
+    """Parameters of `send`; a repeated key sends nothing."""
 
     ignored: ClassVar = {
         "gifPlayback": "The platform decides how it shows a file.",
         "forceDocument": "The platform decides how it shows a file.",
         "contentType": "The bytes of the file decide.",
-        "filename": "The file has its own.",
-        "sessionKey": "The message is in no transcript.",
+        "filename": "The file keeps its name.",
+        "sessionKey": "The message enters no transcript.",
     }
     refused: ClassVar = {
         "mediaUrls": "One message has one file: mediaUrl.",
@@ -79,7 +79,7 @@ class SendParams(TargetParams):
 
 
 class PollParams(TargetParams):
-    """Parameters of `poll`; a repeated key sends nothing again."""
+    """Parameters of `poll`; a repeated key sends nothing."""
 
     refused: ClassVar = {"isAnonymous": "The platform decides who sees the answers."}
 
@@ -102,7 +102,7 @@ class ReactParams(TargetParams):
 async def channels_status(call: Call, params: ChannelsStatusParams) -> Json:
     """Returns the platforms with an account, and the state of each account.
 
-    With `probe` each platform is asked now.
+    With `probe` it asks each platform now.
     """
     channels = call.context.channels
     reports = channels.reports() if channels else []
@@ -110,8 +110,10 @@ async def channels_status(call: Call, params: ChannelsStatusParams) -> Json:
         reports = [report for report in reports if report.channel == params.channel]
     rows = [_row(report) for report in reports]
     if params.probe and channels is not None:
-        least, most = PROBE_MS
-        await _probe(channels, rows[:_MOST_PROBES], min(max(params.timeout_ms, least), most) / 1000)
+        shortest, longest = PROBE_MS
+        await _probe(
+            channels, rows[:_MOST_PROBES], min(max(params.timeout_ms, shortest), longest) / 1000
+        )
     by_channel: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         by_channel.setdefault(row["channel"], []).append(row)
@@ -133,8 +135,8 @@ async def channels_status(call: Call, params: ChannelsStatusParams) -> Json:
 
 
 async def _probe(channels: Channels, rows: list[dict[str, Any]], seconds: float) -> None:
-    async def one(row: dict[str, Any]) -> None:
-        row["probe"] = {"ok": False, "error": f"The platform did not answer in {seconds:g} s."}
+    async def probe(row: dict[str, Any]) -> None:
+        row["probe"] = {"ok": False, "error": f"The platform did not respond in {seconds:g} s."}
         with anyio.move_on_after(seconds) as limit:
             state = await channels.probe(row["channel"], row["accountId"])
         if limit.cancelled_caught:
@@ -145,7 +147,7 @@ async def _probe(channels: Channels, rows: list[dict[str, Any]], seconds: float)
     async with anyio.create_task_group() as tasks:
         for row in rows:
             if row["running"]:
-                tasks.start_soon(one, row)
+                tasks.start_soon(probe, row)
 
 
 def _summary(rows: list[Any]) -> dict[str, Json]:
@@ -192,7 +194,7 @@ def _state(state: ConnectionState, message: str, remedy: str) -> dict[str, Any]:
 
 
 async def channels_restart(call: Call, params: AccountParams) -> Json:
-    """Ends the connection of an account and opens it anew."""
+    """Closes the connection of an account and opens a new one."""
     channels, account = channels_of(call), params.account_id or DEFAULT
     try:
         channels.restart(params.channel, account)
@@ -202,9 +204,9 @@ async def channels_restart(call: Call, params: AccountParams) -> Json:
 
 
 async def send(call: Call, params: SendParams) -> Json:
-    """Sends a message over a platform, once for each key; waits until the platform has it.
+    """Sends a message over a platform, once for each key; waits until the platform has accepted it.
 
-    A file of a workspace goes with it for clients that may administrate.
+    Clients with the administration scope may attach a file of a workspace.
     """
     to = _target(call, params)
     if params.reply_to_id is not None:
@@ -216,12 +218,12 @@ async def send(call: Call, params: SendParams) -> Json:
         media = await copied(call, to, params.media_url, params.agent_id, voice=params.as_voice)
         parts.append(Content("", Additions(media=media, silent=params.silent)))
     if not parts:
-        raise RefusedError("The message is empty.", "Give `message`, `mediaUrl`, or both.")
+        raise RefusedError("The message is empty.", "Pass `message`, `mediaUrl`, or both.")
     return await _deliver(call, RunId(f"send-{params.idempotency_key}"), to, parts)
 
 
 async def poll(call: Call, params: PollParams) -> Json:
-    """Sends a question with options, once for each key; waits until the platform has it."""
+    """Sends a question with options, once for each key; waits for the platform."""
     to = _target(call, params)
     adapter = channels_of(call).adapter(to.channel, to.account)
     if adapter is None or not capabilities(adapter).polls:
@@ -229,8 +231,8 @@ async def poll(call: Call, params: PollParams) -> Json:
     if len(set(params.options)) != len(params.options):
         raise RefusedError("Two options of the poll are the same.")
     seconds = params.duration_seconds or 3600 * params.duration_hours
-    asked = Poll(params.question, params.options, params.max_selections, seconds)
-    parts = [Content(params.question, Additions(poll=asked, silent=params.silent))]
+    poll_ = Poll(params.question, params.options, params.max_selections, seconds)
+    parts = [Content(params.question, Additions(poll=poll_, silent=params.silent))]
     return await _deliver(call, RunId(f"poll-{params.idempotency_key}"), to, parts)
 
 
@@ -261,7 +263,7 @@ async def _deliver(call: Call, run_id: RunId, to: ReplyTo, parts: list[Content])
     failed = next((row for row in rows if row.waiting.state is PartState.FAILED), None)
     if failed is not None:
         message = f"{to.channel} refused the message: {failed.error}"
-        raise RefusedError(message, "`skerry outbox list` has it.")
+        raise RefusedError(message, "See the message: skerry outbox list")
     is_sent = bool(rows) and all(row.waiting.state is PartState.SENT for row in rows)
     return {
         "runId": run_id,
@@ -275,7 +277,7 @@ async def _deliver(call: Call, run_id: RunId, to: ReplyTo, parts: list[Content])
 
 
 async def _outcome(call: Call, run_id: RunId) -> tuple[list[outbox.OutboxRow], list[str]]:
-    """Returns the parts once none is on its way, or after `SENT_SECONDS`, and their ids there."""
+    """Returns the parts and their platform ids, after at most `SENT_SECONDS`."""
 
     def read(reader: Reader) -> tuple[list[outbox.OutboxRow], list[str]]:
         return outbox.of_run(reader, run_id), outbox.platform_ids(reader, run_id)
@@ -292,23 +294,23 @@ _OPEN: Final = frozenset({PartState.PENDING, PartState.SENDING})
 
 
 def _target(call: Call, params: TargetParams) -> ReplyTo:
-    """Returns the address.
+    """Returns the address of the receiver.
 
     Raises:
-        RefusedError: there is no such account.
+        RefusedError: the account does not exist.
     """
     channels = channels_of(call)
     reports = channels.reports()
     channel = params.channel or (reports[0].channel if reports else "")
-    mine = [report for report in reports if report.channel == channel]
-    account = params.account_id or next((report.account for report in mine), DEFAULT)
+    accounts = [report for report in reports if report.channel == channel]
+    account = params.account_id or next((report.account for report in accounts), DEFAULT)
     if channels.adapter(channel, account) is None:
         raise unknown_account(channels, channel or "(none)", account)
     kind, _, peer = params.to.partition(":")
     if kind not in set(PeerKind) or not peer:
         kind, peer = PeerKind.DIRECT, params.to
-    where = Peer(PeerKind(kind), peer)
-    return ReplyTo(ChannelId(channel), AccountId(account), where, "", params.thread_id)
+    receiver = Peer(PeerKind(kind), peer)
+    return ReplyTo(ChannelId(channel), AccountId(account), receiver, "", params.thread_id)
 
 
 METHODS: Final = (

@@ -1,11 +1,11 @@
-"""Registers accounts on chat platforms: methods, and what `skerry doctor` says of them."""
+"""Registers accounts on chat platforms: methods, commands, and checks of `skerry doctor`."""
 
 from skerry.policy.access import ADMINS, READERS, WRITERS
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     needs = {
         "channels.login": ADMINS,
         "channels.login.answer": ADMINS,

@@ -1,7 +1,7 @@
-"""Hands the HTTP requests of platforms to the accounts that they are about.
+"""Passes HTTP requests of platforms to the accounts in their paths.
 
-`/channels/<channel>/<account>` is open to whoever reaches the gateway, since platforms cannot have
-its token: each adapter checks the signatures of its platform. Here are the limits before that.
+`/channels/<channel>/<account>` needs no gateway token, since platforms cannot have it: each adapter
+checks the signatures of its platform. This module applies limits before that check.
 """
 
 import logging
@@ -24,25 +24,25 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MOST_BYTES: Final = 4 << 20
-"""Bytes of a body; WhatsApp, which sends the largest, stays below 3 MiB."""
+"""Maximum size of a body in bytes; the largest, of WhatsApp, is below 3 MiB."""
 MOST_AT_ONCE: Final = 16
-"""Requests of one account that are answered at the same time. While their bodies arrive, the oldest
-gives way to a new one: whoever sends slowly keeps no platform out."""
+"""Maximum number of concurrent requests of one account. While their bodies arrive, a new request
+replaces the oldest, so that a slow sender does not block the platform."""
 ANSWER_SECONDS: Final = 25.0
-"""Seconds for an answer; platforms give up after 5 to 30 and send the event again."""
+"""Seconds for a response; platforms stop waiting after 5 to 30 and repeat the event."""
 _METHODS: Final = frozenset({"GET", "POST"})
 
 
 class Posts(Struct):
-    """Serves the requests of platforms to one gateway."""
+    """Serves HTTP requests of platforms for one gateway."""
 
     context: GatewayContext
     _open: Counter[tuple[str, str]] = field(default_factory=Counter)
     _arriving: dict[tuple[str, str], list[anyio.CancelScope]] = field(default_factory=dict)
-    """Requests whose bodies arrive, oldest first."""
+    """Requests whose bodies are arriving, oldest first."""
 
     async def serve(self, request: Request) -> Response:
-        """Returns the answer of the account's adapter."""
+        """Returns the response of the account's adapter."""
         try:
             answer = await self._answer(request)
         except RefusedPost as refused:
@@ -50,16 +50,16 @@ class Posts(Struct):
         return Response(answer.body, answer.status, media_type=answer.content_type)
 
     async def _answer(self, request: Request) -> PostAnswer:
-        channel, account, rest = self._place(request.path_params["path"])
+        channel, account, rest = self._address(request.path_params["path"])
         channels = self.context.channels
         adapter = channels.adapter(channel, account) if channels is not None else None
         if not isinstance(adapter, TakesPosts):
-            raise RefusedPost(404, "no account takes requests here")
+            raise RefusedPost(404, "no account receives requests at this path")
         if request.method not in _METHODS:
             raise RefusedPost(405, "use GET or POST", {"allow": "GET, POST"})
         head = _head(request, rest)
         if isinstance(adapter, ChecksHeaders):
-            refusal = await _asked(adapter.refuses(head), request)
+            refusal = await _within_limit(adapter.refuses(head), request)
             if refusal is not None:
                 return refusal
         key = (channel, account)
@@ -67,10 +67,10 @@ class Posts(Struct):
         self._refuse_crowd(self._open[key])
         self._open[key] += 1
         try:
-            return await _asked(adapter.posted(post), request)
+            return await _within_limit(adapter.posted(post), request)
         finally:
             self._open[key] -= 1
-            self._open += Counter()  # drops those that are zero
+            self._open += Counter()  # removes zero counts
 
     async def _body(self, request: Request, key: tuple[str, str]) -> bytes:
         arriving = self._arriving.setdefault(key, [])
@@ -85,7 +85,7 @@ class Posts(Struct):
                     arriving.remove(scope)
                 if not self._arriving.get(key):
                     self._arriving.pop(key, None)
-        raise RefusedPost(503, "newer requests came before this was read", {"retry-after": "5"})
+        raise RefusedPost(503, "newer requests replaced this one", {"retry-after": "5"})
 
     @staticmethod
     def _refuse_crowd(count: int) -> None:
@@ -93,11 +93,11 @@ class Posts(Struct):
             raise RefusedPost(503, "too many requests at once", {"retry-after": "5"})
 
     @staticmethod
-    def _place(path: str) -> tuple[str, str, str]:
-        """Returns channel, account and the rest of a path."""
+    def _address(path: str) -> tuple[str, str, str]:
+        """Returns channel, account and the remaining path."""
         channel, _, rest = path.partition("/")
-        account, _, beneath = rest.partition("/")
-        return channel, account or "default", beneath
+        account, _, subpath = rest.partition("/")
+        return channel, account or "default", subpath
 
 
 def _head(request: Request, rest: str) -> Post:
@@ -105,20 +105,20 @@ def _head(request: Request, rest: str) -> Post:
     return Post(request.method, rest, dict(request.query_params), headers, b"")
 
 
-async def _asked(answer: Awaitable[T], request: Request) -> T:
-    """Returns the answer of an adapter, which has limited time."""
-    again = {"retry-after": "5"}
+async def _within_limit(answer: Awaitable[T], request: Request) -> T:
+    """Returns the response of an adapter within the time limit."""
+    retry_headers = {"retry-after": "5"}
     try:
         with anyio.fail_after(ANSWER_SECONDS):
             return await answer
     except (BusyError, StateError, TimeoutError) as error:
-        raise RefusedPost(503, "not taken; send it again", again) from error
+        raise RefusedPost(503, "not processed; send it again", retry_headers) from error
     except Exception as error:
-        # The code of one platform must not end the others; the platform sends the event again.
-        # Its path is not named: behind the account it may have the secret of a webhook.
-        place = "/".join(request.path_params["path"].split("/")[:2])
-        logger.exception("a request of %s was not taken", place)
-        raise RefusedPost(503, "not taken; send it again", again) from error
+        # A defect of one adapter must not stop the others; the platform repeats the event.
+        # The log omits the rest of the path, which may contain the secret of a webhook.
+        address = "/".join(request.path_params["path"].split("/")[:2])
+        logger.exception("a request for %s failed", address)
+        raise RefusedPost(503, "not processed; send it again", retry_headers) from error
 
 
 def make(context: GatewayContext) -> Posts:

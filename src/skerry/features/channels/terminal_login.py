@@ -1,4 +1,4 @@
-"""Logins that a person carries out elsewhere, started in a terminal."""
+"""Logins that a person completes in a browser or on a phone, started in a terminal."""
 
 import io
 from collections.abc import Mapping
@@ -16,26 +16,27 @@ from skerry.infra.channels import Platform
 from skerry.infra.clock import SystemClock
 
 
-def link(platform: Platform, settings: Any, given: Mapping[str, str]) -> dict[str, str]:
+def link(platform: Platform, settings: Any, fields: Mapping[str, str]) -> dict[str, str]:
     """Links an account by a code in the terminal; returns the keys to set.
 
     Raises:
-        CredentialError: the platform has no such login, or nobody agreed.
+        CredentialError: the platform has no such login, or the phone did not agree.
     """
-    return anyio.run(linked, platform, settings, given, _show_code)
+    return anyio.run(linked, platform, settings, fields, _show_code)
 
 
 def sign_in(
-    platform: Platform, settings: Any, provider: str | None, given: Mapping[str, str]
+    platform: Platform, settings: Any, provider: str | None, fields: Mapping[str, str]
 ) -> dict[str, Any]:
     """Signs a person in by a browser; returns the keys to set.
 
     Raises:
-        CredentialError: the platform has no such login, it was refused, or nobody came back.
+        CredentialError: the platform has no such login, it was refused, or was not completed in
+        time.
     """
-    given = {**given, "oauth.provider": provider} if provider else given
+    fields = {**fields, "oauth.provider": provider} if provider else fields
     show = printed(notice)
-    return anyio.run(partial(signed_in, platform, settings, given, SystemClock(), show, typed))
+    return anyio.run(partial(signed_in, platform, settings, fields, SystemClock(), show, typed))
 
 
 def _show_code(uri: str) -> None:
@@ -45,7 +46,7 @@ def _show_code(uri: str) -> None:
 
 
 def qr(text: str) -> str:
-    """Returns a QR code in characters of a terminal, two squares high."""
+    """Returns a QR code in terminal characters, two modules per character in height."""
     out = io.StringIO()
     segno.make(text, error="l", micro=False).terminal(out, compact=True)
     return out.getvalue()

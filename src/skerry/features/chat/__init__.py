@@ -1,1 +1,1 @@
-"""Lets a person talk to an agent in the terminal."""
+"""Feature `chat`: conversations with an agent in the terminal."""

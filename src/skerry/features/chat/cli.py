@@ -11,5 +11,5 @@ def add(chat: ArgumentParser) -> None:
     """Adds the options of `skerry chat`."""
     chat.set_defaults(module=_RUN)
     chat.add_argument("--message", metavar="TEXT", help="first message")
-    message(chat, "image for the first message; may be repeated")
+    message(chat, "image for the first message; repeatable")
     session(reach(chat))

@@ -1,4 +1,4 @@
-"""`skerry chat`: talk to an agent in the terminal."""
+"""`skerry chat`: a conversation with an agent in the terminal."""
 
 import os
 import signal
@@ -34,15 +34,15 @@ from skerry.features.chat.conversation import (
 from skerry.infra.supervise import in_background
 
 PROMPT: Final = "> "
-LEAVE: Final = frozenset({"/exit", "/quit"})
+EXIT_COMMANDS: Final = frozenset({"/exit", "/quit"})
 EARLIER_CHARACTERS: Final = 300
-"""Characters of an earlier message that are shown."""
+"""Maximum length of a displayed earlier message, in characters."""
 _LONGEST_LINE: Final = 4096
-"""Bytes; no terminal of Linux or macOS gives more at once."""
+"""Bytes of one read; terminals of Linux and macOS return at most this many."""
 
 
-class _LeaveError(Exception):
-    """The person ends the chat."""
+class _ExitError(Exception):
+    """The person exits the chat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +80,11 @@ _Updates = SimpleQueue[Update | _Interrupt | _Typed | _AnswerUpdate | _Ended]
 class _Turn:
     """A message that was sent, until its answer has ended."""
 
-    saying: Future[Ending]
+    pending: Future[Ending]
     waiting: list[Update] = field(default_factory=list[Update])
-    """Updates to show when the answers before it have ended."""
+    """Updates that are printed when the previous answers have ended."""
     shared: bool = False
-    """True when another answer that is shown is the answer to it too."""
+    """True when another printed answer also answers this message."""
 
 
 def run(arguments: Namespace) -> int:
@@ -103,7 +103,7 @@ def run(arguments: Namespace) -> int:
         terminal = ChatTerminal(portal, conversation, updates, opening.commands, images)
         if terminal.interactive:
             _greet(address.url, conversation.session, opening)
-        with suppress(_LeaveError):
+        with suppress(_ExitError):
             if arguments.message:
                 terminal.exchange(arguments.message)
             for line in terminal.lines():
@@ -113,10 +113,10 @@ def run(arguments: Namespace) -> int:
 
 @dataclass(slots=True)
 class ChatTerminal:
-    """Reads what a person writes and prints the answers, in the main thread.
+    """Reads a person's lines and prints the answers, in the main thread.
 
-    The connection lives in the portal's thread, so that it stays alive while a line is written, and
-    so that Ctrl-C arrives here, whatever happens there.
+    The connection lives in the portal's thread, so that it stays alive while the person types, and
+    so that Ctrl-C arrives in the main thread.
     """
 
     portal: BlockingPortal
@@ -125,7 +125,7 @@ class ChatTerminal:
     commands: Sequence[str] = ()
     """Completions for Tab at the beginning of a line."""
     images: Sequence[Mapping[str, str]] = ()
-    """Images that are sent with the next message."""
+    """Images of the next message."""
     interactive: bool = field(
         default_factory=lambda: sys.stdin.isatty() and sys.stdout.isatty(), init=False
     )
@@ -134,9 +134,9 @@ class ChatTerminal:
     _turns: dict[str, _Turn] = field(default_factory=dict[str, _Turn], init=False)
     """Turns by their keys."""
     _live: str | None = field(default=None, init=False)
-    """The first turn with an answer of its own, which is printed as it arrives."""
+    """First turn with a separate answer, which is printed as it arrives."""
     _runs: set[str] = field(default_factory=set[str], init=False)
-    """Runs whose answers were shown since the last prompt, or are to be."""
+    """Runs whose answers were or will be printed since the last prompt."""
     _typed: deque[str] = field(default_factory=deque[str], init=False)
     """Lines typed after the last answer ended."""
     _at_end: bool = field(default=False, init=False)
@@ -144,13 +144,13 @@ class ChatTerminal:
     """True when the last line on the screen has no line break."""
 
     def lines(self) -> Iterator[str]:
-        """Gives each line that is not blank, until the end of the input.
+        """Yields each line that is not blank, until the end of the input.
 
         Raises:
             _LeaveError: Ctrl-C twice in a row.
         """
         if not self.interactive:
-            piped = takewhile(lambda line: line not in LEAVE, map(str.strip, sys.stdin))
+            piped = takewhile(lambda line: line not in EXIT_COMMANDS, map(str.strip, sys.stdin))
             yield from filter(None, piped)
             return
         _complete(self.commands)
@@ -166,7 +166,7 @@ class ChatTerminal:
                 self._interrupt("Ctrl-C again, or Ctrl-D, exits.")
                 continue
             self._interrupted = False
-            if line in LEAVE:
+            if line in EXIT_COMMANDS:
                 return
             if line:
                 yield line
@@ -174,12 +174,12 @@ class ChatTerminal:
     def exchange(self, text: str) -> None:
         """Sends a message and prints the answer as it arrives. Ctrl-C stops it.
 
-        A line that is typed meanwhile is sent at once. What answers it is printed when the answer
-        before has ended, or has to be ended: one command may stop another message's run.
+        A line typed during the answer is sent at once. Its answer is printed after the present one
+        has ended, or has to end: a command may stop another message's run.
 
         Raises:
             ClientError: the gateway refused.
-            _LeaveError: a second Ctrl-C, or a line that says so.
+            _LeaveError: a second Ctrl-C, or a line with an exit command.
             KeyboardInterrupt: Ctrl-C without a terminal.
         """
         self._runs.clear()
@@ -190,7 +190,7 @@ class ChatTerminal:
                     self._take(self.updates.get())
         finally:
             for turn in self._turns.values():
-                turn.saying.cancel()
+                turn.pending.cancel()
             self._turns.clear()
         if self._interrupted and not self.interactive:
             raise KeyboardInterrupt
@@ -203,25 +203,25 @@ class ChatTerminal:
         return input(PROMPT).strip()
 
     def _reading(self) -> AbstractContextManager[object]:
-        """Reads what is typed, while the block runs and no longer: then the prompt does."""
+        """Reads typed lines during the block; afterwards the prompt reads them."""
         if not self.interactive or self._at_end:
             return nullcontext()
         reading = partial(_read_lines, sys.stdin.fileno(), self.updates)
         return self.portal.wrap_async_context_manager(in_background(reading))
 
     def _say(self, text: str) -> str:
-        """Begins to send a message; returns its key."""
+        """Starts to send a message; returns its key."""
         key, updates = str(uuid4()), self.updates
         images, self.images = self.images, ()
-        saying = self.portal.start_task_soon(
+        pending = self.portal.start_task_soon(
             self.conversation.say,
             text,
             key,
             images,
             lambda update: updates.put(_AnswerUpdate(key, update)),
         )
-        self._turns[key] = _Turn(saying)
-        saying.add_done_callback(lambda _: updates.put(_Ended(key)))
+        self._turns[key] = _Turn(pending)
+        pending.add_done_callback(lambda _: updates.put(_Ended(key)))
         return key
 
     def _take(self, update: Update | _Interrupt | _Typed | _AnswerUpdate | _Ended) -> None:
@@ -233,8 +233,8 @@ class ChatTerminal:
             case _Typed(line):
                 self._take_typed(line)
             case _AnswerUpdate(key, JoinedRun(host)):
-                ours = {self.conversation.run(turn) for turn in self._turns if turn != key}
-                self._turns[key].shared |= host in ours | self._runs
+                own_runs = {self.conversation.run(turn) for turn in self._turns if turn != key}
+                self._turns[key].shared |= host in own_runs | self._runs
             case _AnswerUpdate(key, heard) if key == self._live:
                 self._print(heard)
             case _AnswerUpdate(key, heard):
@@ -253,18 +253,18 @@ class ChatTerminal:
         if line is None:
             self._at_end = True
             return
-        self._in_line = False  # the terminal has shown what was typed, and the end of its line
+        self._in_line = False  # the terminal has echoed the line and its line break
         text = line.strip()
-        if text in LEAVE:
-            raise _LeaveError
+        if text in EXIT_COMMANDS:
+            raise _ExitError
         if text:
             notice(styled(f"(sent: {one_line(text)})", "dim", sys.stderr))
             self._say(text)
 
     def _end(self, key: str) -> None:
-        """Finishes an answer; one that ended before its turn is shown at once, as of a command."""
+        """Finishes an answer; prints one that ended before its turn at once."""
         turn = self._turns.pop(key)
-        ending = turn.saying.result()
+        ending = turn.pending.result()
         if turn.shared:
             return
         self._runs.add(self.conversation.run(key))
@@ -282,7 +282,7 @@ class ChatTerminal:
 
     def _interrupt(self, hint: str = "") -> None:
         if self._interrupted:
-            raise _LeaveError
+            raise _ExitError
         self._interrupted = True
         if hint:
             notice(styled(hint, "dim", sys.stderr))
@@ -321,15 +321,15 @@ class ChatTerminal:
                 sys.stdout.flush()
                 notice(styled(f"({why})", "dim", sys.stderr))
                 self._in_line = False
-            case ConnectionChange(lost):
-                text = f"{lost}; reconnecting ..." if lost else "connected again."
+            case ConnectionChange(reason):
+                text = f"{reason}; reconnecting ..." if reason else "connected again."
                 notice(styled(text, "yellow", sys.stderr))
             case JoinedRun():
-                pass  # it is shown with the answer to another message
+                pass  # the answer to another message contains it
 
 
 async def _read_lines(descriptor: int, updates: _Updates) -> None:
-    """Takes each line that is typed; the terminal gives whole ones, and shows what is typed.
+    """Reads typed lines; the terminal echoes them and returns whole lines.
 
     Pasted text arrives as several lines at once.
     """
@@ -337,7 +337,7 @@ async def _read_lines(descriptor: int, updates: _Updates) -> None:
         await anyio.wait_readable(descriptor)
         try:
             data = os.read(descriptor, _LONGEST_LINE)
-        except OSError:  # the terminal has gone
+        except OSError:  # the terminal was closed
             data = b""
         for line in data.decode(errors="replace").splitlines():
             updates.put(_Typed(line))
@@ -347,12 +347,12 @@ async def _read_lines(descriptor: int, updates: _Updates) -> None:
 
 
 def _complete(commands: Sequence[str]) -> None:
-    """Gives `input` its line editing where this Python has it, with Tab for `/` commands."""
+    """Enables line editing where this Python supports it, with Tab for `/` commands."""
     try:
         import readline  # noqa: PLC0415 - not every Python has it
     except ImportError:
         return
-    words = sorted({*commands, *LEAVE})
+    words = sorted({*commands, *EXIT_COMMANDS})
 
     def completed(text: str, number: int) -> str | None:
         begun = text if readline.get_begidx() == 0 and text.startswith("/") else None

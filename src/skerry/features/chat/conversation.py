@@ -1,4 +1,4 @@
-"""One conversation over a connection that may be lost and restored."""
+"""One conversation over a connection that reconnects after a loss."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -21,38 +21,38 @@ from skerry.ports.model import ModelStatus
 RUNNING: Final = frozenset({"started", "in_flight", "accepted"})
 ENDS: Final = frozenset({"final", "aborted", "error"})
 _JOINED: Final = "joined"
-"""The answer was given to another message, which this one had entered."""
+"""The answer belongs to another message's run, which this message entered."""
 CUT: Final = "the gateway was interrupted; it answers again"
 RECONNECTS: Final = Backoff(base=0.25, cap=8.0)
-"""Seconds between two tries to reconnect, at most."""
+"""Maximum seconds between two attempts to reconnect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Text that the answer gained."""
+    """Text that was added to the answer."""
 
     added: str
 
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """Withdrawal of the text shown last."""
+    """Withdrawal of the text printed last."""
 
-    why: str = "its model failed; another one answers"
+    reason: str = "its model failed; another one answers"
 
 
 @dataclass(frozen=True, slots=True)
 class JoinedRun:
-    """The message entered another run, which answers it too."""
+    """The message entered another run, which also answers it."""
 
     host: str
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionChange:
-    """The connection was lost (with the reason), or is back (without one)."""
+    """The connection was lost (with the reason), or restored (without a reason)."""
 
-    lost: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Ending:
     state: str
     message: str = ""
     notices: tuple[str, ...] = ()
-    """Notices about how the answer was made."""
+    """Notices about the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class FirstScreen:
     model: ModelStatus
     messages: tuple[tuple[str, str], ...]
     commands: tuple[str, ...] = ()
-    """Commands that a message may begin with, such as `/status`."""
+    """Commands with which a message may begin, such as `/status`."""
 
 
 Update = Text | Withdrawn | JoinedRun | ConnectionChange
@@ -88,20 +88,21 @@ class RunAnswer:
     """State of an answer; the wire sends its whole text so far each time."""
 
     tell: Tell = _ignore
-    shown: str = ""
+    printed: str = ""
     cut: bool = False
-    """True when the connection was lost after `shown`: further text may be of another answer."""
+    """True when the connection was lost after `printed`: later text may belong to another
+    answer."""
     host: str = ""
-    """The run that the message has entered, which answers it."""
-    others: dict[str, str] = field(default_factory=dict[str, str])
-    """Texts of other runs so far: one may turn out to be the host."""
+    """Run that the message has entered, which answers it."""
+    other_texts: dict[str, str] = field(default_factory=dict[str, str])
+    """Texts of other runs so far, of which one may be the host."""
     notices: tuple[str, ...] = ()
     remedy: str = ""
-    """The next step after a failure."""
+    """Remedy after a failure."""
 
     def enter(self, host: str) -> None:
         """Continues with the answer of another run."""
-        self.shown = self.others.get(host, "")
+        self.printed = self.other_texts.get(host, "")
         self.name(host)
 
     def name(self, host: str) -> None:
@@ -112,31 +113,31 @@ class RunAnswer:
 
     def overhear(self, run: str, payload: Mapping[str, Any]) -> None:
         """Stores the text of a `chat` event of another run."""
-        self.others[run] = text_of(payload.get("message"))
+        self.other_texts[run] = text_of(payload.get("message"))
         if payload.get("state") in ENDS:
-            del self.others[run]
+            del self.other_texts[run]
 
     def grow(self, text: str, *, whole: bool = False) -> str:
         """Adds the text so far; returns the part to print. A new message begins a new paragraph.
 
-        A gateway that ended in the middle of an answer may begin it anew; then the shown text is
-        withdrawn.
+        A gateway that stopped in the middle of an answer may start it again; then the printed text
+        is withdrawn.
         """
         if self.cut:
-            if not whole and self.shown.startswith(text):
-                return ""  # it may become what was shown, and go on
+            if not whole and self.printed.startswith(text):
+                return ""  # it may grow to the printed text and continue
             self.cut = False
-            if not text.startswith(self.shown) and not self.shown.endswith(text):
+            if not text.startswith(self.printed) and not self.printed.endswith(text):
                 self.tell(Withdrawn(CUT))
-                self.shown = text
+                self.printed = text
                 return text
-        if text.startswith(self.shown):
-            added = text[len(self.shown) :]
-        elif self.shown.endswith(text):
-            return ""  # the last of several messages, shown already
+        if text.startswith(self.printed):
+            added = text[len(self.printed) :]
+        elif self.printed.endswith(text):
+            return ""  # the last of several messages, printed already
         else:
             added = "\n\n" + text
-        self.shown = text
+        self.printed = text
         return added
 
 
@@ -144,7 +145,7 @@ class RunAnswer:
 class ClientConversation(anyio.AsyncContextManagerMixin):
     """Use as `async with ClientConversation(...) as conversation:`; it reconnects by itself.
 
-    `tell` is called with each update, in the event loop's thread.
+    `tell` is called with each update, in the thread of the event loop.
     """
 
     address: GatewayAddress
@@ -153,7 +154,7 @@ class ClientConversation(anyio.AsyncContextManagerMixin):
     agent: str | None = None
     thinking: str | None = None
     _retried: dict[str, str] = field(default_factory=dict[str, str], init=False)
-    """The run that a `/retry` began, by the key of that."""
+    """Runs that a `/retry` started, by its key."""
     _client: GatewayClient | None = field(default=None, init=False)
     _refusal: ClientError | None = field(default=None, init=False)
     _changed: anyio.Event = field(default_factory=anyio.Event, init=False)
@@ -168,20 +169,20 @@ class ClientConversation(anyio.AsyncContextManagerMixin):
         """Connects and returns the first screen.
 
         Raises:
-            ClientError: no gateway answers, or it does not admit this client.
+            ClientError: no gateway responds, or it does not admit this client.
         """
         client = await self._connected()
-        history = await client.request("chat.history", {**self._where, "limit": 4})
+        history = await client.request("chat.history", {**self._session_params, "limit": 4})
         listed = history.get("messages", [])
         messages = [
             (message.get("role", ""), text) for message in listed for text in _texts(message)
         ]
-        spoken = (
+        visible = (
             message for message in messages if message[0] in {"user", "assistant"} and message[1]
         )
         commands = [str(command["name"]) for command in (await _commands(client))]
         model = await model_status(client)
-        return FirstScreen(model, tuple(spoken), tuple(f"/{name}" for name in commands))
+        return FirstScreen(model, tuple(visible), tuple(f"/{name}" for name in commands))
 
     async def say(
         self,
@@ -190,19 +191,19 @@ class ClientConversation(anyio.AsyncContextManagerMixin):
         images: Sequence[Mapping[str, str]] = (),
         tell: Tell | None = None,
     ) -> Ending:
-        """Sends a message, passes on the answer's text as it grows, and returns its end.
+        """Sends a message, reports the answer's text as it grows, and returns its end.
 
-        `tell` gets the updates of this answer; several answers may be in progress.
-        When the connection is lost meanwhile the message is sent again with the same `key`, which
-        the gateway runs once. `/retry` gives the answer of the run that it begins.
+        `tell` receives the updates of this answer; several answers may be in progress. When the
+        connection is lost, the message is sent again with the same `key`, which the gateway runs
+        once. `/retry` returns the answer of the run that it starts.
 
         Raises:
-            ClientError: the message was refused, or the gateway no longer lets this client in.
+            ClientError: the message was refused, or the gateway no longer admits this client.
         """
         answer = RunAnswer(tell or self.tell)
-        more = {"thinking": self.thinking, "attachments": list(images)}
-        params: dict[str, Any] = {**self._where, "message": text, "idempotencyKey": key}
-        params |= {key: value for key, value in more.items() if value}
+        options = {"thinking": self.thinking, "attachments": list(images)}
+        params: dict[str, Any] = {**self._session_params, "message": text, "idempotencyKey": key}
+        params |= {key: value for key, value in options.items() if value}
         while True:
             client = await self._unless_stopped()
             if client is None:
@@ -210,7 +211,7 @@ class ClientConversation(anyio.AsyncContextManagerMixin):
             try:
                 return await self._exchange(client, params, answer)
             except GatewayUnreachableError:
-                answer.cut = bool(answer.shown)  # it is sent again
+                answer.cut = bool(answer.printed)  # it is sent again
             except GatewayRefusedError as error:
                 if error.details_code != NOTHING_TO_RETRY:
                     raise
@@ -221,7 +222,9 @@ class ClientConversation(anyio.AsyncContextManagerMixin):
     async def stop(self, key: str) -> None:
         """Aborts the answer; `say` returns soon after."""
         if self._client is not None:
-            await self._client.request("chat.abort", {**self._where, "runId": self.run(key)})
+            await self._client.request(
+                "chat.abort", {**self._session_params, "runId": self.run(key)}
+            )
         elif self._waiting is not None:
             self._waiting.cancel()
 
@@ -230,7 +233,7 @@ class ClientConversation(anyio.AsyncContextManagerMixin):
         return self._retried.get(key, key)
 
     @property
-    def _where(self) -> dict[str, Any]:
+    def _session_params(self) -> dict[str, Any]:
         return {"sessionKey": self.session} | ({"agentId": self.agent} if self.agent else {})
 
     async def _exchange(
@@ -249,15 +252,17 @@ class ClientConversation(anyio.AsyncContextManagerMixin):
         raise GatewayUnreachableError(self.address.url, "the connection was lost")
 
     async def _begin(self, client: GatewayClient, params: dict[str, Any]) -> tuple[str, bool]:
-        """Sends a message; returns the run that answers it, and whether that still goes on."""
+        """Sends a message; returns the answering run, and true when it is still running."""
         key = str(params["idempotencyKey"])
         if params["message"].strip() != RETRY:
             sent = await client.request("chat.send", params)
             return key, sent.get("status") in RUNNING
-        if (run := self._retried.get(key)) is not None:  # to ask again would repeat it once more
+        if (
+            run := self._retried.get(key)
+        ) is not None:  # a second request would repeat the run again
             waited = await client.request("agent.wait", {"runId": run, "timeoutMs": 0})
             return run, waited.get("status") == "timeout"
-        sent = await client.request("chat.retry", self._where)
+        sent = await client.request("chat.retry", self._session_params)
         self._retried[key] = run = str(sent["runId"])
         return run, True
 
@@ -268,40 +273,42 @@ class ClientConversation(anyio.AsyncContextManagerMixin):
         run = str(payload.get("runId", ""))
         if event.event == "chat":
             if run in {key, answer.host}:
-                return self._hear(payload, answer, own=run == key)
+                return self._hear(payload, answer, is_own=run == key)
             answer.overhear(run, payload)
         elif event.event == "agent" and run in {key, answer.host}:
-            _note(payload.get("data"), answer, own=run == key)
+            _note(payload.get("data"), answer, is_own=run == key)
         return None
 
-    def _hear(self, payload: Mapping[str, Any], answer: RunAnswer, *, own: bool) -> Ending | None:
+    def _hear(
+        self, payload: Mapping[str, Any], answer: RunAnswer, *, is_own: bool
+    ) -> Ending | None:
         text = text_of(payload.get("message"))
-        if payload.get("replace") and text != answer.shown:
-            answer.shown = text
+        if payload.get("replace") and text != answer.printed:
+            answer.printed = text
             answer.tell(Withdrawn())
         elif text:
             answer.tell(Text(answer.grow(text, whole=payload.get("state") in ENDS)))
         state = str(payload.get("state", ""))
         if state not in ENDS:
             return None
-        if own and answer.host:
-            return Ending(_JOINED)  # the end of its host was not heard
+        if is_own and answer.host:
+            return Ending(_JOINED)  # the end of its host was not received
         reason = str(payload.get("errorMessage", ""))
         return Ending(state, f"{reason} {answer.remedy}".rstrip(), answer.notices)
 
     async def _stored(self, client: GatewayClient, key: str, answer: RunAnswer) -> Ending:
-        """Passes on the answer of a run that ended while disconnected."""
+        """Reports the answer of a run that ended during a disconnection."""
         waited = await client.request("agent.wait", {"runId": key, "timeoutMs": 0})
         if waited.get("status") == "error":
             return Ending("error", f"{waited.get('error', '')} {waited.get('remedy', '')}".strip())
-        params: dict[str, Any] = {**self._where, "limit": 1}
+        params: dict[str, Any] = {**self._session_params, "limit": 1}
         messages = (await client.request("chat.history", params)).get("messages", [])
         if messages and messages[-1].get("role") == "assistant":
             answer.tell(Text(answer.grow(text_of(messages[-1]), whole=True)))
         return Ending("final")
 
     async def _unless_stopped(self) -> GatewayClient | None:
-        """Returns the connection once there is one, or None when `stop` was called before."""
+        """Waits for the connection; returns None when `stop` is called before."""
         with anyio.CancelScope() as self._waiting:
             return await self._connected()
         return None
@@ -314,20 +321,20 @@ class ClientConversation(anyio.AsyncContextManagerMixin):
         return self._client
 
     async def _keep(self) -> None:
-        """Keeps a connection; after a loss it reconnects, until the gateway refuses."""
-        failures, lost = 0, ""
+        """Holds a connection; reconnects after a loss, until the gateway refuses."""
+        failures, reason = 0, ""
         while True:
             try:
                 async with GatewayClient(self.address) as client:
-                    if lost:
+                    if reason:
                         self.tell(ConnectionChange())
-                    failures, lost = 0, "connection lost"
+                    failures, reason = 0, "connection lost"
                     self._turn(client)
                     await client.closed.wait()
                     self._turn(None)
-                    self.tell(ConnectionChange(lost))
+                    self.tell(ConnectionChange(reason))
             except (GatewayRefusedError, GatewayUnreachableError) as error:
-                if isinstance(error, GatewayRefusedError) or not lost:
+                if isinstance(error, GatewayRefusedError) or not reason:
                     self._refusal = error
                     self._turn(None)
                     return
@@ -340,27 +347,27 @@ class ClientConversation(anyio.AsyncContextManagerMixin):
         changed.set()
 
 
-def _note(data: Any, answer: RunAnswer, *, own: bool) -> None:
-    """Stores the data of an `agent` event: the run that was entered, notices, the remedy."""
+def _note(data: Any, answer: RunAnswer, *, is_own: bool) -> None:
+    """Stores the data of an `agent` event: the entered run, notices, the remedy."""
     if not isinstance(data, dict):
         return
     host = str(data.get("joined", ""))
-    if own and host and data.get("phase") == "start":
+    if is_own and host and data.get("phase") == "start":
         answer.enter(host)
-    elif own and host:
+    elif is_own and host:
         answer.name(host)
     answer.notices = tuple(data.get("notices", answer.notices))
     answer.remedy = str(data.get("remedy", ""))
 
 
 def _texts(message: Mapping[str, Any]) -> list[str]:
-    """Returns the texts of a message; several, where they were collected to it."""
+    """Returns the texts of a message; several when messages were collected."""
     collected = message.get("__openclaw", {}).get("said")
     return [str(part["text"]) for part in collected] if collected else [text_of(message)]
 
 
 async def _commands(client: GatewayClient) -> Sequence[Mapping[str, Any]]:
-    """Returns the commands of the gateway; an older one has no such method."""
+    """Returns the commands of the gateway; an older gateway has no such method."""
     try:
         listed = await client.request("commands.list")
     except GatewayRefusedError:

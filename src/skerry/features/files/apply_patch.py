@@ -40,13 +40,13 @@ class PatchStep(Struct, frozen=True):
 
     path: str
     old: bytes | None
-    """None for a file that must not exist."""
+    """Expected content; None for a file that must not exist."""
     new: bytes | None
-    """None for a file that is deleted."""
+    """New content; None for a file that is deleted."""
 
 
 class ApplyPatch:
-    """Applies a patch to plain files beneath the workspace."""
+    """Applies a patch to plain files below the workspace."""
 
     own_errors = True
     verb = Verb.WRITE
@@ -58,7 +58,7 @@ class ApplyPatch:
         self._journal = journal
 
     def writes(self, arguments: dict[str, Any]) -> list[str]:
-        """Returns the files that a call changes; none for a patch of a wrong form."""
+        """Returns the files that a call changes; empty for an invalid patch."""
         text = named(arguments, {"patch": "input"}, ("input",)).get("input")
         try:
             files = parse(text) if isinstance(text, str) else []
@@ -67,9 +67,9 @@ class ApplyPatch:
         return [path for file in files for path in (file.path, file.move_to) if path]
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Applies the patch, whole or not at all, and lists the files."""
-        known = named(arguments, {"patch": "input"}, ("input",))
-        params = ApplyPatchParams.model_validate(known)
+        """Applies the whole patch or nothing, and lists the files."""
+        renamed = named(arguments, {"patch": "input"}, ("input",))
+        params = ApplyPatchParams.model_validate(renamed)
         changer = Changer(context, "apply_patch", self._journal)
         return await anyio.to_thread.run_sync(_apply, params.input, context, changer)
 
@@ -81,7 +81,7 @@ def _apply(text: str, context: ToolContext, changer: Changer) -> ToolResult:
     except PatchError as error:
         raise ToolError(f"Cannot apply the patch: {error}") from error
     diffs = _carried_out(steps, changer)
-    lines = [f"{'AMD'[('add', 'update', 'delete').index(one.kind)]} {one.path}" for one in diffs]
+    lines = [f"{'AMD'[('add', 'update', 'delete').index(diff.kind)]} {diff.path}" for diff in diffs]
     text = "Applied the patch:\n" + "\n".join(lines)
     return ToolResult(text, origin=Origin.LOCAL, details=details(diffs))
 
@@ -113,20 +113,22 @@ def _content(path: str, context: ToolContext) -> bytes:
 
 
 def _carried_out(steps: list[PatchStep], changer: Changer) -> list[FileDiff]:
-    """Carries all steps out; when one fails, those before it are taken back."""
-    done: list[tuple[PatchStep, FileDiff]] = []
+    """Applies all steps; when one fails, it reverts the steps before it."""
+    applied: list[tuple[PatchStep, FileDiff]] = []
     try:
         for step in steps:
-            made = _step(step, changer)
-            done.append((step, made))
+            file_diff = _step(step, changer)
+            applied.append((step, file_diff))
     except SkerryError as error:
-        for step, _ in reversed(done):
+        for step, _ in reversed(applied):
             try:
                 _step(PatchStep(step.path, step.new, step.old), changer)
             except SkerryError as second:
-                raise ToolError(f"{error} Then {step.path} was left changed: {second}") from error
+                raise ToolError(
+                    f"{error} Then {step.path} could not be reverted: {second}"
+                ) from error
         raise
-    return [made for _, made in done]
+    return [file_diff for _, file_diff in applied]
 
 
 def _step(step: PatchStep, changer: Changer) -> FileDiff:
@@ -136,7 +138,7 @@ def _step(step: PatchStep, changer: Changer) -> FileDiff:
 
 
 def _only(path: str, old: bytes | None, new: bytes) -> Callable[[bytes | None], bytes]:
-    """Returns the change from `old`, and from nothing else."""
+    """Returns a change that only applies to the content `old`."""
     return partial(_checked, path, old, new)
 
 
@@ -145,4 +147,4 @@ def _checked(path: str, old: bytes | None, new: bytes, present: bytes | None) ->
         return new
     if old is None:
         raise ToolError(f"Cannot add {path}: it exists. Update it, or delete it first.")
-    raise ToolError(f"Cannot change {path}: it was changed meanwhile. Read it again.")
+    raise ToolError(f"Cannot change {path}: it changed meanwhile. Read it again.")

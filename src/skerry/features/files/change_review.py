@@ -1,4 +1,4 @@
-"""Changes files for the tools: whole or not at all, with a stored copy and a diff."""
+"""Changes files for the tools atomically, with a stored copy and a diff."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -14,7 +14,7 @@ from skerry.ports.tool import ToolContext
 
 
 class Changer:
-    """Makes the changes of one call of a tool."""
+    """Applies the changes of one tool call."""
 
     def __init__(self, context: ToolContext, tool: str, journal: Journal | None) -> None:
         self._context = context
@@ -24,26 +24,26 @@ class Changer:
     def replace(
         self, path: str, change: Callable[[bytes | None], bytes], *, whole: bool = False
     ) -> FileDiff:
-        """Gives a file new content; `change` makes it of the old, None for a new file."""
-        made: list[FileDiff] = []
+        """Replaces a file's content by `change(old)`; `old` is None for a new file."""
+        diffs: list[FileDiff] = []
         with explained(self._tool, path), ExitStack() as copies:
 
             def changed(old: bytes | None) -> bytes:
                 new = change(old)
-                made.append(diff(path, old, new))
+                diffs.append(diff(path, old, new))
                 self._keep(copies, path, old, new)
                 return new
 
             self._context.workspace.replace(path, changed, max_bytes=MAX_BYTES, whole=whole)
-        return made[0]
+        return diffs[0]
 
     def remove(self, path: str, expected: bytes) -> FileDiff:
-        """Deletes a file that holds `expected`."""
+        """Deletes a file whose content is `expected`."""
         with explained(self._tool, path), ExitStack() as copies:
 
             def check(old: bytes) -> None:
                 if old != expected:
-                    raise ToolError(f"{path} was changed meanwhile. Read it again.")
+                    raise ToolError(f"{path} changed meanwhile. Read it again.")
                 self._keep(copies, path, old, None)
 
             self._context.workspace.remove(path, check, max_bytes=MAX_BYTES)
@@ -52,13 +52,13 @@ class Changer:
     def _keep(self, copies: ExitStack, path: str, old: bytes | None, new: bytes | None) -> None:
         if self._journal is None or old == new or self._is_kept(path):
             return
-        copies.enter_context(self._journal.kept(self._context, self._tool, path, old, new))
+        copies.enter_context(self._journal.saved(self._context, self._tool, path, old, new))
 
     def _is_kept(self, path: str) -> bool:
-        """Returns whether later runs read the file: then no copy of it is stored.
+        """Returns true when later runs read the file; no copy of such a file is stored.
 
-        What the owner erases from the memory is gone, and no undo puts words back that a later run
-        would obey without a record of who wrote them.
+        Text that the owner erased from the memory must not remain in a copy, and an undo must not
+        restore text that a later run would obey without a record of its origin.
         """
         rules = self._context.workspace.rules
         if not isinstance(rules, FileGate):

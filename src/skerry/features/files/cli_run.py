@@ -1,4 +1,4 @@
-"""`skerry undo`: lists what agents changed in files, and takes it back; needs no gateway."""
+"""`skerry undo`: lists and reverts the file changes of agents; needs no gateway."""
 
 import os
 from argparse import Namespace
@@ -19,7 +19,7 @@ from skerry.infra.clock import SystemClock
 
 
 def run(arguments: Namespace) -> int:
-    """Runs `skerry undo`; returns the exit code: 1 where a file was refused."""
+    """Runs `skerry undo`; returns the exit code: 1 when a file was refused."""
     config = load(os.environ, fetch=False).config
     journal = journal_of(config, SystemClock())
     selection = ChangeSelection(arguments.agent, arguments.session, arguments.turn, arguments.file)
@@ -31,7 +31,8 @@ def run(arguments: Namespace) -> int:
         changes = last_turn(changes)
     if not changes:
         raise FailedError(
-            "There is no change to undo.", "To see which changes are stored: skerry undo --list"
+            "No change matches, so nothing was undone.",
+            "List the stored changes: skerry undo --list",
         )
     result = undone(config, journal, changes)
     if arguments.json:
@@ -49,7 +50,7 @@ def _list(changes: list[Change], *, as_json: bool) -> None:
         show_json({"changes": [row(change) for change in changes]})
         return
     if not changes:
-        show("No change is stored.")
+        show("No changes are stored.")
         return
     lines: list[tuple[str, ...]] = [("WHEN", "AGENT", "TURN", "KIND", "FILE")]
     lines += [

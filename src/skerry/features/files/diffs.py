@@ -1,7 +1,7 @@
 """Unified diffs of changed files, for clients (pure).
 
-The lines that both versions begin and end with are left out before anything is compared, so that a
-small change of a long file costs little. Beyond the limits the lines are counted, not compared.
+Equal lines at the start and end of both versions are skipped before the comparison, so that a small
+change of a long file is cheap. Above the limits, lines are only counted.
 """
 
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from typing import Any, Final
 from msgspec import Struct
 
 MOST_LINES: Final = 2000
-"""Changed lines of each version that are compared."""
+"""Maximum number of changed lines of each version that are compared."""
 MOST_CHARS: Final = 65_536
 _CONTEXT: Final = 3
 _LINE: Final = 500
-"""Characters of a line that are shown."""
+"""Maximum length of a line in a diff, in characters."""
 
 
 class FileDiff(Struct, frozen=True):
@@ -28,7 +28,7 @@ class FileDiff(Struct, frozen=True):
     added: int
     removed: int
     first_line: int
-    """Number of the first line that differs, from 1."""
+    """Number of the first changed line, from 1."""
     truncated: bool = False
 
     def details(self) -> dict[str, Any]:
@@ -44,20 +44,20 @@ class FileDiff(Struct, frozen=True):
 
 
 def diff(path: str, old: bytes | None, new: bytes | None, *, kind: str = "") -> FileDiff:
-    """Returns the difference; None is a file that does not exist."""
+    """Returns the difference; None means that the file does not exist."""
     before, after = _lines(old), _lines(new)
     kind = kind or ("add" if old is None else "delete" if new is None else "update")
     start = _common(before, after)
     end = _common(before[start:][::-1], after[start:][::-1])
-    changed, made = before[start : len(before) - end], after[start : len(after) - end]
-    if max(len(changed), len(made)) > MOST_LINES:
-        text = f"--- a/{path}\n+++ b/{path}\n@@ {len(changed)} lines became {len(made)} @@\n"
-        return FileDiff(path, kind, text, len(made), len(changed), start + 1, truncated=True)
+    changed, replacement = before[start : len(before) - end], after[start : len(after) - end]
+    if max(len(changed), len(replacement)) > MOST_LINES:
+        text = f"--- a/{path}\n+++ b/{path}\n@@ {len(changed)} lines became {len(replacement)} @@\n"
+        return FileDiff(path, kind, text, len(replacement), len(changed), start + 1, truncated=True)
     above, below = max(start - _CONTEXT, 0), _CONTEXT
     first = before[above : len(before) - end + below]
     second = after[above : len(after) - end + below]
     lines = [
-        _shown(line, above)
+        _with_offset(line, above)
         for line in unified_diff(first, second, f"a/{path}", f"b/{path}", n=_CONTEXT, lineterm="")
     ]
     added = sum(line.startswith("+") for line in lines[2:])
@@ -69,8 +69,8 @@ def diff(path: str, old: bytes | None, new: bytes | None, *, kind: str = "") -> 
 
 def details(diffs: Sequence[FileDiff]) -> dict[str, Any]:
     """Returns the details of a result: the diff of all files, and an entry for each."""
-    text = "".join(one.diff for one in diffs)
-    return {"diff": text[: 2 * MOST_CHARS], "files": [one.details() for one in diffs]}
+    text = "".join(file_diff.diff for file_diff in diffs)
+    return {"diff": text[: 2 * MOST_CHARS], "files": [file_diff.details() for file_diff in diffs]}
 
 
 def _lines(data: bytes | None) -> list[str]:
@@ -80,15 +80,15 @@ def _lines(data: bytes | None) -> list[str]:
 def _common(first: Sequence[str], second: Sequence[str]) -> int:
     """Returns the number of equal lines at the start."""
     count = 0
-    for one, other in zip(first, second, strict=False):
-        if one != other:
+    for left_line, right_line in zip(first, second, strict=False):
+        if left_line != right_line:
             break
         count += 1
     return count
 
 
-def _shown(line: str, above: int) -> str:
-    """Returns a line of the diff; the numbers of a hunk count the lines that were left out."""
+def _with_offset(line: str, above: int) -> str:
+    """Returns a line of the diff; adds the skipped lines to the numbers of a hunk."""
     if not line.startswith("@@ ") or above == 0:
         return line[:_LINE]
     parts = line.split(" ")

@@ -1,4 +1,4 @@
-"""The tool `edit`: one passage of a text file in the workspace."""
+"""The tool `edit`: replaces one passage of a text file in the workspace."""
 
 import codecs
 from typing import Any, Final
@@ -34,7 +34,7 @@ class EditParams(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     path: FilePath
-    # The names that OpenClaw's tool has, and models know.
+    # The names of OpenClaw's tool, with which models are familiar.
     oldText: str = Field(  # noqa: N815
         description="The passage as it stands; it must occur once.",
         min_length=1,
@@ -44,7 +44,7 @@ class EditParams(BaseModel):
 
 
 class Edit:
-    """Replaces one passage of a plain file; line endings and the mark at its start stay."""
+    """Replaces one passage of a plain file; keeps line endings and the byte order mark."""
 
     own_errors = True
     verb = Verb.WRITE
@@ -59,9 +59,9 @@ class Edit:
         return [path] if isinstance(path, str) else []
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Replaces the passage and says in which line it begins."""
-        known = named(arguments, ALIASES, ("path", "oldText", "newText"))
-        params = EditParams.model_validate(known)
+        """Replaces the passage and returns the number of its first line."""
+        renamed = named(arguments, ALIASES, ("path", "oldText", "newText"))
+        params = EditParams.model_validate(renamed)
         changer = Changer(context, "edit", self._journal)
         return await anyio.to_thread.run_sync(_edit, params, changer)
 
@@ -74,25 +74,25 @@ def _edit(params: EditParams, changer: Changer) -> ToolResult:
         new, line = _changed(old, params)
         return new
 
-    made = changer.replace(params.path, change)
+    file_diff = changer.replace(params.path, change)
     return ToolResult(
-        f"Edited {params.path} at line {line}.", origin=Origin.LOCAL, details=details([made])
+        f"Edited {params.path} at line {line}.", origin=Origin.LOCAL, details=details([file_diff])
     )
 
 
 def _changed(old: bytes | None, params: EditParams) -> tuple[bytes, int]:
-    """Returns the new content, and the line of the passage from 1."""
+    """Returns the new content, and the line of the passage, from 1."""
     path = params.path
     if old is None:
-        raise ToolError(f"Cannot edit {path}: there is no such file. Make it with write.")
+        raise ToolError(f"Cannot edit {path}: the file does not exist. Create it with write.")
     mark = codecs.BOM_UTF8 if old.startswith(codecs.BOM_UTF8) else b""
     try:
         text = old[len(mark) :].decode()
     except UnicodeDecodeError as error:
-        raise ToolError(f"Cannot edit {path}: it is not UTF-8 text.") from error
+        raise ToolError(f"Cannot edit {path}: the file is not UTF-8 text.") from error
     if "\0" in text:
-        raise ToolError(f"Cannot edit {path}: it is not a text file.")
-    # Models write \n. In a file whose every line ends with \r\n that is what they mean.
+        raise ToolError(f"Cannot edit {path}: the file is not a text file.")
+    # Models write \n; in a file whose every line ends with \r\n they mean \r\n.
     windows = "\r\n" in text and text.count("\r\n") == text.count("\n")
     passage, replacement = _lines(params.oldText, windows), _lines(params.newText, windows)
     if passage == replacement:

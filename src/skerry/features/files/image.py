@@ -1,4 +1,4 @@
-"""The tool `image`: a question about pictures of the workspace."""
+"""The tool `image`: answers a question about pictures of the workspace."""
 
 from functools import partial
 from typing import Any, Final
@@ -23,7 +23,7 @@ from skerry.sdk.tool_host import ToolHost
 
 MOST_IMAGES: Final = 20
 MOST_CHARS: Final = 8 * 1024 * 1024
-"""Characters of all pictures together, as base64."""
+"""Maximum total size of the pictures, in characters of base64."""
 _PATH: Final = 1024
 
 
@@ -39,9 +39,9 @@ class ImageParams(BaseModel):
 
 
 class Image:
-    """Asks the model for pictures, where one is configured; else shows them to the answering one.
+    """Asks the configured image model, or else adds the pictures to the conversation.
 
-    That one gets their descriptions if it does not see.
+    A model of the conversation without image input receives their descriptions.
     """
 
     reads_only = True
@@ -52,33 +52,37 @@ class Image:
         self._host = host
 
     def is_offered(self, caller: Caller) -> bool:
-        """Returns whether the configuration chooses the tool for the agent."""
+        """Returns true when the configuration enables the tool for the agent."""
         return self._host.is_chosen(caller.key.agent, self.spec.name)
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Returns the answer of the model for pictures, or the question and the pictures."""
+        """Returns the answer of the image model, or the question with the pictures."""
         aliases = {"path": "image", "file_path": "image", "max_images": "maxImages"}
         params = ImageParams.model_validate(named(arguments, aliases))
         paths = tuple(dict.fromkeys((*([params.image] if params.image else ()), *params.images)))
         if not paths:
             raise ToolError("image required")
         if len(paths) > params.maxImages:
-            raise ToolError(f"{len(paths)} pictures are more than {params.maxImages}. Ask again.")
-        shown = await anyio.to_thread.run_sync(partial(_shown, params.prompt, paths, context))
+            raise ToolError(
+                f"{len(paths)} pictures exceed maxImages={params.maxImages}. Pass fewer."
+            )
+        result = await anyio.to_thread.run_sync(partial(_result, params.prompt, paths, context))
         if (runs := self._host.internal_runs) is None:
-            return shown
+            return result
         choice = self._host.config().agents.defaults.image_model
         if choice.primary is None:
-            return shown
-        pictures = [block for block in shown.blocks if isinstance(block, ImageBlock)]
-        asked = question(shown.text, pictures, self._host.clock.now_ms())
+            return result
+        pictures = [block for block in result.blocks if isinstance(block, ImageBlock)]
+        message = question(result.text, pictures, self._host.clock.now_ms())
         agent = context.caller.key.agent if context.caller else MAIN_AGENT
         asker = (agent, context.run_id)
-        model, text = await answered(runs.dispatch.runtime, choice, asker, asked)
-        return ToolResult(text, origin=shown.origin, details={"model": model, "images": len(paths)})
+        model, text = await answered(runs.dispatch.runtime, choice, asker, message)
+        return ToolResult(
+            text, origin=result.origin, details={"model": model, "images": len(paths)}
+        )
 
 
-def _shown(prompt: str, paths: tuple[str, ...], context: ToolContext) -> ToolResult:
+def _result(prompt: str, paths: tuple[str, ...], context: ToolContext) -> ToolResult:
     lines, blocks, size = [prompt], list[Content](), 0
     origins: set[Origin] = set()
     for path in paths:
@@ -91,8 +95,11 @@ def _shown(prompt: str, paths: tuple[str, ...], context: ToolContext) -> ToolRes
             block, described = pictures.picture(path, file)
         size += len(block.data)
         if size > MOST_CHARS:
-            raise ToolError("The pictures are too large together. Ask for fewer at once.")
+            raise ToolError("The pictures are too large together. Pass fewer at once.")
         lines.append(described)
         blocks.append(block)
-    worst = next((one for one in (Origin.WEB, Origin.TOOL) if one in origins), Origin.MEMORY)
+    worst = next(
+        (candidate for candidate in (Origin.WEB, Origin.TOOL) if candidate in origins),
+        Origin.MEMORY,
+    )
     return ToolResult("\n".join(lines), origin=worst, blocks=tuple(blocks))

@@ -1,9 +1,9 @@
-"""Copies of files as they were before a tool changed them, so that a change can be undone.
+"""Copies of files before a tool changed them, so that a change can be undone.
 
-Each change has two private files in the folder `undo` of the state directory: `ID.old`, what the
-file held, and `ID.json`, which file it was and what it holds since. Both are written before the
-change, so that a crash leaves none without its copy. Copies expire after seven days, and the oldest
-go when there are more than 1,000 or they have more than 64 MB together.
+Each change has two private files in the folder `undo` of the state directory: `ID.old`, the old
+content, and `ID.json`, the path with the digests of both contents. Both are written before the
+change, so that a crash leaves no change without its copy. Copies expire after seven days; the
+oldest are removed above 1,000 copies or 64 MB together.
 """
 
 import logging
@@ -36,21 +36,21 @@ class Change(Struct, frozen=True, rename="camel"):
     """One change of one file by a tool."""
 
     id: str
-    """Begins with the time in milliseconds, so that ids sort by time."""
+    """Identifier; begins with the time in milliseconds, so that ids sort by time."""
     at: int
     agent_id: str
     session_key: str
     turn: str
-    """Id of the run; empty where there was none."""
+    """Id of the run; empty without a run."""
     tool: str
     workspace: str
     """Absolute path of the workspace."""
     path: str
     """Path within the workspace."""
     before: str | None
-    """SHA-256 of what the file held; None for a file that was made."""
+    """SHA-256 of the old content; None for a new file."""
     after: str | None
-    """SHA-256 of what it holds since; None for a file that was deleted."""
+    """SHA-256 of the new content; None for a deleted file."""
 
     @property
     def kind(self) -> str:
@@ -59,7 +59,7 @@ class Change(Struct, frozen=True, rename="camel"):
 
 
 def digest(data: bytes | None) -> str | None:
-    """Returns the SHA-256 of a content; None for a file that does not exist."""
+    """Returns the SHA-256 of a content; None for a missing file."""
     return None if data is None else sha256(data).hexdigest()
 
 
@@ -71,7 +71,7 @@ class Journal:
         self._now_ms = now_ms
 
     @contextmanager
-    def kept(
+    def saved(
         self,
         context: ToolContext,
         tool: str,
@@ -79,7 +79,7 @@ class Journal:
         before: bytes | None,
         after: bytes | None,
     ) -> Iterator[None]:
-        """Stores a copy for the block that makes the change; drops it when the block fails."""
+        """Stores a copy for the block that changes the file; removes it when the block fails."""
         change = self._keep(context, tool, path, before, after)
         try:
             yield
@@ -116,19 +116,19 @@ class Journal:
         return change
 
     def changes(self) -> list[Change]:
-        """Returns the stored changes, the newest first; what cannot be read is left out."""
+        """Returns the stored changes, newest first; skips unreadable ones."""
         changes = []
         for file in sorted(self._folder.glob("*.json"), reverse=True)[:MOST_CHANGES]:
             try:
                 with file.open("rb") as opened:
                     changes.append(msgspec.json.decode(opened.read(_RECORD_BYTES), type=Change))
             except (OSError, msgspec.MsgspecError):
-                logger.warning("%s is no record of a change; it is left out", file)
+                logger.warning("%s is not a record of a change and is skipped", file)
         oldest = self._now_ms() - DAYS * _DAY_MS
         return [change for change in changes if change.at >= oldest]
 
     def expire(self) -> None:
-        """Removes copies that are too old, too many or too large together."""
+        """Removes the copies beyond the limits of age, number and total size."""
         files = sorted(self._folder.glob("*.json"), reverse=True)
         oldest, total = f"{self._now_ms() - DAYS * _DAY_MS:013d}", 0
         for count, file in enumerate(files):
@@ -140,10 +140,10 @@ class Journal:
     def undo(
         self, changes: Iterable[Change], open_: Callable[[Path], RootedFolder]
     ) -> tuple[list[str], list[tuple[str, str]]]:
-        """Takes changes back, and returns the paths, and those that were refused, with the reason.
+        """Reverts changes; returns the reverted paths, and the refused paths with reasons.
 
-        A file gets what it held before the first of its changes here, if it holds what the last of
-        them left: whatever anybody wrote since stays.
+        A file gets the content before its first selected change, if its present content is that
+        after the last one: newer changes by anybody are kept.
         """
         undone: list[str] = []
         refused: list[tuple[str, str]] = []
@@ -165,26 +165,26 @@ class Journal:
 
     def _restore(self, workspace: RootedFolder, chain: list[Change]) -> None:
         first, last = chain[0], chain[-1]
-        for earlier, later in pairwise(chain):
-            if earlier.after != later.before:
-                raise _RefusedError("somebody else changed it between these changes")
+        for earlier, following in pairwise(chain):
+            if earlier.after != following.before:
+                raise _RefusedError("another program changed it between these changes")
         old = None if first.before is None else (self._folder / f"{first.id}.old").read_bytes()
         if digest(old) != first.before:
             raise _RefusedError("its stored copy is damaged")
 
         def check(present: bytes | None) -> None:
             if digest(present) != last.after:
-                raise _RefusedError("somebody else changed it since")
+                raise _RefusedError("another program changed it since")
 
         def change(present: bytes | None) -> bytes:
             check(present)
             return old or b""
 
-        most = MOST_BYTES
+        max_bytes = MOST_BYTES
         if old is None:
-            workspace.remove(first.path, check, max_bytes=most)
+            workspace.remove(first.path, check, max_bytes=max_bytes)
         else:
-            workspace.replace(first.path, change, max_bytes=most)
+            workspace.replace(first.path, change, max_bytes=max_bytes)
 
     def _drop(self, identity: str) -> None:
         for suffix in (".json", ".old"):
@@ -193,4 +193,4 @@ class Journal:
 
 
 class _RefusedError(Exception):
-    """A change that is not undone; the message says why."""
+    """A change cannot be undone; the message is the reason."""

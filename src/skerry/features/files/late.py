@@ -1,4 +1,4 @@
-"""Modules of the feature that a start does without: Pillow is large."""
+"""Modules of the feature that are imported at first use: Pillow is large."""
 
 from typing import TYPE_CHECKING
 

@@ -21,7 +21,7 @@ _Text = Annotated[str, Field(max_length=1024)]
 
 
 class ChangesParams(Params):
-    """Parameters of `files.changes`: of which agent, conversation, turn or file."""
+    """Parameters of `files.changes`: filters by agent, conversation, turn and file."""
 
     agent_id: _Text = ""
     session_key: _Text = ""
@@ -31,13 +31,13 @@ class ChangesParams(Params):
 
 
 class UndoParams(ChangesParams):
-    """Parameters of `files.undo`: the same, or ids; without any the last turn is undone."""
+    """Parameters of `files.undo`: the same filters, or ids; without any the last turn is undone."""
 
     ids: Annotated[tuple[_Text, ...], Field(max_length=1000)] = ()
 
 
 async def files_changes(call: Call, params: ChangesParams) -> Json:
-    """Lists the changes that can be undone, the newest first."""
+    """Lists the changes that can be undone, newest first."""
     journal = journal_of(call.context.config(), call.context.clock)
     selection = _selection(params)
     changes = await anyio.to_thread.run_sync(chosen, journal, selection)
@@ -45,7 +45,7 @@ async def files_changes(call: Call, params: ChangesParams) -> Json:
 
 
 async def files_undo(call: Call, params: UndoParams) -> Json:
-    """Takes changes back, where nobody changed the files since."""
+    """Reverts changes of files that have not changed since."""
     config = call.context.config()
     journal = journal_of(config, call.context.clock)
     selection = _selection(params, frozenset(params.ids))

@@ -10,7 +10,7 @@ from skerry.infra.rooted_fs import EscapeError, ForbiddenError
 from skerry.model.errors import OutsideWorkspaceError, ToolError
 
 MAX_BYTES: Final = 4 * 1024 * 1024
-"""Size limit of a file that is written or edited."""
+"""Maximum size of a written or edited file, in bytes."""
 
 FilePath = Annotated[
     str, Field(description="File, relative to the workspace.", min_length=1, max_length=1024)
@@ -20,7 +20,7 @@ PATH_ALIASES: Final = {"file_path": "path", "filePath": "path"}
 
 @contextmanager
 def explained(verb: str, path: str) -> Iterator[None]:
-    """Turns what goes wrong with a file into what the model can do about it."""
+    """Converts file errors to errors with a remedy for the model."""
     try:
         yield
     except ForbiddenError as error:
@@ -35,15 +35,15 @@ def explained(verb: str, path: str) -> Iterator[None]:
 
 
 def encoded(text: str, path: str) -> bytes:
-    """Returns the bytes of what a file is to hold.
+    """Returns the bytes of a file's new content.
 
     Raises:
-        ToolError: it is too much.
+        ToolError: the content is too large or not valid Unicode.
     """
     try:
         data = text.encode()
     except UnicodeEncodeError as error:
-        raise ToolError(f"Cannot write {path}: half of a surrogate pair is no text.") from error
+        raise ToolError(f"Cannot write {path}: content has half of a surrogate pair.") from error
     if len(data) > MAX_BYTES:
-        raise ToolError(f"Cannot write {path}: a file may have {MAX_BYTES} bytes. Write less.")
+        raise ToolError(f"Cannot write {path}: content exceeds {MAX_BYTES} bytes. Write less.")
     return data

@@ -2,9 +2,9 @@
 
 The form is that of OpenClaw and Codex: `*** Begin Patch`, then for each file `*** Add File`,
 `*** Delete File` or `*** Update File` with an optional `*** Move to`, hunks that begin with `@@`,
-and `*** End Patch`. A hunk names a line above it behind `@@`, and has lines that begin with a
-space, `-` or `+`. Lines are compared as they are, else without spaces at their end, else without
-spaces at both ends.
+and `*** End Patch`. A hunk may name a line above it after `@@`, and has lines that begin with a
+space, `-` or `+`. Lines are compared exactly, then without trailing spaces, then without spaces at
+both ends.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ MAX_CHARS: Final = 1024 * 1024
 MOST_FILES: Final = 100
 MOST_HUNKS: Final = 1000
 _MOST_STEPS: Final = 2_000_000
-"""Lines that are compared for one file, so that no patch takes long."""
+"""Maximum number of line comparisons for one file, which limits the duration."""
 _BEGIN: Final = "*** Begin Patch"
 _END: Final = "*** End Patch"
 _ADD: Final = "*** Add File: "
@@ -27,14 +27,14 @@ _EOF: Final = "*** End of File"
 
 
 class PatchError(Exception):
-    """The patch is not of the form, or does not fit; the message tells the model what to do."""
+    """The patch is malformed or does not fit; the message contains the remedy for the model."""
 
 
 class Hunk(Struct):
     """A change within a file."""
 
     above: list[str]
-    """Lines named behind `@@`, each below the one before; the change is below them."""
+    """Lines named after `@@`, in file order; the change is below them."""
     old: list[str]
     new: list[str]
     at_end: bool = False
@@ -57,13 +57,13 @@ def parse(text: str) -> list[FilePatch]:
     """Returns the files of a patch, in order.
 
     Raises:
-        PatchError: it is not of the form.
+        PatchError: the text is malformed.
     """
     if len(text) > MAX_CHARS:
         raise PatchError(f"The patch has more than {MAX_CHARS} characters. Send several.")
     lines = text.replace("\r\n", "\n").strip("\n ").split("\n")
     if lines and lines[0].startswith("<<"):
-        lines = lines[1:-1]  # within a here-document, as in a command
+        lines = lines[1:-1]  # a model may write the patch as a here-document
     if not lines or lines[0].strip() != _BEGIN:
         raise PatchError(f"The first line must be '{_BEGIN}'.")
     if lines[-1].strip() != _END:
@@ -72,7 +72,7 @@ def parse(text: str) -> list[FilePatch]:
 
 
 class _Parser:
-    """Reads the lines between the first and the last."""
+    """Parses the lines between the first and the last."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
@@ -108,7 +108,7 @@ class _Parser:
                     self._update(file)
                 return file
         raise PatchError(
-            f"Line {self._at + 2} of the patch is no header: {line[:80]!r}. A file begins with"
+            f"Line {self._at + 2} of the patch is not a header: {line[:80]!r}. A file begins with"
             f" '{_ADD}path', '{_UPDATE}path' or '{_DELETE}path'."
         )
 
@@ -168,7 +168,7 @@ def _path(line: str, head: str) -> str:
 
 
 def applied(text: str, file: FilePatch) -> str:
-    """Returns the text of a file after its hunks. Line endings stay as they are.
+    """Returns the text of a file after its hunks. Keeps the line endings.
 
     Raises:
         PatchError: lines of a hunk are not in the file, in this order.
@@ -180,16 +180,16 @@ def applied(text: str, file: FilePatch) -> str:
         lines.pop()
     search = _Search(lines, file.path)
     result: list[str] = []
-    done = 0
+    next_line = 0
     for hunk in file.hunks:
-        start = search.place(hunk)
-        result += [*lines[done:start], *hunk.new]
-        done = start + len(hunk.old)
-        search.cursor = done
-    result += lines[done:]
+        start = search.position(hunk)
+        result += [*lines[next_line:start], *hunk.new]
+        next_line = start + len(hunk.old)
+        search.cursor = next_line
+    result += lines[next_line:]
     new = "".join(line + "\n" for line in result)
-    if done < len(lines) and not plain.endswith("\n"):
-        new = new.removesuffix("\n")  # its last line stays as it was
+    if next_line < len(lines) and not plain.endswith("\n"):
+        new = new.removesuffix("\n")  # the last line keeps its missing newline
     return new.replace("\n", "\r\n") if windows else new
 
 
@@ -197,7 +197,7 @@ _EXACT: Final[tuple[Callable[[str], str], ...]] = (str, str.rstrip, str.strip)
 
 
 class _Search:
-    """Finds the lines of hunks, each below the one before."""
+    """Finds the lines of hunks in file order."""
 
     def __init__(self, lines: Sequence[str], path: str) -> None:
         self._lines = lines
@@ -205,7 +205,7 @@ class _Search:
         self._steps = 0
         self.cursor = 0
 
-    def place(self, hunk: Hunk) -> int:
+    def position(self, hunk: Hunk) -> int:
         """Returns the index of the first line of a hunk."""
         start = self.cursor
         for above in hunk.above:
@@ -225,13 +225,13 @@ class _Search:
         if at is None:
             raise PatchError(
                 f"{self._path} has no such lines below line {start}: {hunk.old[0][:80]!r} and"
-                f" {len(hunk.old) - 1} more. Read it again, and give the lines as they are."
+                f" {len(hunk.old) - 1} more. Read it again, and copy the lines exactly."
             )
         return at
 
-    def _find(self, wanted: Sequence[str], start: int) -> int | None:
+    def _find(self, expected: Sequence[str], start: int) -> int | None:
         for same in _EXACT:
-            form = [same(line) for line in wanted]
+            form = [same(line) for line in expected]
             for at in range(start, len(self._lines) - len(form) + 1):
                 if self._fits(form, at, same):
                     return at

@@ -1,7 +1,7 @@
-"""Pictures of the workspace for models that see; imports Pillow.
+"""Pictures of the workspace for models with image input; imports Pillow.
 
-The size is read from the head of the file before anything is decoded, so that a small file that
-holds a huge picture is refused at once. Models whose input has no pictures get the description.
+The size is read from the header before decoding, so that a small file with a huge picture is
+refused at once. Models without image input receive the description.
 """
 
 import io
@@ -14,22 +14,22 @@ from skerry.model.errors import ToolError
 from skerry.model.message import ImageBlock
 
 MAX_BYTES: Final = 16 * 1024 * 1024
-"""Bytes of a file."""
+"""Maximum size of a file in bytes."""
 MAX_PIXELS: Final = 40_000_000
-"""Pixels that are decoded."""
+"""Maximum number of decoded pixels."""
 MAX_SIDE: Final = 2000
-"""Pixels of the longer side that a model gets."""
+"""Maximum length of the longer side for a model, in pixels."""
 MAX_SENT: Final = 2 * 1024 * 1024
-"""Bytes that a model gets."""
+"""Maximum size of a picture for a model, in bytes."""
 _FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP")
 _QUALITIES: Final = (85, 60, 35)
 
 
 def picture(path: str, file: BinaryIO) -> tuple[ImageBlock, str]:
-    """Returns the picture as a model gets it, and its description.
+    """Returns the picture for a model, and its description.
 
     Raises:
-        ToolError: it is no picture that can be read, or too large.
+        ToolError: the file is not a readable picture, or too large.
     """
     data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
@@ -48,21 +48,21 @@ def picture(path: str, file: BinaryIO) -> tuple[ImageBlock, str]:
             if fits:
                 image.verify()
                 return _block(data, f"image/{kind.lower()}"), described
-            return _smaller(image), f"{described} It is shown smaller."
+            return _smaller(image), f"{described} It was scaled down."
     except (UnidentifiedImageError, Image.DecompressionBombError, OSError, ValueError) as error:
-        raise ToolError(f"{path} is no picture that can be read.") from error
+        raise ToolError(f"{path} is not a readable picture.") from error
     except SyntaxError as error:  # Pillow raises it for a damaged PNG
         raise ToolError(f"{path} is a damaged picture.") from error
 
 
 def _smaller(image: Image.Image) -> ImageBlock:
-    """Returns the first frame, upright, within the limits."""
+    """Returns the first frame, rotated upright and scaled to the limits."""
     image.draft("RGB", (MAX_SIDE, MAX_SIDE))
     upright = ImageOps.exif_transpose(image)
     upright.thumbnail((MAX_SIDE, MAX_SIDE))
     flat = Image.new("RGB", upright.size, "white")
-    shown = upright.convert("RGBA")
-    flat.paste(shown, mask=shown.getchannel("A"))
+    rgba = upright.convert("RGBA")
+    flat.paste(rgba, mask=rgba.getchannel("A"))
     out = io.BytesIO()
     for quality in _QUALITIES:
         out = io.BytesIO()

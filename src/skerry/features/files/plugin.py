@@ -5,6 +5,6 @@ from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     api.tools("tools:make")
     api.methods({"files.changes": READERS, "files.undo": ADMINS}, "methods:METHODS")

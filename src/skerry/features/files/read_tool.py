@@ -1,4 +1,4 @@
-"""The tool `read`: lines of a text file in the workspace, or a picture."""
+"""The tool `read`: returns lines of a text file in the workspace, or a picture."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -23,10 +23,10 @@ from skerry.sdk.arguments import named
 
 MAX_LINES: Final = 2000
 MAX_CHARS: Final = 50_000
-"""Limit of one result, in characters: as much as a model can use of a file at once."""
+"""Maximum length of one result, in characters."""
 LINE_BYTES: Final = 8192
-"""Limit of one line, in bytes; the rest is left out: a file of one endless line must not fill the
-memory."""
+"""Maximum length of one line in bytes; the rest is skipped, so that a file of one endless line does
+not fill the memory."""
 ALIASES: Final = {**PATH_ALIASES, "start": "offset", "lines": "limit"}
 _PICTURES: Final = (b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
 _WEBP: Final = (b"RIFF", b"WEBP")
@@ -43,9 +43,9 @@ class ReadParams(BaseModel):
 
 
 class Read:
-    """Reads plain files beneath the workspace, and those of skills by their absolute paths.
+    """Reads plain files below the workspace, and files of skills by their absolute paths.
 
-    Links and what is outside are refused.
+    Refuses links and other paths outside.
 
     Args:
         skills: Skills by name; their folders may be read.
@@ -64,14 +64,14 @@ class Read:
         self._skills = skills
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Returns the asked lines, each with its number; of a picture the picture."""
+        """Returns the requested lines, each with its number, or the picture."""
         params = ReadParams.model_validate(named(arguments, ALIASES, ("path",)))
         if (skill := self._skill(params.path)) is not None:
             return await anyio.to_thread.run_sync(_read_skill, params, skill)
         return await anyio.to_thread.run_sync(_read, params, context)
 
     def _skill(self, path: str) -> Skill | None:
-        """Returns the skill in whose folder an absolute path is."""
+        """Returns the skill whose folder contains an absolute path."""
         if not path.startswith("/"):
             return None
         inside = (skill for skill in self._skills.values() if skill.is_offered)
@@ -92,7 +92,7 @@ def _read(params: ReadParams, context: ToolContext) -> ToolResult:
 
 
 def _read_skill(params: ReadParams, skill: Skill) -> ToolResult:
-    """Reads a file of a skill: its plugin was checked, so the text is no stranger's."""
+    """Reads a file of a skill, which is trusted because its plugin was checked."""
     inner = str(Path(params.path).relative_to(skill.folder))
     with explained("read", params.path), RootedFolder(skill.folder).look(inner) as (file, opened):
         head = file.read(1024)
@@ -110,7 +110,7 @@ def _picture(path: str, file: BinaryIO, origin: Origin) -> ToolResult:
 def _window(head: bytes, file: BinaryIO, params: ReadParams) -> str:
     if b"\0" in head:
         raise ToolError(f"{params.path} is not a text file.")
-    shown: list[str] = []
+    output: list[str] = []
     room = MAX_CHARS
     first, last = params.offset - 1, params.offset + params.limit
     lines = _lines(file)
@@ -118,18 +118,18 @@ def _window(head: bytes, file: BinaryIO, params: ReadParams) -> str:
         text = f"{number}: {line}"
         room -= len(text)
         if room < 0:
-            shown.append(f"[cut at {MAX_CHARS} characters; go on with offset={number}]")
-            return "\n".join(shown)
-        shown.append(text)
-    if len(shown) == params.limit and next(lines, None) is not None:
-        shown.append(f"[more lines follow; go on with offset={last}]")
-    return "\n".join(shown) or f"{params.path} has no line {params.offset}."
+            output.append(f"[cut at {MAX_CHARS} characters; go on with offset={number}]")
+            return "\n".join(output)
+        output.append(text)
+    if len(output) == params.limit and next(lines, None) is not None:
+        output.append(f"[more lines follow; go on with offset={last}]")
+    return "\n".join(output) or f"{params.path} has no line {params.offset}."
 
 
 def _lines(file: BinaryIO) -> Iterator[str]:
-    while piece := file.readline(LINE_BYTES):
-        text = piece.decode("utf-8", "replace").rstrip()
+    while chunk := file.readline(LINE_BYTES):
+        text = chunk.decode("utf-8", "replace").rstrip()
         cut = False
-        while not piece.endswith(b"\n") and (piece := file.readline(LINE_BYTES)):
-            cut = cut or piece != b"\n"
+        while not chunk.endswith(b"\n") and (chunk := file.readline(LINE_BYTES)):
+            cut = cut or chunk != b"\n"
         yield f"{text} [line cut]" if cut else text

@@ -13,6 +13,6 @@ from skerry.sdk.tool_host import ToolHost
 
 
 def make(host: ToolHost) -> Sequence[Tool]:
-    """Returns the tools, in the order in which a model is offered them."""
+    """Returns the tools, in their order in the model request."""
     journal = Journal(host.state_dir, host.clock.now_ms)
     return Read(host.skills), Write(journal), Edit(journal), ApplyPatch(journal), Image(host)

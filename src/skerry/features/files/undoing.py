@@ -14,7 +14,7 @@ from skerry.infra.rooted_fs import RootedFolder
 
 
 class ChangeSelection(Struct, frozen=True):
-    """Changes to choose; an empty field chooses all."""
+    """Filters of changes; an empty field matches all."""
 
     agent: str = ""
     session: str = ""
@@ -23,7 +23,7 @@ class ChangeSelection(Struct, frozen=True):
     ids: frozenset[str] = frozenset()
 
     def takes(self, change: Change) -> bool:
-        """Returns whether the change is chosen."""
+        """Returns true when the change matches."""
         return (
             self.agent in {"", change.agent_id}
             and self.session in {"", change.session_key}
@@ -39,12 +39,12 @@ def journal_of(config: Config, clock: Clock) -> Journal:
 
 
 def chosen(journal: Journal, selection: ChangeSelection) -> list[Change]:
-    """Returns the chosen changes, the newest first. Blocks."""
+    """Returns the matching changes, newest first. Blocks."""
     return [change for change in journal.changes() if selection.takes(change)]
 
 
 def last_turn(changes: Sequence[Change]) -> list[Change]:
-    """Returns the changes of the turn of the newest; without a turn the newest alone."""
+    """Returns the changes of the newest change's turn; without a turn only the newest change."""
     if not changes:
         return []
     newest = changes[0]
@@ -54,12 +54,12 @@ def last_turn(changes: Sequence[Change]) -> list[Change]:
 
 
 def undone(config: Config, journal: Journal, changes: Sequence[Change]) -> dict[str, Any]:
-    """Takes changes back; returns what is undone and what is refused. Blocks."""
+    """Reverts changes; returns the undone and the refused ones. Blocks."""
     rules = gate(config)
 
     def open_(workspace: Path) -> RootedFolder:
-        known = {path.resolve() for path in rules.workspaces}
-        if workspace not in known:
+        workspaces = {path.resolve() for path in rules.workspaces}
+        if workspace not in workspaces:
             raise ValueError("its workspace is no longer configured")
         return RootedFolder(workspace, rules)
 
@@ -71,7 +71,7 @@ def undone(config: Config, journal: Journal, changes: Sequence[Change]) -> dict[
 
 
 def row(change: Change) -> dict[str, Any]:
-    """Returns a change as clients get it."""
+    """Returns a change in the form for clients."""
     return {
         "id": change.id,
         "at": change.at,

@@ -1,4 +1,4 @@
-"""The tool `write`: a whole file in the workspace."""
+"""The tool `write`: writes a whole file in the workspace."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ class WriteParams(BaseModel):
 
 
 class Write:
-    """Makes a plain file beneath the workspace, or replaces it as a whole."""
+    """Creates a plain file below the workspace, or replaces all of it."""
 
     own_errors = True
     verb = Verb.WRITE
@@ -41,7 +41,7 @@ class Write:
         return [path] if isinstance(path, str) else []
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Writes the file and says how much there is now."""
+        """Writes the file and returns its size."""
         params = WriteParams.model_validate(named(arguments, PATH_ALIASES, ("path", "content")))
         changer = Changer(context, "write", self._journal)
         return await anyio.to_thread.run_sync(_write, params, changer)
@@ -49,7 +49,7 @@ class Write:
 
 def _write(params: WriteParams, changer: Changer) -> ToolResult:
     data = encoded(params.content, params.path)
-    made = changer.replace(params.path, lambda _: data, whole=True)
-    verb = "Made" if made.kind == "add" else "Replaced"
+    file_diff = changer.replace(params.path, lambda _: data, whole=True)
+    verb = "Made" if file_diff.kind == "add" else "Replaced"
     text = f"{verb} {params.path}: {len(data)} bytes."
-    return ToolResult(text, origin=Origin.LOCAL, details=details([made]))
+    return ToolResult(text, origin=Origin.LOCAL, details=details([file_diff]))

@@ -1,1 +1,1 @@
-"""Checks that an agent does by itself at an interval."""
+"""Feature `heartbeat`: checks that agents run at an interval."""

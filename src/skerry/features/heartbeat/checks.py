@@ -1,4 +1,4 @@
-"""The heartbeats of one gateway: the conditions of a check, its run and its end."""
+"""Heartbeats of one gateway: the conditions of a check, its run and its end."""
 
 import hashlib
 import logging
@@ -39,12 +39,12 @@ logger = logging.getLogger(__name__)
 OWNER: Final = "heartbeat"
 PREVIEW_CHARS: Final = 200
 BUSY_SECONDS: Final = 60.0
-"""Seconds after which an agent that was busy is looked at again."""
+"""Seconds after which a busy agent is checked again."""
 _NO_REPLY: Final = "NO_REPLY"
 
 
 class Subject(Struct, frozen=True):
-    """Agent and begin of a check, stored with its run."""
+    """Agent and start time of a check, stored with its run."""
 
     agent: str
     began: int
@@ -58,7 +58,7 @@ class Heartbeats(Struct):
     _busy_until: dict[str, int] = field(default_factory=dict)
 
     async def look(self) -> float:
-        """Does the checks that are due; returns the seconds until the next one is."""
+        """Runs the due checks; returns the seconds until the next one."""
         now, soonest = self.runs.now_ms(), 3600.0
         bodies = await self.context.store.read(tables.all_bodies)
         if not decoded(bodies.get(ALL)).enabled:
@@ -78,7 +78,7 @@ class Heartbeats(Struct):
     async def check(
         self, agent: AgentId, config: HeartbeatConfig, state: HeartbeatState, now: int
     ) -> None:
-        """Starts the check of an agent, or notes why no model is asked."""
+        """Starts the check of an agent, or stores the reason why it calls no model."""
         key = SessionKey.main(agent)
         events = self.context.system_events.queued.get(key, ())
         reason = await self._obstacle(agent, config, state, now, has_events=bool(events))
@@ -92,8 +92,8 @@ class Heartbeats(Struct):
             await self._store(agent, ticked, now)
             return
         lines = "".join(f"\n- {text}" for _, text in events)
-        more = f"\n\nSince the last message:{lines}" if lines else ""
-        text = f"{config.prompt or PROMPT}{more}\nCurrent time: {iso(now)}"
+        lines_since = f"\n\nSince the last message:{lines}" if lines else ""
+        text = f"{config.prompt or PROMPT}{lines_since}\nCurrent time: {iso(now)}"
         isolated = config.isolated_session
         request = RunRequest(
             RunId(f"heartbeat-{agent}-{now}"),
@@ -136,7 +136,7 @@ class Heartbeats(Struct):
         *,
         has_events: bool,
     ) -> str:
-        """Returns why no model is asked now; empty where nothing prevents it."""
+        """Returns the reason why no model is called now, or an empty string."""
         whole = self.context.config()
         hours = config.active_hours
         zone = whole.agents.defaults.user_timezone
@@ -159,7 +159,7 @@ class Heartbeats(Struct):
         )
 
     def _nothing_to_do(self, agent: AgentId) -> str:
-        """Returns why HEARTBEAT.md asks for nothing; empty where it does. Blocks."""
+        """Returns the reason why HEARTBEAT.md has no instructions, or an empty string. Blocks."""
         file = read_text(self.context.config().workspace(agent), HEARTBEAT, self.context.records)
         if file is None:
             return "no-heartbeat-file"
@@ -176,11 +176,11 @@ class Heartbeats(Struct):
         sums = await self.context.store.read(
             lambda reader: usage.grouped(reader, UsageGroup.PURPOSE, today, today, agent)
         )
-        found = sums.get(Purpose.HEARTBEAT)
-        return found.cost if found is not None else 0.0
+        booked = sums.get(Purpose.HEARTBEAT)
+        return booked.cost if booked is not None else 0.0
 
     async def target(self, agent: AgentId, config: HeartbeatConfig) -> ReplyTo | None:
-        """Returns the chat that is told of a finding; None without one."""
+        """Returns the chat that receives findings, or None."""
         if config.target == "none":
             return None
         if config.target == "last":
@@ -195,8 +195,8 @@ class Heartbeats(Struct):
         """Returns the rows for the end of a check: its state, and the message to the owner."""
         subject = msgspec.json.decode(ended.subject, type=Subject)
         agent, now = AgentId(subject.agent), self.runs.now_ms()
-        found = settings(self.context.config()).get(agent)
-        config = found or self.context.config().agents.defaults.heartbeat
+        agent_config = settings(self.context.config()).get(agent)
+        config = agent_config or self.context.config().agents.defaults.heartbeat
         body = await self.context.store.read(lambda reader: tables.get(reader, agent))
         state, to = decoded(body), await self.target(agent, config)
         status, reply = _judged(ended.result, config)
@@ -226,7 +226,7 @@ class Heartbeats(Struct):
         return RunSettlement(write, after)
 
     async def _put_away(self, agent: AgentId, session_id: SessionId) -> None:
-        """Archives the session of a check that found nothing, so that it can be removed."""
+        """Archives the session of a check without findings, so that it can be removed."""
         key, now = SessionKey(agent, ("heartbeat",)), self.runs.now_ms()
         await self.context.store.write(lambda unit: archive.delete(unit, key, now))
         folder = self.context.config().state_dir / "agents"
@@ -241,7 +241,7 @@ def _put(unit: Unit, agent: AgentId, state: HeartbeatState, now: int) -> None:
 
 
 def _event(status: str, text: str, to: ReplyTo | None, now: int, duration: int) -> dict[str, Any]:
-    """Returns the event about a check; `text` is what is sent, empty for nothing."""
+    """Returns the event about a check; `text` is the sent text, or empty."""
     event: dict[str, Any] = {"ts": now, "status": status, "durationMs": duration}
     if status == "sent" and not text:
         event |= {"status": "skipped", "reason": "duplicate"}
@@ -265,7 +265,7 @@ def _judged(result: RunResult | None, config: HeartbeatConfig) -> tuple[str, str
 def _after(
     state: HeartbeatState, status: str, text: str, config: HeartbeatConfig, now: int
 ) -> tuple[HeartbeatState, str]:
-    """Returns the state after a check, and the text that is sent; empty for none."""
+    """Returns the state after a check, and the text to send, or an empty string."""
     if status == "failed":
         failures = state.failures + 1
         if failures < config.max_failures:

@@ -8,11 +8,11 @@ _RUN = "skerry.features.heartbeat.cli_run"
 
 
 def add(heartbeat: ArgumentParser) -> None:
-    """Adds what is beneath `skerry heartbeat`."""
+    """Adds the commands of `skerry heartbeat`."""
     add = subcommands(heartbeat)
     for name, text in (
-        ("status", "which agents check, how often, and what came of it"),
-        ("last", "the last check, and why no model was asked"),
+        ("status", "show the agents with heartbeats, their intervals and last results"),
+        ("last", "show the last check, or the reason why it called no model"),
         ("enable", "switch the checks on, also after failures"),
         ("disable", "switch the checks of all agents off"),
     ):

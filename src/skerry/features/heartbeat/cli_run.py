@@ -43,19 +43,19 @@ async def _run(arguments: Namespace) -> int:
 
 def _show_status(answer: dict[str, Any]) -> None:
     if not answer["enabled"]:
-        show("Heartbeats are off. To switch them on: skerry heartbeat enable")
+        show("Heartbeats are off. Switch them on: skerry heartbeat enable")
     elif not answer["agents"]:
         show("No agent has heartbeats. Set agents.defaults.heartbeat.every, such as 30m.")
     lines: list[tuple[str, ...]] = [("AGENT", "EVERY", "STATE", "LAST")]
     for row in answer["agents"]:
         state = "stopped after failures" if row["stopped"] else "on" if answer["enabled"] else "off"
-        lines.append((row["agentId"], _span(row["everyMs"]), state, _said(row["last"])))
+        lines.append((row["agentId"], _span(row["everyMs"]), state, _event_text(row["last"])))
     if answer["agents"]:
         show(table(lines))
 
 
 def _show_last(answer: dict[str, Any] | None) -> None:
-    show(_said(answer) if answer else _NONE)
+    show(_event_text(answer) if answer else _NONE)
     if answer and answer.get("preview"):
         show(one_line(answer["preview"]))
 
@@ -63,13 +63,13 @@ def _show_last(answer: dict[str, Any] | None) -> None:
 _NONE: Final = "No heartbeat yet. They begin when HEARTBEAT.md names something to check."
 
 
-def _said(event: dict[str, Any] | None) -> str:
+def _event_text(event: dict[str, Any] | None) -> str:
     """Returns time, status and reason of a check; `-` without one."""
     if not event:
         return "-"
     reason = event.get("reason")
-    why = f": {REASONS.get(reason, reason)}" if reason else ""
-    return f"{local_time(event['ts'], seconds=True)} {event['status']}{why}"
+    suffix = f": {REASONS.get(reason, reason)}" if reason else ""
+    return f"{local_time(event['ts'], seconds=True)} {event['status']}{suffix}"
 
 
 def _span(milliseconds: int) -> str:

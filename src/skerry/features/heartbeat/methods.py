@@ -1,4 +1,4 @@
-"""Methods about heartbeats: their state, the last one, and the switch of all."""
+"""Methods for heartbeats: their state, the last check, and the switch of all."""
 
 from typing import Final
 
@@ -22,7 +22,7 @@ class SetHeartbeatsParams(Params):
 async def heartbeat_status(call: Call, _params: NoParams) -> Json:
     """Returns the switch of all heartbeats, and interval, state and last check of each agent.
 
-    `reasons` has words for the reasons of checks.
+    `reasons` maps reasons of checks to texts.
     """
     bodies = await call.context.store.read(tables.all_bodies)
     agents: list[Json] = []
@@ -50,7 +50,7 @@ async def last_heartbeat(call: Call, _params: NoParams) -> Json:
 
 
 async def set_heartbeats(call: Call, params: SetHeartbeatsParams) -> Json:
-    """Switches the heartbeats of all agents on or off, over restarts; failures are forgotten."""
+    """Switches the heartbeats of all agents on or off, over restarts; clears the failure counts."""
 
     def write(unit: Unit) -> None:
         for agent, body in tables.all_bodies(unit).items():

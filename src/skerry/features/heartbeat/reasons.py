@@ -1,17 +1,17 @@
-"""Words for the reasons of heartbeats that did not ask a model."""
+"""Texts for the reasons of heartbeats that called no model."""
 
 from types import MappingProxyType
 from typing import Final
 
 REASONS: Final = MappingProxyType(
     {
-        "empty-heartbeat-file": "HEARTBEAT.md names nothing to do",
-        "no-heartbeat-file": "there is no HEARTBEAT.md",
-        "unusable-heartbeat-file": "HEARTBEAT.md has words of others",
-        "no-route": "nobody can be told yet: write to the agent in a direct chat of a platform",
-        "quiet-hours": "it is outside of activeHours",
+        "empty-heartbeat-file": "HEARTBEAT.md has no instructions",
+        "no-heartbeat-file": "HEARTBEAT.md does not exist",
+        "unusable-heartbeat-file": "HEARTBEAT.md contains text of others",
+        "no-route": "no chat can receive findings: write to the agent in a direct chat",
+        "quiet-hours": "the time is outside of activeHours",
         "daily-cost": "the checks of the day have cost dailyCost",
         "too-many-failures": "too many checks in a row failed",
     }
 )
-"""Reasons for people; another one is shown as it is."""
+"""Texts for people; other reasons are printed unchanged."""

@@ -19,11 +19,11 @@ PROMPT: Final = (
     " HEARTBEAT_OK."
 )
 ALL: Final = "*"
-"""Row of the switch of all agents."""
+"""Key of the row with the switch of all agents."""
 REPEAT_MS: Final = 86_400_000
 """Time for which the same alert is not repeated."""
 _EDGE: Final = r"(?:[\s*_`~\"'“”]|</?[a-z]{1,10}>){0,20}"
-"""Bounded, so that its time grows with the text alone."""
+"""Bounded, so that its time grows linearly with the text."""
 _HEAD: Final = re.compile(rf"\A{_EDGE}{TOKEN}{_EDGE}[.!,;:…-]{{0,4}}{_EDGE}")
 _TAIL: Final = re.compile(rf"{_EDGE}{TOKEN}{_EDGE}[.!,;:…-]{{0,4}}{_EDGE}\Z")
 _MIDNIGHT: Final = 24 * 60
@@ -35,7 +35,7 @@ class HeartbeatState(Struct, frozen=True, omit_defaults=True):
     """State of an agent's heartbeats. Times are milliseconds since 1970."""
 
     ticked_at: int = 0
-    """Time of the last look, whether a model was asked or not."""
+    """Time of the last check, with or without a model call."""
     failures: int = 0
     stopped: bool = False
     """True after too many failures in a row."""
@@ -45,7 +45,7 @@ class HeartbeatState(Struct, frozen=True, omit_defaults=True):
     last: dict[str, object] | None = None
     """The last event."""
     enabled: bool = True
-    """False in the row of all agents while heartbeats are switched off."""
+    """False in the row of all agents while heartbeats are off."""
 
 
 def decoded(body: bytes | None) -> HeartbeatState:
@@ -54,39 +54,41 @@ def decoded(body: bytes | None) -> HeartbeatState:
 
 
 def settings(config: Config) -> Mapping[AgentId, HeartbeatConfig]:
-    """Returns the heartbeats of each agent that has some.
+    """Returns the heartbeat settings of each agent with heartbeats.
 
-    As soon as one agent has a section of its own, only such agents have heartbeats.
+    When at least one agent has such a section, only agents with a section have heartbeats.
     """
-    own = {agent.id: agent.heartbeat for agent in config.agents.list if agent.heartbeat}
-    chosen = own or dict.fromkeys(config.agents.ids, config.agents.defaults.heartbeat)
-    return {agent: found for agent, found in chosen.items() if found.enabled and found.every > 0}
+    agent_sections = {agent.id: agent.heartbeat for agent in config.agents.list if agent.heartbeat}
+    chosen = agent_sections or dict.fromkeys(config.agents.ids, config.agents.defaults.heartbeat)
+    return {
+        agent: config_ for agent, config_ in chosen.items() if config_.enabled and config_.every > 0
+    }
 
 
 def is_active(hours: ActiveHours, now: int, zone: tzinfo | None) -> bool:
-    """Returns whether the time lies in the active hours; a start that is the end is never."""
+    """Returns true when the time is within the active hours; equal start and end mean never."""
     if hours.start is None or hours.end is None:
         return True
     start, end = _minutes(hours.start), _minutes(hours.end)
-    here = datetime.fromtimestamp(now / 1000, zone)
-    minute = here.hour * 60 + here.minute
+    local = datetime.fromtimestamp(now / 1000, zone)
+    minute = local.hour * 60 + local.minute
     if start <= end:
         return start <= minute < end
     return minute >= start or minute < end
 
 
-def judged(reply: str, most: int) -> tuple[Outcome, str]:
+def judged(reply: str, max_extra: int) -> tuple[Outcome, str]:
     """Returns the kind of a reply, and its text without the token at its edges.
 
     Args:
         reply: Text of the model.
-        most: Characters beside the token with which it is still an acknowledgement.
+        max_extra: Characters besides the token with which it is still an acknowledgement.
 
     """
     text = _TAIL.sub("", _HEAD.sub("", reply.strip(), count=1), count=1).strip()
     if not reply.strip():
         return "ok-empty", ""
-    if text != reply.strip() and len(text) <= most:
+    if text != reply.strip() and len(text) <= max_extra:
         return "ok-token", text
     return "sent", text
 

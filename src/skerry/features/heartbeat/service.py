@@ -1,4 +1,4 @@
-"""Looks at an interval whether an agent has something to check, and starts its run."""
+"""Runs the heartbeats of agents at their intervals."""
 
 import logging
 from typing import TYPE_CHECKING, Final
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LONGEST_SLEEP: Final = 60.0
-"""Seconds between two looks at the clock, which may be set."""
+"""Maximum seconds between two readings of the clock, which may be set."""
 FIRST_SECONDS: Final = 60.0
-"""Seconds after the start, which has other work to do."""
+"""Delay after the start of the gateway, in seconds."""
 SIGNAL: Final = "heartbeat"
 
 
 async def run(context: GatewayContext) -> None:
-    """Does the heartbeats of every agent until cancelled."""
+    """Runs the heartbeats of every agent until cancelled."""
     runs = context.internal_runs
     if runs is None:
         return
@@ -40,11 +40,11 @@ async def run(context: GatewayContext) -> None:
 
 
 async def _has_ended(context: GatewayContext) -> bool:
-    """Returns whether an earlier process left a check whose end its owner has not been told."""
+    """Returns true when a check of an earlier process ended without its message to the owner."""
     try:
         return bool(await context.store.read(lambda reader: internal_runs.owed(reader, SIGNAL)))
     except StateError:
-        return False  # the collection waits for the store by itself
+        return False  # the collection waits for the store
 
 
 async def _tick(context: GatewayContext, heartbeats: "Heartbeats") -> None:

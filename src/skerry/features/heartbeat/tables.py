@@ -1,4 +1,4 @@
-"""The table of heartbeats: one row an agent, and one of the switch of all."""
+"""The table of heartbeats: one row for each agent, and one for the switch of all."""
 
 from skerry.store.unit import Reader, Unit
 
@@ -6,7 +6,7 @@ STEPS: tuple[str, ...] = (
     "CREATE TABLE heartbeat_state (agent TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID",
 )
 TEXTS = ((("heartbeat_state", ("agent",), ("body",), "agent = ?"), (("preview",), ("digest",))),)
-"""Columns with words of people, which an erasure looks through (`store.forgetting_tables`)."""
+"""Columns with text of people, which an erasure searches (`store.forgetting_tables`)."""
 
 
 def get(reader: Reader, agent: str) -> bytes | None:

@@ -1,1 +1,1 @@
-"""Shows which models there are and which answers, and chooses one."""
+"""Feature `models`: lists the models, shows the answering one, and chooses one."""

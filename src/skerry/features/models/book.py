@@ -1,4 +1,4 @@
-"""Books calls that are made beside the gateway."""
+"""Adds calls without a gateway to the ledger."""
 
 import sqlite3
 
@@ -16,12 +16,12 @@ from skerry.store.usage import BookedCall, CallOutcome
 def book_trial(
     config: Config, model: ModelInfo, used: Usage, seconds: float, profile: str = ""
 ) -> bool:
-    """Books a call that was made beside the gateway; returns whether there is a ledger for it.
+    """Adds a call to the ledger; returns false when there is no ledger.
 
-    A running gateway counts it towards its budgets from its next start on.
+    A running gateway counts it towards its budgets after its next start.
 
     Raises:
-        StoreFailedError: it cannot be written.
+        StoreFailedError: the ledger cannot be written.
     """
     now, tokens = SystemClock().now_ms(), used.input + used.output + used.cache_read
     call = BookedCall(
@@ -47,4 +47,4 @@ def book_trial(
     try:
         return engine.write_once(path, len(STEPS), lambda unit: usage.book(unit, call))
     except sqlite3.Error as error:
-        raise StoreFailedError(f"The call was not booked: {error}.") from error
+        raise StoreFailedError(f"The call was not added to the ledger: {error}.") from error

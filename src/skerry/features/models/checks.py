@@ -1,8 +1,8 @@
-"""Checks of `skerry doctor` of the model that answers."""
+"""Check of `skerry doctor` for the answering model."""
 
 from collections.abc import Mapping
 
-from skerry.features.models.models import expected, standing
+from skerry.features.models.models import expected, model_report
 from skerry.model.errors import ClientError, SkerryError
 from skerry.ports.checks import Check, Level
 from skerry.ports.model import ModelState
@@ -10,7 +10,7 @@ from skerry.sdk.features import Installation
 
 
 async def answering(installation: Installation) -> list[Check]:
-    """Returns which model answers."""
+    """Returns the state of the answering model."""
     if installation.config is None:
         return []
     return [await _model(installation.environ)]
@@ -18,7 +18,7 @@ async def answering(installation: Installation) -> list[Check]:
 
 async def _model(environ: Mapping[str, str]) -> Check:
     try:
-        answer = await standing(environ)
+        answer = await model_report(environ)
     except ClientError:
         answer = await expected(environ)
     except SkerryError as error:

@@ -1,4 +1,4 @@
-"""`skerry models`: show and choose the model."""
+"""`skerry models`: shows and chooses the model."""
 
 import os
 from argparse import Namespace
@@ -15,7 +15,7 @@ from skerry.app.setup import PRIMARY, gguf
 from skerry.cli.failure import FailedError, complain
 from skerry.cli.render import model_line, notice, one_line, show, show_json, table
 from skerry.config.load import load
-from skerry.features.models.models import Standing, known, standing, trial, trust, use
+from skerry.features.models.models import ModelReport, all_models, model_report, trial, trust, use
 from skerry.model.errors import ModelError
 from skerry.ports.model import ModelInfo, ModelPick, ModelState, ModelStatus, RestingProfile
 from skerry.providers.embedded_model import EMBEDDED
@@ -35,17 +35,17 @@ def run(arguments: Namespace) -> int:
         case "list":
             return _list(arguments)
         case _:
-            return _status(anyio.run(standing, os.environ), as_json=arguments.json)
+            return _status(anyio.run(model_report, os.environ), as_json=arguments.json)
 
 
 def _list(arguments: Namespace) -> int:
-    report = anyio.run(partial(standing, os.environ, ask=not arguments.offline))
+    report = anyio.run(partial(model_report, os.environ, ask=not arguments.offline))
     for problem in report.problems:
-        notice(one_line(f"{problem} Listed is what is known of it."))
+        notice(one_line(f"{problem} The list has its known models."))
     models = list(report.models)
     if arguments.all:
         usable = {model.ref for model in models}
-        models += [model for model in anyio.run(known, os.environ) if model.ref not in usable]
+        models += [model for model in anyio.run(all_models, os.environ) if model.ref not in usable]
     if arguments.provider:
         models = [model for model in models if model.provider == arguments.provider]
     if arguments.json:
@@ -73,7 +73,7 @@ def _list(arguments: Namespace) -> int:
 
 def _none(provider: str) -> int:
     message = f"No model of {provider} can be used now."
-    return complain(message, "`skerry models list --all` shows all.", "skerry models")
+    return complain(message, "List all models: skerry models list --all", "skerry models")
 
 
 def _price(dollars: float) -> str:
@@ -81,35 +81,35 @@ def _price(dollars: float) -> str:
 
 
 def _test(arguments: Namespace) -> int:
-    """Calls a model once; says how fast it was, or of which kind its failure is."""
-    done = anyio.run(trial, os.environ, arguments.model)
-    if isinstance(done, ModelError):
+    """Calls a model once; prints its speed, or the kind of its failure."""
+    result = anyio.run(trial, os.environ, arguments.model)
+    if isinstance(result, ModelError):
         if arguments.json:
-            failure = {"code": done.code, "message": str(done), "remedy": remedy_of(done)}
+            failure = {"code": result.code, "message": str(result), "remedy": remedy_of(result)}
             show_json({"ok": False, "error": failure})
-        return complain(f"{done} ({done.code})", remedy_of(done), "skerry models test")
+        return complain(f"{result} ({result.code})", remedy_of(result), "skerry models test")
     if arguments.json:
         show_json(
             {
                 "ok": True,
-                "model": done.model.ref,
-                "firstTokenMs": round(done.first * 1000),
-                "totalMs": round(done.total * 1000),
-                "tokensPerSecond": round(done.tokens_per_second, 1),
-                "usage": msgspec.to_builtins(done.usage),
+                "model": result.model.ref,
+                "firstTokenMs": round(result.first * 1000),
+                "totalMs": round(result.total * 1000),
+                "tokensPerSecond": round(result.tokens_per_second, 1),
+                "usage": msgspec.to_builtins(result.usage),
             }
         )
         return 0
-    show(f"{done.model.ref} answers.")
-    show(f"first token after {done.first:.2f} s, whole answer after {done.total:.2f} s")
-    speed = f", {done.tokens_per_second:.1f} tokens/s" if done.tokens_per_second else ""
-    show(f"{done.usage.input} tokens in, {done.usage.output} out{speed}")
-    if done.usage.cost.total:
-        show(f"about ${done.usage.cost.total:.6f}")
+    show(f"{result.model.ref} answers.")
+    show(f"first token after {result.first:.2f} s, whole answer after {result.total:.2f} s")
+    speed = f", {result.tokens_per_second:.1f} tokens/s" if result.tokens_per_second else ""
+    show(f"{result.usage.input} tokens in, {result.usage.output} out{speed}")
+    if result.usage.cost.total:
+        show(f"about ${result.usage.cost.total:.6f}")
     return 0
 
 
-def _status(report: Standing, *, as_json: bool) -> int:
+def _status(report: ModelReport, *, as_json: bool) -> int:
     status = report.status
     usable = status.state is not ModelState.UNAVAILABLE
     if as_json:
@@ -127,12 +127,12 @@ def _status(report: Standing, *, as_json: bool) -> int:
         )
     else:
         if usable:
-            show(f"{_who(report)}: {model_line(status)}")
+            show(f"{_subject(report)}: {model_line(status)}")
         if status.failure is not None:
             notice(one_line(f"Its last call failed: {status.failure.message}"))
             notice(status.failure.remedy)
         for resting in status.resting:
-            reason = f"passed over {_end(resting)} ({resting.reason})"
+            reason = f"skipped {_end(resting)} ({resting.reason})"
             show(one_line(f"{reason}: {resting.profile}, {resting.model}"))
         _tell_offers(status)
     if usable:
@@ -146,18 +146,18 @@ def _tell_offers(status: ModelStatus) -> None:
 
 
 def _trust(arguments: Namespace) -> int:
-    """Uses a local server that was found, or no longer; tells which model answers then."""
+    """Starts or stops the use of a local server; prints the answering model."""
     is_trusted = not arguments.withdraw
     report = anyio.run(partial(trust, os.environ, arguments.server, is_trusted=is_trusted))
     if not arguments.json:
-        show(f"{arguments.server} is {'used from now on' if is_trusted else 'used no longer'}.")
+        show(f"{arguments.server} is {'used from now on' if is_trusted else 'no longer used'}.")
     _status(report, as_json=arguments.json)
     return 0
 
 
 def _end(resting: RestingProfile) -> str:
     end = datetime.fromtimestamp(resting.until / 1000, UTC).astimezone()
-    return "until somebody signs in" if end.year == MAXYEAR else f"until {end:%Y-%m-%d %H:%M:%S}"
+    return "until the next sign-in" if end.year == MAXYEAR else f"until {end:%Y-%m-%d %H:%M:%S}"
 
 
 def _use(arguments: Namespace) -> int:
@@ -171,14 +171,14 @@ def _use(arguments: Namespace) -> int:
     else:
         raise FailedError(
             f"{choice!r} is not provider/model, an alias, a GGUF file or auto.",
-            "`skerry models list` shows what can be used.",
+            "List the usable models: skerry models list",
             2,
         )
     report = anyio.run(use, os.environ, pick)
     code = _status(report, as_json=arguments.json)
     model = report.status.model
     if pick.file and model is not None and model.provider != EMBEDDED:
-        notice(f"Not the file, because {_reason()}. To use the file all the same:")
+        notice(f"The file is not used, because {_reason()}. To use it anyway:")
         notice(f"  skerry models use {choice} --pin")
     return code
 
@@ -188,13 +188,13 @@ def _is_alias(choice: str) -> bool:
 
 
 def _reason() -> str:
-    """Says why another model than the file answers."""
+    """Returns the reason why the file does not answer."""
     if load(os.environ, fetch=False).config.agents.defaults.model.primary:
         return f"{PRIMARY} names a model"
-    return "a provider's key in the environment and a local model server come before a file"
+    return "a provider's key in the environment and a local model server have priority over a file"
 
 
-def _who(report: Standing) -> str:
+def _subject(report: ModelReport) -> str:
     return "The running gateway answers with" if report.running else "A gateway would answer with"
 
 
@@ -204,7 +204,7 @@ def _row(model: ModelInfo) -> dict[str, Any]:
 
 
 def _camel(fields: dict[str, Any]) -> dict[str, Any]:
-    """Returns the fields under the names that the configuration and the protocol have."""
+    """Returns the fields with the camel-case names of the configuration and the protocol."""
     return {
         to_camel(name): _camel(value) if isinstance(value, dict) else value
         for name, value in fields.items()

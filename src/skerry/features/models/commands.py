@@ -1,4 +1,4 @@
-"""The commands on which model answers, and how much it thinks: `/model`, `/models`, `/think`."""
+"""The commands `/model`, `/models` and `/think`: choose the model and its reasoning effort."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from skerry.runtime.admission import find_model
 from skerry.store import Reader, Store, Unit, archive, sessions
 
 PAGE: Final = 20
-"""Models that are listed at once."""
+"""Number of models on a page."""
 _TAKEN_BACK: Final = frozenset({"default", "reset", "inherit"})
 
 
@@ -45,13 +45,17 @@ class _Choosing:
         return await self._thinks(call, level)
 
     async def _thinks(self, call: CommandCall, level: ThinkingLevel | None) -> str:
-        own = await self.store.read(lambda reader: _settings(reader, call))
-        chosen = own.thinking_level or self.config().thinking(call.key.agent) or ThinkingLevel.LOW
+        session_settings = await self.store.read(lambda reader: _settings(reader, call))
+        chosen = (
+            session_settings.thinking_level
+            or self.config().thinking(call.key.agent)
+            or ThinkingLevel.LOW
+        )
         when = " from the next message on" if level else ""
         lines = [f"/think is {chosen}{when}."]
         try:
             _, model = await self.models.choose(
-                own.model or self.config().primary_model(call.key.agent)
+                session_settings.model or self.config().primary_model(call.key.agent)
             )
         except ModelUnavailableError:
             return lines[0]
@@ -64,41 +68,41 @@ class _Choosing:
 
     async def model(self, call: CommandCall) -> str:
         """Answers `/model`."""
-        word, _, more = call.arguments.partition(" ")
+        word, _, rest = call.arguments.partition(" ")
         match word.lower():
             case "" | "status":
                 return await self._status(call)
             case "list":
-                return await self.listing(replace(call, arguments=more.strip()))
+                return await self.listing(replace(call, arguments=rest.strip()))
             case one if one in _TAKEN_BACK:
                 await self.store.write(lambda unit: _change(unit, call, model=None))
-                return "This conversation asks the configured model from the next message on."
-        ref = await self._meant(call.arguments.strip())
+                return "This conversation uses the configured model from the next message on."
+        ref = await self._resolve(call.arguments.strip())
         await self.store.write(lambda unit: _change(unit, call, model=ref))
-        return f"This conversation asks `{ref}` from the next message on."
+        return f"This conversation uses `{ref}` from the next message on."
 
     async def _status(self, call: CommandCall) -> str:
-        own = await self.store.read(lambda reader: _settings(reader, call))
+        session_settings = await self.store.read(lambda reader: _settings(reader, call))
         status = await self.models.status()
         usual = f"`{status.model.ref}`" if status.model else "none"
-        if own.model:
+        if session_settings.model:
             try:
-                await self.models.choose(own.model)
+                await self.models.choose(session_settings.model)
             except ModelUnavailableError as error:
-                missing = f" It cannot be used now, so another one answers: {error}"
+                missing = f" It cannot be used now, so another model answers: {error}"
             else:
                 missing = ""
-            asks = f"This conversation asks `{own.model}`, others {usual}."
-            return f"{asks}{missing} `/model default` ends it."
-        return f"This conversation asks {usual}. `/model list` says what there is."
+            asks = f"This conversation uses `{session_settings.model}`, others {usual}."
+            return f"{asks}{missing} `/model default` resets it."
+        return f"This conversation uses {usual}. `/model list` lists the models."
 
-    async def _meant(self, text: str) -> str:
-        """Returns the reference that a number of the list, or a name, stands for."""
+    async def _resolve(self, text: str) -> str:
+        """Returns the reference for a number of the list or a name."""
         if text.isdecimal():
             offered = await self.models.listing()
             if 1 <= int(text) <= len(offered):
                 return offered[int(text) - 1].ref
-            raise CommandError(f"`/model list` has {len(offered)}.")
+            raise CommandError(f"`/model list` has {len(offered)} models.")
         ref_of_text = await find_model(self.models, self.config(), text)
         name, _, profile = text.rpartition("@")
         ref = ref_of_text or await find_model(self.models, self.config(), name)
@@ -159,9 +163,9 @@ def model_commands(models: Models, store: Store, config: Callable[[], Config]) -
 
 
 def _page(models: list[ModelInfo], words: list[str]) -> str:
-    """Returns a page of the models, each with the number that `/model` takes."""
+    """Returns a page of the models, each with its number for `/model`."""
     if not models:
-        return "No model can be used; `skerry models status` says why."
+        return "No model can be used; run `skerry models status` for the reason."
     page = int(words.pop()) if words and words[-1].isdecimal() else 1
     provider = " ".join(words)
     rows = [
@@ -171,14 +175,14 @@ def _page(models: list[ModelInfo], words: list[str]) -> str:
     ]
     if not rows:
         providers = ", ".join(dict.fromkeys(f"`{model.provider}`" for model in models))
-        raise CommandError(f"`{provider}` has no model that can be used. There are {providers}.")
+        raise CommandError(f"`{provider}` has no model that can be used. Providers: {providers}.")
     pages = -(-len(rows) // PAGE)
     if not 1 <= page <= pages:
-        raise CommandError(f"There are {pages} pages.")
+        raise CommandError(f"The list has {pages} pages.")
     page_rows = rows[(page - 1) * PAGE : page * PAGE]
     name = f"{provider} " if provider else ""
-    more = [f"Page {page} of {pages}; `/models {name}{page % pages + 1}` is another."]
-    return "\n".join(page_rows + (["", *more] if pages > 1 else []))
+    footer = [f"Page {page} of {pages}; `/models {name}{page % pages + 1}` shows another."]
+    return "\n".join(page_rows + (["", *footer] if pages > 1 else []))
 
 
 def _settings(reader: Reader, call: CommandCall) -> SessionSettings:

@@ -1,4 +1,4 @@
-"""Methods about the model that answers: show it, choose another, ask providers for theirs."""
+"""Methods for models: show the answering model, choose one, list those of providers."""
 
 import re
 from typing import Annotated, Final
@@ -13,7 +13,7 @@ _API_KEY: Final = re.compile(r"[\x21-\x7e]{0,512}")
 
 
 def _is_key(value: SecretStr) -> SecretStr:
-    """Refuses a key that a header cannot contain; the HTTP library's error would show it."""
+    """Refuses a key that a header cannot contain; errors of the HTTP library would print it."""
     if not _API_KEY.fullmatch(value.get_secret_value()):
         message = "must be at most 512 printable ASCII characters without spaces"
         raise ValueError(message)
@@ -21,7 +21,7 @@ def _is_key(value: SecretStr) -> SecretStr:
 
 
 class ModelsOfferedParams(Params):
-    """Parameters of `models.offered`: a provider as it is configured, or as it could be."""
+    """Parameters of `models.offered`: a configured provider, or settings to try."""
 
     provider: Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9._-]*$")]
     api_key: Annotated[SecretStr, AfterValidator(_is_key)] = SecretStr("")
@@ -29,7 +29,7 @@ class ModelsOfferedParams(Params):
 
 
 class ModelsConfigureParams(Params):
-    """Parameters of `models.configure`; what is empty stays as it is configured."""
+    """Parameters of `models.configure`; empty fields keep the configured value."""
 
     provider: Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9._-]*$")] = ""
     model: Annotated[str, Field(max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
@@ -39,7 +39,7 @@ class ModelsConfigureParams(Params):
 
 
 class ModelsUseParams(Params):
-    """Parameters of `models.use`: a reference or alias, or a file; neither is to choose freely."""
+    """Parameters of `models.use`: a reference, an alias or a file; by default automatic."""
 
     ref: Annotated[str, Field(max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
     file: Annotated[str, Field(max_length=4096, pattern=r"^(/[^\x00]*)?$")] = ""
@@ -47,16 +47,16 @@ class ModelsUseParams(Params):
 
 
 class ModelsTrustParams(Params):
-    """Parameters of `models.trust`: a local server that was found, and whether it is used."""
+    """Parameters of `models.trust`: a discovered local server, and true to use it."""
 
     server: Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9._-]+$")]
     trusted: bool = True
 
 
 async def models_offered(call: Call, params: ModelsOfferedParams) -> Json:
-    """Returns the models that a provider says it has, or the known ones with `problems`.
+    """Returns the models that a provider lists, or the known ones with `problems`.
 
-    `contextWindow` and `input` are there where they are known. Nothing is saved.
+    `contextWindow` and `input` are present where they are known. Nothing is saved.
     """
     key = params.api_key.get_secret_value()
     setup = ModelSetup(params.provider, api_key=key, base_url=params.base_url)
@@ -76,14 +76,14 @@ async def models_offered(call: Call, params: ModelsOfferedParams) -> Json:
 
 
 async def models_status(call: Call, _params: NoParams) -> Json:
-    """Returns which model answers now."""
+    """Returns the answering model."""
     return _status(await call.context.models.status())
 
 
 async def models_configure(call: Call, params: ModelsConfigureParams) -> Json:
-    """Tests a model or key with one call and chooses it; returns which model answers now.
+    """Tests a model or key with one call and chooses it; returns the answering model.
 
-    With `untried` it is chosen without the call.
+    With `untried` it skips the call.
     """
     setup = ModelSetup(
         provider=params.provider,
@@ -96,13 +96,13 @@ async def models_configure(call: Call, params: ModelsConfigureParams) -> Json:
 
 
 async def models_use(call: Call, params: ModelsUseParams) -> Json:
-    """Chooses among the models that can be used; returns which answers now."""
+    """Chooses a usable model; returns the answering model."""
     pick = ModelPick(params.ref or None, params.file or None, params.pin)
     return _status(await call.context.setup.use_model(pick))
 
 
 async def models_trust(call: Call, params: ModelsTrustParams) -> Json:
-    """Uses a local server as it runs now, or no longer; returns which model answers now."""
+    """Starts or stops the use of a local server; returns the answering model."""
     return _status(await call.context.models.trust(params.server, is_trusted=params.trusted))
 
 

@@ -1,4 +1,4 @@
-"""Model that answers, as a running gateway reports it or as found without one; its choice."""
+"""Finds the answering model, from a running gateway or without one; chooses a model."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -29,26 +29,26 @@ from skerry.sdk.slots import model_parts
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Model that answers, the other candidates, and the source of the report."""
+class ModelReport:
+    """Answering model, other candidates, and the source of the report."""
 
     status: ModelStatus
     models: tuple[ModelInfo, ...]
     running: bool
-    """True when a running gateway reported it. Otherwise it is the result of a start here and
-    now."""
+    """True when a running gateway reported it. Otherwise it is the result of a start in this
+    environment."""
     problems: tuple[str, ...] = ()
     """Providers that returned no list, in sentences."""
 
 
-async def standing(environ: Mapping[str, str], *, ask: bool = False) -> Standing:
-    """Asks the running gateway; without one look for models in this environment.
+async def model_report(environ: Mapping[str, str], *, ask: bool = False) -> ModelReport:
+    """Returns the report of the running gateway; without one, of this environment.
 
-    `ask` lists also what the providers say they have.
+    With `ask` the report includes the models that the providers list.
 
     Raises:
         ConfigError: the configuration cannot be used.
-        GatewayRefusedError: a gateway runs and does not let this client in.
+        GatewayRefusedError: a running gateway does not admit this client.
     """
     try:
         async with GatewayClient(find(environ)) as client:
@@ -56,25 +56,25 @@ async def standing(environ: Mapping[str, str], *, ask: bool = False) -> Standing
                 offering = await model_offering(client)
             else:
                 offering = Offering(tuple(await model_list(client)))
-            status = await model_status(client)  # after local servers were looked for
-            return Standing(status, offering.models, running=True, problems=offering.problems)
+            status = await model_status(client)  # after the search for local servers
+            return ModelReport(status, offering.models, running=True, problems=offering.problems)
     except GatewayUnreachableError:
         return await expected(environ, ask=ask)
 
 
-async def expected(environ: Mapping[str, str], *, ask: bool = False) -> Standing:
-    """Returns the models that a gateway started now in this environment would find; `ask` as above.
+async def expected(environ: Mapping[str, str], *, ask: bool = False) -> ModelReport:
+    """Returns the report of a gateway that would start now here; `ask` as above.
 
     Raises:
         ConfigError: the configuration cannot be used.
     """
     async with _catalog(environ) as catalog:
         offering = await catalog.offered() if ask else Offering(tuple(await catalog.listing()))
-        status = await catalog.status()  # after local servers were looked for
-        return Standing(status, offering.models, running=False, problems=offering.problems)
+        status = await catalog.status()  # after the search for local servers
+        return ModelReport(status, offering.models, running=False, problems=offering.problems)
 
 
-async def known(environ: Mapping[str, str]) -> list[ModelInfo]:
+async def all_models(environ: Mapping[str, str]) -> list[ModelInfo]:
     """Returns the models that can be used in this environment, then all others of the catalogue.
 
     Raises:
@@ -84,19 +84,19 @@ async def known(environ: Mapping[str, str]) -> list[ModelInfo]:
         return await catalog.known()
 
 
-async def use(environ: Mapping[str, str], pick: ModelPick) -> Standing:
+async def use(environ: Mapping[str, str], pick: ModelPick) -> ModelReport:
     """Chooses a model, through the running gateway if there is one, else in the file.
 
     Raises:
-        ConfigError: the configuration cannot be used, or the choice not be written.
+        ConfigError: the configuration cannot be used, or the choice cannot be written.
         ModelUnavailableError: the named model cannot be used here.
-        GatewayRefusedError: a gateway runs and does not take the choice.
+        GatewayRefusedError: a running gateway refuses the choice.
     """
     if pick.file:
         return await _use_file(environ, pick)
     try:
         async with GatewayClient(find(environ)) as client:
-            return Standing(await model_use(client, pick), (), running=True)
+            return ModelReport(await model_use(client, pick), (), running=True)
     except GatewayUnreachableError:
         ref = None
         if pick.ref:
@@ -108,43 +108,43 @@ async def use(environ: Mapping[str, str], pick: ModelPick) -> Standing:
         return await expected(environ)
 
 
-async def _use_file(environ: Mapping[str, str], pick: ModelPick) -> Standing:
-    """Writes the file's name here, as no client may; then lets a running gateway read it."""
+async def _use_file(environ: Mapping[str, str], pick: ModelPick) -> ModelReport:
+    """Writes the file's name, as clients may not; then makes a running gateway read it."""
     before = prepare(environ).config
     author = ConfigAuthor("models use", environ, before.state_dir)
-    written = set_values(before.path, picked(pick, None), author=author)
+    change = set_values(before.path, picked(pick, None), author=author)
     try:
         async with GatewayClient(find(environ)) as client:
-            raw, base = written.source.raw, written.source.hash
+            raw, base = change.source.raw, change.source.hash
             await client.request("config.apply", {"raw": raw, "baseHash": base})
-            return Standing(await model_status(client), (), running=True)
+            return ModelReport(await model_status(client), (), running=True)
     except GatewayUnreachableError:
         return await expected(environ)
 
 
-async def trust(environ: Mapping[str, str], server: str, *, is_trusted: bool) -> Standing:
-    """Uses a local server that was found as it runs now, or no longer.
+async def trust(environ: Mapping[str, str], server: str, *, is_trusted: bool) -> ModelReport:
+    """Starts or stops the use of a discovered local server.
 
     Raises:
         ConfigError: the configuration cannot be used.
-        ModelError: there is no such server, or it does not listen.
-        StateError: it cannot be kept.
-        GatewayRefusedError: a gateway runs and does not take it.
+        ModelError: the server is unknown, or does not listen.
+        StateError: the decision cannot be stored.
+        GatewayRefusedError: a running gateway refuses it.
     """
     try:
         async with GatewayClient(find(environ)) as client:
             status = await model_trust(client, server, is_trusted=is_trusted)
-            return Standing(status, (), running=True)
+            return ModelReport(status, (), running=True)
     except GatewayUnreachableError:
         async with _catalog(environ) as catalog:
             status = await catalog.trust(server, is_trusted=is_trusted)
-            return Standing(status, (), running=False)
+            return ModelReport(status, (), running=False)
 
 
 async def trial(environ: Mapping[str, str], ref: str | None) -> Trial | ModelError:
-    """Calls the model that `ref` names, or the one that would answer, once and without a gateway.
+    """Calls the model of `ref`, or the answering one, once and without a gateway.
 
-    Return what it was like, or why it failed.
+    Returns the measurements, or the failure.
 
     Raises:
         ConfigError: the configuration cannot be used.
@@ -155,11 +155,11 @@ async def trial(environ: Mapping[str, str], ref: str | None) -> Trial | ModelErr
         primary = config.primary_model(agent)
         try:
             (entry, *_) = await catalog.entries(ref or primary, CallTarget(agent=agent))
-            done = await tried_once(*await catalog.open(entry, patient=True))
+            result = await tried_once(*await catalog.open(entry, patient=True))
         except ModelError as error:
             return error
-    book_trial(config, done.model, done.usage, done.total, entry.name)
-    return done
+    book_trial(config, result.model, result.usage, result.total, entry.name)
+    return result
 
 
 @asynccontextmanager

@@ -1,11 +1,11 @@
-"""Registers the models: their methods, commands, and what `skerry doctor` says of them."""
+"""Registers the models: their methods, commands, and checks of `skerry doctor`."""
 
 from skerry.policy.access import ADMINS, READERS
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     needs = {
         "models.configure": ADMINS,
         "models.offered": ADMINS,

@@ -1,1 +1,1 @@
-"""Feature `session_tools`: tools by which a model sees and addresses other conversations."""
+"""Feature `session_tools`: tools with which a model reads and addresses other conversations."""

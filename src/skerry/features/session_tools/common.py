@@ -1,4 +1,4 @@
-"""Parts shared by the tools about conversations: the offer, visibility, and the reply as JSON."""
+"""Shared parts of the conversation tools: offer, visibility, and JSON results."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -30,14 +30,14 @@ ALIASES: Final = {
 
 
 _DEEPEST: Final = 5
-"""Levels of sub-agents."""
+"""Maximum depth of sub-agents."""
 
 
 class HostTool:
-    """Common base: the parts of the gateway, and the offer where the configuration names it.
+    """Base class: the parts of the gateway, and the offer by configuration.
 
-    The schemas of these tools are longer than what every first request may have, so a model gets
-    them only by a profile, `allow` or `alsoAllow`.
+    The schemas of these tools are too long for every first request, so a model receives them only
+    when a profile, `allow` or `alsoAllow` names them.
     """
 
     verb: ClassVar[Verb]
@@ -47,28 +47,28 @@ class HostTool:
         self._host = host
 
     def is_offered(self, caller: Caller) -> bool:
-        """Returns whether the configuration chooses the tool for the agent."""
+        """Returns true when the configuration enables the tool for the agent."""
         return self._host.is_chosen(caller.key.agent, self.spec.name)
 
-    async def _seen(self, caller: Caller, text: str) -> SessionKey:
-        """Returns the conversation that a model names.
+    async def _visible_key(self, caller: Caller, text: str) -> SessionKey:
+        """Returns the key of the conversation that a model names.
 
         Raises:
-            ToolError: the conversation may not see it.
+            ToolError: the calling conversation may not see it.
         """
         config, key = self._host.config(), SessionKey.parse(text, caller.key.agent)
         descends = partial(_descends, str(key), str(caller.key))
         sees_tree = config.tools.sessions.visibility != "self" and caller.is_private
         if sees_tree and await self._host.store.read(descends):
             return key
-        return seen(config, caller, text)
+        return visible_key(config, caller, text)
 
     async def _ask(self, method: str, params: Mapping[str, Any]) -> Any:
         return await self._host.call(method, params, READ_ONLY)
 
 
 def _descends(key: str, ancestor: str, reader: Reader) -> bool:
-    """Returns whether a conversation was started by another one, or by one that it started."""
+    """Returns true when a conversation is a direct or indirect sub-agent of another."""
     for _ in range(_DEEPEST):
         session = sessions.find(reader, key)
         parent = session.settings.spawned_by if session else None
@@ -82,38 +82,38 @@ def caller_of(context: ToolContext) -> Caller:
     """Returns the caller.
 
     Raises:
-        ToolError: nobody asks.
+        ToolError: the call has no conversation.
     """
     if context.caller is None:
-        raise ToolError("No conversation makes this call.")
+        raise ToolError("The call has no conversation.")
     return context.caller
 
 
-def is_visible(config: Config, caller: Caller, other: SessionKey) -> bool:
-    """Returns whether a conversation may see another, by `tools.sessions.visibility`.
+def is_visible(config: Config, caller: Caller, target: SessionKey) -> bool:
+    """Returns true when a conversation may see another, by `tools.sessions.visibility`.
 
-    One in which others than the owner take part sees itself alone: they would read the answer.
+    A conversation with other people than the owner only sees itself, because they read its replies.
 
-    `self` is the own one; `tree` also the sub-agents that it started, which `HostTool` looks up;
-    `agent` those of the same agent; `all` those of every agent that `tools.agentToAgent` allows.
+    `self` means only itself; `tree` adds the sub-agents that it started, which `HostTool` looks up;
+    `agent` adds the conversations of the same agent; `all` those of agents in `tools.agentToAgent`.
     """
-    own = caller.key
-    if own == other:
+    own_key = caller.key
+    if own_key == target:
         return True
     visibility = config.tools.sessions.visibility
     if visibility in {"self", "tree"} or not caller.is_private:
         return False
-    if own.agent == other.agent:
+    if own_key.agent == target.agent:
         return True
     between = config.tools.agent_to_agent
-    return visibility == "all" and between.allows(own.agent) and between.allows(other.agent)
+    return visibility == "all" and between.allows(own_key.agent) and between.allows(target.agent)
 
 
-def seen(config: Config, caller: Caller, text: str) -> SessionKey:
-    """Returns the conversation that a model names.
+def visible_key(config: Config, caller: Caller, text: str) -> SessionKey:
+    """Returns the key of the conversation that a model names.
 
     Raises:
-        ToolError: the conversation may not see it. It says the same of one that does not exist.
+        ToolError: the calling conversation may not see it; the same for a missing conversation.
     """
     key = SessionKey.parse(text, caller.key.agent)
     if not is_visible(config, caller, key):
@@ -125,6 +125,6 @@ def seen(config: Config, caller: Caller, text: str) -> SessionKey:
 
 
 def reply(value: object, origin: Origin = Origin.TOOL) -> ToolResult:
-    """Returns a JSON object as the text and the details of a result."""
+    """Returns a result with a JSON object as text and as details."""
     details: dict[str, Any] = msgspec.to_builtins(value)
     return ToolResult(msgspec.json.encode(value).decode(), origin=origin, details=details)

@@ -1,9 +1,9 @@
-"""Follows an exchange of two conversations: turns from one to the other, then an announcement.
+"""Follows an exchange of two conversations: alternating turns, then an announcement.
 
-After the first answer the conversations speak in turns, at most
-`session.agentToAgent.maxPingPongTurns` times; a reply `REPLY_SKIP` ends that. Then the conversation
-that was asked may tell its person. Each step is accepted in the unit that notes it, under an id
-made of the exchange's, so that it is accepted once over any kill.
+After the first answer the conversations take turns, at most
+`session.agentToAgent.maxPingPongTurns` times; a reply `REPLY_SKIP` ends the turns. Then the target
+conversation may inform its person. Each step is accepted in the unit that stores it, under an id
+made of the exchange's, so that it is accepted once even if the process is killed.
 """
 
 import logging
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 SKIP: Final = "REPLY_SKIP"
 MOST_CHARS: Final = 20_000
-"""Characters of a reply that the other conversation gets."""
+"""Maximum length of a reply that is passed on, in characters."""
 _EDGE: Final = " \t\r\n`*\"'."
 _TURN: Final = (
     "This is an exchange between two sessions; no person reads it. Your reply goes to the other"
@@ -39,12 +39,12 @@ _ANNOUNCE: Final = (
 
 
 class Follower(Struct, frozen=True):
-    """Parts of the gateway that exchanges are followed with."""
+    """Parts of the gateway with which exchanges are followed."""
 
     dispatcher: Dispatch
 
     async def follow(self, exchange: AgentExchange) -> None:
-        """Takes an exchange to its end."""
+        """Follows an exchange to its end."""
         following: AgentExchange | None = exchange
         while following is not None:
             result = await self.dispatcher.wait(following.run_id, None)
@@ -53,14 +53,14 @@ class Follower(Struct, frozen=True):
     async def _next(
         self, exchange: AgentExchange, result: RunResult | None
     ) -> AgentExchange | None:
-        """Begins the next step; returns the exchange with it, and None where it is over."""
-        said = reply_of(result)
+        """Starts the next step; returns the exchange at that step, or None at its end."""
+        reply_text = reply_of(result)
         if exchange.stage is Stage.ANNOUNCE or result is None or result.error is not None:
             await self._end(exchange)
             return None
-        most = self.dispatcher.runtime.config().session.agent_to_agent.max_ping_pong_turns
-        is_over = is_skip(said) or exchange.turn >= most
-        if is_over and not said:
+        limit = self.dispatcher.runtime.config().session.agent_to_agent.max_ping_pong_turns
+        is_over = is_skip(reply_text) or exchange.turn >= limit
+        if is_over and not reply_text:
             await self._end(exchange)
             return None
         stage, turn = (
@@ -69,15 +69,15 @@ class Follower(Struct, frozen=True):
         step = replace(
             exchange, stage=stage, turn=turn, run_id=RunId(f"{exchange.id}-{stage.value}-{turn}")
         )
-        return await self._begin(step, said)
+        return await self._begin(step, reply_text)
 
-    async def _begin(self, step: AgentExchange, said: str) -> AgentExchange | None:
+    async def _begin(self, step: AgentExchange, reply_text: str) -> AgentExchange | None:
         route = None
         if step.stage is Stage.ANNOUNCE:
             key = SessionKey.parse(step.target)
             store = self.dispatcher.runtime.store
             route = await store.read(lambda reader: last_routes.of(reader, key))
-        request = replace(request_of(step, said), reply_to=route)
+        request = replace(request_of(step, reply_text), reply_to=route)
 
         def noted(unit: Unit) -> None:
             tables.put(unit, step)
@@ -86,9 +86,9 @@ class Follower(Struct, frozen=True):
         try:
             await self.dispatcher.submit(request, noted)
         except (BusyError, StateError):
-            raise  # this service is started again, and so is the gateway
+            raise  # the supervisor restarts this service
         except SkerryError:
-            logger.exception("the exchange %s cannot go on", step.id)
+            logger.exception("the exchange %s cannot continue", step.id)
             await self._end(step)
             return None
         self.dispatcher.reach("exchange.step")
@@ -102,32 +102,34 @@ class Follower(Struct, frozen=True):
 
 
 def reply_of(result: RunResult | None) -> str:
-    """Returns the text of a run's reply; empty where there is none."""
+    """Returns the text of a run's reply; empty without a reply."""
     return "" if result is None else "\n\n".join(result.payloads).strip()
 
 
 def is_skip(reply: str) -> bool:
-    """Returns whether a reply ends the turns: `REPLY_SKIP` alone, or nothing."""
+    """Returns true when a reply ends the turns: only `REPLY_SKIP`, or empty."""
     return reply.strip(_EDGE) in {SKIP, ""}
 
 
 def speaks(exchange: AgentExchange) -> tuple[str, str]:
-    """Returns the session whose turn it is, and the one that spoke before."""
+    """Returns the session whose turn it is, and the session of the previous turn."""
     is_askers = exchange.stage is Stage.TURN and exchange.turn % 2 == 1
     pair = (exchange.asker, exchange.target)
     return pair if is_askers else (pair[1], pair[0])
 
 
-def request_of(step: AgentExchange, said: str) -> RunRequest:
-    """Returns the request of a step: what the other conversation said, as data of a tool."""
-    to, other = speaks(step)
+def request_of(step: AgentExchange, reply_text: str) -> RunRequest:
+    """Returns the request of a step, with the other conversation's reply as tool data."""
+    to, sender = speaks(step)
     is_announce = step.stage is Stage.ANNOUNCE
-    lines = [f"[Message of session {other}]"]
-    if said and not is_skip(said):
-        shown = said if len(said) <= MOST_CHARS else said[:MOST_CHARS] + "\n[cut]"
-        identity = fences.derived_id(step.run_id, shown)
-        about = fences.about(scan(shown))
-        lines.append(fences.fence(shown, "session", identity=identity, about=about))
+    lines = [f"[Message of session {sender}]"]
+    if reply_text and not is_skip(reply_text):
+        excerpt = (
+            reply_text if len(reply_text) <= MOST_CHARS else reply_text[:MOST_CHARS] + "\n[cut]"
+        )
+        identity = fences.derived_id(step.run_id, excerpt)
+        about = fences.about(scan(excerpt))
+        lines.append(fences.fence(excerpt, "session", identity=identity, about=about))
     lines.append(_ANNOUNCE if is_announce else _TURN)
     return replace(
         step.request,

@@ -1,4 +1,4 @@
-"""The tool `gateway`: reads the configuration, and changes keys that loosen no gate."""
+"""The tool `gateway`: reads the configuration, and changes keys that weaken no protection."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,8 +25,8 @@ CHANGEABLE: Final = (
     ("session", "resetByChannel"),
     ("session", "resetByType"),
 )
-"""Keys that a model may change. None decides which tools, commands, files, senders or addresses are
-allowed, where models are, which code is loaded, or who may connect."""
+"""Keys that a model may change. None of them decides which tools, commands, files, senders or
+addresses are allowed, the addresses of models, the loaded code, or who may connect."""
 
 
 class GatewayParams(BaseModel):
@@ -53,10 +53,10 @@ class GatewayTool(HostTool):
         """Returns the payload of the method as JSON; secrets are hidden."""
         params = GatewayParams.model_validate(named(arguments, ALIASES, ("action",)))
         if not caller_of(context).is_private:
-            raise ToolError("The configuration is shown to the owner alone, in a private session.")
+            raise ToolError("Only the owner may read the configuration, in a private session.")
         if params.action in {"restart", "config.apply"}:
             raise ToolError(
-                f"{params.action} is left to your owner: skerry gateway, skerry config edit."
+                f"{params.action} is reserved for your owner: skerry gateway, skerry config edit."
             )
         if params.action == "config.get":
             file = await self._ask("config.get", {})
@@ -81,14 +81,14 @@ def _parsed(raw: str) -> dict[str, Any]:
     try:
         value = parse_any(Path("raw"), raw)
     except (ConfigInvalidError, ValueError, RecursionError) as error:
-        raise ToolError("raw is not JSON5. Give an object of the keys to change.") from error
+        raise ToolError("raw is not JSON5. Pass an object of the keys to change.") from error
     if not isinstance(value, dict) or not value:
         raise ToolError("raw is not an object of the keys to change.")
     return value
 
 
 def _paths(value: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Gives the path of each value that a patch sets; an empty object is a value."""
+    """Yields the path of each value that a patch sets; an empty object is a value."""
     if isinstance(value, dict) and value:
         for name, part in value.items():
             yield from _paths(part, (*above, str(name)))

@@ -1,4 +1,4 @@
-"""The tool `message`: a direct message to the owner on a chat platform, with a file or without."""
+"""The tool `message`: sends a message or a file to the owner on a chat platform."""
 
 from typing import Any, Final, Literal
 
@@ -48,9 +48,9 @@ _ALIASES: Final = {
 
 
 class MessageTool(HostTool):
-    """Sends to the persons of `commands.ownerAllowFrom`, and to nobody else.
+    """Sends only to the people in `commands.ownerAllowFrom`.
 
-    The message goes through the outbox: it is sent once, also over a restart.
+    The message passes through the outbox, so it is sent once, also after a restart.
     """
 
     verb = Verb.USE
@@ -64,7 +64,7 @@ class MessageTool(HostTool):
         """Returns `{ok, channel, target, parts, dryRun}` as JSON."""
         params = MessageParams.model_validate(named(arguments, _ALIASES, ()))
         if not (params.message.strip() or params.media):
-            raise ToolError("There is nothing to send: give `message`, `media`, or both.")
+            raise ToolError("The message is empty: pass `message`, `media`, or both.")
         if not Actor.of(caller_of(context)).acts_for_owner:
             raise ToolError("Only the owner's conversations may send messages to the owner.")
         channel, person = self._recipient(params)
@@ -78,28 +78,28 @@ class MessageTool(HostTool):
     async def _copied(
         self, params: MessageParams, context: ToolContext, channel: str
     ) -> OutboundMedia:
-        """Returns the copy of the file that is to be sent.
+        """Returns a copy of the file to send.
 
         Raises:
-            ToolError: the platform takes no files, or this one may not be sent.
+            ToolError: the platform accepts no files, or this file may not be sent.
         """
         outgoing, config = self._host.outgoing, self._host.config()
         reference = params.media or ""
         if outgoing is None or not outgoing.takes_files(channel):
-            raise ToolError(f"Nothing was sent: {channel} takes no files. Send text alone.")
-        most = config.agents.defaults.media_max_mb * 1_000_000
-        folder = Outbox(config.state_dir, self._host.clock, most, self._host.redact)
+            raise ToolError(f"Nothing was sent: {channel} accepts no files. Send only text.")
+        max_bytes = config.agents.defaults.media_max_mb * 1_000_000
+        folder = Outbox(config.state_dir, self._host.clock, max_bytes, self._host.redact)
         try:
             return await folder.copied(context.workspace, reference, voice=params.asVoice)
         except MediaError as error:
-            message = f"Nothing was sent: {named_file(reference)} cannot be: {error}."
+            message = f"Nothing was sent: the file {named_file(reference)} cannot be sent: {error}."
             raise ToolError(message) from error
 
     def _recipient(self, params: MessageParams) -> tuple[str, str]:
         """Returns the platform and the owner's id there.
 
         Raises:
-            ToolError: the target is not the owner, or the owner is on no platform with an account.
+            ToolError: the target is not the owner, or no platform of the owner has an account.
         """
         channels = self._host.outgoing.channels if self._host.outgoing else ()
         by_name = {name.lower(): name for name in channels}
@@ -112,7 +112,7 @@ class MessageTool(HostTool):
             if not target or target in {person, owner}:
                 return name, person
         raise ToolError(
-            "Nobody was sent anything: the target is not in commands.ownerAllowFrom, or its"
+            "Nothing was sent: the target is not in commands.ownerAllowFrom, or its"
             " platform has no account here"
             f" (accounts: {', '.join(channels) or 'none'}). Answer in this conversation instead."
         )

@@ -1,9 +1,9 @@
-"""Registers the tools about conversations, agents and the gateway itself."""
+"""Registers the tools for conversations, agents and the gateway."""
 
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     api.tools("tools:make")
     api.service("service:run")

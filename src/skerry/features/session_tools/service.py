@@ -1,4 +1,4 @@
-"""Takes up the exchanges of conversations that an earlier process left."""
+"""Resumes the unfinished exchanges of an earlier process."""
 
 import anyio
 
@@ -12,8 +12,8 @@ async def run(context: GatewayContext) -> None:
     runs = context.internal_runs
     if runs is None:
         return
-    left = await context.store.read(tables.left)
+    exchanges = await context.store.read(tables.unfinished)
     follower = Follower(runs.dispatch)
     async with anyio.create_task_group() as tasks:
-        for exchange in left:
+        for exchange in exchanges:
             tasks.start_soon(follower.follow, exchange)

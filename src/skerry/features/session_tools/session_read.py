@@ -22,9 +22,9 @@ from skerry.ports.tool import ToolContext
 from skerry.sdk.arguments import named
 
 MOST_BYTES: Final = 80_000
-"""Bytes of a history."""
+"""Maximum size of a history in bytes."""
 MOST_CHARS: Final = 4000
-"""Characters of one text of a history."""
+"""Maximum length of one text of a history, in characters."""
 _MOST_ROWS: Final = 200
 _KINDS: Final = {
     SessionKind.MAIN: "main",
@@ -62,7 +62,7 @@ class SessionStatusParams(_Params):
 
 
 class SessionStatus(HostTool):
-    """Shows the state of a conversation, and sets its model."""
+    """Returns the state of a conversation, and sets its model."""
 
     verb = Verb.USE
     spec = ToolSpec(
@@ -75,7 +75,7 @@ class SessionStatus(HostTool):
         """Returns the state as JSON."""
         params = SessionStatusParams.model_validate(named(arguments, ALIASES))
         caller = caller_of(context)
-        key = await self._seen(caller, params.sessionKey or str(caller.key))
+        key = await self._visible_key(caller, params.sessionKey or str(caller.key))
         if params.model is not None:
             model = None if params.model == "default" else params.model
             await self._host.call(
@@ -97,7 +97,7 @@ class SessionsListToolParams(_Params):
 
 
 class SessionsList(HostTool):
-    """Lists the conversations that the present one may see."""
+    """Lists the conversations that the calling one may see."""
 
     reads_only = True
     verb = Verb.USE
@@ -111,11 +111,11 @@ class SessionsList(HostTool):
         """Returns the rows as JSON."""
         params = SessionsListToolParams.model_validate(named(arguments, ALIASES))
         caller, config = caller_of(context), self._host.config()
-        wanted: dict[str, Any] = {"limit": 1000}
+        filters: dict[str, Any] = {"limit": 1000}
         if params.activeMinutes is not None:
-            wanted["activeMinutes"] = params.activeMinutes
-        rows = (await self._ask("sessions.list", wanted))["sessions"]
-        shown: list[dict[str, Any]] = []
+            filters["activeMinutes"] = params.activeMinutes
+        rows = (await self._ask("sessions.list", filters))["sessions"]
+        visible: list[dict[str, Any]] = []
         for row in rows:
             key = SessionKey.parse(row["key"])
             kind = _KINDS.get(key.kind, "other")
@@ -123,7 +123,7 @@ class SessionsList(HostTool):
                 continue
             if not is_visible(config, caller, key) and not await self._started(caller, row):
                 continue
-            shown.append(
+            visible.append(
                 {
                     "key": row["key"],
                     "kind": kind,
@@ -134,23 +134,23 @@ class SessionsList(HostTool):
                     },
                 }
             )
-            if len(shown) == params.limit:
+            if len(visible) == params.limit:
                 break
         if params.messageLimit:
-            for row in shown:
+            for row in visible:
                 history = await self._ask(
                     "chat.history", {"sessionKey": row["key"], "limit": params.messageLimit}
                 )
                 row["messages"] = texts(history["messages"], includes_tools=False)
-        redacted = _redacted(shown, self._host.redact)
-        return reply({"count": len(shown), "sessions": redacted}, Origin.TOOL)
+        redacted = _redacted(visible, self._host.redact)
+        return reply({"count": len(visible), "sessions": redacted}, Origin.TOOL)
 
     async def _started(self, caller: Caller, row: dict[str, Any]) -> bool:
-        """Returns whether a row is of a sub-agent that the conversation may see."""
+        """Returns true when a row is of a sub-agent that the conversation may see."""
         if not row.get("spawnedBy"):
             return False
         try:
-            await self._seen(caller, row["key"])
+            await self._visible_key(caller, row["key"])
         except ToolError:
             return False
         return True
@@ -165,7 +165,7 @@ class SessionsHistoryParams(_Params):
 
 
 class SessionsHistory(HostTool):
-    """Shows the messages of a conversation that the present one may see."""
+    """Returns the messages of a conversation that the calling one may see."""
 
     reads_only = True
     verb = Verb.USE
@@ -176,24 +176,24 @@ class SessionsHistory(HostTool):
     )
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Returns the messages as JSON: at most 80 KB, the newest, texts of 4,000 characters."""
-        known = named(arguments, ALIASES, ("sessionKey",))
-        params = SessionsHistoryParams.model_validate(known)
-        key = await self._seen(caller_of(context), params.sessionKey)
+        """Returns the newest messages as JSON: at most 80 KB, each text up to 4,000 characters."""
+        renamed = named(arguments, ALIASES, ("sessionKey",))
+        params = SessionsHistoryParams.model_validate(renamed)
+        key = await self._visible_key(caller_of(context), params.sessionKey)
         history = await self._ask("chat.history", {"sessionKey": str(key), "limit": params.limit})
         messages = texts(history["messages"], includes_tools=params.includeTools)
         redacted = _redacted(messages, self._host.redact)
-        kept, size = [], 0
+        newest, size = [], 0
         for message in reversed(redacted):
             size += len(str(message).encode())
             if size > MOST_BYTES:
                 break
-            kept.append(message)
+            newest.append(message)
         return reply(
             {
                 "sessionKey": str(key),
-                "messages": kept[::-1],
-                "truncated": len(kept) < len(messages),
+                "messages": newest[::-1],
+                "truncated": len(newest) < len(messages),
             }
         )
 
@@ -203,29 +203,29 @@ class AgentsListParams(_Params):
 
 
 class AgentsList(HostTool):
-    """Lists the agents that the present one may address."""
+    """Lists the agents that the calling one may address."""
 
     reads_only = True
     verb = Verb.USE
     spec = ToolSpec("agents_list", "List the agents.", AgentsListParams.model_json_schema())
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Returns the agents as JSON: the own one, and those that `tools.agentToAgent` allows."""
+        """Returns the agents as JSON: itself, and the agents that `tools.agentToAgent` allows."""
         AgentsListParams.model_validate(arguments)
-        own, config = caller_of(context).key.agent, self._host.config()
+        own_agent, config = caller_of(context).key.agent, self._host.config()
         between = config.tools.agent_to_agent
         rows = (await self._ask("agents.list", {}))["agents"]
         agents = [
             {name: row[name] for name in ("id", "name") if row.get(name)}
             for row in rows
-            if row["id"] == own or (between.allows(own) and between.allows(row["id"]))
+            if row["id"] == own_agent or (between.allows(own_agent) and between.allows(row["id"]))
         ]
-        return reply({"requester": own, "agents": agents}, Origin.MEMORY)
+        return reply({"requester": own_agent, "agents": agents}, Origin.MEMORY)
 
 
 def texts(messages: list[dict[str, Any]], *, includes_tools: bool) -> list[dict[str, Any]]:
-    """Returns role and text of messages; pictures are left out, long texts cut."""
-    shown = []
+    """Returns role and text of messages; skips pictures and cuts long texts."""
+    rows = []
     for message in messages:
         role = message.get("role", "")
         if role == "toolResult" and not includes_tools:
@@ -242,8 +242,8 @@ def texts(messages: list[dict[str, Any]], *, includes_tools: bool) -> list[dict[
         if calls and includes_tools:
             row["toolCalls"] = calls
         if len(row) > 1:
-            shown.append(row)
-    return shown
+            rows.append(row)
+    return rows
 
 
 def _redacted(rows: list[dict[str, Any]], redact: Any) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The tool `sessions_send`: a message to another conversation, and its answer."""
+"""The tool `sessions_send`: sends a message to another conversation and returns its answer."""
 
 import secrets
 from functools import partial
@@ -29,7 +29,7 @@ class SessionsSendParams(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    # The names that OpenClaw's tool has, and models know.
+    # The names of OpenClaw's tool, with which models are familiar.
     sessionKey: str | None = Field(default=None, max_length=512)  # noqa: N815
     label: str | None = Field(default=None, max_length=512)
     agentId: str | None = Field(default=None, max_length=64)  # noqa: N815
@@ -40,10 +40,10 @@ class SessionsSendParams(BaseModel):
 
 
 class SessionsSend(HostTool):
-    """Starts a turn in another conversation that the present one may see.
+    """Starts a turn in another conversation that the calling one may see.
 
-    The message does not count as the owner's word there: its origin is a tool, so that the run is
-    tainted, and a text that looks like a command is none.
+    The message does not have the owner's authority there: its origin is a tool, so that the run is
+    tainted, and text that looks like a command is not executed.
     """
 
     verb = Verb.USE
@@ -57,12 +57,12 @@ class SessionsSend(HostTool):
         """Returns `{runId, status, reply?, error?, sessionKey, delivery}` as JSON."""
         params = SessionsSendParams.model_validate(named(arguments, ALIASES, ("message",)))
         caller = caller_of(context)
-        key = await self._seen(caller, params.sessionKey or await self._labelled(params))
+        key = await self._visible_key(caller, params.sessionKey or await self._labelled(params))
         if key == caller.key:
-            raise ToolError("This is the session that you are in. Answer here instead.")
+            raise ToolError("This is your own session. Answer here instead.")
         runs = self._host.internal_runs
         if runs is None:
-            raise ToolError("No gateway runs.")
+            raise ToolError("The tool needs a running gateway.")
         dispatcher = runs.dispatch
         await self._check_turn(context, str(key))
         run = RunId(f"send-{secrets.token_hex(8)}")
@@ -78,7 +78,7 @@ class SessionsSend(HostTool):
             text_origin=Origin.TOOL,
         )
         exchange = AgentExchange(
-            run, str(caller.key), str(key), replace(request, text=""), 0, Stage.ASKED, run
+            run, str(caller.key), str(key), replace(request, text=""), 0, Stage.REQUESTED, run
         )
         await dispatcher.submit(request, lambda unit: tables.put(unit, exchange))
         self._host.start(partial(Follower(dispatcher).follow, exchange), f"exchange {run}")
@@ -98,21 +98,23 @@ class SessionsSend(HostTool):
         return reply(answer | {"status": "ok", "reply": "\n\n".join(result.payloads)})
 
     async def _check_turn(self, context: ToolContext, target: str) -> None:
-        """Refuses a message that would begin an exchange within an exchange.
+        """Refuses a message that would start an exchange within an exchange.
 
         Raises:
-            ToolError: the run is a turn of one, or was asked by the session that it would ask.
+            ToolError: the run is a turn of an exchange, or answers the session that it addresses.
         """
         run_id = context.run_id
-        asked = await self._host.store.read(lambda reader: tables.of_run(reader, run_id))
-        if asked is not None and (asked.stage is not Stage.ASKED or asked.asker == target):
-            raise ToolError("You answer another session: your reply goes to it by itself.")
+        exchange = await self._host.store.read(lambda reader: tables.of_run(reader, run_id))
+        if exchange is not None and (
+            exchange.stage is not Stage.REQUESTED or exchange.asker == target
+        ):
+            raise ToolError("You answer another session: it receives your reply anyway.")
 
     async def _labelled(self, params: SessionsSendParams) -> str:
         """Returns the key of the conversation with the label.
 
         Raises:
-            ToolError: there is none, or several.
+            ToolError: no conversation has the label, or several have it.
         """
         if params.label is None:
             raise ToolError("sessionKey required")
@@ -125,5 +127,5 @@ class SessionsSend(HostTool):
         ]
         if len(keys) != 1:
             count = "several sessions have" if keys else "no session has"
-            raise ToolError(f"{count} the label {params.label}. Give its sessionKey.")
+            raise ToolError(f"{count} the label {params.label}. Pass its sessionKey.")
         return str(keys[0])

@@ -1,6 +1,6 @@
-"""Exchanges between two conversations that `sessions_send` began and that are not over.
+"""Unfinished exchanges between two conversations that `sessions_send` started.
 
-The words are in the transcripts alone, so that an erasure finds them.
+Text is only stored in the transcripts, where an erasure finds it.
 """
 
 from enum import StrEnum
@@ -28,16 +28,16 @@ STEPS: Final = (
     """,
 )
 TEXTS: Final = ()
-"""No column has words of people; an erasure asks."""
+"""No column contains text of people; an erasure reads this."""
 _COLUMNS: Final = "id, asker, target, request, turn, stage, run_id"
 _requests: Final = msgspec.json.Decoder(RunRequest)
 
 
 class Stage(StrEnum):
-    """Run of an exchange that is waited for."""
+    """Kind of the run for which an exchange waits."""
 
-    ASKED = "asked"
-    """The one that the message of `sessions_send` began."""
+    REQUESTED = "asked"
+    """The run that the message of `sessions_send` started."""
     TURN = "turn"
     ANNOUNCE = "announce"
 
@@ -50,12 +50,12 @@ class AgentExchange(Struct, frozen=True):
     """Session key of the conversation that sent the message."""
     target: str
     request: RunRequest
-    """The first request, without its words: each turn has its rights."""
+    """First request without its text: each turn has its rights."""
     turn: int
-    """Turns after the first answer."""
+    """Number of turns after the first answer."""
     stage: Stage
     run_id: RunId
-    """The run that is waited for."""
+    """Run for which the exchange waits."""
 
 
 def _exchange(row: Row) -> AgentExchange:
@@ -66,7 +66,7 @@ def _exchange(row: Row) -> AgentExchange:
 
 
 def put(unit: Unit, exchange: AgentExchange) -> None:
-    """Adds an exchange, or writes its next step."""
+    """Adds an exchange, or stores its next step."""
     unit.execute(
         f"INSERT INTO session_tools_exchanges ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - a constant
         " ON CONFLICT (id) DO UPDATE SET turn = excluded.turn, stage = excluded.stage,"
@@ -84,7 +84,7 @@ def put(unit: Unit, exchange: AgentExchange) -> None:
 
 
 def end(unit: Unit, name: str) -> None:
-    """Removes an exchange that is over."""
+    """Removes an ended exchange."""
     unit.execute("DELETE FROM session_tools_exchanges WHERE id = ?", (name,))
 
 
@@ -94,7 +94,7 @@ def of_run(reader: Reader, run_id: str) -> AgentExchange | None:
     return None if row is None else _exchange(row)
 
 
-def left(reader: Reader) -> list[AgentExchange]:
-    """Returns the exchanges that are not over."""
+def unfinished(reader: Reader) -> list[AgentExchange]:
+    """Returns the unfinished exchanges."""
     rows = reader.all(f"SELECT {_COLUMNS} FROM session_tools_exchanges ORDER BY id", ())  # noqa: S608 - a constant
     return [_exchange(row) for row in rows]

@@ -1,4 +1,4 @@
-"""Makes the tools about conversations, agents and the gateway itself."""
+"""Makes the tools for conversations, agents and the gateway."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from skerry.sdk.tool_host import ToolHost
 
 
 def make(host: ToolHost) -> Sequence[Tool]:
-    """Returns the tools, in the order in which a model is offered them."""
+    """Returns the tools, in their order in the model request."""
     return (
         SessionStatus(host),
         SessionsList(host),

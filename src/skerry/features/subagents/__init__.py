@@ -1,1 +1,1 @@
-"""Feature `subagents`: agents that an agent starts for a task, and whose reports return to it."""
+"""Feature `subagents`: agents that another agent starts for a task, and their reports."""

@@ -1,4 +1,4 @@
-"""`skerry subagents`: what agents have started, as a tree, and how to address or stop it."""
+"""`skerry subagents`: shows the sub-agents as a tree, and addresses or stops them."""
 
 import os
 from argparse import Namespace
@@ -38,7 +38,7 @@ async def _run(arguments: Namespace) -> int:
             case _:
                 params = {"target": arguments.target}
         answer = await client.request(f"subagents.{arguments.action}", params)
-    return _shown(answer, arguments)
+    return _show(answer, arguments)
 
 
 def _list(rows: list[dict[str, Any]], arguments: Namespace) -> None:
@@ -46,7 +46,7 @@ def _list(rows: list[dict[str, Any]], arguments: Namespace) -> None:
         show_json(rows)
         return
     if not rows:
-        show("No sub-agent runs, and none was started in this time.")
+        show("No sub-agent is running, and none was started in this time.")
         return
     lines: list[tuple[str, ...]] = [("ID", "STATE", "SINCE", "PARENT", "LABEL", "TASK")]
     lines += [
@@ -63,7 +63,7 @@ def _list(rows: list[dict[str, Any]], arguments: Namespace) -> None:
     show(table(lines))
 
 
-def _shown(answer: dict[str, Any], arguments: Namespace) -> int:
+def _show(answer: dict[str, Any], arguments: Namespace) -> int:
     failed = answer.get("status") in {"error", "timeout"}
     if arguments.json:
         show_json(answer.get("subagent", answer) if arguments.action == "info" else answer)
@@ -80,8 +80,8 @@ def _shown(answer: dict[str, Any], arguments: Namespace) -> int:
                 show("Its session has no message.")
         case "send":
             text = answer.get("reply") or answer.get("error")
-            show(text or "Its answer takes longer. skerry subagents log ID shows it.")
+            show(text or "The answer takes longer. Show it later: skerry subagents log ID")
         case _:
             stopped = answer["stopped"]
-            show(f"Stopped {stopped[0]}." if stopped else "It does not run.")
+            show(f"Stopped {stopped[0]}." if stopped else "The sub-agent is not running.")
     return 1 if failed else 0

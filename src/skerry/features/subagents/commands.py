@@ -9,7 +9,7 @@ from skerry.model.errors import RequestError
 _ACTIONS = ("list", "info", "log", "send", "kill")
 _USAGE = "Usage: /subagents list | info ID | log ID | send ID MESSAGE | kill ID|all"
 _LOG = 10
-"""Messages of a log in a chat."""
+"""Number of messages of a log in a chat."""
 
 
 def commands(desk: CommandDependencies) -> tuple[Command, ...]:
@@ -57,7 +57,7 @@ async def _of_one(control: Control, action: str, row: Row, text: str) -> str:
         return _log(await control.log(row.subagent, _LOG))
     if action == "kill":
         stopped = control.kill(row.subagent)
-        return f"Stopped {_name(row)}." if stopped else f"{_name(row)} does not run."
+        return f"Stopped {_name(row)}." if stopped else f"{_name(row)} is not running."
     return await _send(control, row, text)
 
 
@@ -80,7 +80,7 @@ def _name(row: Row) -> str:
 
 
 def _info(control: Control, row: Row) -> str:
-    row_json = control.shown(row)
+    row_json = control.as_json(row)
     facts = ("key", "state", "status", "model", "inputTokens", "outputTokens", "transcript")
     lines = [f"- {name}: {row_json[name]}" for name in facts if row_json.get(name) is not None]
     return "\n".join((_line(row), *lines))
@@ -100,7 +100,7 @@ async def _send(control: Control, row: Row, text: str) -> str:
         raise CommandError(_USAGE)
     result = await control.send(row, text)
     if result is None:
-        return f"{_name(row)} has the message; its answer takes longer. /subagents log shows it."
+        return f"{_name(row)} received the message; the answer takes longer: /subagents log."
     if result.error is not None:
         raise CommandError(f"{_name(row)} could not answer: {result.error.message}")
-    return "\n\n".join(result.payloads) or f"{_name(row)} said nothing."
+    return "\n\n".join(result.payloads) or f"{_name(row)} returned no text."

@@ -1,4 +1,4 @@
-"""Shows, addresses and stops sub-agents: what the methods and `/subagents` share."""
+"""Lists, addresses and stops sub-agents, for the methods and `/subagents`."""
 
 import secrets
 from functools import partial
@@ -22,11 +22,11 @@ from skerry.store import Reader, sessions
 from skerry.store.mirror import transcript_file
 
 DAY_MS: Final = 86_400_000
-MOST: Final = 200
+MAX_ROWS: Final = 200
 WAIT_SECONDS: Final = 30.0
-"""Seconds that a message to a sub-agent waits for the answer."""
+"""Maximum seconds for which a message to a sub-agent waits for the answer."""
 _SHORTEST: Final = 4
-"""Characters of the beginning of an id that name a sub-agent."""
+"""Minimum length of the beginning of an id that names a sub-agent."""
 _TASK_CHARS: Final = 120
 _ENTRY_CHARS: Final = 2000
 
@@ -38,12 +38,12 @@ class UnknownSubagentError(RequestError):
 
 
 class Row(Struct, frozen=True):
-    """A sub-agent with what its session tells."""
+    """A sub-agent with the facts of its session."""
 
     subagent: Subagent
     session: SessionEntry | None
     task: str
-    """The beginning of its task; empty where its transcript is gone."""
+    """Beginning of its task; empty without a transcript."""
 
 
 class Control(Struct, frozen=True):
@@ -52,10 +52,10 @@ class Control(Struct, frozen=True):
     dispatcher: Dispatch
 
     async def rows(self, parent: str | None = None, days: float = 1.0) -> list[Row]:
-        """Returns those that run and those that began in the last days, the latest first.
+        """Returns the running sub-agents and those started in the last days, latest first.
 
         Args:
-            parent: Key of the conversation that started them; None for all.
+            parent: Key of the conversation that started them; None selects all.
             days: Days to look back.
 
         """
@@ -64,10 +64,10 @@ class Control(Struct, frozen=True):
         return await runtime.store.read(partial(_rows, parent, since))
 
     async def find(self, target: str, parent: str | None = None) -> Row:
-        """Returns the sub-agent that a number of the list, an id, a key or a label names.
+        """Returns the sub-agent with this number in the list, id, key or label.
 
         Raises:
-            UnknownSubagentError: none is named so, or several are.
+            UnknownSubagentError: no sub-agent has the name, or several have it.
         """
         rows = await self.rows(parent, 30)
         word = target.strip().lstrip("#")
@@ -79,17 +79,17 @@ class Control(Struct, frozen=True):
         problem = "Several sub-agents have" if named else "No sub-agent has"
         ids = ", ".join(_short(row.subagent) for row in rows[:10]) or "none"
         error = UnknownSubagentError(f"{problem} the name {target!r}. Ids: {ids}.")
-        error.remedy = "`skerry subagents list` shows the ids; the beginning of one is enough."
+        error.remedy = "List the ids: skerry subagents list. The beginning of an id is enough."
         raise error
 
     def kill(self, subagent: Subagent) -> bool:
-        """Stops a sub-agent and those that it started; returns whether anything was running."""
+        """Stops a sub-agent and its sub-agents; returns true when one was running."""
         return bool(self.dispatcher.abort(subagent.key, None, KILLED))
 
     async def send(self, row: Row, text: str) -> RunResult | None:
-        """Sends the owner's message to a sub-agent; returns the end of the turn that answers it.
+        """Sends the owner's message to a sub-agent; returns the result of the answering turn.
 
-        None where it takes longer than `WAIT_SECONDS`.
+        Returns None after `WAIT_SECONDS`.
         """
         subagent, config = row.subagent, self.dispatcher.runtime.config()
         parent = subagent.request
@@ -107,13 +107,13 @@ class Control(Struct, frozen=True):
         return await self.dispatcher.wait(request.run_id, WAIT_SECONDS)
 
     async def log(self, subagent: Subagent, limit: int) -> list[dict[str, Any]]:
-        """Returns the last messages of its session: role, text, tools called."""
+        """Returns the last messages of its session: role, text, called tools."""
         read = partial(sessions.entries, session_id=subagent.session_id, limit=limit)
         entries = await self.dispatcher.runtime.store.read(read)
         return [message for entry in entries if (message := _entry(entry.message))]
 
-    def shown(self, row: Row) -> dict[str, Any]:
-        """Returns a sub-agent as methods show it."""
+    def as_json(self, row: Row) -> dict[str, Any]:
+        """Returns a sub-agent in the form of the methods."""
         subagent, session = row.subagent, row.session
         folder = self.dispatcher.runtime.config().state_dir / "agents"
         runs = self.dispatcher.active(subagent.key)
@@ -151,7 +151,7 @@ def children(rows: list[Row], key: SessionKey) -> list[Row]:
 
 def _rows(parent: str | None, since: int, reader: Reader) -> list[Row]:
     rows = []
-    for subagent in tables.listed(reader, parent, since, MOST):
+    for subagent in tables.listed(reader, parent, since, MAX_ROWS):
         first = sessions.entries(reader, subagent.session_id, limit=1, before=2)
         text = first[0].message.text if first else ""
         words = " ".join(text.split())

@@ -1,4 +1,4 @@
-"""Methods about sub-agents: list, look into, address, stop."""
+"""Methods for sub-agents: list, inspect, address and stop them."""
 
 from typing import Annotated, Final
 
@@ -16,13 +16,13 @@ class ListParams(Params):
     """Parameters of `subagents.list`."""
 
     session_key: Key | None = None
-    """The conversation that started them; without it those of all."""
+    """Conversation that started them; unset for all conversations."""
     days: Annotated[float, Field(gt=0, le=30)] = 1.0
-    """Days to look back; what runs is always listed."""
+    """Days to look back; running sub-agents are always listed."""
 
 
 class TargetParams(Params):
-    """Parameters of a method about one sub-agent."""
+    """Parameters of a method for one sub-agent."""
 
     target: Target
     """Its run id, the key of its session, its label, or the beginning of its id."""
@@ -45,7 +45,7 @@ class KillParams(Params):
 
     target: Target | None = None
     session_key: Key | None = None
-    """With no target: the conversation whose sub-agents are stopped."""
+    """Conversation whose sub-agents are stopped; only without `target`."""
 
 
 async def subagents_list(call: Call, params: ListParams) -> Json:
@@ -53,13 +53,13 @@ async def subagents_list(call: Call, params: ListParams) -> Json:
     control = _control(call)
     key = call.session_key(params.session_key, None) if params.session_key else None
     rows = await control.rows(str(key) if key else None, params.days)
-    return {"subagents": [control.shown(row) for row in rows]}
+    return {"subagents": [control.as_json(row) for row in rows]}
 
 
 async def subagents_info(call: Call, params: TargetParams) -> Json:
     """Returns one sub-agent."""
     control = _control(call)
-    return {"subagent": control.shown(await control.find(params.target))}
+    return {"subagent": control.as_json(await control.find(params.target))}
 
 
 async def subagents_log(call: Call, params: LogParams) -> Json:
@@ -67,7 +67,7 @@ async def subagents_log(call: Call, params: LogParams) -> Json:
     control = _control(call)
     row = await control.find(params.target)
     messages: list[Json] = [*await control.log(row.subagent, params.limit)]
-    return {"subagent": control.shown(row), "messages": messages}
+    return {"subagent": control.as_json(row), "messages": messages}
 
 
 async def subagents_send(call: Call, params: SendParams) -> Json:
@@ -82,10 +82,10 @@ async def subagents_send(call: Call, params: SendParams) -> Json:
 
 
 async def subagents_kill(call: Call, params: KillParams) -> Json:
-    """Stops a sub-agent, or all that a conversation started; their reports are not announced."""
+    """Stops a sub-agent, or all of a conversation; their reports are not announced."""
     control = _control(call)
     if (params.target is None) == (params.session_key is None):
-        raise RefusedError("give either target or sessionKey")
+        raise RefusedError("pass either target or sessionKey")
     rows: list[Row]
     if params.target is not None:
         rows = [await control.find(params.target)]
@@ -98,7 +98,7 @@ async def subagents_kill(call: Call, params: KillParams) -> Json:
 def _control(call: Call) -> Control:
     runs = call.context.internal_runs
     if runs is None:
-        raise RefusedError("no agent runs here")
+        raise RefusedError("this gateway runs no agents")
     return Control(runs.dispatch)
 
 

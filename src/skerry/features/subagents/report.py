@@ -12,7 +12,7 @@ from skerry.policy import fences
 from skerry.policy.injection import Scan
 
 MOST_CHARS: Final = 20_000
-"""Characters of a report in the announcement; the session has all of it."""
+"""Maximum length of a report in the announcement, in characters; the session has all of it."""
 _OUTCOMES: Final = {
     StopReason.DONE: SubagentOutcome.SUCCESS,
     StopReason.TIMEOUT: SubagentOutcome.TIMEOUT,
@@ -34,31 +34,31 @@ _NEXT: Final = (
 
 
 class Report(Struct, frozen=True):
-    """End of a sub-agent, as its parent learns of it."""
+    """End of a sub-agent, for the announcement to its parent."""
 
     subagent: Subagent
     status: SubagentOutcome
     text: str
-    """Its last words; empty where it said nothing."""
+    """Its last text; may be empty."""
     result: RunResult | None
-    """None where nothing is known of its run any more."""
+    """Result of its run; None when the result was lost."""
     path: str
-    """File of its transcript; empty where there is none."""
+    """Path of its transcript; empty without one."""
     scanned: Scan | None
     """Findings of the injection detector in the text."""
     origin: Origin | None
-    """Origin of the least trusted text that it has read; None where all was the owner's."""
+    """Origin of the least trusted text that it has read; None when all was the owner's."""
 
 
 def status_of(result: RunResult | None) -> SubagentOutcome:
-    """Returns the outcome of a run; one of which nothing is known has an unknown outcome."""
+    """Returns the outcome of a run; None has an unknown outcome."""
     return _OUTCOMES[result.stop_reason] if result is not None else SubagentOutcome.UNKNOWN
 
 
 def announcement(report: Report) -> RunRequest:
-    """Returns the message to the parent, with the rights and the way of the run that spawned.
+    """Returns the message to the parent, with the rights and the reply route of the spawning run.
 
-    Its id is made of the run's, so that it is accepted once. Text of others that the sub-agent has
+    Its id is made of the run's id, so that it is accepted once. Foreign text that the sub-agent has
     read taints the parent too.
     """
     parent = report.subagent.request
@@ -100,7 +100,7 @@ def text(report: Report) -> str:
 
 
 def stats(report: Report) -> str:
-    """Returns run time, tokens and cost, and where the session is."""
+    """Returns run time, tokens and cost, and the location of the session."""
     subagent, result = report.subagent, report.result
     parts = []
     if result is not None:

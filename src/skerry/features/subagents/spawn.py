@@ -1,4 +1,4 @@
-"""Starts a sub-agent: permission, then one unit with its run, its session and its registry row."""
+"""Starts a sub-agent: checks permission, then writes its run, session and row in one unit."""
 
 import uuid
 from typing import Any, Final, Literal, NoReturn
@@ -43,8 +43,8 @@ class SpawnParams(BaseModel):
         return None if value is None else thinking_level(value).value
 
 
-class RefusedSpawn(Exception):  # noqa: N818 - an expected answer, not a failure
-    """A sub-agent is not started. `status` is `forbidden` or `error`."""
+class RefusedSpawn(Exception):  # noqa: N818 - an expected result, not a failure
+    """The sub-agent is not started. `status` is `forbidden` or `error`."""
 
     def __init__(self, status: str, error: str) -> None:
         super().__init__(error)
@@ -68,28 +68,28 @@ def forbid(error: str) -> NoReturn:
 
 
 def depth(key: SessionKey) -> int:
-    """Returns how many sub-agents lead to the session; 0 for one that a person speaks in."""
+    """Returns the depth of a session: 0 for a conversation of a person."""
     return key.scope.count(SessionKind.SUBAGENT)
 
 
-def permitted(config: Config, parent: SessionKey, wanted: str | None) -> AgentId:
+def permitted(config: Config, parent: SessionKey, agent_name: str | None) -> AgentId:
     """Returns the agent that a conversation may start.
 
     Raises:
-        RefusedSpawn: it may not, or there is no such agent.
+        RefusedSpawn: the conversation may not start it, or the agent is unknown.
     """
-    rules, own = config.agents.defaults.subagents, parent.agent
+    rules, parent_agent = config.agents.defaults.subagents, parent.agent
     if depth(parent) >= rules.max_spawn_depth:
         forbid(
             "A sub-agent may not start sub-agents here"
             f" (agents.defaults.subagents.maxSpawnDepth is {rules.max_spawn_depth})."
         )
-    target = agent_id(wanted) if wanted else own
-    if target != own and not config.agents.subagents(own).allows(target):
-        allowed = ", ".join(config.agents.subagents(own).allow_agents) or "none"
+    target = agent_id(agent_name) if agent_name else parent_agent
+    if target != parent_agent and not config.agents.subagents(parent_agent).allows(target):
+        allowed = ", ".join(config.agents.subagents(parent_agent).allow_agents) or "none"
         forbid(
-            f"Agent {own} may not start agent {target}. Others that it may start: {allowed}"
-            " (agents.list[].subagents.allowAgents). Leave agentId out to start one of its own."
+            f"Agent {parent_agent} may not start agent {target}. It may start also: {allowed}"
+            " (agents.list[].subagents.allowAgents). Omit agentId to start the same agent."
         )
     if target not in config.agents.ids:
         configured = ", ".join(config.agents.ids)
@@ -98,10 +98,10 @@ def permitted(config: Config, parent: SessionKey, wanted: str | None) -> AgentId
 
 
 def keep_sandboxed(config: Config, parent: SessionKey, child: SessionKey) -> None:
-    """Checks that a sub-agent is not outside the sandbox that its parent is in.
+    """Checks that a sub-agent of a sandboxed parent is also sandboxed.
 
     Raises:
-        RefusedSpawn: it would be.
+        RefusedSpawn: the sub-agent would run outside the sandbox.
     """
     if config.sandbox(parent.agent).covers(parent) and not config.sandbox(child.agent).covers(
         child
@@ -116,12 +116,12 @@ async def spawn(host: ToolHost, params: SpawnParams, context: ToolContext) -> St
     """Starts a sub-agent for the run that makes the call; it is accepted when this returns.
 
     Raises:
-        RefusedSpawn: it is not permitted, or a parameter has no meaning here.
-        SkerryError: it could not be accepted.
+        RefusedSpawn: the spawn is not permitted, or a parameter is not usable here.
+        SkerryError: the run could not be accepted.
     """
     parent, runs, config = context.request, host.internal_runs, host.config()
     if parent is None or runs is None:
-        raise RefusedSpawn("error", "No running conversation makes this call.")
+        raise RefusedSpawn("error", "The call has no running conversation.")
     target = permitted(config, parent.key, params.agentId)
     nested = parent.key.scope if depth(parent.key) else ()
     child = SessionKey(target, (*nested, SessionKind.SUBAGENT.value, str(uuid.uuid4())))
@@ -153,17 +153,19 @@ async def _accept(
     dispatcher: Dispatch,
     request: RunRequest,
     settings: SessionSettings,
-    asked: RunRequest,
+    parent_request: RunRequest,
     cleanup: str,
 ) -> Subagent:
-    """Accepts the run; in the same unit its session is set up and the registry gets its row."""
-    now, most = host.clock.now_ms(), host.config().agents.defaults.subagents.max_children_per_agent
+    """Accepts the run; the same unit creates its session and its row in the registry."""
+    now, limit = host.clock.now_ms(), host.config().agents.defaults.subagents.max_children_per_agent
     row = Subagent(
         request.run_id,
         str(request.key),
         "",
-        str(asked.key),
-        replace(asked, text="", images=(), inline=None, extra_system_prompt="", opening=None),
+        str(parent_request.key),
+        replace(
+            parent_request, text="", images=(), inline=None, extra_system_prompt="", opening=None
+        ),
         request.label,
         cleanup,
         SubagentState.RUNNING,
@@ -172,12 +174,12 @@ async def _accept(
         0,
         0,
     )
-    written: list[Subagent] = []
+    stored: list[Subagent] = []
 
-    def beside(unit: Unit) -> None:
-        if tables.running(unit, str(asked.key)) >= most:
+    def extra_write(unit: Unit) -> None:
+        if tables.running(unit, str(parent_request.key)) >= limit:
             forbid(
-                f"{most} sub-agents of this conversation are at work already"
+                f"{limit} sub-agents of this conversation are running already"
                 " (agents.defaults.subagents.maxChildrenPerAgent). Wait for a report."
             )
         session = sessions.find(unit, str(request.key))
@@ -186,56 +188,65 @@ async def _accept(
         archive.change(unit, session.session_id, label=session.label, settings=settings)
         subagent = replace(row, session_id=session.session_id)
         tables.add(unit, subagent)
-        written[:] = [subagent]
+        stored[:] = [subagent]
 
-    await dispatcher.submit(request, beside)
-    return written[0]
+    await dispatcher.submit(request, extra_write)
+    return stored[0]
 
 
 async def _settings(
-    host: ToolHost, params: SpawnParams, asked: RunRequest, target: AgentId
+    host: ToolHost, params: SpawnParams, parent_request: RunRequest, target: AgentId
 ) -> SessionSettings:
-    """Returns the settings of the sub-agent's session: its model and its reasoning effort.
+    """Returns the settings of the sub-agent's session: model and reasoning effort.
 
-    The call decides, then the section of the agent that is started, then the defaults, then the
-    model that the other agent has for itself, then the conversation that starts it.
+    In order of precedence: the call, the started agent's section, the defaults, the started agent's
+    own model, the parent conversation.
     """
-    config, key = host.config(), str(asked.key)
+    config, key = host.config(), str(parent_request.key)
     session = await host.store.read(lambda reader: sessions.find(reader, key))
-    own = asked.settled(session.settings if session else SessionSettings())
+    parent_settings = parent_request.settled(session.settings if session else SessionSettings())
     rules, defaults = config.agents.subagents(target), config.agents.defaults.subagents
     agent = config.agents.by_id.get(target)
-    other = agent.model.primary if agent and agent.model and target != asked.key.agent else None
+    other_model = (
+        agent.model.primary
+        if agent and agent.model and target != parent_request.key.agent
+        else None
+    )
     if params.model:
-        model: str | None = await _known(host, params.model)
+        model: str | None = await _model_ref(host, params.model)
     else:
-        model = rules.model or defaults.model or other
-        model = model or own.model or config.primary_model(asked.key.agent)
+        model = rules.model or defaults.model or other_model
+        model = model or parent_settings.model or config.primary_model(parent_request.key.agent)
     if params.thinking:
         level: ThinkingLevel | None = ThinkingLevel(params.thinking)
     else:
-        level = rules.thinking or defaults.thinking or asked.thinking or own.thinking_level
-        level = level or config.thinking(asked.key.agent)
+        level = (
+            rules.thinking
+            or defaults.thinking
+            or parent_request.thinking
+            or parent_settings.thinking_level
+        )
+        level = level or config.thinking(parent_request.key.agent)
     return SessionSettings(model=model, thinking_level=level, spawned_by=key)
 
 
-async def _known(host: ToolHost, name: str) -> str:
+async def _model_ref(host: ToolHost, name: str) -> str:
     """Returns the full name of a model.
 
     Raises:
-        RefusedSpawn: none has it.
+        RefusedSpawn: no model has the name.
     """
     models = (await host.call("models.list", {}, _MODELS)).get("models", [])
     refs = {f"{model['provider']}/{model['id']}" for model in models}
-    wanted = name.lower()
+    lowered = name.lower()
     for ref in sorted(refs):
-        if wanted in {ref.lower(), ref.partition("/")[2].lower()}:
+        if lowered in {ref.lower(), ref.partition("/")[2].lower()}:
             return ref
     raise RefusedSpawn("error", f"Unknown model {name!r}. Models: {', '.join(sorted(refs))}.")
 
 
 def prompt(config: Config, parent: SessionKey, child: SessionKey, label: str) -> str:
-    """Returns the section of the system prompt that says what a sub-agent is and does."""
+    """Returns the section of the system prompt with the instructions for a sub-agent."""
     may_spawn = depth(child) < config.agents.defaults.subagents.max_spawn_depth
     nested = (
         "You may start sub-agents of your own; their reports reach you as messages."

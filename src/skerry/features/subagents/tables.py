@@ -1,6 +1,6 @@
-"""Registry of sub-agents: one row from the start of each until long after its end.
+"""Registry of sub-agents: one row for each, kept for some time after its end.
 
-The words of a task and of a report are in the transcripts alone, so that an erasure finds them.
+The text of a task or report is only stored in the transcripts, where an erasure finds it.
 """
 
 from enum import StrEnum
@@ -44,7 +44,7 @@ TEXTS: Final = (
         ((), ()),
     ),
 )
-"""Columns with words of people, which an erasure looks through (`store.forgetting_tables`)."""
+"""Columns with text of people, which an erasure searches (`store.forgetting_tables`)."""
 _COLUMNS: Final = (
     "run_id, session_key, session_id, parent_key, request, label, cleanup, state, status,"
     " created_at, ended_at, archive_at"
@@ -56,9 +56,9 @@ class SubagentState(StrEnum):
     """Progress of a sub-agent."""
 
     RUNNING = "running"
-    """Accepted, and its end is not announced."""
+    """Accepted; its end is not announced yet."""
     ENDED = "ended"
-    """Announced, or stopped so that there is nothing to announce."""
+    """Announced, or stopped without an announcement."""
     ARCHIVED = "archived"
     """Its session is archived."""
 
@@ -72,20 +72,20 @@ class SubagentOutcome(StrEnum):
     ERROR = "error"
     TIMEOUT = "timeout"
     UNKNOWN = "unknown"
-    """The gateway ended during its run."""
+    """The gateway stopped during its run."""
     STOPPED = "stopped"
-    """A person stopped it, or its parent."""
+    """Its parent or a person stopped it."""
 
 
 class Subagent(Struct, frozen=True):
-    """One sub-agent. Times are milliseconds since 1970, 0 where there is none."""
+    """One sub-agent. Times are milliseconds since 1970, 0 means none."""
 
     run_id: RunId
     session_key: str
     session_id: str
     parent_key: str
     request: RunRequest
-    """Request of the run that started it, without its words: the announcement has its rights."""
+    """Request of the run that started it, without text: the announcement has its rights."""
     label: str
     cleanup: str
     """`keep`, or `delete` to archive its session right after the announcement."""
@@ -134,8 +134,8 @@ def of_session(reader: Reader, key: str) -> Subagent | None:
     return _subagent(row) if row else None
 
 
-def kept(reader: Reader) -> list[Subagent]:
-    """Returns those that run or are to be archived, oldest first."""
+def unfinished(reader: Reader) -> list[Subagent]:
+    """Returns the sub-agents that are running or wait for their archive, oldest first."""
     rows = reader.all(
         f"SELECT {_COLUMNS} FROM subagents WHERE state = ? OR (state = ? AND archive_at > 0)"  # noqa: S608 - constant columns
         " ORDER BY created_at, run_id",
@@ -145,9 +145,9 @@ def kept(reader: Reader) -> list[Subagent]:
 
 
 def listed(reader: Reader, parent: str | None, since: int, limit: int) -> list[Subagent]:
-    """Returns those of a conversation, or of all: what runs, and what began `since`, latest first.
+    """Returns running sub-agents and those started after `since`, latest first.
 
-    `since` is milliseconds since 1970.
+    `parent` None selects all conversations; `since` is milliseconds since 1970.
     """
     rows = reader.all(
         f"SELECT {_COLUMNS} FROM subagents WHERE (state = ? OR created_at >= ?)"  # noqa: S608 - constant columns
@@ -167,7 +167,7 @@ def running(reader: Reader, parent: str) -> int:
 
 
 def end(unit: Unit, run_id: str, status: SubagentOutcome, ended_at: int, archive_at: int) -> None:
-    """Notes the end of a sub-agent; `archive_at` is 0 where its session is kept."""
+    """Stores the end of a sub-agent; `archive_at` is 0 when its session is kept."""
     unit.execute(
         "UPDATE subagents SET state = ?, status = ?, ended_at = ?, archive_at = ?"
         " WHERE run_id = ? AND state = ?",
@@ -176,12 +176,12 @@ def end(unit: Unit, run_id: str, status: SubagentOutcome, ended_at: int, archive
 
 
 def postpone(unit: Unit, run_id: str, archive_at: int) -> None:
-    """Notes a later time for the archive of a session that was used again."""
+    """Stores a later archive time for a session that was used again."""
     unit.execute("UPDATE subagents SET archive_at = ? WHERE run_id = ?", (archive_at, run_id))
 
 
 def archived(unit: Unit, run_id: str, now: int) -> None:
-    """Notes that the session is archived."""
+    """Marks the session as archived."""
     unit.execute(
         "UPDATE subagents SET state = ?, archive_at = ? WHERE run_id = ?",
         (SubagentState.ARCHIVED, now, run_id),
@@ -189,7 +189,7 @@ def archived(unit: Unit, run_id: str, now: int) -> None:
 
 
 def any_old(reader: Reader, before: int) -> bool:
-    """Returns whether `prune` would delete a row."""
+    """Returns true when `prune` would delete a row."""
     return (
         reader.one(
             "SELECT 1 FROM subagents WHERE state <> ? AND ended_at < ? LIMIT 1",

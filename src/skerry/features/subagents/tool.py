@@ -38,7 +38,7 @@ _SCHEMA: Final = {
     },
     "required": ["task"],
 }
-"""Short, as each first request to a model carries it; `SpawnParams` has the limits."""
+"""Short, because each first request to a model contains it; `SpawnParams` has the limits."""
 
 
 def make(host: ToolHost) -> Sequence[Tool]:
@@ -47,7 +47,7 @@ def make(host: ToolHost) -> Sequence[Tool]:
 
 
 class SessionsSpawn:
-    """Starts a sub-agent in a session of its own and returns at once."""
+    """Starts a sub-agent in a separate session and returns at once."""
 
     verb = Verb.USE
     spec = ToolSpec("sessions_spawn", "Give a task to a sub-agent; it reports later.", _SCHEMA)
@@ -56,7 +56,7 @@ class SessionsSpawn:
         self._host = host
 
     def is_offered(self, caller: Caller) -> bool:
-        """Returns whether the configuration chooses the tool, or names sub-agents at all."""
+        """Returns true when the configuration enables the tool, or has settings of sub-agents."""
         config, agent = self._host.config(), caller.key.agent
         return names_subagents(config, agent) or is_chosen(config, agent, self.spec.name)
 
@@ -65,7 +65,7 @@ class SessionsSpawn:
         params = SpawnParams.model_validate(named(arguments, _ALIASES, ("task",)))
         host = self._host
         if host.internal_runs is None:
-            raise ToolError("No gateway runs.")
+            raise ToolError("The tool needs a running gateway.")
         try:
             started = await spawn(host, params, context)
         except RefusedSpawn as refused:

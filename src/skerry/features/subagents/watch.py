@@ -1,8 +1,8 @@
 """Follows each sub-agent to its end: announces the report to its parent, then archives it.
 
 The announcement is a message that starts a turn in the parent's session. It is accepted in the unit
-that notes the end in the registry, under an id made of the sub-agent's run, so that it is accepted
-once over any kill.
+that stores the end in the registry, under an id made of the sub-agent's run, so that it is accepted
+once even if the process is killed.
 """
 
 import logging
@@ -31,21 +31,21 @@ from skerry.store.mirror import transcript_file
 logger = logging.getLogger(__name__)
 
 KILLED: Final = "subagents kill"
-"""Name under which a person stops a sub-agent by command."""
+"""Name of the stop of a sub-agent by a person's command."""
 SILENT: Final = frozenset({BY_PARENT, KILLED})
-"""Names under which a sub-agent is stopped that need no announcement."""
+"""Names of stops that need no announcement."""
 _MINUTE_MS: Final = 60_000
 _LONGEST_SLEEP: Final = 60.0
-"""Seconds after which the clock is read again: it may have been set."""
+"""Seconds after which the clock is read again, because it may have been set."""
 _NESTED_SECONDS: Final = 0.2
-"""Seconds between two looks at the sub-agents of a sub-agent."""
+"""Seconds between two checks of the sub-agents of a sub-agent."""
 
 
 class Watch(Struct, frozen=True):
-    """Parts of the gateway that sub-agents are followed with."""
+    """Parts of the gateway with which sub-agents are followed."""
 
     dispatcher: Dispatch
-    """Accepts the announcements."""
+    """Dispatcher that accepts the announcements."""
 
     @property
     def config(self) -> Callable[[], Config]:
@@ -63,7 +63,7 @@ class Watch(Struct, frozen=True):
         return self.dispatcher.runtime.clock
 
     async def follow(self, run_id: str) -> None:
-        """Announces the end of a sub-agent, and archives its session when that is due."""
+        """Announces the end of a sub-agent, and archives its session at the due time."""
         subagent = await self.store.read(lambda reader: tables.get(reader, run_id))
         if subagent is None:
             return
@@ -84,7 +84,7 @@ class Watch(Struct, frozen=True):
             await self.dispatcher.wait(run_id, None)
 
     async def _end(self, subagent: Subagent, result: RunResult | None) -> None:
-        """Writes the end, with the announcement unless the sub-agent was stopped on purpose."""
+        """Stores the end, with the announcement unless the sub-agent was stopped on purpose."""
         now, config = self.clock.now_ms(), self.config()
         status = status_of(result)
         keep = config.agents.defaults.subagents.archive_after_minutes * _MINUTE_MS
@@ -103,7 +103,7 @@ class Watch(Struct, frozen=True):
         try:
             await self.dispatcher.submit(announcement(report), end)
         except (BusyError, StateError):
-            raise  # this service is started again, and so is the gateway
+            raise  # the supervisor restarts this service
         except SkerryError:
             logger.exception("the end of the sub-agent %s cannot be announced", subagent.run_id)
             await self.store.write(end)
@@ -112,21 +112,21 @@ class Watch(Struct, frozen=True):
     async def report(
         self, subagent: Subagent, result: RunResult | None, status: SubagentOutcome
     ) -> Report:
-        """Returns the parts of the announcement of a sub-agent that has ended."""
-        said, path = await self.store.read(partial(_said, subagent, self.config()))
+        """Returns the parts of the announcement of an ended sub-agent."""
+        messages, path = await self.store.read(partial(_session_messages, subagent, self.config()))
         texts = (
             message.text
-            for message in reversed(said)
+            for message in reversed(messages)
             if isinstance(message, AssistantMessage) and message.text.strip()
         )
         text = next(texts, "").strip()
         scanned = await anyio.to_thread.run_sync(scan, text)
-        foreign = taint(said)
+        foreign = taint(messages)
         origin = worst(foreign) if foreign else None
         return Report(subagent, status, text, result, path, scanned, origin)
 
     async def _archive(self, run_id: str) -> None:
-        """Archives the session when it is due; a session that was used again is kept longer."""
+        """Archives the session at the due time; a session that was used again is kept longer."""
         while True:
             subagent = await self.store.read(lambda reader: tables.get(reader, run_id))
             if (
@@ -135,9 +135,9 @@ class Watch(Struct, frozen=True):
                 or not subagent.archive_at
             ):
                 return
-            left = (subagent.archive_at - self.clock.now_ms()) / 1000
-            if left > 0:
-                await anyio.sleep(min(left, _LONGEST_SLEEP))
+            remaining = (subagent.archive_at - self.clock.now_ms()) / 1000
+            if remaining > 0:
+                await anyio.sleep(min(remaining, _LONGEST_SLEEP))
                 continue
             if await self._postponed(subagent):
                 continue
@@ -145,16 +145,16 @@ class Watch(Struct, frozen=True):
             return
 
     async def _postponed(self, subagent: Subagent) -> bool:
-        """Moves the time of the archive on where somebody wrote to the session since it ended."""
+        """Postpones the archive when the session received a message after the end."""
         key = subagent.session_key
         session = await self.store.read(lambda reader: sessions.find(reader, key))
         minutes = self.config().agents.defaults.subagents.archive_after_minutes
         if session is None or session.updated_at <= subagent.ended_at:
             return False
-        later = session.updated_at + minutes * _MINUTE_MS
-        if later <= self.clock.now_ms():
+        postponed_to = session.updated_at + minutes * _MINUTE_MS
+        if postponed_to <= self.clock.now_ms():
             return False
-        await self.store.write(lambda unit: tables.postpone(unit, subagent.run_id, later))
+        await self.store.write(lambda unit: tables.postpone(unit, subagent.run_id, postponed_to))
         return True
 
     async def archive(self, subagent: Subagent) -> None:
@@ -173,7 +173,9 @@ def _is_silent(result: RunResult) -> bool:
     return result.stop_reason is StopReason.ABORTED and result.aborted_by in SILENT
 
 
-def _said(subagent: Subagent, config: Config, reader: Reader) -> tuple[list[Message], str]:
+def _session_messages(
+    subagent: Subagent, config: Config, reader: Reader
+) -> tuple[list[Message], str]:
     """Returns the messages of a sub-agent's session, and the path of its transcript."""
     session = sessions.get(reader, subagent.session_id)
     if session is None:

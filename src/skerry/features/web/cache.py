@@ -6,18 +6,18 @@ from typing import Any, Final
 
 MAX_ENTRIES: Final = 100
 MAX_CHARS: Final = 8_000_000
-"""Characters of all texts together."""
+"""Maximum total length of the texts, in characters."""
 
 
 class Cache:
-    """At most `MAX_ENTRIES` results; the one that was stored first is dropped first."""
+    """At most `MAX_ENTRIES` results; the oldest is dropped first."""
 
     def __init__(self) -> None:
         self._entries: OrderedDict[Hashable, tuple[int, int, dict[str, Any]]] = OrderedDict()
         self._chars = 0
 
     def get(self, key: Hashable, now_ms: int) -> dict[str, Any] | None:
-        """Returns the result; None where there is none, or none that is still kept."""
+        """Returns the result; None for a missing or expired one."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -30,7 +30,7 @@ class Cache:
     def put(
         self, key: Hashable, result: dict[str, Any], chars: int, until_ms: int, now_ms: int
     ) -> None:
-        """Stores a result of `chars` characters until a time; not one whose time is over."""
+        """Stores a result of `chars` characters until a time; ignores an expired one."""
         if until_ms <= now_ms or chars > MAX_CHARS:
             return
         if key in self._entries:
@@ -41,7 +41,7 @@ class Cache:
             self._drop(next(iter(self._entries)))
 
     def clear(self) -> None:
-        """Drops all results."""
+        """Removes all results."""
         self._entries.clear()
         self._chars = 0
 

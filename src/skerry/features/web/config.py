@@ -11,7 +11,7 @@ _BaseUrl = Annotated[HttpUrl, AfterValidator(plain_address)]
 
 
 class PerplexityConfig(Section):
-    """Perplexity, or a server that speaks like it."""
+    """Perplexity, or a server with the same API."""
 
     api_key: SecretStr | None = None
     """Key; without it `PERPLEXITY_API_KEY` of the environment."""
@@ -22,10 +22,10 @@ class PerplexityConfig(Section):
 
 
 class SearxngConfig(Section):
-    """A SearXNG of the owner, which must have the format `json` enabled."""
+    """A SearXNG of the owner, whose format `json` must be enabled."""
 
     base_url: _BaseUrl | None = None
-    """Its address; it may be local. Without it `SEARXNG_BASE_URL` of the environment."""
+    """Address, which may be local. Without it `SEARXNG_BASE_URL` of the environment."""
 
 
 class WebSearchConfig(Section):
@@ -34,15 +34,15 @@ class WebSearchConfig(Section):
     enabled: bool = True
     """Offers the tool."""
     provider: Literal["brave", "searxng", "perplexity", "plugin"] | None = None
-    """Provider of results: `plugin` is the one of a plugin. When unset, the first of the others
-    that has its key or address."""
+    """Provider of results: `plugin` is the provider of a plugin. When unset, the first of the other
+    providers with a key or address."""
     api_key: SecretStr | None = None
     """Key of Brave; without it `BRAVE_API_KEY` of the environment."""
     max_results: int = Field(default=5, ge=1, le=10)
-    """Results, where the model asks for no other number."""
+    """Number of results, unless the model requests another number."""
     timeout_seconds: float = Field(default=30.0, ge=1, le=30)
-    """Limit of a search."""
+    """Maximum time of a search."""
     cache_ttl_minutes: float = Field(default=15.0, ge=0, le=1440)
-    """Time for which results are kept; 0 keeps none."""
+    """Time for which results are cached; 0 disables the cache."""
     perplexity: PerplexityConfig = PerplexityConfig.model_construct()
     searxng: SearxngConfig = SearxngConfig.model_construct()

@@ -1,4 +1,4 @@
-"""Makes text of a page, in a process of its own: pages are large, and their parsers are in C."""
+"""Extracts the text of a page, in a separate process: pages are large, parsers in C."""
 
 import logging
 from typing import Any, Final
@@ -10,14 +10,14 @@ from skerry.net.html_text import whole_text
 from skerry.net.html_visible import remove_invisible
 
 _LEAST_SHARE: Final = 0.3
-"""Part of the visible text below which the article is not trusted to be what was wanted."""
+"""Share of the visible text below which an extracted article is not used."""
 _LEAST_CHARS: Final = 400
 
 
 def extract(job: tuple[str, str, bool]) -> tuple[str, str, str]:
-    """Returns title, text, and how it was extracted: `article` or `body`.
+    """Returns title, text, and the extraction: `article` or `body`.
 
-    `job` is the HTML, its address, and whether Markdown is wanted.
+    `job` is the HTML, its address, and true for Markdown.
     """
     html, url, marked = job
     for library in ("trafilatura", "htmldate", "justext"):
@@ -36,8 +36,8 @@ def extract(job: tuple[str, str, bool]) -> tuple[str, str, str]:
 
 
 def _article(root: Any, url: str, *, marked: bool) -> str:
-    """Returns the main text of the page; empty where none is recognised."""
-    import trafilatura  # noqa: PLC0415 - 0.2 s of CPU, and not needed for a page that has no text
+    """Returns the main text of the page; empty when none is recognised."""
+    import trafilatura  # noqa: PLC0415 - 0.2 s of CPU, which a page without text does not need
 
     try:
         text = trafilatura.extract(
@@ -49,6 +49,6 @@ def _article(root: Any, url: str, *, marked: bool) -> str:
             include_links=marked,
             favor_recall=True,
         )
-    except Exception:  # noqa: BLE001 - a page that it cannot take is written whole
+    except Exception:  # noqa: BLE001 - the whole page replaces one that it cannot parse
         return ""
     return text or ""

@@ -4,7 +4,7 @@ from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     api.tools("tools:make")
     api.check("checks:search_provider")
     api.check("checks:open_network")

@@ -1,4 +1,4 @@
-"""The search of a plugin, as the provider of `web_search`."""
+"""Uses the search of a plugin as the provider of `web_search`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,32 +9,32 @@ from skerry.sdk.search import SearchProvider, SearchQuery
 
 
 def chosen(searches: Mapping[str, SearchProvider]) -> tuple[str, SearchProvider]:
-    """Returns the plugin that searches, and its search; of several the first by its id.
+    """Returns the id of the plugin and its search; of several plugins the first by id.
 
     Raises:
-        SearchRefusedError: no plugin that is loaded provides one.
+        SearchRefusedError: no loaded plugin provides a search.
     """
     if not searches:
         raise SearchRefusedError(
             "missing_search_plugin",
-            "tools.web.search.provider is `plugin`, and no plugin that is loaded provides a search."
-            " `skerry plugins list` shows the plugins.",
+            "tools.web.search.provider is `plugin`, and no loaded plugin provides a search."
+            " List the plugins: skerry plugins list",
         )
     plugin = min(searches)
     return plugin, searches[plugin]
 
 
-async def found(search: SearchProvider, query: Query) -> dict[str, Any]:
-    """Returns the fields of the result; texts are cleaned as those of any provider.
+async def results(search: SearchProvider, query: Query) -> dict[str, Any]:
+    """Returns the fields of the result; texts are cleaned as for every provider.
 
     Raises:
-        ToolError: the plugin failed, or refused.
+        ToolError: the plugin failed or refused.
     """
-    asked = SearchQuery(
+    search_query = SearchQuery(
         query.query, query.count, query.country, query.search_lang, query.ui_lang, query.freshness
     )
     try:
-        hits = await search.search(asked)
+        hits = await search.search(search_query)
     except PluginError as error:
         raise ToolError(" ".join(filter(None, (str(error), error.remedy)))) from error
     rows = [

@@ -1,4 +1,4 @@
-"""Providers of search results: the requests that they take, and what their answers mean."""
+"""Providers of search results: builds their requests and reads their responses."""
 
 import html
 import json
@@ -19,7 +19,7 @@ DOCS: Final = "docs/guide/web.md"
 BRAVE: Final = "https://api.search.brave.com/res/v1/web/search"
 _TAG: Final = re.compile(r"<[^<>]{0,200}>")
 _TEXT: Final = 2000
-"""Characters of a title or description that are kept."""
+"""Maximum length of a title or description, in characters."""
 _DATES: Final = re.compile(r"\d{4}-\d\d-\d\dto\d{4}-\d\d-\d\d")
 _SPANS: Final = {"pd": "day", "pw": "week", "pm": "month", "py": "year"}
 
@@ -36,7 +36,7 @@ class Query(Struct, frozen=True):
 
 
 class SearchRefusedError(Exception):
-    """The search cannot be asked; the fields are those of the answer."""
+    """The search is not possible; the fields are those of the result."""
 
     def __init__(self, error: str, message: str) -> None:
         self.error = error
@@ -44,12 +44,12 @@ class SearchRefusedError(Exception):
 
     @property
     def answer(self) -> dict[str, str]:
-        """Returns the answer for the model."""
+        """Returns the result for the model."""
         return {"error": self.error, "message": str(self), "docs": DOCS}
 
 
 class Provider(Protocol):
-    """One provider of results."""
+    """Provider of results."""
 
     name: str
 
@@ -62,10 +62,10 @@ class Provider(Protocol):
         ...
 
     def results(self, answer: Any, query: Query) -> dict[str, Any]:
-        """Returns the fields of the result that the provider's answer gives.
+        """Returns the fields of the result from the provider's response.
 
         Raises:
-            ValueError: the answer has another form.
+            ValueError: the response has another form.
         """
         ...
 
@@ -135,8 +135,10 @@ class Searxng:
             "language": language,
             "time_range": _SPANS.get(query.freshness, ""),
         }
-        wanted = urlencode({name: value for name, value in fields.items() if value})
-        return FetchRequest(f"{self._base}/search?{wanted}", headers={"accept": "application/json"})
+        parameters = urlencode({name: value for name, value in fields.items() if value})
+        return FetchRequest(
+            f"{self._base}/search?{parameters}", headers={"accept": "application/json"}
+        )
 
     def results(self, answer: Any, query: Query) -> dict[str, Any]:
         """Returns the results."""
@@ -195,12 +197,12 @@ class Perplexity:
 
 
 def listed(rows: Sequence[Mapping[str, Any]], description: str, published: str) -> dict[str, Any]:
-    """Returns the fields of a result; `description` and `published` name keys of the rows."""
+    """Returns the fields of a result; `description` and `published` are keys of the rows."""
     return _listed([_row(row, description, published) for row in rows])
 
 
 def clean(value: object) -> str:
-    """Returns a text of an answer without tags and invisible characters, on one line."""
+    """Returns a text without tags and invisible characters, on one line."""
     if not isinstance(value, str):
         return ""
     text = html.unescape(_TAG.sub("", value[: 4 * _TEXT]))
@@ -208,24 +210,24 @@ def clean(value: object) -> str:
 
 
 def provider_of(config: WebSearchConfig, environ: Mapping[str, str]) -> Provider:
-    """Returns the configured provider, else the first with a key or an address, else Brave."""
+    """Returns the configured provider, else the first with a key or address, else Brave."""
     brave = Brave(_secret(config.api_key) or environ.get("BRAVE_API_KEY", "").strip())
     base = config.searxng.base_url
     address = str(base) if base else environ.get("SEARXNG_BASE_URL", "").strip()
     key = _secret(config.perplexity.api_key) or environ.get("PERPLEXITY_API_KEY", "").strip()
     perplexity = Perplexity(key, str(config.perplexity.base_url), config.perplexity.model)
-    known: dict[str, tuple[Provider, bool]] = {
-        "brave": (brave, bool(brave._key)),  # noqa: SLF001 - of this module
+    providers: dict[str, tuple[Provider, bool]] = {
+        "brave": (brave, bool(brave._key)),  # noqa: SLF001 - a class of this module
         "searxng": (Searxng(address), bool(address)),
         "perplexity": (perplexity, bool(key)),
     }
-    if config.provider in known:
-        return known[config.provider][0]
-    return next((provider for provider, is_set in known.values() if is_set), brave)
+    if config.provider in providers:
+        return providers[config.provider][0]
+    return next((provider for provider, is_set in providers.values() if is_set), brave)
 
 
 def rules_for(request: FetchRequest) -> NetworkRules:
-    """Returns rules that allow the provider's host alone, also one of the local network."""
+    """Returns rules that allow only the provider's host, also in the local network."""
     target = parse_url(request.url)
     if not isinstance(target, Target):
         return NetworkRules(only_hosts=("none.invalid",))
@@ -244,12 +246,12 @@ def _is_span(text: str) -> bool:
 
 
 def _wrong_freshness(forms: str) -> SearchRefusedError:
-    return SearchRefusedError("invalid_freshness", f"freshness is {forms}.")
+    return SearchRefusedError("invalid_freshness", f"freshness must be {forms}.")
 
 
 def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError("the answer is no object")  # noqa: TRY004 - the form of a text
+        raise ValueError("the response is not an object")  # noqa: TRY004 - the form of a text
     return value
 
 
@@ -257,7 +259,7 @@ def _rows(value: Any) -> list[dict[str, Any]]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise ValueError("the results are no list")  # noqa: TRY004 - the form of a text
+        raise ValueError("the results are not a list")  # noqa: TRY004 - the form of a text
     return [row for row in value if isinstance(row, dict)]
 
 

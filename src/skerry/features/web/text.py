@@ -1,4 +1,4 @@
-"""Decodes the bytes of a response, and removes characters that nobody sees."""
+"""Decodes the bytes of a response, and removes invisible characters."""
 
 import codecs
 import re
@@ -28,9 +28,9 @@ _RETURNS: Final = re.compile(r"\r\n?")
 
 
 def decoded(body: bytes, charset: str, *, is_html: bool) -> str:
-    """Returns the text of a body; what cannot be decoded is U+FFFD.
+    """Returns the text of a body; undecodable bytes become U+FFFD.
 
-    The mark at the beginning decides, then the header, then the page itself, then UTF-8.
+    The encoding is that of the byte order mark, else of the header, else of the page, else UTF-8.
     """
     for mark, name in _BOMS:
         if body.startswith(mark):
@@ -57,5 +57,5 @@ def _decode(body: bytes, charset: str) -> str | None:
 
 def visible(text: str) -> str:
     """Returns the text without invisible characters and controls; in composed form (NFC)."""
-    shown = _CONTROLS.sub("", _UNSEEN.sub("", _RETURNS.sub("\n", text)))
-    return unicodedata.normalize("NFC", shown)
+    cleaned = _CONTROLS.sub("", _UNSEEN.sub("", _RETURNS.sub("\n", text)))
+    return unicodedata.normalize("NFC", cleaned)

@@ -1,4 +1,4 @@
-"""The tool `web_fetch`: a page as Markdown or text."""
+"""The tool `web_fetch`: returns a page as Markdown or text."""
 
 import json
 from typing import Any, Final, Literal
@@ -29,7 +29,7 @@ EXTRACT: Final = "skerry.features.web.extract_child:extract"
 _EXTRACT_SECONDS: Final = 10
 _WAIT_SECONDS: Final = 60
 _ERROR_CHARS: Final = 4000
-"""Characters of the body of an error that the model gets."""
+"""Maximum length of an error body for the model, in characters."""
 _OK: Final = range(200, 300)
 _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 _TEXTUAL: Final = frozenset(
@@ -96,20 +96,20 @@ class WebFetch:
         return self._host.config().tools.web.fetch
 
     def is_offered(self, _: Caller) -> bool:
-        """Returns whether the owner left the tool switched on."""
+        """Returns true when the configuration enables the tool."""
         return self._config.enabled
 
     async def run(self, arguments: dict[str, Any], _: ToolContext) -> ToolResult:
         """Returns the page as a JSON object with its text.
 
         Raises:
-            ToolError: the policy refuses the address, or there is no text.
+            ToolError: the policy refuses the address, or the page has no text.
         """
         params = WebFetchParams.model_validate(arguments)
         config = self._config
         rules = config.ssrf_policy.rules
         if rules != self._rules:
-            self._cache.clear()  # it has pages that may be fetched no more
+            self._cache.clear()  # cached pages may no longer be allowed
             self._rules = rules
         target = parse_url(params.url)
         if isinstance(target, Refusal):
@@ -117,8 +117,8 @@ class WebFetch:
         limit = min(params.max_chars or config.max_chars, config.max_chars_cap)
         key = (target.url, params.mode, limit)
         begin = self._host.clock.now_ms()
-        if (kept := self._cache.get(key, begin)) is not None:
-            return _shown(kept | {"cached": True})
+        if (cached := self._cache.get(key, begin)) is not None:
+            return _tool_result(cached | {"cached": True})
         request = FetchRequest(
             target.url,
             headers={"accept": _ACCEPT, "user-agent": config.user_agent},
@@ -136,12 +136,12 @@ class WebFetch:
         }
         until = now + int(config.cache_ttl_minutes * _MINUTE_MS)
         self._cache.put(key, result, len(result["text"]), until, now)
-        return _shown(result)
+        return _tool_result(result)
 
     async def _page(self, fetched: Fetched, mode: Mode) -> Page:
         is_cut = fetched.rule == "body-limit"
         if fetched.outcome is not Outcome.ALLOW and not is_cut:
-            raise ToolError(f"Cannot fetch it: {fetched.reason} [{fetched.rule}]")
+            raise ToolError(f"The page cannot be fetched: {fetched.reason} [{fetched.rule}]")
         kind, charset = content_type(fetched.headers.get("content-type", ""))
         if kind in _HTML or (not kind and fetched.body[:256].lstrip()[:1] == b"<"):
             return await self._html(fetched, charset, mode)
@@ -163,18 +163,20 @@ class WebFetch:
                     self._extract, job, limiter=self._threads, abandon_on_cancel=True
                 )
         except TimeoutError as error:
-            raise ToolError("The page cannot be read: it took too long.") from error
+            raise ToolError("The page cannot be read: the extraction took too long.") from error
         except ExpendableError as error:
             raise ToolError(f"The page cannot be read: {error}.") from error
         match answer:
             case [str(title), str(text), str(extractor)]:
                 return Page(visible(title)[:500], visible(text), extractor)
             case _:
-                raise ToolError("The page cannot be read: its process sent an invalid answer.")
+                raise ToolError(
+                    "The page cannot be read: the extraction returned an invalid result."
+                )
 
 
 def content_type(header: str) -> tuple[str, str]:
-    """Returns the media type in small letters, and the charset, of a header."""
+    """Returns the lower-case media type, and the charset, of a header."""
     kind, _, parameters = header.partition(";")
     charset = ""
     for parameter in parameters.split(";"):
@@ -215,11 +217,11 @@ def _result(params: WebFetchParams, fetched: Fetched, page: Page, limit: int) ->
     return result
 
 
-def _shown(result: dict[str, Any]) -> ToolResult:
-    """Returns the result for the model, with the text last, and without the text for clients."""
+def _tool_result(result: dict[str, Any]) -> ToolResult:
+    """Returns the result: for the model with the text last, for clients without the text."""
     details = {key: value for key, value in result.items() if key != "text"}
-    shown = details | {"text": result["text"]}
-    return ToolResult(json.dumps(shown, ensure_ascii=False), origin=Origin.WEB, details=details)
+    fields = details | {"text": result["text"]}
+    return ToolResult(json.dumps(fields, ensure_ascii=False), origin=Origin.WEB, details=details)
 
 
 def _failed(fetched: Fetched, page: Page) -> ToolResult:

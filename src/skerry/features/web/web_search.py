@@ -1,4 +1,4 @@
-"""The tool `web_search`: results of a search engine."""
+"""The tool `web_search`: returns results of a search engine."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -66,7 +66,7 @@ _SCHEMA: Final[dict[str, Any]] = {
 
 
 class WebSearch:
-    """Asks the provider of the configuration; its results are foreign text."""
+    """Queries the configured provider; its results are foreign text."""
 
     reads_only = True
     verb = Verb.USE
@@ -82,14 +82,14 @@ class WebSearch:
         return self._host.config().tools.web.section(WebSearchConfig)
 
     def is_offered(self, _: Caller) -> bool:
-        """Returns whether the owner left the tool switched on."""
+        """Returns true when the configuration enables the tool."""
         return self._config.enabled
 
     async def run(self, arguments: dict[str, Any], _: ToolContext) -> ToolResult:
-        """Returns the results as a JSON object, or the error that names what is missing.
+        """Returns the results as a JSON object, or an error with the missing setting.
 
         Raises:
-            ToolError: the provider did not answer, or not with results.
+            ToolError: the provider did not respond, or sent no results.
         """
         params = WebSearchParams.model_validate(arguments)
         config = self._config
@@ -101,32 +101,32 @@ class WebSearch:
         except SearchRefusedError as error:
             return ToolResult(json.dumps(error.answer), details=error.answer)
         key = (name, query)
-        if (kept := self._cache.get(key, begin)) is not None:
-            return _shown(kept | {"cached": True})
-        found = await ask()
+        if (cached := self._cache.get(key, begin)) is not None:
+            return _tool_result(cached | {"cached": True})
+        result_fields = await ask()
         now = self._host.clock.now_ms()
-        result = {"query": query.query, "provider": name, **found, "tookMs": now - begin}
+        result = {"query": query.query, "provider": name, **result_fields, "tookMs": now - begin}
         text = json.dumps(result, ensure_ascii=False)
         until = now + int(config.cache_ttl_minutes * _MINUTE_MS)
         self._cache.put(key, result, len(text), until, now)
-        return _shown(result)
+        return _tool_result(result)
 
     def _way(
         self, config: WebSearchConfig, query: Query
     ) -> tuple[str, Callable[[], Awaitable[dict[str, Any]]]]:
-        """Returns the name of the provider, and what asks it.
+        """Returns the name of the provider, and the function that queries it.
 
         Raises:
-            SearchRefusedError: it cannot be asked.
+            SearchRefusedError: the search is not possible.
         """
         if config.provider == "plugin":
             name, search = plugin_search.chosen(self._host.searches)
-            return name, partial(plugin_search.found, search, query)
+            return name, partial(plugin_search.results, search, query)
         provider = provider_of(config, self._host.environ)
         request = provider.request(query)
-        return provider.name, partial(self._found, provider, request, query, config)
+        return provider.name, partial(self._provider_results, provider, request, query, config)
 
-    async def _found(
+    async def _provider_results(
         self, provider: Provider, request: FetchRequest, query: Query, config: WebSearchConfig
     ) -> dict[str, Any]:
         limited = FetchRequest(
@@ -145,16 +145,16 @@ class WebSearch:
         try:
             return provider.results(json.loads(fetched.body), query)
         except (ValueError, RecursionError) as error:
-            raise ToolError(f"The answer of {provider.name} has no results: {error}.") from error
+            raise ToolError(f"The response of {provider.name} has no results: {error}.") from error
 
 
 def _reason(fetched: Fetched) -> str:
-    known = _REFUSED.get(fetched.status or 0, "")
-    said = clean(fetched.body[:1000].decode("utf-8", "replace"))
-    return f"status {fetched.status}" + (f", {known}" if known else f": {said}" if said else "")
+    reason = _REFUSED.get(fetched.status or 0, "")
+    body = clean(fetched.body[:1000].decode("utf-8", "replace"))
+    return f"status {fetched.status}" + (f", {reason}" if reason else f": {body}" if body else "")
 
 
-def _shown(result: dict[str, Any]) -> ToolResult:
+def _tool_result(result: dict[str, Any]) -> ToolResult:
     marked = result | {
         "externalContent": {"untrusted": True, "source": "web_search", "wrapped": True}
     }

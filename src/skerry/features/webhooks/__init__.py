@@ -1,1 +1,1 @@
-"""Feature `webhooks`: posts of other programs start runs, fenced as words of others."""
+"""Feature `webhooks`: HTTP posts start runs, with their text fenced as untrusted."""

@@ -1,4 +1,4 @@
-"""Bodies of posts: those of `/hooks/wake` and `/hooks/agent`, and any payload (pure)."""
+"""Bodies of posts: of `/hooks/wake`, `/hooks/agent` and mappings (pure)."""
 
 from typing import Any, Literal
 
@@ -28,7 +28,7 @@ class WakeBody(_Body):
 
     text: str = Field(min_length=1, max_length=50_000)
     mode: Literal["now"] = "now"
-    """Another mode is refused: a wake must not be lost until a heartbeat."""
+    """Other modes are refused, because a wake must not wait for a heartbeat."""
 
 
 class AgentBody(_Body):
@@ -44,10 +44,10 @@ class AgentBody(_Body):
 
 
 def agent_order(config: Config, body: WakeBody | AgentBody) -> Order:
-    """Returns the settings that a body asks for.
+    """Returns the settings of the run that a body requests.
 
     Raises:
-        BodyError: it asks for an agent or a session that a post may not name.
+        BodyError: the body names an agent or a session that posts may not use.
     """
     default = config.agents.default_id
     if isinstance(body, WakeBody):
@@ -57,7 +57,7 @@ def agent_order(config: Config, body: WakeBody | AgentBody) -> Order:
     agent = agent_id(body.agent_id) if body.agent_id else default
     if agent not in config.agents.ids:
         raise BodyError(
-            f"agentId {body.agent_id!r} is no agent; agents: {', '.join(config.agents.ids)}"
+            f"agentId {body.agent_id!r} is unknown; agents: {', '.join(config.agents.ids)}"
         )
     return Order(
         agent,
@@ -69,21 +69,21 @@ def agent_order(config: Config, body: WakeBody | AgentBody) -> Order:
     )
 
 
-def _session_key(config: Config, wanted: str | None) -> str:
-    """Returns the session key that a post names, where it may.
+def _session_key(config: Config, session_key: str | None) -> str:
+    """Returns the session key that a post names.
 
     Raises:
-        BodyError: it may not.
+        BodyError: posts may not name this session.
     """
-    if not wanted:
+    if not session_key:
         return ""
     if not config.hooks.allow_request_session_key:
         raise BodyError("a post may name its session only with hooks.allowRequestSessionKey")
-    scope = ":".join(SessionKey.parse(wanted).scope)
+    scope = ":".join(SessionKey.parse(session_key).scope)
     prefixes = config.hooks.allowed_session_key_prefixes
-    if wanted.startswith("agent:") or not any(scope.startswith(prefix) for prefix in prefixes):
+    if session_key.startswith("agent:") or not any(scope.startswith(prefix) for prefix in prefixes):
         raise BodyError(f"sessionKey must begin with one of {', '.join(prefixes)}")
-    if SessionKey.parse(wanted).kind is not SessionKind.HOOK:
+    if SessionKey.parse(session_key).kind is not SessionKind.HOOK:
         raise BodyError("sessionKey must name a session of webhooks: hook:NAME")
     return scope
 
@@ -92,7 +92,7 @@ def payload_of(body: bytes) -> Any:
     """Returns the JSON of a body, or its text.
 
     Raises:
-        BodyError: it is JSON with too many levels, or no UTF-8.
+        BodyError: the body is JSON with too many levels, or is not UTF-8.
     """
     try:
         value = msgspec.json.decode(body) if body.strip() else {}

@@ -1,4 +1,4 @@
-"""`skerry webhooks`: what may be posted where, and what a post becomes."""
+"""`skerry webhooks`: lists webhooks, and shows the run that a post would start."""
 
 import os
 import sys
@@ -81,7 +81,7 @@ def _body(name: str | None) -> str:
         return Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         failed = BodyFileError(f"{name} cannot be read: {error}.")
-        failed.remedy = "Name a file with the body of a post, or - for standard input."
+        failed.remedy = "Pass a file with the body of a post, or - for standard input."
         raise failed from error
 
 

@@ -1,4 +1,4 @@
-"""Methods about webhooks: list them, and show what a post would become."""
+"""Methods for webhooks: list them, and show the run that a post would start."""
 
 from typing import Annotated, Any, Final
 
@@ -24,7 +24,7 @@ class TestParams(Params):
 
 
 async def webhooks_list(call: Call, _params: NoParams) -> Json:
-    """Returns whether webhooks are on, and each with its address and limits; no secret."""
+    """Returns the state of webhooks, and each with its address and limits, without secrets."""
     config = call.context.config().hooks
     rows: list[Json] = []
     if config.enabled and config.token is not None:
@@ -47,13 +47,13 @@ async def webhooks_list(call: Call, _params: NoParams) -> Json:
 
 
 async def webhooks_test(call: Call, params: TestParams) -> Json:
-    """Returns the run that a post to a mapping would start; nothing runs."""
+    """Returns the run that a post to a mapping would start, without starting it."""
     config = call.context.config()
     mapping = next((row for row in config.hooks.mappings if row.name == params.name), None)
     if mapping is None:
-        known = ", ".join(row.name for row in config.hooks.mappings) or "none"
-        message = f"No webhook {params.name!r} in hooks.mappings. Webhooks: {known}."
-        details: dict[str, Json] = {"remedy": "`skerry webhooks list` shows them."}
+        names = ", ".join(row.name for row in config.hooks.mappings) or "none"
+        message = f"No webhook {params.name!r} in hooks.mappings. Webhooks: {names}."
+        details: dict[str, Json] = {"remedy": "List the webhooks: skerry webhooks list"}
         raise RefusedError(message, details=details)
     try:
         payload = payload_of(params.body.encode())
@@ -74,7 +74,7 @@ async def webhooks_test(call: Call, params: TestParams) -> Json:
 
 
 def _row(
-    name: str, mapping: MappingConfig | None, action: str, most: int, rate: int
+    name: str, mapping: MappingConfig | None, action: str, max_bytes: int, rate: int
 ) -> dict[str, Any]:
     return {
         "name": name,
@@ -83,7 +83,7 @@ def _row(
         "proof": "signature" if mapping is not None and mapping.signature else "token",
         "agentId": mapping.agent_id if mapping else None,
         "channel": mapping.channel if mapping else None,
-        "maxBodyBytes": most,
+        "maxBodyBytes": max_bytes,
         "ratePerMinute": rate,
     }
 

@@ -1,4 +1,4 @@
-"""Makes the run of a post: its id, its session, and its fenced text (pure)."""
+"""Builds the run of a post: its id, session and fenced text (pure)."""
 
 from collections.abc import Mapping
 from hashlib import sha256
@@ -26,19 +26,19 @@ GITHUB: Final = MappingConfig.model_construct(
         "{{issue.html_url}}\n{{pull_request.body}}{{comment.body}}{{head_commit.message}}"
     ),
 )
-"""Text of the preset `github`, where the mapping has no template of its own."""
+"""Text of the preset `github`, for a mapping without a template."""
 _DEFAULT: Final = "Decide what your owner has to learn of this, and say only that."
 
 
 class WebhookPost(Struct, frozen=True):
-    """A post that has proved itself."""
+    """A post with a valid proof."""
 
     name: str
     payload: Any
     headers: Mapping[str, str]
-    """By name in small letters, without those that prove it."""
-    once: str
-    """Text that two posts of the same event share; a random one where the sender gives none."""
+    """Headers by lower-case name, without those of the proof."""
+    event_key: str
+    """Text that all posts of the same event share; random when the sender supplies none."""
     now: str
 
 
@@ -50,7 +50,7 @@ class Order(Struct, frozen=True):
     instruction: str = ""
     template: str = ""
     text: str | None = None
-    """Text in place of the template."""
+    """Text that replaces the template."""
     session_key: str = ""
     model: str | None = None
     thinking: Any = None
@@ -58,9 +58,9 @@ class Order(Struct, frozen=True):
     reply_to: ReplyTo | None = None
 
 
-def run_id(name: str, once: str) -> RunId:
+def run_id(name: str, event_key: str) -> RunId:
     """Returns the id of the run of a post; the same for the same webhook and event."""
-    digest = sha256(f"{name} {once}".encode()).hexdigest()
+    digest = sha256(f"{name} {event_key}".encode()).hexdigest()
     return RunId(f"hook-{digest[:40]}")
 
 
@@ -88,12 +88,12 @@ def order_of(config: Config, mapping: MappingConfig) -> Order:
 
 
 def request(post: WebhookPost, order: Order) -> RunRequest:
-    """Returns the run of a post: the owner's instruction, and the words of the post in a fence.
+    """Returns the run of a post: the owner's instruction, and the post's text in a fence.
 
-    The words are those of the network, so that the run is tainted; it acts for the owner, who set
-    the webhook up, and gives no command.
+    The text is from the network, so that the run is tainted; it runs for the owner, who configured
+    the webhook, and gives no command.
     """
-    run = run_id(post.name, post.once)
+    run = run_id(post.name, post.event_key)
     if order.is_wake:
         key = SessionKey.main(order.agent)
     elif order.session_key:
@@ -120,13 +120,13 @@ def request(post: WebhookPost, order: Order) -> RunRequest:
 def text(post: WebhookPost, order: Order) -> str:
     """Returns the message for the model."""
     if order.text is not None:
-        said = order.text
+        content = order.text
     elif order.template:
-        said = templates.render(order.template, post.payload, post.headers, post.now)
+        content = templates.render(order.template, post.payload, post.headers, post.now)
     else:
-        said = templates.whole(post.payload)
-    scanned: Scan | None = scan(said) if said else None
-    identity = fences.derived_id(run_id(post.name, post.once), said)
-    fenced = fences.fence(said, "webhook", identity=identity, about=fences.about(scanned))
+        content = templates.whole(post.payload)
+    scanned: Scan | None = scan(content) if content else None
+    identity = fences.derived_id(run_id(post.name, post.event_key), content)
+    fenced = fences.fence(content, "webhook", identity=identity, about=fences.about(scanned))
     instruction = order.instruction or _DEFAULT
     return f"The webhook {post.name!r} was called. {instruction}\n{fenced}"

@@ -1,4 +1,4 @@
-"""Proofs of a sender: a token in a header, or a signature with a time (pure)."""
+"""Proofs of a sender: a token in a header, or a signature with a timestamp (pure)."""
 
 import hmac
 import re
@@ -14,22 +14,22 @@ _SECONDS: Final = re.compile(r"\d{1,12}")
 
 
 def token_of(headers: Mapping[str, str]) -> str:
-    """Returns the token that a post sends in a header; empty for none."""
+    """Returns the token in the headers of a post; empty without one."""
     kind, _, token = headers.get("authorization", "").partition(" ")
     if kind.lower() == "bearer":
         return token.strip()
     return next((headers[name].strip() for name in TOKEN_HEADERS if name in headers), "")
 
 
-def is_token(given: str, expected: str) -> bool:
-    """Returns whether a token is the expected one, in a time that tells nothing of it."""
-    if not given or not expected:
+def is_token(token: str, expected: str) -> bool:
+    """Compares a token with the expected one in constant time."""
+    if not token or not expected:
         return False
-    return hmac.compare_digest(sha256(given.encode()).digest(), sha256(expected.encode()).digest())
+    return hmac.compare_digest(sha256(token.encode()).digest(), sha256(expected.encode()).digest())
 
 
 def claims(signature: SignatureConfig, headers: Mapping[str, str], now: float) -> str:
-    """Returns why the headers cannot prove a post; empty where the body is to be looked at."""
+    """Returns the reason why the headers prove nothing, or an empty string."""
     if _HEX.fullmatch(headers.get(signature.header.lower(), "").strip()) is None:
         return f"the header {signature.header} has no signature"
     if signature.timestamp_header is None:
@@ -43,13 +43,13 @@ def claims(signature: SignatureConfig, headers: Mapping[str, str], now: float) -
 
 
 def digest_of(signature: SignatureConfig, headers: Mapping[str, str]) -> bytes:
-    """Returns the bytes of the signature, whatever the case or prefix that it was sent in."""
+    """Returns the bytes of the signature, independent of its prefix and letter case."""
     match = _HEX.fullmatch(headers.get(signature.header.lower(), "").strip())
     return bytes.fromhex(match[1]) if match else b""
 
 
 def is_signed(signature: SignatureConfig, headers: Mapping[str, str], body: bytes) -> bool:
-    """Returns whether the signature is that of the body, and of the time where one is signed."""
+    """Returns true when the signature matches the body, and the timestamp if that is signed."""
     signed = body
     if signature.timestamp_header is not None:
         time = headers.get(signature.timestamp_header.lower(), "").strip()
@@ -59,7 +59,7 @@ def is_signed(signature: SignatureConfig, headers: Mapping[str, str], body: byte
 
 
 def weakness(token: str) -> str:
-    """Returns why a token can be guessed; empty where it cannot."""
+    """Returns the reason why a token can be guessed, or an empty string."""
     if len(token) < LEAST:
         return f"it has {len(token)} characters; use at least {LEAST}"
     if len(set(token)) < _DIFFERENT:
@@ -68,5 +68,5 @@ def weakness(token: str) -> str:
 
 
 LEAST: Final = 24
-"""Characters of a token that cannot be guessed."""
+"""Minimum length of a token, in characters."""
 _DIFFERENT: Final = 10

@@ -1,6 +1,6 @@
-"""Answers posts to `/hooks/`: proof, limits, body, then one unit, then 202.
+"""Handles posts to `/hooks/`: proof, limits, body, then one unit, then 202.
 
-The order is that of cost: what needs no body is checked before the body is read.
+Cheap checks are first: checks without the body precede its reading.
 """
 
 import secrets
@@ -34,28 +34,28 @@ from skerry.store import Unit
 _MINUTE: Final = 60.0
 _MOST_KEY: Final = 256
 _MOST_COUNTED: Final = 1_000
-"""Webhooks and addresses whose posts are counted."""
+"""Maximum number of counted webhooks and addresses."""
 _HIDDEN: Final = frozenset({"authorization", "cookie", *proof.TOKEN_HEADERS})
-_ONCE: Final = ("idempotency-key", "x-github-delivery", "x-skerry-delivery")
+_EVENT_HEADERS: Final = ("idempotency-key", "x-github-delivery", "x-skerry-delivery")
 
 
 class Rates(Struct):
-    """Limits the posts of each webhook in a minute."""
+    """Limits the posts of each webhook per minute."""
 
     _times: OrderedDict[str, list[float]] = field(default_factory=OrderedDict)
 
     def admit(self, name: str, limit: int, now: float) -> float:
-        """Counts a post; returns the seconds until the next may arrive, 0 where it is admitted."""
+        """Counts a post; returns 0 for an admitted post, otherwise the seconds to wait."""
         times = [time for time in self._times.pop(name, []) if now - time < _MINUTE]
-        left = _MINUTE - (now - times[0]) if len(times) >= limit else 0.0
-        self._times[name] = times if left else [*times, now]
+        wait = _MINUTE - (now - times[0]) if len(times) >= limit else 0.0
+        self._times[name] = times if wait else [*times, now]
         if len(self._times) > _MOST_COUNTED:
             self._times.popitem(last=False)
-        return left
+        return wait
 
 
 class Webhooks:
-    """Serves the posts of one gateway."""
+    """Serves webhook posts for one gateway."""
 
     def __init__(self, context: GatewayContext) -> None:
         self._context = context
@@ -78,21 +78,21 @@ class Webhooks:
         if not config.enabled:
             raise RefusedPost(404, "webhooks are off; set hooks.enabled and hooks.token")
         if request.method != "POST":
-            raise RefusedPost(405, "webhooks take POST", {"allow": "POST"})
+            raise RefusedPost(405, "webhooks accept only POST", {"allow": "POST"})
         if {"token", "access_token", "key"} & set(request.query_params):
-            raise RefusedPost(400, "send the token in a header: addresses are written into logs")
+            raise RefusedPost(400, "send the token in a header: logs contain addresses")
         headers = {key.lower(): value for key, value in request.headers.items()}
         await self._prove(request, config, mapping, headers)
         if mapping is None and name not in {"wake", "agent"}:
             raise RefusedPost(404, f"no webhook {name!r}; see hooks.mappings")
         signature = mapping.signature if mapping else None
-        # What is not proved yet counts for its address alone: it uses up no posts of the sender.
+        # A post without proof counts only for its address, so it uses up no posts of the sender.
         self._limit(config, mapping, name, self._peer(request).bucket if signature else "")
-        most = (mapping and mapping.max_body_bytes) or config.max_body_bytes
-        body = await read_body(request, most)
+        max_bytes = (mapping and mapping.max_body_bytes) or config.max_body_bytes
+        body = await read_body(request, max_bytes)
         if signature is not None and not proof.is_signed(signature, headers, body):
             await self._fail(request)
-            raise RefusedPost(401, "the signature is not that of this body")
+            raise RefusedPost(401, "the signature does not match the body")
         if signature is not None:
             self._limit(config, mapping, name)
         return await self._start(name, mapping, headers, body)
@@ -104,26 +104,28 @@ class Webhooks:
         mapping: MappingConfig | None,
         headers: Mapping[str, str],
     ) -> None:
-        """Checks the headers, before the body is read.
+        """Checks the headers before the body is read.
 
         Raises:
-            RefusedPost: they prove nothing, or the address has failed too often.
+            RefusedPost: the headers prove nothing, or the address has failed too often.
         """
         gateway, peer = self._context.config().gateway, self._peer(request)
-        left = self._failures.locked(peer, monotonic())
-        if left:
-            wait = {"retry-after": str(int(left) + 1)}
-            raise RefusedPost(429, "too many posts with a wrong token", wait)
+        wait_seconds = self._failures.locked(peer, monotonic())
+        if wait_seconds:
+            headers_ = {"retry-after": str(int(wait_seconds) + 1)}
+            raise RefusedPost(429, "too many posts with a wrong token", headers_)
         if mapping is not None and mapping.signature is not None:
             now = self._context.clock.now_ms() / 1000
-            why = proof.claims(mapping.signature, headers, now)
-            if why:
+            reason = proof.claims(mapping.signature, headers, now)
+            if reason:
                 await self._fail(request)
-                raise RefusedPost(401, why)
+                raise RefusedPost(401, reason)
             return
         token = config.token.get_secret_value() if config.token else ""
         if token and proof.is_token(token, gateway.auth.secret or ""):
-            raise RefusedPost(503, "hooks.token is the gateway's token; give webhooks their own")
+            raise RefusedPost(
+                503, "hooks.token is the gateway's token; give webhooks another token"
+            )
         if not proof.is_token(proof.token_of(headers), token):
             await self._fail(request)
             raise RefusedPost(
@@ -132,7 +134,7 @@ class Webhooks:
         self._failures.forget(peer)
 
     async def _fail(self, request: Request) -> None:
-        """Delays the answer to a wrong proof."""
+        """Delays the response to a wrong proof."""
         await anyio.sleep(self._failures.delay(self._peer(request), monotonic()))
 
     def _peer(self, request: Request) -> ClientPeer:
@@ -144,36 +146,38 @@ class Webhooks:
         """Counts a post of a webhook, or of one address to it.
 
         Raises:
-            RefusedPost: it is one too many.
+            RefusedPost: the limit is reached.
         """
         limit = (mapping and mapping.rate_per_minute) or config.rate_per_minute
-        left = self._rates.admit(f"{name} {address}", limit, monotonic())
-        if left:
-            wait = {"retry-after": str(int(left) + 1)}
-            raise RefusedPost(429, f"the webhook {name!r} takes {limit} posts a minute", wait)
+        wait_seconds = self._rates.admit(f"{name} {address}", limit, monotonic())
+        if wait_seconds:
+            wait = {"retry-after": str(int(wait_seconds) + 1)}
+            raise RefusedPost(429, f"the webhook {name!r} accepts {limit} posts per minute", wait)
 
     async def _start(
         self, name: str, mapping: MappingConfig | None, headers: Mapping[str, str], body: bytes
     ) -> dict[str, Any]:
-        """Accepts the run of a post; returns the answer after its COMMIT."""
-        shown = {key: value for key, value in headers.items() if key not in _HIDDEN}
+        """Accepts the run of a post; returns the response after its COMMIT."""
+        visible = {key: value for key, value in headers.items() if key not in _HIDDEN}
         now_ms = self._context.clock.now_ms()
         try:
             payload, order = self._read(name, mapping, body)
-            post = posts.WebhookPost(name, payload, shown, _once(mapping, headers), iso(now_ms))
+            post = posts.WebhookPost(
+                name, payload, visible, _event_key(mapping, headers), iso(now_ms)
+            )
             request = await anyio.to_thread.run_sync(posts.request, post, order)
         except ValidationError as error:
             raise RefusedPost(400, _faults(error)) from error
         except (BodyError, SkerryError) as error:
             raise RefusedPost(400, str(error)) from error
         signature = mapping.signature if mapping else None
-        seen = f"{name}:{proof.digest_of(signature, headers).hex()}" if signature else ""
+        signature_key = f"{name}:{proof.digest_of(signature, headers).hex()}" if signature else ""
 
-        def beside(unit: Unit) -> None:
-            if seen:
-                tables.note(unit, seen, request.run_id, now_ms)
+        def note_signature(unit: Unit) -> None:
+            if signature_key:
+                tables.note(unit, signature_key, request.run_id, now_ms)
 
-        admission = await self._accept(request, beside)
+        admission = await self._accept(request, note_signature)
         return {
             "ok": True,
             "runId": request.run_id,
@@ -181,17 +185,19 @@ class Webhooks:
             "repeated": admission.status is not AdmissionStatus.ACCEPTED,
         }
 
-    async def _accept(self, request: RunRequest, beside: Callable[[Unit], object]) -> Admission:
-        """Accepts a run with the note of its signature.
+    async def _accept(
+        self, request: RunRequest, extra_write: Callable[[Unit], object]
+    ) -> Admission:
+        """Accepts a run, and stores its signature in the same unit.
 
         Raises:
-            RefusedPost: it was not accepted.
+            RefusedPost: the run was not accepted.
         """
         runs = self._context.internal_runs
         if runs is None:
-            raise RefusedPost(503, "no agent runs here")
+            raise RefusedPost(503, "this gateway runs no agents")
         try:
-            return await runs.dispatch.submit(request, beside)
+            return await runs.dispatch.submit(request, extra_write)
         except tables.ReplayedError as error:
             raise RefusedPost(409, "this signature was used before, by another post") from error
         except KeyReusedError as error:
@@ -203,11 +209,11 @@ class Webhooks:
             raise RefusedPost(400, str(error)) from error
 
     def _read(self, name: str, mapping: MappingConfig | None, body: bytes) -> tuple[Any, Order]:
-        """Returns the payload and the settings of its run.
+        """Returns the payload, and the settings of its run.
 
         Raises:
             BodyError: the body cannot be used.
-            ValidationError: the same.
+            ValidationError: the body has invalid fields.
         """
         config = self._context.config()
         if mapping is not None:
@@ -223,14 +229,14 @@ def make(context: GatewayContext) -> Webhooks:
 
 
 def _faults(error: ValidationError) -> str:
-    """Returns the faults of a body, without its values."""
+    """Describes the invalid fields of a body, without their values."""
     faults = error.errors(include_url=False, include_input=False, include_context=False)
     return "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults[:5])
 
 
-def _once(mapping: MappingConfig | None, headers: Mapping[str, str]) -> str:
-    """Returns the key of the event: the sender's, else its signature, else a random one."""
-    for header in _ONCE:
+def _event_key(mapping: MappingConfig | None, headers: Mapping[str, str]) -> str:
+    """Returns the key of the event: of a header, else the signature, else random."""
+    for header in _EVENT_HEADERS:
         if text := headers.get(header, "").strip():
             return f"key:{text[:_MOST_KEY]}"
     if mapping is not None and mapping.signature is not None:

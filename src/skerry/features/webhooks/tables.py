@@ -1,4 +1,4 @@
-"""Signatures that were used: none starts a second run under another key."""
+"""Used signatures: a signature cannot start a second run under another key."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ STEPS: Final = (
     """,
 )
 TEXTS: Final = ()
-"""No column has words of people; an erasure asks."""
+"""No column contains text of people; an erasure reads this."""
 KEPT_DAYS: Final = 30
 _DAY_MS: Final = 86_400_000
 
@@ -25,10 +25,10 @@ class ReplayedError(Exception):
 
 
 def note(unit: Unit, signature: str, run_id: str, now: int) -> None:
-    """Notes the signature of a post in the unit that accepts its run.
+    """Stores the signature of a post in the unit that accepts its run.
 
     Raises:
-        ReplayedError: another run has it.
+        ReplayedError: another run used the signature.
     """
     row = unit.one("SELECT run_id FROM webhooks_signature WHERE signature = ?", (signature,))
     if row is not None:

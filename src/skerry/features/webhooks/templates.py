@@ -1,7 +1,7 @@
-"""Texts made of a post: `{{path.to[0]}}`, `{{headers.x}}`, `{{now}}`, `{{payload}}` (pure).
+"""Fills templates with values of a post: `{{path[0]}}`, `{{headers.x}}`, `{{now}}`, `{{payload}}`.
 
-A template is filled with texts and evaluated no further: a value that looks like a template stays
-as it is.
+Values are inserted as text and not evaluated again: a value that looks like a template remains
+unchanged.
 """
 
 import re
@@ -10,21 +10,21 @@ from typing import Any, Final
 
 import msgspec
 
-_PLACE: Final = re.compile(r"\{\{\s*([A-Za-z0-9_.\-\[\]]{1,200})\s*\}\}")
+_PLACEHOLDER: Final = re.compile(r"\{\{\s*([A-Za-z0-9_.\-\[\]]{1,200})\s*\}\}")
 _STEP: Final = re.compile(r"[^.\[\]]+|\[\d{1,6}\]")
 MOST_VALUE: Final = 4_000
-"""Characters of one value; the whole payload may have `MOST_TEXT`."""
+"""Maximum length of one value; the whole payload may have `MOST_TEXT`."""
 MOST_TEXT: Final = 50_000
-"""Characters of a text."""
+"""Maximum length of a text."""
 
 
 def render(template: str, payload: Any, headers: Mapping[str, str], now: str) -> str:
-    """Returns the text of a template; a value that the post lacks is empty.
+    """Returns the text of a template; a missing value is empty.
 
     Args:
-        template: Text with places.
+        template: Text with placeholders.
         payload: Body of the post.
-        headers: Its headers, by names in small letters.
+        headers: Its headers, by lower-case name.
         now: The time, in ISO 8601.
 
     """
@@ -37,20 +37,20 @@ def render(template: str, payload: Any, headers: Mapping[str, str], now: str) ->
             return whole(payload)
         if path.startswith("headers."):
             return headers.get(path.removeprefix("headers.").lower(), "")[:MOST_VALUE]
-        return _text(_found(payload, path))[:MOST_VALUE]
+        return _text(_lookup(payload, path))[:MOST_VALUE]
 
-    return _PLACE.sub(value, template)[:MOST_TEXT]
+    return _PLACEHOLDER.sub(value, template)[:MOST_TEXT]
 
 
 def whole(payload: Any) -> str:
-    """Returns a payload as text: JSON with indents, or the text that it is."""
+    """Returns a payload as text: JSON with indents, or the text itself."""
     if isinstance(payload, str):
         return payload[:MOST_TEXT]
     encoded = msgspec.json.format(msgspec.json.encode(payload), indent=2)
     return encoded.decode()[:MOST_TEXT]
 
 
-def _found(payload: Any, path: str) -> Any:
+def _lookup(payload: Any, path: str) -> Any:
     value = payload
     for step in _STEP.findall(path):
         if step.startswith("["):

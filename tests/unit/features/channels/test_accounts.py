@@ -79,7 +79,7 @@ async def test_credentials_connect_an_account_and_their_removal_ends_it(
     [
         ({"botToken": "${HOME}"}, "channels.telegram.botToken"),
         ({"botToken": TOKEN, "apiRoot": "https://evil.example"}, "apiRoot"),
-        ({"apiRoot": "https://evil.example"}, "lacking: botToken"),
+        ({"apiRoot": "https://evil.example"}, "missing: botToken"),
     ],
     ids=["reference", "more", "less"],
 )

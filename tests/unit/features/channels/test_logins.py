@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from skerry.client.client import GatewayClient
-from skerry.features.channels.logins import MOST
+from skerry.features.channels.logins import MAX_LOGINS
 from skerry.hooks.hooks import Hooks
 from skerry.infra.http import HttpClient
 from skerry.model.errors import SkerryError
@@ -74,7 +74,7 @@ async def test_a_phone_that_reads_the_code_connects_the_number(tmp_path: Path, b
             server.agree(NUMBER)
             done = await client.request(WAIT, {"id": begun["id"]})
             assert (done["status"], done["accountId"]) == ("done", "default")
-            assert "no such login" in await failure(client, WAIT, id=begun["id"])
+            assert "Unknown login id" in await failure(client, WAIT, id=begun["id"])
     stored = section(tmp_path, "signal")
     assert (stored["number"], stored["enabled"], stored["apiRoot"]) == (NUMBER, True, server.root)
 
@@ -139,7 +139,7 @@ async def test_logins_are_few_and_a_cancelled_one_makes_room(
 ) -> None:
     async with client_of(tmp_path, mailbox(issuer, clientId="client")) as client:
         ask = {"channel": "email", "kind": "oauth"}
-        begun = [await client.request(START, ask) for _ in range(MOST)]
+        begun = [await client.request(START, ask) for _ in range(MAX_LOGINS)]
         assert "Finish or cancel" in await failure(client, START, **ask)
         await client.request("channels.login.cancel", {"id": begun[0]["id"]})
         assert "cancelled" in await failure(client, WAIT, id=begun[0]["id"])

@@ -27,5 +27,5 @@ async def test_a_silent_platform_is_waited_for_as_long_as_the_client_says(tmp_pa
                 asked = {"probe": True, "timeoutMs": 1}
                 status = await client.request("channels.status", asked)
         (row,) = status["channelAccounts"]["telegram"]
-        assert row["probe"] == {"ok": False, "error": "The platform did not answer in 1 s."}
+        assert row["probe"] == {"ok": False, "error": "The platform did not respond in 1 s."}
         assert "warnings" not in status

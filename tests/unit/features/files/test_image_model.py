@@ -71,7 +71,10 @@ async def test_the_model_for_pictures_gets_them_and_its_answer_is_the_result(
 
 @pytest.mark.parametrize(
     ("steps", "sees", "reason"),
-    [([ModelRequestError("no credit")], True, "no credit"), (["x"], False, "does not see")],
+    [
+        ([ModelRequestError("no credit")], True, "no credit"),
+        (["x"], False, "does not support image input"),
+    ],
 )
 async def test_a_model_that_fails_or_does_not_see_is_named(
     tmp_path: Path, steps: Sequence[Step], reason: str, *, sees: bool

@@ -71,7 +71,7 @@ def test_a_hunk_goes_to_its_lines(body: str, text: str, expected: str | None) ->
         ("*** Begin Patch\n*** Update File: a\n*** End Patch", "no hunk"),
         ("*** Begin Patch\n*** Update File: \n-a\n*** End Patch", "names no file"),
         ("*** Begin Patch\n*** Add File: a\nx\n*** End Patch", "begin with"),
-        ("*** Begin Patch\n*** Rename File: a\n*** End Patch", "no header"),
+        ("*** Begin Patch\n*** Rename File: a\n*** End Patch", "not a header"),
         ("*** Begin Patch\n*** Update File: a\n?x\n*** End Patch", "begins with"),
         ("*** Begin Patch\n*** Update File: a\n@@ x\n@@ y\n*** End Patch", "has no lines"),
         ("*** Begin Patch\n*** Delete File: a\n*** Delete File: a\n*** End Patch", "twice"),

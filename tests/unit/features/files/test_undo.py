@@ -76,7 +76,7 @@ async def test_what_somebody_else_changed_since_stays(place: Place) -> None:
     (place.root / "a.txt").write_text("mine\n")
     undone, refused = place.undo("r1")
     assert undone == ["b.txt"]
-    assert refused == [("a.txt", "somebody else changed it since")]
+    assert refused == [("a.txt", "another program changed it since")]
     assert (place.root / "a.txt").read_text() == "mine\n"
     assert [change.path for change in place.journal.changes()] == ["a.txt"]
 
@@ -153,5 +153,5 @@ async def test_the_command_lists_and_undoes_the_last_turn(
     assert json.loads(capsys.readouterr().out) == {"undone": ["b.txt"], "refused": []}
     (place.root / "a.txt").write_text("mine\n")
     assert main(["undo", "--file", "a.txt"]) == 1
-    assert "somebody else changed it since" in capsys.readouterr().err
+    assert "another program changed it since" in capsys.readouterr().err
     assert (place.root / "a.txt").read_text() == "mine\n"

@@ -78,7 +78,7 @@ async def test_an_edit_that_cannot_be_made_says_what_to_do(
 
 
 async def test_a_missing_file_is_not_edited(tmp_path: Path) -> None:
-    with pytest.raises(ToolError, match="Make it with write"):
+    with pytest.raises(ToolError, match="Create it with write"):
         await edit(tmp_path, "a", "b")
     assert list(tmp_path.iterdir()) == []
 

@@ -69,7 +69,8 @@ async def test_a_file_is_written_and_what_comes_before_it_is_said(
     assert done.returncode == 0
     assert done.stdout.startswith(b"A gateway would answer with: openai/")
     assert (
-        b"a provider's key in the environment and a local model server come before" in done.stderr
+        b"a provider's key in the environment and a local model server have priority over"
+        in done.stderr
     )
     assert f"skerry models use {gguf} --pin".encode() in done.stderr
     assert written(alone)["models"] == {"embedded": {"file": str(gguf)}}
@@ -245,4 +246,4 @@ async def test_the_list_has_what_the_provider_says_it_has(
         assert len(server.requests) == asked
     away = await command("models", "list")
     assert b"Cannot ask lab at 127.0.0.1 for its models" in away.stderr
-    assert b"Listed is what is known of it." in away.stderr
+    assert b"The list has its known models." in away.stderr

@@ -44,10 +44,10 @@ async def test_a_model_is_chosen_by_its_number_its_id_or_its_name(
     async with opened(tmp_path) as core:
         assert (
             await said(core, text)
-            == f"This conversation asks `{MODEL.ref}` from the next message on."
+            == f"This conversation uses `{MODEL.ref}` from the next message on."
         )
         assert (await settings(core)).model == MODEL.ref
-        assert (await said(core, "/model")).startswith(f"This conversation asks `{MODEL.ref}`")
+        assert (await said(core, "/model")).startswith(f"This conversation uses `{MODEL.ref}`")
         await core.ask("/model default")
         assert (await settings(core)).model is None
         assert "/model list" in await said(core, "/model status")
@@ -58,7 +58,7 @@ async def test_a_chosen_model_that_is_gone_is_said_to_be(tmp_path: Path) -> None
         await core.ask(f"/model {MODEL.ref}")
         assert "cannot be used" not in await said(core, "/model")
         core.models.unknown_ref = MODEL.ref
-        assert f"cannot be used now, so another one answers: There is no model {MODEL.ref}." in (
+        assert f"cannot be used now, so another model answers: There is no model {MODEL.ref}." in (
             await said(core, "/model status")
         )
 
@@ -81,7 +81,7 @@ async def test_models_are_listed_by_page_and_provider(tmp_path: Path) -> None:
         line = (await said(core, "/models")).splitlines()[0]
         assert line.startswith(f"1. `{MODEL.ref}`")
         assert await said(core, f"/models {MODEL.provider} 1") == await said(core, "/model list")
-        assert f"There are `{MODEL.provider}`" in await said(core, "/models nobody")
+        assert f"Providers: `{MODEL.provider}`" in await said(core, "/models nobody")
         assert await said(core, "/models 2") == "⚠️ There are 1 pages."
 
 

@@ -68,7 +68,7 @@ async def over(application: Application) -> None:
     """Waits until no exchange is left."""
     store = application.dispatch.runtime.store
     with anyio.fail_after(60):
-        while await store.read(tables.left):
+        while await store.read(tables.unfinished):
             await anyio.lowlevel.checkpoint()
 
 
@@ -132,12 +132,12 @@ async def test_without_turns_there_is_the_announcement_alone(tmp_path: Path) -> 
 async def test_no_exchange_begins_within_an_exchange(tmp_path: Path) -> None:
     request = RunRequest(RunId("x"), OTHER, "", origin=Origin.OWNER, rights=Rights.NONE)
     turn = AgentExchange("x", str(OWN), str(OTHER), request, 1, Stage.TURN, RunId("x-turn-1"))
-    asked = AgentExchange("y", str(OTHER), str(OWN), request, 0, Stage.ASKED, RunId("y"))
+    asked = AgentExchange("y", str(OTHER), str(OWN), request, 0, Stage.REQUESTED, RunId("y"))
     async with gateway(tmp_path / "home", 1, step) as application:
         for exchange in (turn, asked):
             await noted(application, exchange)
         for run_id in ("x-turn-1", "y"):
-            with pytest.raises(ToolError, match="your reply goes to it by itself"):
+            with pytest.raises(ToolError, match="it receives your reply anyway"):
                 await send(application, run_id)
 
 
@@ -148,7 +148,7 @@ async def test_an_exchange_of_an_earlier_process_goes_on(tmp_path: Path) -> None
         request = RunRequest(
             run_id, OTHER, "hello", origin=Origin.OWNER, rights=Rights.NONE, text_origin=Origin.TOOL
         )
-        left = AgentExchange(run_id, str(OWN), str(OTHER), request, 0, Stage.ASKED, run_id)
+        left = AgentExchange(run_id, str(OWN), str(OTHER), request, 0, Stage.REQUESTED, run_id)
         await application.dispatch.submit(request, lambda unit: tables.put(unit, left))
         await application.dispatch.wait(run_id, 60)
         with anyio.fail_after(60):

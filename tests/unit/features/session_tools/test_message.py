@@ -58,7 +58,7 @@ async def test_nobody_else_gets_anything(tmp_path: Path, given: dict[str, object
     platform = FakePlatform(tmp_path / "platform")
     platform.folder.mkdir()
     async with whole_gateway(tmp_path / "home", Hooks(), platform, CONFIG) as (application, _):
-        with pytest.raises(ToolError, match="Nobody was sent anything"):
+        with pytest.raises(ToolError, match="Nothing was sent"):
             await send(application, message="hi", **given)
         assert (await send(application, message="hi", dryRun=True))["dryRun"] is True
         guest = Caller(SessionKey.main(), PeerKind.GROUP, Origin.STRANGER)

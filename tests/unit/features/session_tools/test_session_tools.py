@@ -160,7 +160,7 @@ async def test_a_message_to_another_conversation_is_not_its_owners_word(tmp_path
         assert {row["origin"] for row in sent if json.dumps(text)[1:-1] in json.dumps(row)} == {
             "tool"
         }
-        with pytest.raises(ToolError, match="session that you are in"):
+        with pytest.raises(ToolError, match="This is your own session"):
             await call(application, "sessions_send", sessionKey=str(OWN), message="hi")
         later = await call(
             application, "sessions_send", sessionKey=str(OTHER), message="hi", timeoutSeconds=0
@@ -203,10 +203,10 @@ async def test_the_owners_model_reads_and_changes_harmless_keys(tmp_path: Path) 
         raw = '{agents: {defaults: {userTimezone: "Europe/Vienna"}}}'
         assert (await call(application, "gateway", action="config.patch", raw=raw))["ok"] is True
         assert application.context.config().agents.defaults.user_timezone == "Europe/Vienna"
-        with pytest.raises(ToolError, match="left to your owner"):
+        with pytest.raises(ToolError, match="reserved for your owner"):
             await call(application, "gateway", action="restart")
         guest = Caller(OWN, PeerKind.GROUP, Origin.STRANGER)
-        with pytest.raises(ToolError, match="owner alone"):
+        with pytest.raises(ToolError, match="Only the owner may read"):
             await call(application, "gateway", guest, action="config.get")
 
 

@@ -76,7 +76,7 @@ async def test_the_gateways_own_token_opens_no_webhook(tmp_path: Path) -> None:
     async with posting(tmp_path / "h", **own) as post:
         answer = await post("agent", {"message": "hi"})
         assert answer.status_code == 503
-        assert "their own" in answer.json()["error"]
+        assert "give webhooks another token" in answer.json()["error"]
 
 
 @pytest.mark.abuse(42)
