@@ -256,7 +256,7 @@ async def test_a_row_that_no_file_has_is_given_up_by_command_and_all_is_sound_ag
         assert (health["ok"], health["storage"]["state"]) == (True, "ok")
         texts = [one["content"][0]["text"] for one in history["messages"]]
         assert (texts[0], texts[3:5]) == ("old 0", ["echo: old 1", "old 2"])
-        assert texts[2].startswith("⚠️ The message in this place could not be read")
+        assert texts[2].startswith("⚠️ This message was unreadable")
         doctor = {one["name"]: one for one in await told(home, "doctor")}
         assert doctor["database"]["level"] == "ok"
         await say(gateway, "trip", ["it goes on"])

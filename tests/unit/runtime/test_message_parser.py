@@ -146,7 +146,7 @@ async def test_a_command_in_a_new_session_leaves_it(tmp_path: Path) -> None:
         first = await current(core)
         result = await core.ask("/new", "b")
         assert result.payloads == (
-            "Nothing was said in this conversation yet; it is as good as new.",
+            "This conversation has no messages yet, so it is new already.",
         )
         assert (await current(core)).session_id == first.session_id
         assert await earlier(core) == []
@@ -249,7 +249,7 @@ async def test_resume_names_what_there_is(tmp_path: Path) -> None:
         assert "1. a talk" in listed
         assert session.session_id[:8] in listed
         answer = (await core.ask("/resume zzz")).payloads[0]
-        assert "No earlier session is called 'zzz'" in answer
+        assert "Unknown session 'zzz'" in answer
         assert (await told(core))[1] == "other"
 
 

@@ -1,1 +1,1 @@
-"""Starts runs at times that a schedule names."""
+"""Feature `cron`: starts runs at scheduled times."""

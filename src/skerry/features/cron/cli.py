@@ -10,46 +10,46 @@ MOST_SHOWN = 10_000
 
 
 def add(cron: ArgumentParser) -> None:
-    """Adds what is beneath `skerry cron`."""
+    """Adds the commands of `skerry cron`."""
     add = subcommands(cron)
     new = command(add, "add", _RUN, "add a job")
     new.add_argument("--name", required=True, help="its name")
     _about(new)
     changed = command(add, "edit", _RUN, "change a job")
-    changed.add_argument("job", metavar="JOB", help="its id, or the beginning of it")
+    changed.add_argument("job", metavar="JOB", help="its id, or the beginning of the id")
     changed.add_argument("--name", help="its name")
     _about(changed)
-    listing = command(add, "list", _RUN, "the jobs, with their next and last runs")
-    listing.add_argument("--all", action="store_true", help="also those that are switched off")
-    status = command(add, "status", _RUN, "whether jobs are started, and when the next one is due")
+    listing = command(add, "list", _RUN, "list the jobs, with their next and last runs")
+    listing.add_argument("--all", action="store_true", help="also jobs that are switched off")
+    status = command(add, "status", _RUN, "show the state of the scheduler, and the next due time")
     for parser in (new, changed, listing, status, *_of_job(add)):
         output(reach(parser))
     _preview(add)
 
 
 def _of_job(add: Add) -> list[ArgumentParser]:
-    """Returns the commands about one job."""
+    """Returns the parsers of the commands for one job."""
     parsers = [
         command(add, name, _RUN, text)
         for name, text in (
             ("show", "one job"),
-            ("remove", "remove a job; the log of its runs stays"),
+            ("remove", "remove a job; its run log is kept"),
             ("enable", "switch a job on"),
             ("disable", "switch a job off"),
             ("run", "run a job now"),
         )
     ]
     for parser in parsers:
-        parser.add_argument("job", metavar="JOB", help="its id, or the beginning of it")
-    parsers[-1].add_argument("--due", action="store_true", help="only when its time has come")
-    runs = command(add, "runs", _RUN, "the ended runs of a job, or of all")
-    runs.add_argument("job", nargs="?", metavar="JOB", help="its id, or the beginning of it")
+        parser.add_argument("job", metavar="JOB", help="its id, or the beginning of the id")
+    parsers[-1].add_argument("--due", action="store_true", help="only when the job is due")
+    runs = command(add, "runs", _RUN, "list the ended runs of a job, or of all jobs")
+    runs.add_argument("job", nargs="?", metavar="JOB", help="its id, or the beginning of the id")
     runs.add_argument("--limit", type=whole(1, 200), default=20, metavar="N")
     return [*parsers, runs]
 
 
 def _preview(add: Add) -> None:
-    text = "the next times of a cron expression; needs no gateway"
+    text = "print the next times of a cron expression; needs no gateway"
     parser = output(command(add, "preview", _PREVIEW, text))
     parser.add_argument("expr", metavar="EXPR", help="such as '0 7 * * 1-5'")
     parser.add_argument("--tz", metavar="ZONE", help="IANA name (default: of this machine)")
@@ -65,20 +65,20 @@ def _about(parser: ArgumentParser) -> None:
     when.add_argument(
         "--at", metavar="TIME", help="once: an ISO 8601 time, or from now such as 20m"
     )
-    when.add_argument("--every", metavar="SPAN", help="again and again, such as 10m or 6h")
+    when.add_argument("--every", metavar="SPAN", help="interval, such as 10m or 6h")
     when.add_argument("--cron", metavar="EXPR", help="five fields, or six with the second first")
     parser.add_argument(
-        "--tz", metavar="ZONE", help="of --cron (default: of the gateway's machine)"
+        "--tz", metavar="ZONE", help="time zone of --cron (default: of the gateway's machine)"
     )
     late = parser.add_mutually_exclusive_group()
-    late.add_argument("--stagger", metavar="SPAN", help="longest delay of --cron")
+    late.add_argument("--stagger", metavar="SPAN", help="maximum delay of --cron")
     late.add_argument("--exact", action="store_true", help="no delay at the top of the hour")
     payload = parser.add_argument_group("what it does").add_mutually_exclusive_group()
-    payload.add_argument("--message", metavar="TEXT", help="message that starts a run of its own")
+    payload.add_argument("--message", metavar="TEXT", help="message that starts an isolated run")
     payload.add_argument("--system-event", metavar="TEXT", help="text for the main conversation")
     parser.add_argument("--model", metavar="REF", help="model of its runs")
-    parser.add_argument("--thinking", metavar="LEVEL", help="effort of thinking of its runs")
-    parser.add_argument("--timeout-seconds", type=float, metavar="S", help="limit of a run")
+    parser.add_argument("--thinking", metavar="LEVEL", help="reasoning effort of its runs")
+    parser.add_argument("--timeout-seconds", type=float, metavar="S", help="time limit of a run")
     parser.add_argument("--agent", metavar="ID", help="agent (default: the default agent)")
     parser.add_argument("--session", metavar="KEY", help="conversation of --system-event")
     parser.add_argument(
@@ -86,10 +86,10 @@ def _about(parser: ArgumentParser) -> None:
     )
     to = parser.add_argument_group("its reply").add_mutually_exclusive_group()
     to.add_argument("--announce", action="store_true", help="to the owner's last chat (default)")
-    to.add_argument("--no-deliver", action="store_true", help="to the log alone")
-    to.add_argument("--webhook", metavar="URL", help="post the end of each run there")
+    to.add_argument("--no-deliver", action="store_true", help="only to the log")
+    to.add_argument("--webhook", metavar="URL", help="post the end of each run to this address")
     parser.add_argument("--channel", metavar="NAME", help="platform of --to")
-    parser.add_argument("--to", metavar="ID", help="chat that gets the reply")
+    parser.add_argument("--to", metavar="ID", help="chat that receives the reply")
     parser.add_argument("--account", metavar="ID", help="account of the platform")
     keep = parser.add_mutually_exclusive_group()
     keep.add_argument("--delete-after-run", action="store_true", default=None)

@@ -1,4 +1,4 @@
-"""`skerry cron preview`: computes the times of an expression here, without a gateway."""
+"""`skerry cron preview`: computes the times of an expression without a gateway."""
 
 from argparse import Namespace
 from datetime import UTC, datetime
@@ -18,6 +18,6 @@ def run(arguments: Namespace) -> int:
         return 0
     time_zone = zone(arguments.tz)
     for instant in instants:
-        here = instant.astimezone(time_zone)
-        show(f"{instant:%Y-%m-%dT%H:%M:%SZ}  {here:%a %Y-%m-%d %H:%M:%S %Z}")
+        local = instant.astimezone(time_zone)
+        show(f"{instant:%Y-%m-%dT%H:%M:%SZ}  {local:%a %Y-%m-%d %H:%M:%S %Z}")
     return 0

@@ -18,7 +18,7 @@ READ: Final = ("operator.read",)
 ADMIN: Final = ("operator.admin",)
 _READING: Final = frozenset({"list", "show", "runs", "status"})
 _EMPTY: Final = (
-    "There is no job. To add one: skerry cron add --name Greeting --cron '0 7 * * *'"
+    "No jobs. Add one: skerry cron add --name Greeting --cron '0 7 * * *'"
     " --message 'Wish me a good morning.'"
 )
 
@@ -39,18 +39,22 @@ async def _add(client: GatewayClient, arguments: Namespace) -> int:
     fields = _fields(arguments)
     for name, option in (("schedule", "--at, --every or --cron"), ("payload", "--message")):
         if name not in fields:
-            raise JobError(f"The job has no {name}.", f"Give {option}.")
+            raise JobError(f"The job has no {name}.", f"Pass {option}.")
     job = await client.request("cron.add", fields)
-    return _shown(arguments, job, f"Job {job['id']} is added; its first run is {_next(job)}.")
+    return _print_result(
+        arguments, job, f"Job {job['id']} was added; its first run is {_next(job)}."
+    )
 
 
 async def _edit(client: GatewayClient, arguments: Namespace) -> int:
     before = await _job(client, arguments.job)
     patch = _fields(arguments, before)
     if not patch:
-        raise JobError("Nothing is to be changed.", "See skerry cron edit --help.")
+        raise JobError("No option changes the job.", "See skerry cron edit --help.")
     job = await client.request("cron.update", {"id": before["id"], "patch": patch})
-    return _shown(arguments, job, f"Job {job['id']} is changed; its next run is {_next(job)}.")
+    return _print_result(
+        arguments, job, f"Job {job['id']} was changed; its next run is {_next(job)}."
+    )
 
 
 async def _switch(client: GatewayClient, arguments: Namespace) -> int:
@@ -58,13 +62,13 @@ async def _switch(client: GatewayClient, arguments: Namespace) -> int:
     on = arguments.action == "enable"
     job = await client.request("cron.update", {"id": job["id"], "patch": {"enabled": on}})
     text = f"on; its next run is {_next(job)}" if on else "off"
-    return _shown(arguments, job, f"Job {job['id']} is switched {text}.")
+    return _print_result(arguments, job, f"Job {job['id']} is switched {text}.")
 
 
 async def _remove(client: GatewayClient, arguments: Namespace) -> int:
     job = await _job(client, arguments.job)
     answer = await client.request("cron.remove", {"id": job["id"]})
-    return _shown(arguments, answer, f"Job {job['id']} is removed.")
+    return _print_result(arguments, answer, f"Job {job['id']} was removed.")
 
 
 async def _start(client: GatewayClient, arguments: Namespace) -> int:
@@ -75,17 +79,25 @@ async def _start(client: GatewayClient, arguments: Namespace) -> int:
     text = f"Job {job['id']} runs: skerry cron runs {job['id'][:8]}"
     if not began:
         text = f"Job {job['id']} was not run: {answer.get('reason')}."
-    return _shown(arguments, answer, text) if began else _shown(arguments, answer, text) or 1
+    return (
+        _print_result(arguments, answer, text)
+        if began
+        else _print_result(arguments, answer, text) or 1
+    )
 
 
 async def _list(client: GatewayClient, arguments: Namespace) -> int:
-    jobs = await _jobs(client, everything=arguments.all)
+    jobs = await _jobs(client, include_disabled=arguments.all)
     if arguments.json:
         show_json(jobs)
         return 0
     if not jobs:
-        others = 0 if arguments.all else len(await _jobs(client, everything=True))
-        show(f"{others} jobs are switched off: skerry cron list --all" if others else _EMPTY)
+        disabled_jobs = 0 if arguments.all else len(await _jobs(client, include_disabled=True))
+        show(
+            f"{disabled_jobs} jobs are switched off: skerry cron list --all"
+            if disabled_jobs
+            else _EMPTY
+        )
         return 0
     lines: list[tuple[str, ...]] = [("JOB", "NAME", "SCHEDULE", "NEXT", "LAST", "STATE")]
     lines += [_line(job) for job in jobs]
@@ -127,7 +139,7 @@ async def _runs(client: GatewayClient, arguments: Namespace) -> int:
         show_json(entries)
         return 0
     if not entries:
-        show("No job has run yet.")
+        show("No job has run.")
         return 0
     lines: list[tuple[str, ...]] = [("ENDED", "JOB", "STATUS", "SECONDS", "REPLY", "TEXT")]
     for entry in entries:
@@ -154,11 +166,11 @@ async def _status(client: GatewayClient, arguments: Namespace) -> int:
     next_at = status["nextWakeAtMs"]
     show(f"{status['jobs']} jobs; the next run is {_time(next_at) if next_at else 'not planned'}.")
     if not status["enabled"]:
-        notice("No job is started: cron.enabled is false.")
+        notice("Jobs are not started: cron.enabled is false.")
     return 0
 
 
-def _shown(arguments: Namespace, answer: Any, text: str) -> int:
+def _print_result(arguments: Namespace, answer: Any, text: str) -> int:
     if arguments.json:
         show_json(answer)
     else:
@@ -166,11 +178,11 @@ def _shown(arguments: Namespace, answer: Any, text: str) -> int:
     return 0
 
 
-async def _jobs(client: GatewayClient, *, everything: bool) -> list[dict[str, Any]]:
+async def _jobs(client: GatewayClient, *, include_disabled: bool) -> list[dict[str, Any]]:
     jobs: list[dict[str, Any]] = []
     offset: int | None = 0
     while offset is not None:
-        params = {"includeDisabled": everything, "limit": 200, "offset": offset}
+        params = {"includeDisabled": include_disabled, "limit": 200, "offset": offset}
         page = await client.request("cron.list", params)
         jobs += page["jobs"]
         offset = page["nextOffset"]
@@ -183,23 +195,23 @@ async def _job(client: GatewayClient, text: str) -> dict[str, Any]:
 
 
 async def _id(client: GatewayClient, text: str) -> str:
-    """Returns the id of the job that begins with the text, or has it as its name.
+    """Returns the id of the job whose id begins with the text, or whose name is the text.
 
     Raises:
-        JobNotFoundError: there is none, or several.
+        JobNotFoundError: no job matches, or several.
     """
-    jobs = await _jobs(client, everything=True)
+    jobs = await _jobs(client, include_disabled=True)
     fitting = [job["id"] for job in jobs if text in {job["id"], job["name"]}]
     fitting = fitting or [job["id"] for job in jobs if job["id"].startswith(text)]
     if len(fitting) == 1:
         return str(fitting[0])
     if fitting:
-        raise JobError(f"{len(fitting)} jobs begin with {text!r}.", "Give more of the id.")
+        raise JobError(f"{len(fitting)} jobs begin with {text!r}.", "Pass more of the id.")
     raise JobNotFoundError(text)
 
 
 def _fields(arguments: Namespace, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Returns the properties of a job that the options name."""
+    """Returns the properties of a job from the options."""
     fields: dict[str, Any] = {
         name: value
         for name, value in (
@@ -236,20 +248,20 @@ def _schedule(arguments: Namespace, before: Mapping[str, Any] | None) -> dict[st
     if not fields:
         return None
     if "expr" not in fields and old.get("kind") != "cron":
-        raise JobError("The options --tz, --stagger and --exact are of --cron.", "Give --cron.")
+        raise JobError("The options --tz, --stagger and --exact need --cron.", "Pass --cron.")
     return {"kind": "cron", **(old if old.get("kind") == "cron" else {}), **fields}
 
 
 def _payload(arguments: Namespace, before: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if arguments.system_event:
         return {"kind": "systemEvent", "text": arguments.system_event}
-    more = {
+    options = {
         "message": arguments.message,
         "model": arguments.model,
         "thinking": arguments.thinking,
         "timeoutSeconds": arguments.timeout_seconds,
     }
-    fields = {name: value for name, value in more.items() if value is not None}
+    fields = {name: value for name, value in options.items() if value is not None}
     if not fields or ("message" not in fields and before is None):
         return None
     return {"kind": "agentTurn", **fields}
@@ -269,15 +281,15 @@ def _span(text: str) -> int:
     """Returns the milliseconds of a text such as 10m.
 
     Raises:
-        JobError: it is none; a bare number has no unit.
+        JobError: the text is not a span; a number needs a unit.
     """
     try:
         if text.strip().isdecimal():
-            raise ValueError("it has no unit")  # noqa: TRY301 - as of a text that is none
+            raise ValueError("it has no unit")  # noqa: TRY301 - handled like an invalid text
         return int(str(duration(text)))
     except ValueError as error:
-        message = f"The span {text!r} cannot be used: {error}."
-        raise JobError(message, "Give a number with s, m, h or d, such as 10m.") from error
+        message = f"Invalid span {text!r}: {error}."
+        raise JobError(message, "Pass a number with s, m, h or d, such as 10m.") from error
 
 
 def _moment(text: str) -> str:
@@ -290,7 +302,7 @@ def _moment(text: str) -> str:
 
 
 def schedule(value: Mapping[str, Any]) -> str:
-    """Returns a schedule in words."""
+    """Describes a schedule."""
     match value["kind"]:
         case "at":
             return f"at {value['at']}"

@@ -1,4 +1,4 @@
-"""Makes and changes jobs from what clients send, and checks them (pure)."""
+"""Creates and changes jobs from the properties that clients send, and checks them (pure)."""
 
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
@@ -41,9 +41,9 @@ _ALLOWED_ANYWAY: Final[Mapping[str, tuple[Any, ...]]] = {
     "fallbacks": ([], None),
     "allowUnsafeExternalContent": (False, None),
 }
-"""Properties without a field here, and the values that ask for nothing."""
+"""Properties that have no field, each with its values that have no effect."""
 _OLD_DELIVERY: Final = ("deliver", "channel", "to", "bestEffortDeliver")
-"""Properties of a payload that name its delivery, in version 3 of the protocol."""
+"""Properties of a payload for its delivery, in version 3 of the protocol."""
 _PATCHABLE: Final = frozenset(
     {"agentId", "deleteAfterRun", "delivery", "description", "enabled", "name", "payload"}
     | {"schedule", "sessionKey", "sessionTarget", "wakeMode"}
@@ -51,17 +51,17 @@ _PATCHABLE: Final = frozenset(
 _THINKING: Final = ", ".join(ThinkingLevel)
 
 
-def made(job_id: str, fields: Mapping[str, Any], default_agent: str, now: int) -> Job:
+def new_job(job_id: str, fields: Mapping[str, Any], default_agent: str, now: int) -> Job:
     """Returns a new job.
 
     Args:
         job_id: Its id.
         fields: Properties of `cron.add`.
-        default_agent: Agent of a job that names none.
+        default_agent: Agent of a job without one.
         now: Milliseconds since 1970.
 
     Raises:
-        ScheduleError, JobError: it cannot be used; the message names the property.
+        ScheduleError, JobError: a property is not valid; the message names it.
     """
     fields = _modern(fields)
     schedule = _schedule(fields["schedule"])
@@ -73,7 +73,7 @@ def made(job_id: str, fields: Mapping[str, Any], default_agent: str, now: int) -
     if delivery is None and target == "isolated":
         delivery = {"mode": "announce"}
     if isinstance(schedule, At) and moment(schedule.at) <= now:
-        raise ScheduleError(f"The time {schedule.at} has passed.", "Give a time that is to come.")
+        raise ScheduleError(f"The time {schedule.at} has passed.", "Pass a future time.")
     job = Job(
         id=job_id,
         name=str(fields["name"]).strip(),
@@ -94,7 +94,7 @@ def made(job_id: str, fields: Mapping[str, Any], default_agent: str, now: int) -
 
 
 def _modern(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the properties with the delivery that older clients name in the payload."""
+    """Moves the delivery that older clients send in the payload to its property."""
     payload = dict(fields["payload"])
     old = {name: payload.pop(name, None) for name in _OLD_DELIVERY}
     if fields.get("delivery") is not None or all(value is None for value in old.values()):
@@ -107,16 +107,16 @@ def _modern(fields: Mapping[str, Any]) -> Mapping[str, Any]:
 def patched(job: Job, patch: Mapping[str, Any], now: int) -> Job:
     """Returns the job with the changed properties; `null` removes one.
 
-    A payload or delivery of the same kind is changed property by property. Enabling a job forgets
+    A payload or delivery of the same kind is changed property by property. Enabling a job clears
     its failures.
 
     Raises:
-        ScheduleError, JobError: the outcome cannot be used, or a property is unknown.
+        ScheduleError, JobError: the result is not valid, or a property is unknown.
     """
-    if unknown := sorted(patch.keys() - _PATCHABLE):
+    if unknown_names := sorted(patch.keys() - _PATCHABLE):
         raise JobError(
-            f"A job has no property {unknown[0]!r} that can be changed.",
-            f"Those are {', '.join(sorted(_PATCHABLE))}.",
+            f"The property {unknown_names[0]!r} of a job cannot be changed.",
+            f"Changeable properties: {', '.join(sorted(_PATCHABLE))}.",
         )
     changed = replace(job, updated_at_ms=now, **_changes(job, patch))
     if changed.session_target != job.session_target and "delivery" not in patch:
@@ -157,7 +157,7 @@ _PLAIN: Final[Mapping[str, str]] = {
     "sessionTarget": "session_target",
     "wakeMode": "wake_mode",
 }
-"""Properties that are stored as they are sent, and their fields."""
+"""Properties that are stored unchanged, and their fields."""
 _REMOVABLE: Final = frozenset({"agentId", "deleteAfterRun", "description", "sessionKey"})
 
 
@@ -165,11 +165,11 @@ def scheduled(job: Job, now: int) -> Job:
     """Returns the job with its next time.
 
     Raises:
-        ScheduleError: the schedule cannot be used, or never is due.
+        ScheduleError: the schedule is not valid, or is never due.
     """
     following = next_time(job.schedule, job.id, job.created_at_ms, now)
     if following is None and job.enabled:
-        raise ScheduleError("The time of the job has passed.", "Give it a time that is to come.")
+        raise ScheduleError("The time of the job has passed.", "Pass a future time.")
     return replace(job, state=replace(job.state, next_run_at_ms=following))
 
 
@@ -182,7 +182,7 @@ def _target(payload: Payload) -> Target:
 
 
 def _merged(old: Payload | JobDelivery | None, new: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the properties of `old` under those of `new`, where both are of one kind."""
+    """Returns the properties of `new` over those of `old`, when both have one kind."""
     if old is None:
         return new
     before: dict[str, Any] = msgspec.to_builtins(old)
@@ -209,37 +209,41 @@ def _delivery(value: Mapping[str, Any]) -> JobDelivery:
         return msgspec.convert(value, JobDelivery)
     except msgspec.ValidationError as error:
         raise JobError(
-            f"delivery cannot be used: {error}.",
-            "Give mode announce, webhook or none, and what it needs: channel, to.",
+            f"delivery is not valid: {error}.",
+            "Pass mode announce, webhook or none, with its channel and to.",
         ) from error
 
 
-def _converted(value: Mapping[str, Any], what: str, kinds: tuple[str, ...], into: Any) -> Any:
+def _converted(value: Mapping[str, Any], subject: str, kinds: tuple[str, ...], into: Any) -> Any:
     kind = value.get("kind")
     if kind not in kinds:
-        raise JobError(f"{what} has the kind {kind!r}.", f"Kinds of {what}: {', '.join(kinds)}.")
-    _refuse_unknown(value, _KINDS[kind], what, frozenset({"kind"}))
+        raise JobError(
+            f"{subject} has the kind {kind!r}.", f"Kinds of {subject}: {', '.join(kinds)}."
+        )
+    _refuse_unknown(value, _KINDS[kind], subject, frozenset({"kind"}))
     try:
         return msgspec.convert(value, into)
     except msgspec.ValidationError as error:
-        raise JobError(f"{what} cannot be used: {error}.", "Correct that property.") from error
+        raise JobError(f"{subject} is not valid: {error}.", "Correct that property.") from error
 
 
-def _refuse_unknown(value: Mapping[str, Any], kind: type, what: str, known: frozenset[str]) -> None:
-    names = {field.encode_name for field in msgspec.structs.fields(kind)} | known
+def _refuse_unknown(
+    value: Mapping[str, Any], kind: type, subject: str, allowed: frozenset[str]
+) -> None:
+    names = {field.encode_name for field in msgspec.structs.fields(kind)} | allowed
     for name, property_ in value.items():
         if name not in names and property_ not in _ALLOWED_ANYWAY.get(name, (None,)):
             raise JobError(
-                f"{what} has an unknown property {name!r}.",
+                f"{subject} has an unknown property {name!r}.",
                 f"Its properties: {', '.join(sorted(names))}.",
             )
 
 
 def _checked(job: Job) -> Job:
-    """Returns the job if its parts go together.
+    """Returns the job after a check that its parts fit together.
 
     Raises:
-        JobError: they do not.
+        JobError: they do not fit.
     """
     for condition, message, remedy in _faults(job):
         if condition:
@@ -248,7 +252,7 @@ def _checked(job: Job) -> Job:
 
 
 def _faults(job: Job) -> list[tuple[bool, str, str]]:
-    """Returns conditions under which a job cannot be used, each with its error."""
+    """Returns the conditions of an invalid job, each with its error."""
     turn = job.payload if isinstance(job.payload, AgentTurn) else None
     text = turn.message if turn else getattr(job.payload, "text", "")
     delivery, isolated = job.delivery, job.session_target == "isolated"
@@ -269,37 +273,37 @@ def _faults(job: Job) -> list[tuple[bool, str, str]]:
         (
             not text.strip() or len(text) > MAX_TEXT,
             "The text of the job is empty or too long.",
-            f"Give up to {MAX_TEXT} characters.",
+            f"Pass up to {MAX_TEXT} characters.",
         ),
         (
             isolated != (turn is not None),
             f"A job with the target {job.session_target} has the other kind of payload.",
-            "systemEvent is for the target main, agentTurn for the target isolated.",
+            "Use systemEvent with the target main, agentTurn with the target isolated.",
         ),
         (
             not isolated and mode == "announce",
-            "A job with the target main has a delivery.",
-            "The reply goes to the owner's last chat; leave the delivery out.",
+            "A job with the target main cannot have a delivery.",
+            "Omit the delivery; the owner's last chat receives the reply.",
         ),
         (
             mode == "webhook" and not to.startswith(("http://", "https://")),
-            f"The webhook {to!r} is not an address.",
-            "Give one that begins with https://.",
+            f"The webhook {to!r} is not an https address.",
+            "Pass an address that begins with https://.",
         ),
         (
             mode == "announce" and bool(to) and (delivery is None or not _is_named(delivery)),
-            f"The delivery names the chat {to!r} without its platform.",
-            "Give the channel, such as telegram.",
+            f"The delivery has the chat {to!r} without its platform.",
+            "Pass the channel, such as telegram.",
         ),
         (
             mode == "announce" and not to and delivery is not None and _is_named(delivery),
-            f"The delivery names the platform {delivery.channel if delivery else ''!r} alone.",
-            "Give the chat as `to`, or the channel last.",
+            f"The delivery {delivery.channel if delivery else ''!r} has no chat.",
+            "Pass the chat as `to`, or the channel last.",
         ),
         (
             not 0 <= seconds <= MOST_SECONDS,
             f"The time limit {seconds} s is out of range.",
-            "Give 0 for none, or up to 86400.",
+            "Pass 0 for no limit, or up to 86400.",
         ),
         (
             thinking not in set(ThinkingLevel),

@@ -4,7 +4,7 @@ from skerry.model.errors import RequestError
 
 
 class ScheduleError(RequestError):
-    """A schedule cannot be used."""
+    """A schedule is not valid."""
 
     code = "cron.schedule"
 
@@ -17,15 +17,15 @@ class JobNotFoundError(RequestError):
     """No job has the id."""
 
     code = "cron.unknown_job"
-    remedy = "`skerry cron list` shows the jobs with their ids."
+    remedy = "List the jobs with their ids: skerry cron list"
 
     def __init__(self, job_id: str) -> None:
-        super().__init__(f"There is no cron job {job_id!r}.")
+        super().__init__(f"Unknown cron job {job_id!r}.")
         self.job_id = job_id
 
 
 class JobError(RequestError):
-    """A job cannot be used as it is described."""
+    """The description of a job is not valid."""
 
     code = "cron.job"
 

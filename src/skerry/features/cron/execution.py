@@ -1,7 +1,8 @@
-"""Starts the run of a job, and writes what follows from its end.
+"""Starts the run of a job, and stores its end.
 
-The claim of a due time, the next time of the job and the run are one unit: after a kill the job is
-due still, or its run is in the store. The end is taken once, as `runtime/internal_runs.py` says.
+The claim of a due time, the next time of the job and the run are one unit: after a kill either the
+job is still due, or its run is in the store. The end is processed once
+(`runtime/internal_runs.py`).
 """
 
 import logging
@@ -34,15 +35,15 @@ logger = logging.getLogger(__name__)
 OWNER: Final = "cron"
 """Name of this feature as the owner of internal runs."""
 POSTS: Final = "cron.posts"
-"""Signal that a webhook is to be posted."""
+"""Signal that a webhook waits for its post."""
 BACKOFF: Final = Steps((30, 60, 300, 900, 3600))
-"""Seconds after failures in a row."""
+"""Delays in seconds after consecutive failures."""
 MOST_FAILURES: Final = 10
-"""Failures in a row after which a recurring job is switched off."""
+"""Consecutive failures after which a recurring job is switched off."""
 MOST_FAILURES_ONCE: Final = 5
-"""Failures in a row after which a job of `at` is switched off."""
+"""Consecutive failures after which a job of `at` is switched off."""
 LATE_MS: Final = 60_000
-"""Delay from which a run counts as missed by the gateway, and says so."""
+"""Delay in milliseconds from which a run counts as missed, and mentions it."""
 _MOST_SESSIONS: Final = 100
 _MOST_LABEL: Final = 64
 SUMMARY_CHARS: Final = 2_000
@@ -67,14 +68,14 @@ class Execution(Struct, frozen=True):
     context: GatewayContext
     runs: InternalRuns
 
-    async def start(self, job: Job, due_at: int, how: str) -> RunId:
-        """Claims the run of a due time and starts it; a claimed one is not started again.
+    async def start(self, job: Job, due_at: int, trigger: str) -> RunId:
+        """Claims the run of a due time and starts it; a claimed run is not started again.
 
         A run that cannot be started counts as failed.
 
         Raises:
-            BusyError: the gateway stops; the job stays due.
-            StateError: nothing was stored; the job stays due.
+            BusyError: the gateway stops; the job remains due.
+            StateError: nothing was stored; the job remains due.
         """
         now = self.runs.now_ms()
         run_id = RunId(f"cron-{job.id}-{due_at}")
@@ -82,7 +83,7 @@ class Execution(Struct, frozen=True):
         to = await self.target(job)
 
         def claim(unit: Unit) -> None:
-            if tables.claim(unit, (job.id, job.agent_id), due_at, run_id, how, now):
+            if tables.claim(unit, (job.id, job.agent_id), due_at, run_id, trigger, now):
                 running = job_records.get(unit, job.id)
                 if running is not None:
                     job_records.put(unit, claimed(running, now))
@@ -101,7 +102,7 @@ class Execution(Struct, frozen=True):
         return run_id
 
     async def target(self, job: Job) -> ReplyTo | None:
-        """Returns the chat that the reply goes to; None where it goes to none."""
+        """Returns the chat that receives the reply, or None."""
         delivery = job.delivery
         if job.session_target == "isolated" and (delivery is None or delivery.mode != "announce"):
             return None
@@ -191,7 +192,7 @@ class Execution(Struct, frozen=True):
         )
 
     async def _refuse(self, job: Job, due_at: int, claim: tables.Write, error: SkerryError) -> None:
-        """Writes that a run could not be started."""
+        """Stores the failed start of a run."""
         now = self.runs.now_ms()
         text = str(error)[:ERROR_CHARS]
         logger.warning("the cron job %s (%s) could not be started: %s", job.id, job.name, text)
@@ -211,15 +212,15 @@ class Execution(Struct, frozen=True):
         self.context.broadcast.send("cron", entry_event(entry))
 
     async def _notice(self, job: Job | None, off: Job | None) -> tuple[ReplyTo | None, list[str]]:
-        """Returns the message about a job that is switched off, in parts, and where it goes."""
+        """Returns the receiver and the parts of the message about a job that was switched off."""
         if job is None or off is None or not off.state.off_reason or not job.enabled:
             return None, []
-        logger.warning("the cron job %s (%s) is switched off", job.id, job.name)
+        logger.warning("the cron job %s (%s) was switched off", job.id, job.name)
         text = (
-            f"⚠️ The cron job “{job.name}” is switched off: it failed"
+            f"⚠️ The cron job “{job.name}” was switched off: it failed"
             f" {off.state.consecutive_errors} times in a row."
             f" The last error: {off.state.last_error or ''}"
-            f"\n\nTo switch it on again: `skerry cron enable {job.id}`"
+            f"\n\nSwitch it on again: `skerry cron enable {job.id}`"
         )
         agent = AgentId(job.agent_id)
         self.context.system_events.add(SessionKey.main(agent), text)
@@ -230,8 +231,8 @@ class Execution(Struct, frozen=True):
 
 
 def _end(unit: Unit, due_at: int, entry: JobLogEntry, result: RunResult | None) -> None:
-    """Writes the end of a run into the log and into its job, if that is not removed meanwhile."""
-    run = tables.how(unit, entry.job_id, due_at)
+    """Stores the end of a run in the log and, if it still exists, in its job."""
+    run = tables.run_claim(unit, entry.job_id, due_at)
     if run is not None:
         entry = replace(entry, trigger=run[0], run_at_ms=entry.run_at_ms or run[1])
     job = job_records.get(unit, entry.job_id)
@@ -248,23 +249,23 @@ def _end(unit: Unit, due_at: int, entry: JobLogEntry, result: RunResult | None) 
 def outcome(result: RunResult | None) -> tuple[Status, str | None]:
     """Returns the status of a run, and its error."""
     if result is None:
-        return "error", "The store has lost the run."
+        return "error", "The run is missing in the store."
     if result.stop_reason is StopReason.DONE and result.error is None:
         return "ok", None
     if result.error is not None:
         return "error", result.error.message[:ERROR_CHARS]
     by = f" by {result.aborted_by}" if result.aborted_by else ""
-    return "error", f"The run ended before its answer: {result.stop_reason}{by}."
+    return "error", f"The run ended without an answer: {result.stop_reason}{by}."
 
 
 def claimed(job: Job, now: int) -> Job:
-    """Returns the job while its run is on."""
-    state = replace(job.state, running_at_ms=now, next_run_at_ms=natural(job, now))
+    """Returns the job in the state of a present run."""
+    state = replace(job.state, running_at_ms=now, next_run_at_ms=scheduled_time(job, now))
     return replace(job, state=state)
 
 
-def natural(job: Job, after: int) -> int | None:
-    """Returns the next time by the schedule alone; None where it has none, or cannot be used."""
+def scheduled_time(job: Job, after: int) -> int | None:
+    """Returns the next time of the schedule; None without one, or for an invalid schedule."""
     try:
         return next_time(job.schedule, job.id, job.created_at_ms, after)
     except ScheduleError as error:
@@ -273,9 +274,9 @@ def natural(job: Job, after: int) -> int | None:
 
 
 def after_run(job: Job, now: int, status: Status, error: str | None) -> Job | None:
-    """Returns the job after a run; None where it removes itself."""
-    once = isinstance(job.schedule, At)
-    following = natural(job, now)
+    """Returns the job after a run; None when it removes itself."""
+    is_one_time = isinstance(job.schedule, At)
+    following = scheduled_time(job, now)
     state = JobState(
         next_run_at_ms=following,
         last_run_at_ms=job.state.running_at_ms or now,
@@ -294,7 +295,7 @@ def after_run(job: Job, now: int, status: Status, error: str | None) -> Job | No
         retry_at_ms=retry_at,
         next_run_at_ms=retry_at if following is None else max(following, retry_at),
     )
-    if failures < (MOST_FAILURES_ONCE if once else MOST_FAILURES):
+    if failures < (MOST_FAILURES_ONCE if is_one_time else MOST_FAILURES):
         return replace(job, state=state)
     reason = f"{failures} failures in a row"
     state = replace(state, next_run_at_ms=None, retry_at_ms=None, off_reason=reason)
@@ -309,14 +310,14 @@ def _with_duration(job: Job, result: RunResult | None) -> Job:
 
 
 def _hook(job: Job | None) -> str | None:
-    """Returns the address of the webhook that is told of each run of the job."""
+    """Returns the address of the webhook that receives each run of the job."""
     if job is None or job.delivery is None or job.delivery.mode != "webhook":
         return None
     return job.delivery.to
 
 
 def _request(job: Job, run_id: RunId, due_at: int, now: int, to: ReplyTo | None) -> RunRequest:
-    """Returns the run of a job: in a session of its own, or in a conversation of the agent."""
+    """Returns the run of a job: in an isolated session, or in a conversation of the agent."""
     begin = f"[cron:{job.id} {job.name}]"
     if now - due_at > LATE_MS:
         begin += f" It was due at {iso(due_at)}, when the gateway could not start it."

@@ -1,10 +1,9 @@
 """The instants at which a cron expression is due in a time zone (pure).
 
 `croniter` computes wall times; this module maps them to instants. An expression with a fixed minute
-and hour names a time of the day: where clocks are put forward over it, it is due right after the
-gap; where the hour is repeated, it is due the first time only. An expression whose minute or hour
-begins with `*` names a rhythm: it is due whenever the wall shows one of its times, in the repeated
-hour twice.
+and hour means a time of day: when the clocks skip it, it is due right after the gap; when an hour
+is repeated, it is due only the first time. An expression whose minute or hour begins with `*` means
+a rhythm: it is due whenever the wall clock shows one of its times, so twice in a repeated hour.
 """
 
 import re
@@ -18,7 +17,7 @@ from croniter import CroniterError, croniter
 from skerry.features.cron.errors import ScheduleError
 
 MAX_CHARS: Final = 200
-"""Limit on an expression."""
+"""Maximum length of an expression, in characters."""
 ALIASES: Final = {
     "@hourly": "0 * * * *",
     "@daily": "0 0 * * *",
@@ -29,13 +28,13 @@ ALIASES: Final = {
     "@annually": "0 0 1 1 *",
 }
 _CHOSEN: Final = re.compile(r"(^|,)[rh]($|[(/,])", re.IGNORECASE)
-"""A field that the library would choose: random, or by a hash."""
+"""A random or hashed field, which the library would choose."""
 _FIVE: Final = 5
 _SIX: Final = 6
 _YEARS: Final = 30
 """Years within which an expression must be due; 29 February on a given weekday needs 28."""
 _STEP: Final = timedelta(days=7)
-"""Distance of two looks for a change of the offset of a zone."""
+"""Step of the search for a change of a zone's offset."""
 _SECOND: Final = timedelta(seconds=1)
 
 
@@ -43,7 +42,7 @@ class Expression:
     """A checked cron expression of five fields, or of six with the second first.
 
     Raises:
-        ScheduleError: it is none, or no time ever fits it.
+        ScheduleError: the text is not valid, or no time matches it.
     """
 
     def __init__(self, text: str) -> None:
@@ -53,12 +52,12 @@ class Expression:
             counted = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
             raise ScheduleError(
                 f"The cron expression {text[:MAX_CHARS]!r} has {counted}.",
-                "Give five (minute hour day month weekday), or six with the second first.",
+                "Pass five (minute hour day month weekday), or six with the second first.",
             )
         if any(_CHOSEN.search(field) for field in fields):
             raise ScheduleError(
                 f"The cron expression {self.text!r} has a random or hashed field.",
-                "Give numbers; jobs at the top of the hour are spread by themselves.",
+                "Pass numbers; the scheduler spreads jobs at the top of the hour.",
             )
         self._plain = " ".join(fields)
         self._seconds = len(fields) == _SIX
@@ -71,7 +70,7 @@ class Expression:
             self._after(datetime(2000, 1, 1))  # noqa: DTZ001 - a wall time
         except (CroniterError, ValueError, KeyError, IndexError, AttributeError) as error:
             raise ScheduleError(
-                f"The cron expression {self.text!r} cannot be used: {error}.",
+                f"The cron expression {self.text!r} is not valid: {error}.",
                 "Example: 0 7 * * 1-5 is 07:00 from Monday to Friday.",
             ) from error
 
@@ -79,14 +78,14 @@ class Expression:
         """Returns the first due instant after `instant`, in UTC.
 
         Raises:
-            ScheduleError: there is none within 30 years.
+            ScheduleError: no instant within 30 years matches.
         """
         instant = instant.replace(microsecond=0)
         try:
             due = self._in_rhythm(instant, zone) if self.is_rhythm else self._fixed(instant, zone)
         except (CroniterError, ValueError, OverflowError) as error:
             raise ScheduleError(
-                f"The cron expression {self.text!r} is due at no time after {instant:%Y-%m-%d}.",
+                f"The cron expression {self.text!r} is never due after {instant:%Y-%m-%d}.",
                 "Correct its day and month.",
             ) from error
         return due
@@ -108,11 +107,11 @@ class Expression:
     def _fixed(self, instant: datetime, zone: ZoneInfo) -> datetime:
         walls = self._walls(_wall(instant, zone))
         while (due := _first(next(walls), zone)) <= instant:
-            pass  # in a repeated hour: it was due the first time
+            pass  # in a repeated hour, it was due the first time
         return due
 
     def _in_rhythm(self, instant: datetime, zone: ZoneInfo) -> datetime:
-        """Returns the first instant whose wall time fits, looking at one offset after another."""
+        """Returns the first instant whose wall time matches; tries each offset in order."""
         while True:
             offset = _offset(instant, zone)
             due = (self._after(_wall(instant, zone)) - offset).replace(tzinfo=UTC)
@@ -128,7 +127,7 @@ class Expression:
 
 
 def _wall(instant: datetime, zone: ZoneInfo) -> datetime:
-    """Returns the time that a clock in the zone shows."""
+    """Returns the wall time in the zone."""
     return instant.astimezone(zone).replace(tzinfo=None, fold=0)
 
 
@@ -137,11 +136,11 @@ def _offset(instant: datetime, zone: ZoneInfo) -> timedelta:
 
 
 def _first(wall: datetime, zone: ZoneInfo) -> datetime:
-    """Returns the first instant at which the clock shows the wall time, else the end of its gap."""
+    """Returns the first instant with the wall time, else the end of its gap."""
     instant = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
     if _wall(instant, zone) == wall:
         return instant
-    # In a gap, fold=0 takes the offset of before: the instant lies after the change.
+    # In a gap, fold=0 uses the earlier offset: the instant is after the change.
     before = wall.replace(tzinfo=zone, fold=1).astimezone(UTC)
     return _change(before, instant, zone) or instant
 

@@ -1,4 +1,4 @@
-"""Takes jobs of another installation over: switched off, and with nothing that leads out of it."""
+"""Imports jobs of another installation, switched off and without foreign receivers."""
 
 import uuid
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from skerry.features.cron import job_records, tables
-from skerry.features.cron.editing import made
+from skerry.features.cron.editing import new_job
 from skerry.features.cron.errors import JobError, ScheduleError
 from skerry.features.cron.jobs import Job, decode_job, encode
 from skerry.store import Unit
@@ -17,14 +17,14 @@ _SCHEDULE: Final = ("kind", "at", "everyMs", "anchorMs", "expr", "tz", "staggerM
 _PAYLOAD: Final = ("kind", "text", "message", "model", "thinking", "timeoutSeconds")
 _PLAIN: Final = {"description": str, "deleteAfterRun": bool}
 _LATEST_MS: Final = 253_402_300_000_000
-"""End of the year 9999, the last that a time can be in."""
+"""End of the year 9999, the latest possible time."""
 
 
 class JobImporter:
     """Jobs of another installation, for the agents of this one.
 
-    A job arrives switched off, and its replies go to the owner's last chat or nowhere: whoever
-    wrote the other file chose neither an hour nor a receiver here.
+    A job is imported switched off, and its replies go to the owner's last chat or to no chat,
+    because the author of the other file must choose neither times nor receivers here.
     """
 
     def __init__(self, agents: Iterable[str], default: str, now: int) -> None:
@@ -33,12 +33,12 @@ class JobImporter:
         self._now = now
         self.jobs: list[Job] = []
         self.changed: list[str] = []
-        """Names of jobs whose replies went to a chat or a webhook of their own."""
+        """Names of jobs whose replies went to a chat or webhook of the job."""
         self.refused: list[tuple[str, str]] = []
-        """Name of each job that is not taken, and why."""
+        """Name of each refused job, with the reason."""
 
     def read(self, listed: Iterable[object]) -> None:
-        """Reads the jobs of a list, whatever else is in it; of several with one id, the first."""
+        """Reads the jobs of a list and skips other entries; the first of an id counts."""
         for entry in listed:
             if not isinstance(entry, dict):
                 continue
@@ -55,15 +55,15 @@ class JobImporter:
 
     @property
     def names(self) -> list[str]:
-        """Returns the names of the jobs that are taken."""
+        """Returns the names of the imported jobs."""
         return [job.name for job in self.jobs]
 
     def store(self, unit: Unit) -> None:
-        """Stores the jobs that are not there yet."""
+        """Stores the jobs that do not exist yet."""
         new = [job for job in self.jobs if tables.get(unit, job.id) is None]
         if tables.count(unit) + len(new) > job_records.MOST_JOBS:
             raise JobError(
-                f"There would be more than {job_records.MOST_JOBS} cron jobs.",
+                f"The import exceeds the limit of {job_records.MOST_JOBS} cron jobs.",
                 "Remove some of them.",
             )
         for job in new:
@@ -72,10 +72,10 @@ class JobImporter:
     def _job(self, entry: Mapping[str, Any], name: str) -> Job:
         agent = str(entry.get("agentId") or self._default)
         if agent not in self._agents:
-            raise JobError(f"There is no agent {agent!r}.", "Add the agent and the job.")
+            raise JobError(f"Unknown agent {agent!r}.", "Add the agent and the job.")
         schedule, payload = entry.get("schedule"), entry.get("payload")
         if not (isinstance(schedule, dict) and isinstance(payload, dict)):
-            raise JobError("It has no schedule or no payload.", "Add it with skerry cron add.")
+            raise JobError("The job has no schedule or no payload.", "Add it with skerry cron add.")
         plain = {
             key: entry.get(key) for key, kind in _PLAIN.items() if isinstance(entry.get(key), kind)
         }
@@ -88,28 +88,28 @@ class JobImporter:
         }
         if _is_silent(entry):
             fields["delivery"] = {"mode": "none"}
-        job = made(_id(entry, name), fields, agent, self._now)
+        job = new_job(_id(entry, name), fields, agent, self._now)
         try:
             return decode_job(encode(job))
         except (msgspec.ValidationError, UnicodeEncodeError) as error:
             raise JobError(
-                f"It cannot be stored: {error}.", "Add it with skerry cron add."
+                f"The job cannot be stored: {error}.", "Add it with skerry cron add."
             ) from error
 
 
 def _schedule(schedule: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a schedule as it is written here; an earlier form has the time as a number."""
+    """Converts a schedule to the present form; an earlier form has the time as a number."""
     fields = _some(schedule, _SCHEDULE)
     at = schedule.get("atMs")
     if fields.get("kind") == "at" and "at" not in fields and isinstance(at, int):
         if not 0 <= at <= _LATEST_MS:
-            raise ScheduleError(f"The time {at} is out of range.", "Give a time that is to come.")
+            raise ScheduleError(f"The time {at} is out of range.", "Pass a future time.")
         fields["at"] = datetime.fromtimestamp(at / 1000, UTC).isoformat()
     return fields
 
 
 def _given_delivery(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns where replies went; the jobs of earlier versions name it in the payload."""
+    """Returns the delivery of a job; earlier versions store it in the payload."""
     delivery = entry.get("delivery")
     return delivery if isinstance(delivery, dict) else entry["payload"]
 
@@ -120,17 +120,17 @@ def _is_silent(entry: Mapping[str, Any]) -> bool:
 
 
 def _is_addressed(entry: Mapping[str, Any]) -> bool:
-    """Returns whether replies went to a chat or a webhook that the job names."""
+    """Returns true when replies went to a chat or webhook of the job."""
     return bool(_given_delivery(entry).get("to")) and not _is_silent(entry)
 
 
 def _id(entry: Mapping[str, Any], name: str) -> str:
-    """Returns an id that is the same at each import of the job."""
+    """Returns an id that is the same for each import of the job."""
     try:
         return str(uuid.UUID(str(entry.get("id"))))
     except ValueError:
         return str(uuid.uuid5(uuid.NAMESPACE_OID, f"openclaw {entry.get('id')} {name}"))
 
 
-def _some(given: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    return {name: given[name] for name in names if given.get(name) is not None}
+def _some(fields: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: fields[name] for name in names if fields.get(name) is not None}

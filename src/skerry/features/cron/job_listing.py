@@ -24,7 +24,7 @@ _MOST_ENTRIES = 5_000
 class CronListParams(Params):
     """Parameters of `cron.list`."""
 
-    ignored: ClassVar = {"compact": "Jobs are always sent whole."}
+    ignored: ClassVar = {"compact": "Jobs are always sent completely."}
 
     include_disabled: bool | None = None
     limit: Limit = _LIMIT
@@ -89,7 +89,7 @@ async def cron_list(call: Call, params: CronListParams) -> Json:
 
 
 async def cron_runs(call: Call, params: CronRunsParams) -> Json:
-    """Returns a page of ended runs, the latest first."""
+    """Returns a page of ended runs, latest first."""
     job_id = None if params.scope == "all" else params.id or params.job_id
 
     def look(reader: Reader) -> list[JobLogEntry]:
@@ -108,7 +108,7 @@ async def cron_runs(call: Call, params: CronRunsParams) -> Json:
 
 
 def _delivered(reader: Reader, row: dict[str, Json]) -> dict[str, Json]:
-    """Returns the entry with what became of its parts in the outbox."""
+    """Adds the state of its parts in the outbox to an entry."""
     if "deliveryStatus" in row or not isinstance(row.get("runId"), str):
         return row
     states = outbox.states(reader, RunId(str(row["runId"])))
@@ -124,11 +124,11 @@ def _delivered(reader: Reader, row: dict[str, Json]) -> dict[str, Json]:
 
 
 def _is_listed(job: Job, params: CronListParams) -> bool:
-    shown = params.enabled or ("all" if params.include_disabled else "enabled")
+    filter_ = params.enabled or ("all" if params.include_disabled else "enabled")
     query = (params.query or "").lower()
     last = job.state.last_status or "unknown"
     return (
-        shown in {"all", "enabled" if job.enabled else "disabled"}
+        filter_ in {"all", "enabled" if job.enabled else "disabled"}
         and params.schedule_kind in {None, "all", job.schedule.__struct_config__.tag}
         and params.last_run_status in {None, "all", last}
         and params.trigger != "conditional"
@@ -165,11 +165,11 @@ def _is_chosen(entry: JobLogEntry, params: CronRunsParams) -> bool:
 
 
 def _page(total: int, offset: int, limit: int) -> dict[str, Json]:
-    more = offset + limit < total
+    has_more = offset + limit < total
     return {
         "total": total,
         "offset": offset,
         "limit": limit,
-        "hasMore": more,
-        "nextOffset": offset + limit if more else None,
+        "hasMore": has_more,
+        "nextOffset": offset + limit if has_more else None,
     }

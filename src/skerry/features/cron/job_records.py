@@ -1,4 +1,4 @@
-"""Jobs and runs as the tables have them, read and written as values."""
+"""Reads and writes the rows of jobs and runs as values."""
 
 from typing import Final
 
@@ -9,11 +9,11 @@ from skerry.features.cron.jobs import Job, JobLogEntry, decode_entry, decode_job
 from skerry.store import Reader, Unit
 
 MOST_JOBS: Final = 10_000
-"""Limit on the jobs of a gateway."""
+"""Maximum number of jobs of a gateway."""
 
 
 class JobPost(Struct, frozen=True):
-    """A webhook that is to be told of a run."""
+    """A webhook that waits for the post of a run."""
 
     job_id: str
     due_at: int
@@ -24,37 +24,37 @@ class JobPost(Struct, frozen=True):
 
 
 def put(unit: Unit, job: Job) -> None:
-    """Stores a job. One that is switched off or runs is not looked at by the scheduler."""
+    """Stores a job. The scheduler skips jobs that are switched off or running."""
     waits = job.enabled and job.state.running_at_ms is None
     tables.put(unit, job.id, job.agent_id, job.state.next_run_at_ms if waits else None, encode(job))
 
 
 def get(reader: Reader, job_id: str) -> Job | None:
-    """Returns the job, if there is one with the id."""
+    """Returns the job with the id, or None."""
     body = tables.get(reader, job_id)
     return None if body is None else decode_job(body)
 
 
 def jobs(reader: Reader) -> list[Job]:
-    """Returns all jobs, by their ids."""
+    """Returns all jobs, ordered by id."""
     return [decode_job(body) for body in tables.jobs(reader)]
 
 
 def due(reader: Reader, now: int, limit: int) -> list[Job]:
-    """Returns the jobs whose time has come, the longest due first."""
+    """Returns the due jobs, longest due first."""
     return [decode_job(body) for body in tables.due(reader, now, limit)]
 
 
 def end(unit: Unit, due_at: int, entry: JobLogEntry, post: str | None = None) -> None:
-    """Stores the end of a run; `post` is the address of a webhook that is to be told."""
+    """Stores the end of a run; `post` is the address of a webhook to post."""
     tables.end(unit, (entry.job_id, due_at), encode(entry), post, entry.ts)
 
 
 def entries(reader: Reader, job_id: str | None, limit: int) -> list[JobLogEntry]:
-    """Returns the ended runs of a job, or of all, the latest first."""
+    """Returns the ended runs of a job, or of all, latest first."""
     return [decode_entry(body) for body in tables.entries(reader, job_id, limit)]
 
 
 def posts(reader: Reader) -> list[JobPost]:
-    """Returns the webhooks that are to be posted."""
+    """Returns the webhooks that wait for their post."""
     return [JobPost(*row[:5], decode_entry(row[5])) for row in tables.posts(reader)]

@@ -26,17 +26,17 @@ RETRIES: Final = Backoff(5.0, 600.0, 4.0)
 POST_SECONDS: Final = 30.0
 _ANSWER_BYTES: Final = 4_096
 _RETRY_SECONDS: Final = 1.0
-_GOOD: Final = range(200, 300)
+_SUCCESS: Final = range(200, 300)
 
 
 class Webhooks(Struct):
-    """Posts what is to be posted, and tries again what failed, until cancelled."""
+    """Posts webhooks, and repeats failed posts, until cancelled."""
 
     context: GatewayContext
     _client: LiveClient = field(default_factory=LiveClient)
 
     async def run(self) -> None:
-        """Posts each webhook until its server accepts it, five times at most."""
+        """Posts each webhook until its server accepts it, at most five times."""
         while True:
             try:
                 seconds = await self.look()
@@ -46,15 +46,15 @@ class Webhooks(Struct):
             await self.context.signals.wait(POSTS, seconds)
 
     async def look(self) -> float | None:
-        """Posts what is due; returns the seconds until the next one is, None without any."""
+        """Posts the due webhooks; returns the seconds until the next one, or None."""
         posts = await self.context.store.read(job_records.posts)
         for post in posts:
             if post.retry_at <= self.context.clock.now_ms():
                 await self._post(post)
-        left = await self.context.store.read(job_records.posts)
-        if not left:
+        pending = await self.context.store.read(job_records.posts)
+        if not pending:
             return None
-        due_at = min(post.retry_at for post in left)
+        due_at = min(post.retry_at for post in pending)
         return max((due_at - self.context.clock.now_ms()) / 1000, 0.0)
 
     async def _post(self, post: JobPost) -> None:
@@ -83,12 +83,16 @@ class Webhooks(Struct):
         )
         await self.context.store.write(partial(_ended, due_at=post.due_at, entry=entry))
         if error:
-            logger.warning("the webhook of cron job %s is given up: %s", post.job_id, error)
+            logger.warning(
+                "the webhook of cron job %s failed for the last time: %s", post.job_id, error
+            )
 
     async def _put_off(self, post: JobPost, error: str) -> None:
         pause = RETRIES.delay(post.attempts + 1)
         retry_at = self.context.clock.now_ms() + round(pause * 1000)
-        logger.warning("the webhook of cron job %s is tried again: %s", post.job_id, error)
+        logger.warning(
+            "the webhook of cron job %s failed and will be repeated: %s", post.job_id, error
+        )
 
         def write(unit: Unit) -> None:
             tables.put_off(unit, post.job_id, post.due_at, retry_at)
@@ -101,7 +105,7 @@ def _ended(unit: Unit, due_at: int, entry: JobLogEntry) -> None:
 
 
 def _error(fetched: Fetched) -> str:
-    """Returns why the server has not accepted the post; empty where it has."""
+    """Returns the reason why the server refused the post, or an empty string."""
     if fetched.outcome is not Outcome.ALLOW:
         return f"{fetched.outcome}: {fetched.reason}"
-    return "" if fetched.status in _GOOD else f"the server answered {fetched.status}"
+    return "" if fetched.status in _SUCCESS else f"the server answered {fetched.status}"

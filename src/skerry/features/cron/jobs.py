@@ -1,6 +1,6 @@
-"""Cron jobs as they are stored and sent: their schedules, payloads, deliveries and states.
+"""Cron jobs in their stored and sent form: their schedules, payloads, deliveries and states.
 
-Names on the wire are those of the protocol: camelCase, times in milliseconds since 1970.
+Field names are those of the protocol: camelCase, times in milliseconds since 1970.
 """
 
 from typing import Literal
@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Struct, field
 
 MIN_EVERY_MS = 1_000
-"""Shortest interval of `every`."""
+"""Minimum interval of `every`, in milliseconds."""
 MAX_TEXT = 100_000
-"""Limit on the text of a job."""
+"""Maximum length of the text of a job, in characters."""
 
 Target = Literal["main", "isolated"]
 WakeMode = Literal["now", "next-heartbeat"]
@@ -37,9 +37,9 @@ class Cron(Struct, frozen=True, tag_field="kind", tag="cron", rename="camel", om
 
     expr: str
     tz: str | None = None
-    """IANA name; None is the zone of the machine."""
+    """IANA name; None means the zone of the machine."""
     stagger_ms: int | None = None
-    """Longest delay; None is five minutes for jobs of the top of the hour, else none."""
+    """Maximum delay; None means five minutes for jobs at the top of the hour, else none."""
 
 
 Schedule = At | Every | Cron
@@ -62,7 +62,7 @@ class AgentTurn(
     model: str | None = None
     thinking: str | None = None
     timeout_seconds: float | None = None
-    """None is the limit of the agent's runs, 0 is no limit."""
+    """None means the limit of the agent's runs, 0 no limit."""
 
 
 Payload = SystemEvent | AgentTurn
@@ -73,7 +73,7 @@ class JobDelivery(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     mode: Literal["announce", "webhook", "none"]
     channel: str | None = None
-    """`last` or the name of a platform; None is `last`."""
+    """`last` or the name of a platform; None means `last`."""
     to: str | None = None
     """Id of the chat on the platform, or the address of a webhook."""
     account_id: str | None = None
@@ -110,17 +110,17 @@ class Job(Struct, frozen=True, rename="camel", omit_defaults=True):
     payload: Payload
     created_at_ms: int
     updated_at_ms: int
-    enabled: bool = field(default_factory=lambda: True)  # in the wire form also when it is true
+    enabled: bool = field(default_factory=lambda: True)  # sent also when it is true
     description: str | None = None
     session_key: str | None = None
-    """Conversation of a main job; None is the agent's main one."""
+    """Conversation of a main job; None means the agent's main conversation."""
     delete_after_run: bool | None = None
     delivery: JobDelivery | None = None
     state: JobState = field(default_factory=JobState)
 
     @property
     def deletes_itself(self) -> bool:
-        """Returns whether a successful run removes the job: by default that of `at`."""
+        """Returns true when a successful run removes the job: by default for `at`."""
         if self.delete_after_run is not None:
             return self.delete_after_run
         return isinstance(self.schedule, At)
@@ -148,7 +148,7 @@ class JobLogEntry(Struct, frozen=True, rename="camel", omit_defaults=True):
     delivery_status: DeliveryStatus | None = None
     delivery_error: str | None = None
     trigger: str | None = None
-    """`due`, `missed` for a run that its gateway was late for, or `manual`."""
+    """`due`, `missed` for a run that the gateway started late, or `manual`."""
 
 
 encode = msgspec.json.encode

@@ -1,4 +1,4 @@
-"""Methods about cron jobs: list, add, update, remove, run, and the log of runs."""
+"""Methods for cron jobs: list, add, update, remove, run, and the run log."""
 
 import uuid
 from typing import Annotated, Any, ClassVar, Final, Literal
@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import Field, model_validator
 
 from skerry.features.cron import job_records, tables, wire
-from skerry.features.cron.editing import made, patched
+from skerry.features.cron.editing import new_job, patched
 from skerry.features.cron.errors import JobError, JobNotFoundError
 from skerry.features.cron.execution import OWNER, Execution
 from skerry.features.cron.job_listing import CronListParams, CronRunsParams, cron_list, cron_runs
@@ -22,7 +22,7 @@ _V4: Final = 4
 
 
 class JobParams(Params):
-    """Parameters of a method about one job, by `id` or `jobId`."""
+    """Parameters of a method for one job, by `id` or `jobId`."""
 
     id: Name | None = None
     job_id: Name | None = None
@@ -30,7 +30,7 @@ class JobParams(Params):
     @model_validator(mode="after")
     def _names_one(self) -> "JobParams":
         if (self.id is None) == (self.job_id is None):
-            raise ValueError("give the job as id or as jobId")
+            raise ValueError("pass the job as id or as jobId")
         return self
 
     @property
@@ -50,7 +50,7 @@ class CronAddParams(Params):
     refused: ClassVar = {
         "declarationKey": "jobs are added and changed by their ids.",
         "pacing": "jobs follow their schedule alone.",
-        "trigger": "jobs have no condition beside their schedule.",
+        "trigger": "jobs have no condition besides their schedule.",
     }
 
     name: Name
@@ -71,11 +71,11 @@ class CronUpdateParams(JobParams):
 
     patch: Object
     expected_config_revision: Name | None = None
-    """The `configRevision` of the job that the client saw."""
+    """The `configRevision` of the job that the client read."""
 
 
 class CronRunParams(JobParams):
-    """Parameters of `cron.run`: `due` runs a job only when its time has come."""
+    """Parameters of `cron.run`: `due` runs a job only when it is due."""
 
     ignored: ClassVar = {"expectedProcessInstanceId": "One gateway owns the jobs."}
 
@@ -83,7 +83,7 @@ class CronRunParams(JobParams):
 
 
 async def cron_status(call: Call, _params: NoParams) -> Json:
-    """Returns how many jobs there are, and when the next one is due."""
+    """Returns the number of jobs, and the next due time."""
     context = call.context
     path = str(context.config().state_dir / DATABASE)
     jobs, next_at = await context.store.read(
@@ -102,7 +102,7 @@ async def cron_status(call: Call, _params: NoParams) -> Json:
 
 async def cron_get(call: Call, params: JobParams) -> Json:
     """Returns one job."""
-    return await _shown(call, await _job(call, params.job))
+    return await _job_json(call, await _job(call, params.job))
 
 
 async def cron_add(call: Call, params: CronAddParams) -> Json:
@@ -111,19 +111,20 @@ async def cron_add(call: Call, params: CronAddParams) -> Json:
     fields = params.model_dump(by_alias=True)
     agent = call.agent(params.agent_id)
     now = context.clock.now_ms()
-    job = made(str(uuid.uuid4()), {**fields, "agentId": agent}, agent, now)
+    job = new_job(str(uuid.uuid4()), {**fields, "agentId": agent}, agent, now)
     await _check_model(call, job)
 
     def write(unit: Unit) -> None:
         if tables.count(unit) >= job_records.MOST_JOBS:
             raise JobError(
-                f"There are {job_records.MOST_JOBS} cron jobs already.", "Remove some of them."
+                f"The limit of {job_records.MOST_JOBS} cron jobs is reached.",
+                "Remove some of them.",
             )
         job_records.put(unit, job)
 
     await context.store.write(write)
     _tell(call, job, "added")
-    return await _shown(call, job)
+    return await _job_json(call, job)
 
 
 async def cron_update(call: Call, params: CronUpdateParams) -> Json:
@@ -133,8 +134,8 @@ async def cron_update(call: Call, params: CronUpdateParams) -> Json:
     if patch.get("agentId") is not None or "agentId" in patch:
         patch["agentId"] = call.agent(patch["agentId"])
     before = await _job(call, params.job)
-    seen = params.expected_config_revision
-    if seen is not None and seen != wire.revision([before]):
+    expected = params.expected_config_revision
+    if expected is not None and expected != wire.revision([before]):
         raise RefusedError("The job was changed meanwhile.", "Read it again, then change it.")
     await _check_model(call, patched(before, patch, now))
 
@@ -148,11 +149,11 @@ async def cron_update(call: Call, params: CronUpdateParams) -> Json:
 
     job = await context.store.write(write)
     _tell(call, job, "updated")
-    return await _shown(call, job)
+    return await _job_json(call, job)
 
 
 async def cron_remove(call: Call, params: JobParams) -> Json:
-    """Removes a job; a run of it that is on goes on, and the log stays."""
+    """Removes a job; its present run continues, and its log is kept."""
     removed = await call.context.store.write(lambda unit: tables.remove(unit, params.job))
     if removed:
         call.context.broadcast.send("cron", {"jobId": params.job, "action": "removed"})
@@ -161,11 +162,11 @@ async def cron_remove(call: Call, params: JobParams) -> Json:
 
 
 async def cron_run(call: Call, params: CronRunParams) -> Json:
-    """Runs a job now. Protocol 3 is answered when the run has ended, protocol 4 at once."""
+    """Runs a job now. Protocol 3 receives the response after the run, protocol 4 at once."""
     context, runs = call.context, call.context.internal_runs
     job, now = await _job(call, params.job), context.clock.now_ms()
     if runs is None:
-        raise RefusedError("No agent runs here.")
+        raise RefusedError("This gateway runs no agents.")
     reason = _obstacle(job, params.mode, now)
     if reason:
         return {"ok": True, "ran": False, "enqueued": False, "reason": reason}
@@ -179,7 +180,7 @@ async def cron_run(call: Call, params: CronRunParams) -> Json:
 
 
 def _obstacle(job: Job, mode: str, now: int) -> str:
-    """Returns why a job is not run now; empty where nothing prevents it."""
+    """Returns the reason why a job is not run now, or an empty string."""
     if job.state.running_at_ms is not None:
         return "already-running"
     if mode == "if-enabled" and not job.enabled:
@@ -197,7 +198,7 @@ async def _job(call: Call, job_id: str) -> Job:
     return job
 
 
-async def _shown(call: Call, job: Job) -> Json:
+async def _job_json(call: Call, job: Job) -> Json:
     agent = AgentId(job.agent_id)
     to = await call.context.store.read(lambda reader: last_routes.last(reader, agent))
     return wire.job(job, f"{to.channel}:{to.peer.id}" if to else "")

@@ -5,7 +5,7 @@ from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     needs = {
         "cron.add": ADMINS,
         "cron.get": READERS,
@@ -17,9 +17,7 @@ def register(api: FeatureApi) -> None:
         "cron.update": ADMINS,
     }
     api.methods(needs, "methods:METHODS")
-    api.event(
-        "cron", READERS, "A job was added, updated or removed, or a run of it began or ended."
-    )
+    api.event("cron", READERS, "A job was added, updated or removed, or its run began or ended.")
     api.tools("tool:make")
     api.service("service:run")
     api.importer("job_import:JobImporter")

@@ -1,4 +1,4 @@
-"""The next time of a schedule (pure but for the zone of the machine)."""
+"""The next time of a schedule (pure except for the zone of the machine)."""
 
 import hashlib
 from datetime import UTC, datetime
@@ -12,14 +12,14 @@ from skerry.features.cron.jobs import MIN_EVERY_MS, At, Cron, Every, Schedule
 from skerry.infra.clock import host_zone
 
 STAGGER_MS: Final = 300_000
-"""Longest delay of a job of the top of the hour, so that not all of them start at once."""
+"""Maximum delay of a job at the top of the hour, so that not all start at once."""
 _MOST_MS: Final = 8_640_000_000_000_000
 _expression = lru_cache(maxsize=512)(Expression)
 
 
 @lru_cache(maxsize=64)
 def zone(name: str | None) -> ZoneInfo:
-    """Returns the zone of an IANA name; None is that of the machine, else UTC.
+    """Returns the zone of an IANA name; None means the machine's zone, or UTC without one.
 
     Raises:
         ScheduleError: no zone has the name.
@@ -30,15 +30,15 @@ def zone(name: str | None) -> ZoneInfo:
         if name is None:
             return ZoneInfo("UTC")
         raise ScheduleError(
-            f"Unknown time zone {name!r}.", "Give an IANA name, such as Europe/Berlin or UTC."
+            f"Unknown time zone {name!r}.", "Pass an IANA name, such as Europe/Berlin or UTC."
         ) from error
 
 
 def moment(text: str) -> int:
-    """Returns the milliseconds since 1970 of an ISO 8601 time; without a zone it is UTC.
+    """Returns the milliseconds since 1970 of an ISO 8601 time; UTC without a zone.
 
     Raises:
-        ScheduleError: the text is no such time.
+        ScheduleError: the text is not an ISO 8601 time.
     """
     try:
         at = datetime.fromisoformat(text.strip())
@@ -51,7 +51,7 @@ def moment(text: str) -> int:
 
 
 def stagger(schedule: Cron) -> int:
-    """Returns the longest delay of the schedule, in milliseconds."""
+    """Returns the maximum delay of the schedule, in milliseconds."""
     if schedule.stagger_ms is not None:
         return schedule.stagger_ms
     return STAGGER_MS if _expression(schedule.expr).is_top_of_hour else 0
@@ -68,7 +68,7 @@ def checked(schedule: Schedule) -> None:
     """Checks a schedule.
 
     Raises:
-        ScheduleError: it cannot be used.
+        ScheduleError: the schedule is not valid.
     """
     match schedule:
         case At(at):
@@ -76,22 +76,22 @@ def checked(schedule: Schedule) -> None:
         case Every(every_ms, anchor_ms):
             if not MIN_EVERY_MS <= every_ms <= _MOST_MS or (anchor_ms or 0) < 0:
                 raise ScheduleError(
-                    f"The interval {every_ms} ms is out of range.", "Give at least 1000 ms."
+                    f"The interval {every_ms} ms is out of range.", "Pass at least 1000 ms."
                 )
         case Cron(expr, tz, stagger_ms):
             _expression(expr)
             zone(tz)
             if stagger_ms is not None and not 0 <= stagger_ms <= 86_400_000:  # noqa: PLR2004 - a day
                 raise ScheduleError(
-                    f"The stagger {stagger_ms} ms is out of range.", "Give at most one day."
+                    f"The stagger {stagger_ms} ms is out of range.", "Pass at most one day."
                 )
 
 
 def next_time(schedule: Schedule, job_id: str, created_at: int, after: int) -> int | None:
-    """Returns the first time after `after`, in milliseconds since 1970; None where there is none.
+    """Returns the first time after `after`, in milliseconds since 1970; or None.
 
     Raises:
-        ScheduleError: the schedule cannot be used.
+        ScheduleError: the schedule is not valid.
     """
     match schedule:
         case At(at):
@@ -113,11 +113,11 @@ def preview(expr: str, tz: str | None, start: int, count: int) -> list[int]:
     """Returns the next due times of an expression, in milliseconds since 1970, without a delay.
 
     Raises:
-        ScheduleError: the expression or the zone cannot be used.
+        ScheduleError: the expression or the zone is not valid.
     """
     expression, times = _expression(expr), list[int]()
-    instant, place = datetime.fromtimestamp(start // 1000, UTC), zone(tz)
+    instant, time_zone = datetime.fromtimestamp(start // 1000, UTC), zone(tz)
     for _ in range(count):
-        instant = expression.after(instant, place)
+        instant = expression.after(instant, time_zone)
         times.append(round(instant.timestamp() * 1000))
     return times

@@ -1,7 +1,7 @@
-"""Starts jobs when they are due: sleeps until the next one, and sees when the clock was set.
+"""Starts jobs when they are due: sleeps until the next due time, and detects changes of the clock.
 
-A job whose time passed while no gateway ran, or while the machine slept, runs once at the first
-look after that, and its next time lies after it.
+A job that was due while no gateway ran, or while the machine slept, runs once at the next check,
+and its next time is after that.
 """
 
 import logging
@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from skerry.features.cron import job_records, tables
-from skerry.features.cron.execution import LATE_MS, OWNER, Execution, natural
+from skerry.features.cron.execution import LATE_MS, OWNER, Execution, scheduled_time
 from skerry.features.cron.job_webhooks import Webhooks
 from skerry.features.cron.jobs import At, Job
 from skerry.gateway.context import GatewayContext
@@ -24,28 +24,28 @@ from skerry.store import Unit, tasks
 logger = logging.getLogger(__name__)
 
 LONGEST_SLEEP: Final = 60.0
-"""Seconds between two looks at the clock while there are jobs, for it may be set."""
+"""Maximum seconds between two readings of the clock, which may be set."""
 BATCH: Final = 100
-"""Jobs that are started at one look."""
+"""Maximum number of jobs that one check starts."""
 RETRY_SECONDS: Final = 1.0
 
 
 class Scheduler(Struct):
-    """The scheduler of one gateway. `run` works until cancelled."""
+    """Scheduler of one gateway. `run` continues until cancelled."""
 
     context: GatewayContext
     runs: InternalRuns
     _looked_at: int = 0
-    """Time of the last look, in milliseconds since 1970."""
+    """Time of the last check, in milliseconds since 1970."""
     _next_at: int | None = field(default=None)
 
     @property
     def execution(self) -> Execution:
-        """Returns the starter of the runs."""
+        """Returns the object that starts and ends the runs."""
         return Execution(self.context, self.runs)
 
     async def run(self) -> None:
-        """Starts jobs, takes the ends of their runs and posts webhooks."""
+        """Starts jobs, processes the ends of their runs and posts webhooks."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.runs.collect, OWNER, self.execution.settle)
             tasks.start_soon(Webhooks(self.context).run)
@@ -53,7 +53,7 @@ class Scheduler(Struct):
                 try:
                     await self.look()
                 except BusyError:
-                    return  # the gateway stops; what is due is due at the next start
+                    return  # the gateway stops; due jobs remain due at the next start
                 except StateError as error:
                     logger.warning("cron jobs wait for the store: %s", error)
                     await anyio.sleep(RETRY_SECONDS)
@@ -61,7 +61,7 @@ class Scheduler(Struct):
                 await self._sleep()
 
     async def look(self) -> None:
-        """Starts what is due, after a clock that was set back with new times."""
+        """Starts the due jobs; recomputes their times first when the clock was set back."""
         now = self.runs.now_ms()
         if now < self._looked_at or not self._looked_at:
             await self._recompute(now)
@@ -82,17 +82,21 @@ class Scheduler(Struct):
             lambda reader: tables.next_after(reader, now) if waits else tables.next_at(reader)
         )
         if waits:
-            later = now + round(LONGEST_SLEEP * 1000)
-            self._next_at = min(self._next_at or later, later)
+            latest = now + round(LONGEST_SLEEP * 1000)
+            self._next_at = min(self._next_at or latest, latest)
 
     async def _waits(self, job: Job, due_at: int) -> bool:
-        """Returns whether a job of the main conversation waits for the agent's next heartbeat."""
+        """Returns true when a job of the main conversation waits for the agent's next heartbeat."""
         if job.wake_mode == "now" or job.session_target != "main":
             return False
         config = self.context.config()
-        own = {agent.id: agent.heartbeat for agent in config.agents.list if agent.heartbeat}
+        agent_sections = {
+            agent.id: agent.heartbeat for agent in config.agents.list if agent.heartbeat
+        }
         agent = AgentId(job.agent_id)
-        heartbeat = own.get(agent) if own else config.agents.defaults.heartbeat
+        heartbeat = (
+            agent_sections.get(agent) if agent_sections else config.agents.defaults.heartbeat
+        )
         if heartbeat is None or not heartbeat.enabled or not heartbeat.every:
             return False
         done_at = await self.context.store.read(
@@ -101,7 +105,7 @@ class Scheduler(Struct):
         return done_at is None or done_at < due_at
 
     async def _sleep(self) -> None:
-        """Sleeps until the next job is due, or something changed."""
+        """Sleeps until the next job is due, or a job changes."""
         if self._next_at is None:
             await self.context.signals.wait(OWNER)
             return
@@ -109,17 +113,19 @@ class Scheduler(Struct):
         await self.context.signals.wait(OWNER, min(max(seconds, 0.0), LONGEST_SLEEP))
 
     async def _recompute(self, now: int) -> None:
-        """Computes the times of recurring jobs anew, where the clock was set back or at a start.
+        """Recomputes the times of recurring jobs, at a start or when the clock was set back.
 
-        A time that passed stays: it was missed. A time that was claimed already is passed over.
+        Keeps a time in the past, which was missed. Skips a claimed time.
         """
 
         def write(unit: Unit) -> None:
             for job in job_records.jobs(unit):
                 changed = recomputed(job, now)
                 while changed is not None and _is_claimed(unit, changed):
-                    later = natural(changed, changed.state.next_run_at_ms or now)
-                    changed = replace(changed, state=replace(changed.state, next_run_at_ms=later))
+                    next_time = scheduled_time(changed, changed.state.next_run_at_ms or now)
+                    changed = replace(
+                        changed, state=replace(changed.state, next_run_at_ms=next_time)
+                    )
                 if changed is not None:
                     job_records.put(unit, changed)
 
@@ -129,14 +135,14 @@ class Scheduler(Struct):
 
 
 def recomputed(job: Job, now: int) -> Job | None:
-    """Returns the job with its next time, where the stored one is too late; else None.
+    """Returns the job with its next time, when the stored time is too late; else None.
 
-    That of a job that waits after a failure, or runs once, stays.
+    Keeps the time of a job that waits after a failure, or runs once.
     """
     state = job.state
     if not job.enabled or isinstance(job.schedule, At) or state.running_at_ms is not None:
         return None
-    following = natural(job, now)
+    following = scheduled_time(job, now)
     if following is None or (state.next_run_at_ms is not None and state.retry_at_ms is not None):
         return None
     if state.next_run_at_ms is not None and state.next_run_at_ms <= following:

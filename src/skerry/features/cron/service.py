@@ -1,4 +1,4 @@
-"""Runs the scheduler as soon as there is a job; a gateway without jobs imports nothing of it."""
+"""Runs the scheduler as soon as a job exists; a gateway without jobs does not import it."""
 
 from skerry.features.cron import tables
 from skerry.gateway.context import GatewayContext

@@ -1,6 +1,7 @@
-"""The tables of cron: jobs, and one row a run that is unique by its job and due time.
+"""The tables of cron: jobs, and one row for each run, unique by job and due time.
 
-A gateway imports them at every start, so bodies are bytes here: `records` has the rows as values.
+A gateway imports them at every start, so bodies are bytes here: `job_records` converts them to
+values.
 """
 
 from collections.abc import Callable
@@ -47,11 +48,11 @@ TEXTS = (
         (("summary", "error", "deliveryError"), ()),
     ),
 )
-"""Columns with words of people, which an erasure looks through (`store.forgetting_tables`)."""
+"""Columns with text of people, which an erasure searches (`store.forgetting_tables`)."""
 
 
 def any_work(reader: Reader) -> bool:
-    """Returns whether there is a job, an open run or a webhook to post."""
+    """Returns true when a job, an open run or a webhook to post exists."""
     row = reader.one(
         "SELECT 1 FROM cron_job UNION ALL SELECT 1 FROM cron_run WHERE ended_at IS NULL"
         " UNION ALL SELECT 1 FROM cron_run WHERE post IS NOT NULL LIMIT 1"
@@ -60,7 +61,7 @@ def any_work(reader: Reader) -> bool:
 
 
 def put(unit: Unit, job_id: str, agent: str, next_at: int | None, body: bytes) -> None:
-    """Stores a job; `next_at` is None where it is switched off or runs."""
+    """Stores a job; `next_at` is None while it is switched off or running."""
     unit.execute(
         "INSERT INTO cron_job (job_id, agent, next_at, body) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (job_id) DO UPDATE SET agent = excluded.agent,"
@@ -70,18 +71,18 @@ def put(unit: Unit, job_id: str, agent: str, next_at: int | None, body: bytes) -
 
 
 def get(reader: Reader, job_id: str) -> bytes | None:
-    """Returns the job, if there is one with the id."""
+    """Returns the job with the id, or None."""
     row = reader.one("SELECT body FROM cron_job WHERE job_id = ?", (job_id,))
     return bytes(row[0]) if row else None
 
 
 def remove(unit: Unit, job_id: str) -> bool:
-    """Deletes a job; returns whether there was one. Its runs stay in the log."""
+    """Deletes a job; returns true when it existed. Its runs remain in the log."""
     return bool(unit.execute("DELETE FROM cron_job WHERE job_id = ?", (job_id,)))
 
 
 def jobs(reader: Reader) -> list[bytes]:
-    """Returns all jobs, by their ids."""
+    """Returns all jobs, ordered by id."""
     rows = reader.all("SELECT body FROM cron_job ORDER BY job_id")
     return [bytes(body) for (body,) in rows]
 
@@ -105,7 +106,7 @@ def next_after(reader: Reader, now: int) -> int | None:
 
 
 def due(reader: Reader, now: int, limit: int) -> list[bytes]:
-    """Returns the jobs whose time has come, the longest due first."""
+    """Returns the due jobs, longest due first."""
     rows = reader.all(
         "SELECT body FROM cron_job WHERE next_at IS NOT NULL AND next_at <= ?"
         " ORDER BY next_at, job_id LIMIT ?",
@@ -114,15 +115,17 @@ def due(reader: Reader, now: int, limit: int) -> list[bytes]:
     return [bytes(body) for (body,) in rows]
 
 
-def claim(unit: Unit, job: tuple[str, str], due_at: int, run_id: str, how: str, now: int) -> bool:
-    """Claims the run of a job for a due time; returns False where it was claimed before.
+def claim(
+    unit: Unit, job: tuple[str, str], due_at: int, run_id: str, trigger: str, now: int
+) -> bool:
+    """Claims the run of a job for a due time; returns false when it was claimed before.
 
     Args:
         unit: The unit that accepts the run.
         job: Its id and its agent.
         due_at: The time, in milliseconds since 1970.
         run_id: The run.
-        how: `due`, `missed` or `manual`.
+        trigger: `due`, `missed` or `manual`.
         now: Milliseconds since 1970.
 
     """
@@ -131,19 +134,19 @@ def claim(unit: Unit, job: tuple[str, str], due_at: int, run_id: str, how: str, 
             "INSERT INTO cron_run (job_id, due_at, agent, run_id, how, claimed_at, ended_at, post,"
             " attempts, retry_at, body) VALUES (?, ?, ?, ?, ?, ?, NULL, NULL, 0, 0, NULL)"
             " ON CONFLICT (job_id, due_at) DO NOTHING",
-            (*job[:1], due_at, job[1], run_id, how, now),
+            (*job[:1], due_at, job[1], run_id, trigger, now),
         )
     )
 
 
 def is_claimed(reader: Reader, job_id: str, due_at: int) -> bool:
-    """Returns whether the job's run for that time was claimed."""
+    """Returns true when the job's run for that time was claimed."""
     query = "SELECT 1 FROM cron_run WHERE job_id = ? AND due_at = ?"
     return reader.one(query, (job_id, due_at)) is not None
 
 
 def end(unit: Unit, run: tuple[str, int], body: bytes, post: str | None, now: int) -> None:
-    """Stores the end of a run, a job and a due time; `post` is a webhook that is to be told."""
+    """Stores the end of a run, given by job id and due time; `post` is a webhook to post."""
     unit.execute(
         "UPDATE cron_run SET ended_at = coalesce(ended_at, ?), body = ?, post = ?"
         " WHERE job_id = ? AND due_at = ?",
@@ -151,7 +154,7 @@ def end(unit: Unit, run: tuple[str, int], body: bytes, post: str | None, now: in
     )
 
 
-def how(reader: Reader, job_id: str, due_at: int) -> tuple[str, int] | None:
+def run_claim(reader: Reader, job_id: str, due_at: int) -> tuple[str, int] | None:
     """Returns the trigger of the run, and the time of its claim."""
     row = reader.one(
         "SELECT how, claimed_at FROM cron_run WHERE job_id = ? AND due_at = ?", (job_id, due_at)
@@ -160,7 +163,7 @@ def how(reader: Reader, job_id: str, due_at: int) -> tuple[str, int] | None:
 
 
 def entries(reader: Reader, job_id: str | None, limit: int) -> list[bytes]:
-    """Returns the ended runs of a job, or of all, the latest first."""
+    """Returns the ended runs of a job, or of all, latest first."""
     if job_id is None:
         rows = reader.all(
             "SELECT body FROM cron_run WHERE ended_at IS NOT NULL"
@@ -189,7 +192,7 @@ def posts(reader: Reader) -> list[tuple[str, int, str, int, int, bytes]]:
 
 
 def put_off(unit: Unit, job_id: str, due_at: int, retry_at: int) -> None:
-    """Notes that a webhook was posted in vain, and when it is tried again."""
+    """Stores the failed post of a webhook, and the time of the next attempt."""
     unit.execute(
         "UPDATE cron_run SET attempts = attempts + 1, retry_at = ? WHERE job_id = ? AND due_at = ?",
         (retry_at, job_id, due_at),
@@ -197,7 +200,7 @@ def put_off(unit: Unit, job_id: str, due_at: int, retry_at: int) -> None:
 
 
 def prune(unit: Unit, job_id: str, keep: int) -> None:
-    """Deletes the oldest ended runs of a job, so that `keep` are left."""
+    """Deletes the oldest ended runs of a job, so that `keep` remain."""
     row = unit.one(
         "SELECT due_at FROM cron_run WHERE job_id = ? AND ended_at IS NOT NULL AND post IS NULL"
         " ORDER BY due_at DESC LIMIT 1 OFFSET ?",

@@ -47,7 +47,7 @@ class CronToolParams(BaseModel):
 
 
 class CronTool:
-    """Calls the methods of cron for the owner; it is offered where the configuration names it."""
+    """Calls the methods of cron for the owner; only offered when the configuration names it."""
 
     verb: ClassVar[Verb] = Verb.USE
     spec: ClassVar[ToolSpec] = ToolSpec(
@@ -58,7 +58,7 @@ class CronTool:
         self._host = host
 
     def is_offered(self, caller: Caller) -> bool:
-        """Returns whether the configuration chooses the tool for the agent."""
+        """Returns true when the configuration enables the tool for the agent."""
         return self._host.is_chosen(caller.key.agent, self.spec.name)
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
@@ -81,15 +81,15 @@ def _sent(params: CronToolParams) -> dict[str, Any]:
     """Returns the parameters of the method.
 
     Raises:
-        ToolError: one is missing.
+        ToolError: a parameter is missing.
     """
     if params.action == "add":
         if params.job is None:
             raise ToolError("job required: name, schedule and payload.")
         return dict(params.job)
     if params.action in {"list", "runs", "status"}:
-        own = {"id": params.jobId} if params.jobId and params.action == "runs" else {}
-        return {"includeDisabled": True} if params.action == "list" else own
+        job_filter = {"id": params.jobId} if params.jobId and params.action == "runs" else {}
+        return {"includeDisabled": True} if params.action == "list" else job_filter
     if params.jobId is None:
         raise ToolError("jobId required; action list has the ids.")
     if params.action != "update":

@@ -1,4 +1,4 @@
-"""Jobs and runs as clients receive them."""
+"""Converts jobs and runs to the form for clients."""
 
 import hashlib
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from skerry.features.cron.jobs import Job, JobLogEntry
 
 
 def job(value: Job, route: str = "") -> dict[str, Any]:
-    """Returns a job; `route` is where its reply would go now."""
+    """Returns a job; `route` is the present receiver of its reply."""
     answer: dict[str, Any] = msgspec.to_builtins(value)
     answer["state"] = msgspec.to_builtins(value.state)
     state = answer["state"]
@@ -29,7 +29,7 @@ def job(value: Job, route: str = "") -> dict[str, Any]:
 
 
 def preview(value: Job, route: str) -> dict[str, str]:
-    """Returns in words where the reply of a job goes."""
+    """Describes the receiver of a job's reply."""
     delivery = value.delivery
     if delivery is None or delivery.mode == "none":
         return {"label": "not requested", "detail": "not requested"}

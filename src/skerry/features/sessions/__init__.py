@@ -1,1 +1,1 @@
-"""Lets a person begin, resume, search, summarise and retry a conversation by commands."""
+"""Feature `sessions`: begins, resumes, searches, summarises and retries conversations."""

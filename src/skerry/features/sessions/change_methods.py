@@ -37,10 +37,10 @@ class SessionParams(OnceParams):
 
 
 class SessionsPatchParams(SessionParams):
-    """Parameters of `sessions.patch`; null takes a setting back, what is left out stays."""
+    """Parameters of `sessions.patch`; null clears a setting; an absent setting is kept."""
 
     ignored: ClassVar = {
-        "autoLabel": "A conversation without a label shows what was first said in it.",
+        "autoLabel": "A conversation without a label shows its first message.",
     }
     refused: ClassVar = {
         **dict.fromkeys(
@@ -49,7 +49,7 @@ class SessionsPatchParams(SessionParams):
         ),
         **dict.fromkeys(
             ("statusNote", "attention", "ttlMinutes"),
-            "conversations have no notes of their state.",
+            "conversations have no status notes.",
         ),
         **dict.fromkeys(
             ("elevatedLevel", "execHost", "execSecurity", "execAsk", "execNode", "sandboxMode"),
@@ -66,19 +66,19 @@ class SessionsPatchParams(SessionParams):
                 "expectedSandboxMode",
                 "expectedNativeRuntimeConsent",
             ),
-            "a conversation has no such setting that could be expected.",
+            "conversations have no such setting.",
         ),
         **dict.fromkeys(
             ("spawnedBy", "spawnDepth", "completionOwnerSessionKey", "inheritedToolPolicyVersion"),
             "conversations have no parents.",
         ),
         **dict.fromkeys(
-            ("agentRuntime", "nativeRuntimeConsent"), "runs have one runtime, the gateway's own."
+            ("agentRuntime", "nativeRuntimeConsent"), "all runs use the gateway's runtime."
         ),
-        "contextWindow": "the window is the model's; choose another model.",
+        "contextWindow": "the model determines the window; choose another model.",
         "fastMode": "models are called at one speed.",
-        "traceLevel": "what is logged is set for the whole gateway: `logging.level`.",
-        "groupActivation": "when an agent answers in a group is set in its channel's section.",
+        "traceLevel": "logging is set for the whole gateway: `logging.level`.",
+        "groupActivation": "the section of the channel decides when an agent answers in a group.",
     }
     usual: ClassVar = {"elevatedLevel": "off", "sandboxMode": "off", "boardFace": "chat"}
 
@@ -92,9 +92,10 @@ class SessionsPatchParams(SessionParams):
     pinned: bool | None = None
     unread: bool | None = None
     archived: bool | None = None
-    """Comes alone: true takes the conversation off the list, false returns it."""
+    """Only without other settings: true removes the conversation from the list, false restores
+    it."""
     expected_marked_unread_at: Annotated[float, Field(ge=0)] | None = None
-    """Time of the mark that the client saw; with null, `unread: false` leaves a mark that a person
+    """Time of the mark that the client read; with null, `unread: false` keeps a mark that a person
     set."""
 
 
@@ -112,10 +113,10 @@ class SessionsDeleteParams(SessionParams):
 
     ignored: ClassVar = {
         "deleteTranscript": "The transcript is archived; `memory.forget` and the retention of"
-        " `session.maintenance` remove what was said."
+        " `session.maintenance` remove the messages."
     }
     refused: ClassVar = {
-        "archivedOnly": "what is archived is removed by `sessions.prune`, and by age."
+        "archivedOnly": "archived sessions are removed by `sessions.prune`, and by age."
     }
 
     expected_session_updated_at: Annotated[float, Field(ge=0)] | None = None
@@ -131,7 +132,7 @@ class SessionsRestoreParams(OnceParams):
 class SessionsCompactParams(OnceParams):
     """Parameters of `sessions.compact`."""
 
-    ignored: ClassVar = {"maxLines": "The conversation is summarised; every message is kept."}
+    ignored: ClassVar = {"maxLines": "The conversation is summarised; all messages are kept."}
 
     key: Name
     agent_id: Name | None = None
@@ -139,14 +140,14 @@ class SessionsCompactParams(OnceParams):
 
 
 async def sessions_patch(call: Call, params: SessionsPatchParams) -> Json:
-    """Changes the settings of a conversation, which is created if need be."""
+    """Changes the settings of a conversation, and creates it if needed."""
     context = call.context
     key = call.session_key(params.key, params.agent_id)
     sent = params.model_fields_set - SessionParams.model_fields.keys() - {_MARK}
     if not sent <= _HARMLESS:
         overrides.need_admin(call)
     if params.archived is not None:
-        return await _shelved(call, params, key, alone=sent == {"archived"})
+        return await _shelved(call, params, key, is_only_change=sent == {"archived"})
     changes = await _changes(call, params, sent)
     label = (params.label or "").strip() if "label" in sent else None
     now, new_id = context.clock.now_ms(), SessionId(str(uuid.uuid4()))
@@ -166,8 +167,8 @@ async def sessions_patch(call: Call, params: SessionsPatchParams) -> Json:
             if not (keeps_unread and name == "unread")
         }
         settings = msgspec.structs.replace(session.settings, **applied)
-        own = session.label if label is None else label
-        archive.change(unit, session_id, label=own, settings=settings)
+        new_label = session.label if label is None else label
+        archive.change(unit, session_id, label=new_label, settings=settings)
         return _present(unit, session_id)
 
     session = await context.store.write(write)
@@ -177,7 +178,7 @@ async def sessions_patch(call: Call, params: SessionsPatchParams) -> Json:
 async def _changes(
     call: Call, params: SessionsPatchParams, sent: AbstractSet[str]
 ) -> dict[str, Any]:
-    """Returns the settings that are given, but the label."""
+    """Returns the settings of the call, without the label."""
     changes = {name: getattr(params, name) for name in sent - {"label", "archived"}}
     model = changes.get("model")
     if model is not None:
@@ -190,12 +191,12 @@ async def _changes(
 
 
 async def _shelved(
-    call: Call, params: SessionsPatchParams, key: SessionKey, *, alone: bool
+    call: Call, params: SessionsPatchParams, key: SessionKey, *, is_only_change: bool
 ) -> Json:
     """Archives the conversation, or restores it."""
-    if not alone:
+    if not is_only_change:
         raise RefusedError(
-            "`archived` cannot be combined with other properties: change them by another call."
+            "`archived` cannot be combined with other properties: change them in another call."
         )
 
     def check(session: SessionEntry | None) -> None:
@@ -207,7 +208,7 @@ async def _shelved(
 
 
 async def _patched(call: Call, key: SessionKey, session: SessionEntry) -> Json:
-    """Sends the change to clients, and returns the session as it is now."""
+    """Sends the change to clients, and returns the present session."""
     context = call.context
     context.session_events.changed([session.session_id], "patch")
     return {
@@ -220,12 +221,12 @@ async def _patched(call: Call, key: SessionKey, session: SessionEntry) -> Json:
 
 
 def _only_seen(params: SessionsPatchParams) -> bool:
-    """Returns whether a page was only opened: that keeps a mark that a person set."""
+    """Returns true when a client only read the conversation, which keeps a mark of a person."""
     return _MARK in params.model_fields_set and params.unread is False
 
 
 async def sessions_reset(call: Call, params: SessionsResetParams) -> Json:
-    """Begins a conversation anew; its session is archived. Its runs are stopped."""
+    """Starts a new session of a conversation; archives the old one and stops its runs."""
     context = call.context
     key = call.session_key(params.key, params.agent_id)
     if params.expected_session_id is not None:  # before any run is stopped
@@ -262,7 +263,7 @@ async def sessions_delete(call: Call, params: SessionsDeleteParams) -> Json:
     key = call.session_key(params.key, params.agent_id)
     if rows.is_main(key):
         message = f"Cannot delete the main session ({key})."
-        remedy = "`skerry sessions reset` begins it anew and archives its session."
+        remedy = "`skerry sessions reset` archives its session and starts a new one."
         raise RefusedError(message, remedy)
     # Before any run is stopped.
     _expect_seen(await context.store.read(lambda reader: sessions.find(reader, str(key))), params)
@@ -289,7 +290,7 @@ async def sessions_delete(call: Call, params: SessionsDeleteParams) -> Json:
 
 
 async def sessions_restore(call: Call, params: SessionsRestoreParams) -> Json:
-    """Restores an archived session; the present one of its key is archived instead."""
+    """Restores an archived session, and archives the present session of its key."""
     context = call.context
     archived = await context.store.read(lambda reader: sessions.get(reader, params.session_id))
     if archived is None:
@@ -324,19 +325,19 @@ async def sessions_restore(call: Call, params: SessionsRestoreParams) -> Json:
 
 
 async def sessions_compact(call: Call, params: SessionsCompactParams) -> Json:
-    """Summarises the earlier part of a conversation now; every message of it is kept."""
+    """Summarises the earlier part of a conversation now; keeps all messages."""
     context = call.context
     key = call.session_key(params.key, params.agent_id)
     session = await context.store.read(lambda reader: sessions.find(reader, str(key)))
     answer: dict[str, Json] = {"ok": True, "key": str(key), "compacted": False}
     if session is None:
         return answer | {"reason": "no sessionId"}
-    done = await context.dispatcher.compact(key, params.instructions)
-    if done is not None:
+    compaction = await context.dispatcher.compact(key, params.instructions)
+    if compaction is not None:
         context.session_events.changed([session.session_id], "compact")
-        answer |= {"compacted": True, "kept": done.kept_messages}
+        answer |= {"compacted": True, "kept": compaction.kept_messages}
         if call.protocol > 3:  # noqa: PLR2004 - the version of the protocol
-            answer["result"] = {"tokensBefore": done.before, "tokensAfter": done.after}
+            answer["result"] = {"tokensBefore": compaction.before, "tokensAfter": compaction.after}
         return answer
     if call.protocol < 4:  # noqa: PLR2004 - the version of the protocol
         return answer | {"kept": session.tail}
@@ -351,7 +352,7 @@ def _present(reader: Reader, session_id: str) -> SessionEntry:
 
 
 def _expect(session: SessionEntry | None, key: str, *expected: str | None) -> None:
-    """Refuses to change a session that the client has not read."""
+    """Refuses a change when the session differs from the one that the client read."""
     for session_id in expected:
         if session_id is not None and (session is None or session.session_id != session_id):
             raise _changed(key)

@@ -1,4 +1,4 @@
-"""`skerry sessions import`: imports transcript files, checked, once, and with a report."""
+"""`skerry sessions import`: imports transcript files once, after a check."""
 
 import os
 import sys
@@ -24,9 +24,9 @@ from skerry.store import Store
 from skerry.store.session_import import ImportOutcome, take
 
 _LONGEST_DOCUMENT: Final = 256 * 1024 * 1024
-"""Bytes of a Markdown file, which is read as a whole."""
+"""Maximum size in bytes of a Markdown file, which is read completely."""
 _PROGRESS: Final = 25
-"""Files between two lines that say how far it is."""
+"""Number of files between two progress lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class _Outcome:
 
 
 def run(arguments: Namespace) -> int:
-    """Imports what the arguments name; returns 1 when a file could not be read."""
+    """Imports the named files; returns 1 when a file could not be read."""
     return anyio.run(_import, arguments)
 
 
@@ -52,10 +52,10 @@ async def _import(arguments: Namespace) -> int:
     if not named:
         raise ClientError(
             "No transcript found: no file ends in .jsonl.",
-            "Name the files, or the folder agents/<agent>/sessions of an OpenClaw home.",
+            "Pass the files, or the folder agents/<agent>/sessions of an OpenClaw home.",
         )
-    if lost := [str(file) for file in named if not file.exists()]:
-        raise ClientError(f"No such file: {', '.join(lost)}.", "Correct the name.")
+    if missing := [str(file) for file in named if not file.exists()]:
+        raise ClientError(f"No such file: {', '.join(missing)}.", "Correct the path.")
     config = load(os.environ, fetch=False).config
     agent = agent_id(arguments.agent) if arguments.agent else config.agents.default_id
     if agent not in config.agents.ids:
@@ -95,7 +95,7 @@ async def _import_file(
 
 
 def _are_mine(key: SessionKey) -> bool:
-    """Asks whether the user messages are the owner's."""
+    """Asks the person whether the user messages are the owner's."""
     if not key.is_owners:
         return False
     notice(f"Did you write the user messages? Only then is your memory used in {key}.")
@@ -105,11 +105,11 @@ def _are_mine(key: SessionKey) -> bool:
 def _read(file: Path) -> ImportedSession:
     if file.suffix == ".md":
         if file.stat().st_size > _LONGEST_DOCUMENT:
-            raise FormatError("it is too long")
+            raise FormatError("the file is too large")
         try:
             return read_markdown(file.read_bytes().decode())
         except UnicodeDecodeError as error:
-            raise FormatError("it is not UTF-8") from error
+            raise FormatError("the file is not UTF-8") from error
     with file.open("rb") as lines:
         return read(lines)
 
@@ -117,7 +117,7 @@ def _read(file: Path) -> ImportedSession:
 def _key(
     transcript: ImportedSession, folder: Folder, agent: AgentId, key: str | None
 ) -> SessionKey:
-    """Returns the conversation: of the session map, of the arguments, or a new one."""
+    """Returns the conversation from the session map or the arguments, or a new one."""
     named = transcript.session_id in folder.rows
     mapped = folder.keys.get(transcript.session_id) if named or key is None else None
     if mapped is not None:
@@ -154,9 +154,9 @@ def _tell(outcomes: list[_Outcome], arguments: Namespace) -> None:
 
 
 def left_out(report: TranscriptReport) -> Iterator[str]:
-    """Yields what was left out of a file, and why."""
+    """Yields the skipped parts of a file, with the reasons."""
     if report.other_branch:
-        yield f"{report.other_branch} entries of branches that it had left are not imported"
+        yield f"{report.other_branch} entries of abandoned branches are not imported"
     for kind, number in sorted(report.left_out.items()):
         yield f"{number} {kind} left out"
     yield from broken_lines(report)

@@ -1,8 +1,8 @@
 """`skerry sessions recovered`: messages that only transcript files have, and unreadable ones.
 
-`accept` gives up single messages that cannot be read: a notice replaces each, and a line of
-`recovered/accepted.jsonl` records which it was, when it was given up and why. Then the storage is
-sound again.
+`accept` gives up single unreadable messages: a notice replaces each, and a line of
+`recovered/accepted.jsonl` records its identity, the time and the reason. Afterwards the storage is
+intact.
 """
 
 import os
@@ -40,18 +40,18 @@ from skerry.store.recovered_lines import RecoveredFile
 from skerry.store.unreadable_entries import BrokenEntry
 
 AUDIT: Final = "accepted.jsonl"
-"""File in the folder of recovered messages: one line for each message that was given up."""
-LOST: Final = "no transcript file has it; `skerry sessions recovered accept` gives it up"
+"""File in the folder of recovered messages: one line for each given-up message."""
+NO_COPY: Final = "no transcript file has it; give it up with `skerry sessions recovered accept`"
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableEntry:
-    """An entry of the database that cannot be read."""
+    """An unreadable entry of the database."""
 
     session_id: str
     key: str
     seq: int
-    why: str
+    reason: str
     in_file: bool
 
     @property
@@ -82,7 +82,7 @@ class _Accepted:
 
 
 def run(arguments: Namespace) -> int:
-    """Lists, imports, accepts or discards; returns 1 when one could not be processed."""
+    """Lists, imports, accepts or discards; returns 1 when an entry could not be processed."""
     state_dir = load(os.environ, fetch=False).config.state_dir
     match arguments.action:
         case "list":
@@ -96,7 +96,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _unreadable(state_dir: Path) -> list[UnreadableEntry]:
-    """Returns the unreadable entries, and whether a transcript file has each whole."""
+    """Returns the unreadable entries, each with the existence of an intact copy."""
     if not (state_dir / DATABASE).exists():
         return []
     with closing(sqlite.connect(state_dir / DATABASE, read_only=True)) as connection:
@@ -114,7 +114,7 @@ def _unreadable(state_dir: Path) -> list[UnreadableEntry]:
 
 
 def _files(state_dir: Path, session_id: str) -> list[Path]:
-    """Returns the transcript files of the session, and those that are kept aside."""
+    """Returns the transcript files of the session, including recovered ones."""
     paths = [
         *state_dir.glob(f"agents/*/sessions/{session_id}.jsonl*"),
         *state_dir.glob(f"{recovered_lines.FOLDER}/*/{session_id}*.jsonl"),
@@ -123,9 +123,9 @@ def _files(state_dir: Path, session_id: str) -> list[Path]:
 
 
 def _readable(file: Path) -> set[int]:
-    """Returns the numbers of the entries that can be read in the file.
+    """Returns the numbers of the readable entries of the file.
 
-    A copy of a damaged entry, as the mirror makes it, is damaged too.
+    The mirror's copy of a damaged entry is also damaged.
     """
     return {seq for seq, _, _ in recovering.entries_of(file)}
 
@@ -146,13 +146,13 @@ def _list(state_dir: Path, arguments: Namespace) -> int:
     if rolled_back is not None:
         show(rolled_back.message)
     for entry in unreadable:
-        where = "its transcript file has it" if entry.in_file else "no file has it"
-        show(f"{entry.name} (entry {entry.seq} of {entry.key}) cannot be read; {where}.")
+        copy_state = "a transcript file has it" if entry.in_file else "no file has it"
+        show(f"{entry.name} (entry {entry.seq} of {entry.key}) cannot be read; {copy_state}.")
     if not files and not unreadable:
-        show("No message is kept aside: the database has all that the transcript files have.")
+        show("No recovered messages: the database has all messages of the transcript files.")
         return 0
     if not all(entry.in_file for entry in unreadable):
-        notice("With the gateway stopped, what no file has: skerry sessions recovered accept --all")
+        notice("Stop the gateway, then give up the rest: skerry sessions recovered accept --all")
     if files:
         rows = [
             (
@@ -166,12 +166,12 @@ def _list(state_dir: Path, arguments: Namespace) -> int:
         ]
         show(table([("SESSION", "KEY", "MESSAGES", "LAST WRITTEN", "FILE"), *rows]))
     if files or any(entry.in_file for entry in unreadable):
-        notice("With the gateway stopped: skerry sessions recovered import")
+        notice("Stop the gateway, then run: skerry sessions recovered import")
     return 0
 
 
 def _discard(state_dir: Path, arguments: Namespace) -> int:
-    """Deletes the named files, or all of them and the note that the database was rolled back."""
+    """Deletes the named files, or all and the note that the database was rolled back."""
     chosen = _chosen(state_dir, arguments)
     for file in chosen:
         recovered_lines.drop(file)
@@ -186,49 +186,49 @@ def _discard(state_dir: Path, arguments: Namespace) -> int:
 
 async def _import(state_dir: Path, arguments: Namespace) -> int:
     async with open_state(load(os.environ, fetch=False).config) as (store, mirror):
-        done = await _mend(store, state_dir)
-        for file in _chosen(state_dir, arguments):  # the start may have found more
+        results = await _mend(store, state_dir)
+        for file in _chosen(state_dir, arguments):  # the start may have recovered more
             try:
                 work = partial(recovering.take, about=file, now=SystemClock().now_ms())
                 outcome = str(await store.write(work))
             except (FormatError, InvalidSessionKeyError, OSError) as error:
                 failure = f"not imported: {error}"
-                done.append(_Imported(file.session_id, file.key, 0, failure, failed=True))
+                results.append(_Imported(file.session_id, file.key, 0, failure, failed=True))
                 continue
             await mirror.flush(store)
             recovered_lines.drop(file)
-            done.append(_Imported(file.session_id, file.key, file.messages, outcome))
+            results.append(_Imported(file.session_id, file.key, file.messages, outcome))
     if not recovered_lines.every(state_dir):
         (state_dir / recovered_lines.FOLDER / rollback_check.NOTE).unlink(missing_ok=True)
     if arguments.json:
-        show_json({"recovered": [asdict(result) for result in done]})
-    elif done:
+        show_json({"recovered": [asdict(result) for result in results]})
+    elif results:
         rows = [
-            (result.session, result.key, str(result.messages), result.outcome) for result in done
+            (result.session, result.key, str(result.messages), result.outcome) for result in results
         ]
         show(table([("SESSION", "KEY", "MESSAGES", "OUTCOME"), *rows]))
     else:
-        show("No message is kept aside: there is nothing to import.")
-    return int(any(result.failed for result in done))
+        show("No recovered messages, so nothing was imported.")
+    return int(any(result.failed for result in results))
 
 
 async def _mend(store: Store, state_dir: Path) -> list[_Imported]:
     """Replaces unreadable entries by those of their transcript files."""
-    done = []
+    results = []
     for broken in await store.scan(unreadable_entries.scan):
         files = _files(state_dir, broken.session_id)
         mended = await store.write(partial(recovering.mend, broken=broken, files=files))
-        outcome = "mended from its transcript file" if mended else LOST
+        outcome = "repaired from its transcript file" if mended else NO_COPY
         name = f"entry {broken.seq}"
-        done.append(_Imported(broken.session_id, name, int(mended), outcome, failed=not mended))
-    return done
+        results.append(_Imported(broken.session_id, name, int(mended), outcome, failed=not mended))
+    return results
 
 
 def _chosen(state_dir: Path, arguments: Namespace) -> Sequence[RecoveredFile]:
-    """Returns the files that the arguments name: a session, its key or a file; all without a name.
+    """Returns the files of the named session, key or file; all without a name.
 
     Raises:
-        ClientError: nothing is kept by that name.
+        ClientError: no file has the name.
     """
     files = recovered_lines.every(state_dir)
     if not arguments.name:
@@ -237,40 +237,40 @@ def _chosen(state_dir: Path, arguments: Namespace) -> Sequence[RecoveredFile]:
     chosen = [file for file in files if name in {file.session_id, file.key, file.file}]
     if not chosen:
         raise ClientError(
-            f"Nothing is kept aside of {name!r}.",
-            "`skerry sessions recovered list` names what is.",
+            f"No recovered messages of {name!r}.",
+            "List them: skerry sessions recovered list",
         )
     return chosen
 
 
 async def accept(state_dir: Path, arguments: Namespace) -> int:
-    """Gives up the named entries, or all that no file has; returns 1 when one is kept.
+    """Gives up the named entries, or all without a copy; returns 1 when one is kept.
 
     Raises:
         ClientError: a named entry is readable or unknown.
     """
-    done: list[_Accepted] = []
+    results: list[_Accepted] = []
     async with open_state(load(os.environ, fetch=False).config) as (store, mirror):
         for entry in _named(_unreadable(state_dir), arguments.entries):
             if entry.in_file:
-                outcome = "kept: a transcript file has it, `skerry sessions recovered import`"
-                done.append(_Accepted(entry.name, entry.key, outcome, failed=True))
+                outcome = "kept: a transcript file has it; run `skerry sessions recovered import`"
+                results.append(_Accepted(entry.name, entry.key, outcome, failed=True))
                 continue
             now = SystemClock().now_ms()
-            broken = BrokenEntry(entry.session_id, entry.seq, entry.why)
-            _record(state_dir, entry, now)  # before: everything that was given up is recorded
+            broken = BrokenEntry(entry.session_id, entry.seq, entry.reason)
+            _record(state_dir, entry, now)  # first, so that each given-up message is recorded
             work = partial(recovering.accept, broken=broken, text=_notice(now), now=now)
             await store.write(work)
             await mirror.rewrite(store, [entry.session_id])
-            done.append(_Accepted(entry.name, entry.key, "given up; a notice replaces it"))
+            results.append(_Accepted(entry.name, entry.key, "given up; a notice replaces it"))
     if arguments.json:
-        show_json({"accepted": [asdict(result) for result in done]})
-    elif done:
-        rows = [(result.entry, result.key, result.outcome) for result in done]
+        show_json({"accepted": [asdict(result) for result in results]})
+    elif results:
+        rows = [(result.entry, result.key, result.outcome) for result in results]
         show(table([("ENTRY", "KEY", "OUTCOME"), *rows]))
     else:
-        show("Every message can be read: there is nothing to give up.")
-    return int(any(result.failed for result in done))
+        show("Every message is readable, so none was given up.")
+    return int(any(result.failed for result in results))
 
 
 def _named(entries: Sequence[UnreadableEntry], names: Sequence[str]) -> list[UnreadableEntry]:
@@ -281,15 +281,15 @@ def _named(entries: Sequence[UnreadableEntry], names: Sequence[str]) -> list[Unr
     for name in names:
         if name not in by_name:
             raise ClientError(
-                f"No unreadable message is named {name!r}.",
-                "`skerry sessions recovered list` names the unreadable ones.",
+                f"Unknown unreadable message {name!r}.",
+                "List the unreadable messages: skerry sessions recovered list",
             )
     return [by_name[name] for name in dict.fromkeys(names)]
 
 
 def _notice(now: int) -> str:
     when = f"{_local(now):%Y-%m-%d}"
-    return f"⚠️ The message in this place could not be read any more. It was given up on {when}."
+    return f"⚠️ This message was unreadable. It was given up on {when}."
 
 
 def _local(milliseconds: int) -> datetime:
@@ -297,7 +297,7 @@ def _local(milliseconds: int) -> datetime:
 
 
 def _record(state_dir: Path, entry: UnreadableEntry, now: int) -> None:
-    """Adds a durable line to the list of what was given up."""
+    """Appends a durable line to the list of given-up messages."""
     folder = state_dir / recovered_lines.FOLDER
     make_private(folder)
     line = (
@@ -306,7 +306,7 @@ def _record(state_dir: Path, entry: UnreadableEntry, now: int) -> None:
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(folder / AUDIT, flags, 0o600)
     try:
-        os.write(descriptor, line)  # one write: whole or not at all
+        os.write(descriptor, line)  # a single write is atomic
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

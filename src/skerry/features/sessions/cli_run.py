@@ -72,7 +72,7 @@ async def _list(client: GatewayClient, arguments: Namespace) -> None:
     lines += [_line(row, archived=arguments.archived) for row in rows]
     show(table(lines))
     if payload.get("hasMore"):
-        notice(f"The latest {len(rows)} of {payload['totalCount']}; --limit shows more.")
+        notice(f"The latest {len(rows)} of {payload['totalCount']}; pass --limit for more.")
 
 
 def _line(row: dict[str, Any], *, archived: bool) -> tuple[str, ...]:
@@ -125,22 +125,22 @@ async def _reset(client: GatewayClient, arguments: Namespace) -> None:
     await _end(client, arguments, "sessions.reset", "begun anew")
 
 
-async def _end(client: GatewayClient, arguments: Namespace, method: str, done: str) -> None:
-    """Deletes or resets a conversation, and says how to undo it; one that is archived stays."""
+async def _end(client: GatewayClient, arguments: Namespace, method: str, outcome: str) -> None:
+    """Deletes or resets a conversation, and prints the command that undoes it."""
     key, archived = await transcripts.find(client, arguments.name, arguments.agent)
     if archived is not None:
         raise ClientError(
             f"Conversation {arguments.name!r} is archived already.",
-            f"To bring it back: skerry sessions restore {archived}",
+            f"Restore it: skerry sessions restore {archived}",
         )
     before = (await client.request("sessions.describe", {"key": key}))["session"]
     payload = await client.request(method, {"key": key})
     if arguments.json:
         show_json(payload | {"restore": before["sessionId"] if before else None})
         return
-    show(f"{key} is {done}.")
+    show(f"{key} was {outcome}.")
     if before is not None and before["systemSent"]:
-        notice(f"To undo it: skerry sessions restore {before['sessionId']}")
+        notice(f"Undo it: skerry sessions restore {before['sessionId']}")
 
 
 async def _restore(client: GatewayClient, arguments: Namespace) -> None:
@@ -149,9 +149,11 @@ async def _restore(client: GatewayClient, arguments: Namespace) -> None:
     if arguments.json:
         show_json(payload)
         return
-    show(f"{payload['key']} is restored.")
+    show(f"{payload['key']} was restored.")
     if displaced := payload.get("displaced"):
-        notice(f"The session that it replaced is archived: skerry sessions restore {displaced}")
+        notice(
+            f"The replaced session was archived. Restore it: skerry sessions restore {displaced}"
+        )
 
 
 async def _rename(client: GatewayClient, arguments: Namespace) -> None:
@@ -160,7 +162,7 @@ async def _rename(client: GatewayClient, arguments: Namespace) -> None:
     if arguments.json:
         show_json(payload)
     else:
-        show(f"{key} is named {one_line(arguments.label) or 'after its first message again'}.")
+        show(f"{key} was named {one_line(arguments.label) or 'after its first message again'}.")
 
 
 async def _taint(client: GatewayClient, arguments: Namespace) -> None:
@@ -173,10 +175,10 @@ async def _taint(client: GatewayClient, arguments: Namespace) -> None:
         show_json(state)
         return
     if not state["tainted"]:
-        done = (
-            "Words of others so far no longer taint" if arguments.clear else "No words of others in"
+        summary = (
+            "Foreign text so far no longer taints" if arguments.clear else "No foreign text in"
         )
-        show(f"{done} {key}.")
+        show(f"{summary} {key}.")
         return
     lines = [("WHEN", "ORIGIN", "FROM")]
     for source in state["sources"]:
@@ -184,7 +186,7 @@ async def _taint(client: GatewayClient, arguments: Namespace) -> None:
         call = f"{source['tool'] or 'message'} {source['call'] or ''}"
         lines.append((f"{when:%Y-%m-%d %H:%M}", source["origin"], one_line(call)))
     show(table(lines))
-    notice(f"To trust what was said so far: skerry sessions taint {arguments.name} --clear")
+    notice(f"Trust the messages so far: skerry sessions taint {arguments.name} --clear")
 
 
 async def _search(client: GatewayClient, arguments: Namespace) -> None:
@@ -201,13 +203,13 @@ async def _search(client: GatewayClient, arguments: Namespace) -> None:
         for line in _hit_lines(hit):
             show(line)
     if not answer["hits"]:
-        show("No message has these words. Try others.")
+        show("No message has these words. Try other words.")
     if not answer["complete"]:
-        notice("Not everything is indexed yet; ask again in a moment.")
+        notice("The index is not complete yet; search again in a moment.")
 
 
 def _hit_lines(hit: dict[str, Any]) -> Iterator[str]:
-    """Yields the lines of a hit: its place, and the messages around it."""
+    """Yields the lines of a hit: its session, and the messages around it."""
     archived = ", earlier session" if hit["archived"] else ""
     when = datetime.fromtimestamp(hit["at"] / 1000, UTC).astimezone()
     yield f"{when:%Y-%m-%d %H:%M}  {hit['key']}{archived}  {hit['sessionId']}"
@@ -227,13 +229,13 @@ async def _prune(client: GatewayClient, arguments: Namespace) -> None:
         for row in payload[outcome]
     ]
     if not lines:
-        show("Nothing is over the limits of session.maintenance.")
+        show("No session is beyond the limits of session.maintenance.")
         return
     show(table([("WHAT", "KEY", "SESSION", "WHY"), *lines]))
     if arguments.dry_run:
-        notice("Nothing was changed. Run it without --dry-run to do this; removing is final.")
+        notice("Nothing was changed. Run without --dry-run to apply the plan; removal is final.")
     else:
-        notice("`skerry sessions list --archived` names what can be restored.")
+        notice("List restorable sessions: skerry sessions list --archived")
 
 
 async def _mirror(arguments: Namespace) -> int:

@@ -13,7 +13,7 @@ from skerry.sessions import markdown_import
 
 PAGE: Final = 1000
 _SHORT: Final = 200
-"""Characters of a tool's result that a reader is shown."""
+"""Maximum length of a printed tool result, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class Transcript:
 
 
 async def find(client: GatewayClient, name: str, agent: str | None) -> tuple[str, str | None]:
-    """Returns the key of the conversation with this key, label or session id, and the archived id.
+    """Returns the key of the conversation with this key, label or session id, and its archived id.
 
     Raises:
-        ClientError: there is no such conversation.
+        ClientError: no conversation matches.
     """
     for kind in ("key", "sessionId", "label"):
         params = {kind: name, "allowMissing": True} | ({"agentId": agent} if agent else {})
@@ -44,7 +44,7 @@ async def find(client: GatewayClient, name: str, agent: str | None) -> tuple[str
 
 
 async def find_archived(client: GatewayClient, name: str, agent: str | None) -> dict[str, Any]:
-    """Returns the row of the session archived last that `name` means: its id, key or label.
+    """Returns the row of the last archived session with this id, key or label.
 
     Raises:
         ClientError: no session matches.
@@ -62,12 +62,12 @@ async def find_archived(client: GatewayClient, name: str, agent: str | None) -> 
         return latest
     raise ClientError(
         f"No conversation is named {name!r}.",
-        "`skerry sessions list` names all; with --archived, those that can be restored.",
+        "List conversations: skerry sessions list; restorable ones with --archived",
     )
 
 
 async def read(client: GatewayClient, key: str, session_id: str | None) -> Transcript:
-    """Returns the whole conversation; messages that arrive meanwhile may be in it."""
+    """Returns the whole conversation; it may include messages that arrive meanwhile."""
     params: dict[str, Any] = {"sessionKey": key, "limit": PAGE}
     if session_id is not None:
         params["sessionId"] = session_id
@@ -92,7 +92,7 @@ async def read(client: GatewayClient, key: str, session_id: str | None) -> Trans
 
 
 def as_jsonl(transcript: Transcript) -> Iterator[str]:
-    """Gives the lines of a pi session of version 3, as the mirror's file has them."""
+    """Yields the lines of a pi session of version 3, like the mirror's file."""
     yield _compact(
         {
             "type": "session",
@@ -123,7 +123,7 @@ def as_jsonl(transcript: Transcript) -> Iterator[str]:
 
 
 def as_markdown(transcript: Transcript) -> Iterator[str]:
-    """Gives the lines of a document that people read; tool results are in code blocks."""
+    """Yields the lines of a Markdown document, with tool results in code blocks."""
     yield f"# {one_line(transcript.title) or transcript.key}"
     yield ""
     yield f"`{transcript.key}`, session `{transcript.session_id}`"
@@ -131,7 +131,7 @@ def as_markdown(transcript: Transcript) -> Iterator[str]:
         if _is_silent(message):
             continue
         yield ""
-        yield f"## {_who(message)}, {_local(message['timestamp'])}"
+        yield f"## {_author(message)}, {_local(message['timestamp'])}"
         for kind, text in _parts(message):
             yield ""
             if kind == "text":
@@ -143,11 +143,11 @@ def as_markdown(transcript: Transcript) -> Iterator[str]:
 
 
 def as_text(transcript: Transcript) -> Iterator[str]:
-    """Gives the lines for a terminal; tool results are shortened."""
+    """Yields the lines for a terminal, with shortened tool results."""
     for message in transcript.messages:
         if _is_silent(message):
             continue
-        yield f"{_who(message)}, {_local(message['timestamp'])}"
+        yield f"{_author(message)}, {_local(message['timestamp'])}"
         for kind, text in _parts(message):
             body = plain(text) if kind == "text" else one_line(text)
             if kind == "result" and len(body) > _SHORT:
@@ -157,7 +157,7 @@ def as_text(transcript: Transcript) -> Iterator[str]:
 
 
 def _parts(message: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Gives what a message holds as (`text`, `thinking`, `call` or `result`, text)."""
+    """Yields the parts of a message: (`text`, `thinking`, `call` or `result`, text)."""
     is_result = message.get("role") == "toolResult"
     for block in message.get("content", ()):
         match block:
@@ -174,11 +174,11 @@ def _parts(message: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _is_silent(message: dict[str, Any]) -> bool:
-    """Returns whether an answer is empty, as with NO_REPLY."""
+    """Returns true when an answer is empty, as with NO_REPLY."""
     return message.get("role") == "assistant" and next(_parts(message), None) is None
 
 
-def _who(message: dict[str, Any]) -> str:
+def _author(message: dict[str, Any]) -> str:
     match message.get("role"):
         case "user":
             return markdown_import.PERSON
@@ -191,7 +191,7 @@ def _who(message: dict[str, Any]) -> str:
 
 
 def _longest_run(text: str) -> int:
-    """Returns how many backticks in a row the text has, beyond two."""
+    """Returns the longest run of backticks in the text, at least two."""
     longest = max((len(run) for run in text.split() if set(run) == {"`"}), default=0)
     return max(0, longest - 2)
 

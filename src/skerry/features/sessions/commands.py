@@ -1,4 +1,4 @@
-"""The commands on conversations, such as `/new`, `/resume`, `/compact`, `/retry`, `/taint`."""
+"""The commands for conversations, such as `/new`, `/resume`, `/compact`, `/retry`, `/taint`."""
 
 from skerry.app.command_dependencies import CommandDependencies
 from skerry.commands.table import Command

@@ -1,4 +1,4 @@
-"""The commands on what a conversation holds: `/recall` and `/compact`."""
+"""The commands `/recall` and `/compact`, for the content of conversations."""
 
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
 from skerry.model.errors import ModelError
@@ -12,7 +12,7 @@ def context_commands(store: Store) -> list[Command]:
 
     async def recall(call: CommandCall) -> str:
         if not call.arguments:
-            raise CommandError("Say what to look for: /recall the blue boat")
+            raise CommandError("Missing search words. Example: /recall the blue boat")
         hits = await search(
             store, TranscriptQuery(call.key, call.arguments, owner_conversations=call.is_owner)
         )
@@ -20,7 +20,7 @@ def context_commands(store: Store) -> list[Command]:
 
     async def compact(call: CommandCall) -> str:
         if call.compact is None:
-            raise CommandError("There is no conversation to summarise here.")
+            raise CommandError("This chat has no conversation to summarise.")
         try:
             return await call.compact(call.arguments)
         except ModelError as error:
@@ -33,7 +33,7 @@ def context_commands(store: Store) -> list[Command]:
             recall,
             accepts_arguments=True,
             owner_only=False,
-            arguments=(Argument("words", "what to look for"),),
+            arguments=(Argument("words", "words to search"),),
             category="session",
         ),
         Command(
@@ -42,7 +42,7 @@ def context_commands(store: Store) -> list[Command]:
             compact,
             accepts_arguments=True,
             listed=True,
-            arguments=(Argument("instructions", "what the summary is to keep"),),
+            arguments=(Argument("instructions", "what the summary must keep"),),
             category="session",
         ),
     ]

@@ -17,7 +17,7 @@ from skerry.store.session_listing import SessionFilter
 
 _MINUTE_MS: Final = 60_000
 _MAX_CANDIDATES: Final = 10
-_MOST: Final = 1000
+_MAX_SESSIONS: Final = 1000
 
 
 class SessionsListParams(Params):
@@ -62,7 +62,7 @@ class SessionsListParams(Params):
 
     @property
     def asks_for_none(self) -> bool:
-        """Returns whether it filters by what no conversation has: a board, a project."""
+        """Returns true for a filter that no conversation matches: a board, a project."""
         nowhere = (self.group, self.project_id)
         return any(nowhere) or self.has_board is True or self.board_face == "dashboard"
 
@@ -102,11 +102,11 @@ class SessionsResolveParams(Params):
 
 
 async def sessions_list(call: Call, params: SessionsListParams) -> Json:
-    """Returns sessions, the latest used first."""
+    """Returns sessions, latest used first."""
     context = call.context
     model = (await context.models.status()).model
     query = _query(call, params)
-    limit = min(params.limit, _MOST)
+    limit = min(params.limit, _MAX_SESSIONS)
 
     def read(reader: Reader) -> tuple[int, list[Json]]:
         if params.asks_for_none:
@@ -149,7 +149,7 @@ async def sessions_list(call: Call, params: SessionsListParams) -> Json:
 
 
 async def sessions_describe(call: Call, params: SessionsDescribeParams) -> Json:
-    """Returns the row of one session, `null` when there is none."""
+    """Returns the row of one session, or `null`."""
     key = call.session_key(params.key, params.agent_id)
     model = (await call.context.models.status()).model
 
@@ -176,13 +176,13 @@ async def sessions_resolve(call: Call, params: SessionsResolveParams) -> Json:
     """Returns the key of the named session.
 
     Raises:
-        RefusedError: none is named, or no session or several match.
+        RefusedError: no name was passed, or none or several sessions match.
     """
     values = (params.key, params.session_id, params.label)
     named = [value for value in values if value is not None]
     if len(named) != 1:
-        many = " (not multiple)" if named else ""
-        raise RefusedError(f"Provide either key, sessionId, or label{many}")
+        hint = " (not multiple)" if named else ""
+        raise RefusedError(f"Provide either key, sessionId, or label{hint}")
     (name,) = named
     matches = await call.context.store.read(lambda reader: _resolve(reader, call, params))
     if len(matches) == 1:
@@ -237,12 +237,12 @@ def _row(
     protocol: int,
     model: ModelInfo | None,
 ) -> Json:
-    more: dict[str, Json] = {}
+    optional: dict[str, Json] = {}
     if params.include_derived_titles:
-        more["derivedTitle"] = session.label or sessions.title(reader, session.session_id)
+        optional["derivedTitle"] = session.label or sessions.title(reader, session.session_id)
     if params.include_last_message:
-        more["lastMessagePreview"] = sessions.preview(reader, session.session_id)
-    return rows.row(session, protocol, model, **more)
+        optional["lastMessagePreview"] = sessions.preview(reader, session.session_id)
+    return rows.row(session, protocol, model, **optional)
 
 
 def _preview(reader: Reader, text: str, key: SessionKey, params: SessionsPreviewParams) -> Json:

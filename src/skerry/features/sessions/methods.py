@@ -1,4 +1,4 @@
-"""The methods on conversations: to list, change, search, prune and retry them."""
+"""The methods for conversations: list, change, search, prune and retry them."""
 
 from typing import Any, Final
 

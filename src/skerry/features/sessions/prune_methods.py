@@ -1,4 +1,4 @@
-"""The method that archives and removes sessions over the limits of `session.maintenance`."""
+"""The method that archives and removes sessions beyond the limits of `session.maintenance`."""
 
 from typing import Final
 
@@ -9,13 +9,13 @@ from skerry.store.retention import retained
 
 
 class SessionsPruneParams(Params):
-    """Parameters of `sessions.prune`. With `dryRun` nothing is changed."""
+    """Parameters of `sessions.prune`. `dryRun` changes nothing."""
 
     dry_run: bool = False
 
 
 async def sessions_prune(call: Call, params: SessionsPruneParams) -> Json:
-    """Archives and removes sessions over the limits, whatever the mode, on request."""
+    """Archives and removes sessions beyond the limits, in any mode."""
     context = call.context
     config, now = context.config(), context.clock.now_ms()
     due = plan(await context.store.read(retained), config.session.maintenance, now)

@@ -1,4 +1,4 @@
-"""`/retry`: the last message again, where its run was interrupted or failed."""
+"""`/retry`: runs the last message again after an interrupted or failed run."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from skerry.store import Store
 def retry_command(
     table: CommandTable, store: Store, dispatcher: Callable[[], Dispatcher]
 ) -> Command:
-    """Returns `/retry`; `table` tells which messages are commands, which do not run again."""
+    """Returns `/retry`; `table` identifies messages that are commands, which do not run again."""
 
     async def retry(call: CommandCall) -> str:
         request = await store.read(
@@ -28,5 +28,5 @@ def retry_command(
         await dispatcher().submit(as_asked_by(request, call.scopes))
         return "🔁 Running your last message again."
 
-    text = "runs your last message again, where it was interrupted or failed"
+    text = "runs your last message again after an interruption or failure"
     return Command("retry", text, retry, owner_only=False)

@@ -1,4 +1,4 @@
-"""`chat.retry`: runs the last message of a conversation again, where its run failed."""
+"""`chat.retry`: runs the last message of a conversation again after its run failed."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ class RetryParams(Params):
 
 
 async def chat_retry(call: Call, params: RetryParams) -> Json:
-    """Starts the run; one that has started already is `in_flight`."""
+    """Starts the run; a started run is `in_flight`."""
     context, key = call.context, call.session_key(params.session_key, params.agent_id)
     request = await context.store.read(
         lambda reader: to_retry(reader, key, lambda text: context.commands.match(text) is not None)

@@ -13,10 +13,10 @@ from skerry.store.transcript_search import MAX_HITS, TranscriptQuery, search
 class SessionsSearchParams(Params):
     """Parameters of `sessions.search`; without `key` all conversations of the agent are searched.
 
-    With `sessionKeys` only those of the conversations. Deleted messages are not found.
+    `sessionKeys` limits the search to these conversations. Deleted messages are not searched.
     """
 
-    ignored: ClassVar = {"scope": "Conversations to search are named by `sessionKeys`."}
+    ignored: ClassVar = {"scope": "`sessionKeys` selects the conversations."}
 
     query: Annotated[str, Field(min_length=1, max_length=4096)]
     key: Name | None = None
@@ -26,7 +26,7 @@ class SessionsSearchParams(Params):
 
 
 async def sessions_search(call: Call, params: SessionsSearchParams) -> Json:
-    """Returns the exchanges that match the words, the best first."""
+    """Returns the exchanges that match the words, best first."""
     key = call.session_key(params.key, params.agent_id)
     everywhere = params.key is None
     only: frozenset[str] | None = None

@@ -1,4 +1,4 @@
-"""`/new`, `/reset` and `/resume`: they say what the message did as it was accepted."""
+"""`/new`, `/reset` and `/resume`: they report the effect of the message when it was accepted."""
 
 from skerry.commands.table import Command, CommandCall, CommandError
 from skerry.model.run import SessionOpening
@@ -8,13 +8,13 @@ from skerry.store import Reader, Store, archive, sessions
 
 
 def session_commands(store: Store) -> tuple[Command, ...]:
-    """Returns the commands that begin conversations anew and brings them back."""
+    """Returns the commands that start and resume sessions of a conversation."""
 
     async def anew(call: CommandCall) -> str:
         if call.opening is None or not call.opening.done:
             raise CommandError(f"Only the owner may use /{call.name} here.")
         if call.opening.ended is None:
-            return "Nothing was said in this conversation yet; it is as good as new."
+            return "This conversation has no messages yet, so it is new already."
         return begun_notice(call.opening)
 
     async def resume(call: CommandCall) -> str:
@@ -30,7 +30,7 @@ def session_commands(store: Store) -> tuple[Command, ...]:
         ),
         Command(
             "resume",
-            "brings the last conversation back; `list` shows all",
+            "resumes the last conversation; `list` shows all",
             resume,
             accepts_arguments=True,
             owner_only=False,
@@ -39,20 +39,22 @@ def session_commands(store: Store) -> tuple[Command, ...]:
 
 
 def _resumed(opening: SessionOpening | None, present: str, lines: list[str]) -> str:
-    """Returns the answer: the session that was resumed, and the others that can be."""
-    others = "\n".join(["", *lines, "", "`/resume 1`, or an id, brings one back."])
+    """Returns the answer: the resumed session, and the sessions that can be resumed."""
+    list_text = "\n".join(
+        ["", *lines, "", "Resume a session by its number or id, such as `/resume 1`."]
+    )
     if opening is not None and opening.done:
         text = f"↩️ Back in “{present}”."
-        return text + ("\n\nEarlier ones:\n" + others if lines else "")
+        return text + ("\n\nEarlier ones:\n" + list_text if lines else "")
     if not lines:
         return "There is no earlier session of this conversation."
     if opening is not None and opening.target:
-        return f"No earlier session is called {opening.target!r}. There are:\n" + others
-    return "Earlier sessions of this conversation:\n" + others
+        return f"Unknown session {opening.target!r}. Earlier sessions:\n" + list_text
+    return "Earlier sessions of this conversation:\n" + list_text
 
 
 def _look(reader: Reader, key: str) -> tuple[str, list[str]]:
-    """Returns the present session's title, and a line for each that can be brought back."""
+    """Returns the present session's title, and a line for each session that can be resumed."""
 
     def name(session: SessionEntry) -> str:
         return session.label or sessions.title(reader, session.session_id) or "untitled"

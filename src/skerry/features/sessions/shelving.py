@@ -11,21 +11,21 @@ from skerry.store import Reader, Unit, archive, session_listing, sessions
 from skerry.store.session_listing import SessionFilter
 
 Check = Callable[[SessionEntry | None], None]
-"""Refuses the present session of the key, or that there is none."""
+"""Raises the refusal for the present session of the key, or for its absence."""
 
 
 async def put_away(call: Call, key: SessionKey, check: Check) -> SessionEntry:
-    """Removes a conversation from the list; the search finds it, and `bring_back` restores it.
+    """Removes a conversation from the list, but not from the search; undo with `bring_back`.
 
     Its runs are stopped.
 
     Raises:
-        RefusedError: it is the main one, has no session, or `check` refuses it.
+        RefusedError: it is the main conversation, has no session, or `check` refuses it.
     """
     if rows.is_main(key):
         raise RefusedError(
             f"Cannot archive the main session ({key}).",
-            "`skerry sessions reset` begins it anew and archives the old one.",
+            "`skerry sessions reset` archives its session and starts a new one.",
         )
     context, now = call.context, call.context.clock.now_ms()
 
@@ -35,7 +35,7 @@ async def put_away(call: Call, key: SessionKey, check: Check) -> SessionEntry:
         return present
 
     if await context.store.read(look) is None:  # before any run is stopped
-        raise _nothing(key, "conversation")
+        raise _not_found(key, "conversation")
 
     def write(unit: Unit) -> SessionEntry | None:
         look(unit)
@@ -46,16 +46,16 @@ async def put_away(call: Call, key: SessionKey, check: Check) -> SessionEntry:
         key, lambda: context.store.write(write), stopping="archive"
     )
     if session is None:
-        raise _nothing(key, "conversation")
+        raise _not_found(key, "conversation")
     session_hooks.ended(context.hooks, session, "archive")
     return session
 
 
 async def bring_back(call: Call, key: SessionKey, check: Check) -> SessionEntry:
-    """Returns the present session of a conversation; where it has none, the one archived last.
+    """Returns the present session of a conversation; without one, restores the last archived one.
 
     Raises:
-        RefusedError: nothing of it is archived either, or `check` refuses it.
+        RefusedError: it has no archived session either, or `check` refuses it.
     """
     context, now = call.context, call.context.clock.now_ms()
 
@@ -89,9 +89,9 @@ def _archived_last(reader: Reader, key: SessionKey) -> SessionEntry:
     query = SessionFilter(key.agent, archived=True, keys=frozenset({str(key)}))
     last = session_listing.recent(reader, query, limit=1)
     if not last:
-        raise _nothing(key, "archived conversation")
+        raise _not_found(key, "archived conversation")
     return last[0]
 
 
-def _nothing(key: SessionKey, kind: str) -> RefusedError:
-    return RefusedError(f"There is no {kind} {key}.")
+def _not_found(key: SessionKey, kind: str) -> RefusedError:
+    return RefusedError(f"Unknown {kind} {key}.")

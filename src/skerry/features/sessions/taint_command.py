@@ -1,4 +1,4 @@
-"""The command `/taint`: why a person is asked in this conversation, and an end of it."""
+"""The command `/taint`: shows the reason for approvals in this conversation, and clears it."""
 
 from skerry.app.command_dependencies import CommandDependencies
 from skerry.commands.table import Argument, Command, CommandCall, CommandError
@@ -23,13 +23,13 @@ def taint_command(desk: CommandDependencies) -> Command:
             case _:
                 raise CommandError("Usage: /taint, or /taint clear")
         if state is None or not state.origins:
-            return "This conversation has no words of others."
+            return "This conversation has no foreign text."
         origins = ", ".join(sorted(state.origins))
-        return f"Cleared: what was said so far ({origins}) no longer taints this conversation."
+        return f"Cleared: the text so far ({origins}) no longer taints this conversation."
 
     return Command(
         "taint",
-        "shows whose words, beside yours, this conversation has; `clear` trusts them",
+        "shows the foreign text in this conversation; `clear` trusts it",
         run,
         accepts_arguments=True,
         arguments=(Argument("action", choices=("clear",)),),
@@ -40,13 +40,13 @@ def taint_command(desk: CommandDependencies) -> Command:
 def as_text(state: taint.Taint | None) -> str:
     """Returns the taint of a conversation in Markdown."""
     if state is None or not state.origins:
-        return "This conversation has no words of others."
+        return "This conversation has no foreign text."
     origins = ", ".join(sorted(state.origins))
-    lines = [f"This conversation has words of others ({origins}):"]
+    lines = [f"This conversation has foreign text ({origins}):"]
     for source in state.sources[-_MOST_SOURCES:]:
         source_name = f"`{source.tool}` `{source.call}`" if source.tool else "a message"
         if not source.seq:
-            source_name = "a summary of what was said before"
+            source_name = "a summary of earlier messages"
         lines.append(f"- {source.origin}: {source_name}")
-    lines.append("A person is asked before it acts outside the sandbox. /taint clear ends that.")
+    lines.append("Acts outside the sandbox need an approval. `/taint clear` ends that.")
     return "\n".join(lines)

@@ -17,34 +17,36 @@ class TaintParams(Params):
 
 
 class ClearParams(TaintParams):
-    """Parameters of `sessions.taint.clear`; `through` is that of the answer that was read."""
+    """Parameters of `sessions.taint.clear`; `through` is the value of the answer that was read."""
 
     through: Annotated[int, Field(ge=0)] | None = None
 
 
 async def sessions_taint(call: Call, params: TaintParams) -> Json:
-    """Returns whose words, beside the owner's, a conversation has, and where they came from."""
+    """Returns the origins and sources of foreign text in a conversation."""
     key = str(call.session_key(params.key, params.agent_id))
     state = await call.context.store.read(lambda reader: taint.look(reader, key))
     if state is None:
-        raise _unknown(key)
+        raise _unknown_conversation(key)
     return {"key": key, **state.as_json()}
 
 
 async def sessions_taint_clear(call: Call, params: ClearParams) -> Json:
-    """Clears the words of others in a conversation: later runs count as untainted."""
+    """Clears the taint of a conversation: later runs count as untainted."""
     context, key = call.context, str(call.session_key(params.key, params.agent_id))
     now, by = context.clock.now_ms(), f"device {call.device_id}" if call.device_id else "a client"
     before = await context.store.write(lambda unit: taint.clear(unit, key, now, by, params.through))
     if before is None:
-        raise _unknown(key)
+        raise _unknown_conversation(key)
     context.session_events.changed([before.session_id], "taint")
     state = await context.store.read(lambda reader: taint.look(reader, key))
     return {"key": key, **(state or before).as_json()}
 
 
-def _unknown(key: str) -> RefusedError:
-    return RefusedError(f"There is no conversation {key}.", "skerry sessions list shows them.")
+def _unknown_conversation(key: str) -> RefusedError:
+    return RefusedError(
+        f"Unknown conversation {key}.", "List the conversations: skerry sessions list"
+    )
 
 
 METHODS: Final = (

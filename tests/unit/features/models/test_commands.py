@@ -82,7 +82,7 @@ async def test_models_are_listed_by_page_and_provider(tmp_path: Path) -> None:
         assert line.startswith(f"1. `{MODEL.ref}`")
         assert await said(core, f"/models {MODEL.provider} 1") == await said(core, "/model list")
         assert f"Providers: `{MODEL.provider}`" in await said(core, "/models nobody")
-        assert await said(core, "/models 2") == "⚠️ There are 1 pages."
+        assert await said(core, "/models 2") == "⚠️ The list has 1 pages."
 
 
 async def test_more_thinking_than_the_model_can_is_said(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ async def test_a_conversation_is_restored_by_its_name(tmp_path: Path) -> None:
         await said(gateway, "where to?", "trip")
         await printed(tmp_path, "rename", "trip", "Holidays")
         await printed(tmp_path, "delete", "Holidays")
-        assert "agent:main:trip is restored" in await printed(tmp_path, "restore", "Holidays")
+        assert "agent:main:trip was restored" in await printed(tmp_path, "restore", "Holidays")
 
 
 async def test_a_compacted_conversation_is_exported_with_its_summaries(tmp_path: Path) -> None:
@@ -105,16 +105,16 @@ async def test_delete_and_reset_are_undone(tmp_path: Path) -> None:
     async with running_gateway(home=tmp_path) as gateway:
         await said(gateway, "keep me", "trip")
         deleted = await skerry(tmp_path, "delete", "trip")
-        assert deleted.stdout == b"agent:main:trip is deleted.\n"
-        undo = deleted.stderr.decode().strip().removeprefix("To undo it: skerry sessions ").split()
+        assert deleted.stdout == b"agent:main:trip was deleted.\n"
+        undo = deleted.stderr.decode().strip().removeprefix("Undo it: skerry sessions ").split()
         assert await printed(tmp_path, "list") == "No conversations.\n"
         assert undo[1] in await printed(tmp_path, "list", "--archived")
         assert "keep me" in await printed(tmp_path, "show", undo[1])
-        assert await printed(tmp_path, *undo) == "agent:main:trip is restored.\n"
+        assert await printed(tmp_path, *undo) == "agent:main:trip was restored.\n"
         reset = json.loads(await printed(tmp_path, "reset", "trip", "--json"))
         assert reset["entry"]["sessionId"] != reset["restore"] == undo[1]
         assert await printed(tmp_path, "show", "trip") == ""
-        assert await printed(tmp_path, "restore", "trip") == "agent:main:trip is restored.\n"
+        assert await printed(tmp_path, "restore", "trip") == "agent:main:trip was restored.\n"
         assert "keep me" in await printed(tmp_path, "show", "trip")
 
 
@@ -176,7 +176,7 @@ async def test_what_was_said_is_found_and_what_is_old_named_before_it_goes(tmp_p
         )
         assert [one["text"] for one in only["hits"]] == ["the blue boat"]
         assert "No message has these words" in await printed(tmp_path, "search", "zebra")
-        assert "Nothing is over the limits" in await printed(tmp_path, "prune", "--dry-run")
+        assert "No session is beyond the limits" in await printed(tmp_path, "prune", "--dry-run")
         path = tmp_path / "skerry.json"
         config = json.loads(path.read_text())
         config["session"] = {"maintenance": {"maxEntries": 1}}

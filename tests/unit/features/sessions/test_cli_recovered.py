@@ -71,7 +71,7 @@ def test_one_is_given_up_and_then_the_rest_and_each_is_noted(
     assert (storage, noted(home)) == (Storage.OK, [("s1", 3), ("s1", 2)])
     assert [is_note(one) for one in messages] == ["", "notice", "notice"]
     assert isinstance(messages[1], AssistantMessage)
-    assert "could not be read any more" in messages[1].text
+    assert "was unreadable" in messages[1].text
     (file,) = home.glob("agents/*/sessions/s1.jsonl")
     assert len(file.read_text("utf-8").splitlines()) == 4  # the header, and each message
 
@@ -96,5 +96,5 @@ def test_what_can_be_read_cannot_be_given_up(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert accept("s1:1") == 1
-    assert "No unreadable message" in capsys.readouterr().out
+    assert "Unknown unreadable message" in capsys.readouterr().out
     assert not (home / "recovered").exists()
