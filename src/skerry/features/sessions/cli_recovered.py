@@ -51,7 +51,7 @@ class UnreadableEntry:
     session_id: str
     key: str
     seq: int
-    reason: str
+    why: str
     in_file: bool
 
     @property
@@ -108,7 +108,7 @@ def _unreadable(state_dir: Path) -> list[UnreadableEntry]:
             files = _files(state_dir, broken.session_id)
             in_file = any(broken.seq in _readable(file) for file in files)
             entries.append(
-                UnreadableEntry(broken.session_id, key, broken.seq, broken.reason, in_file)
+                UnreadableEntry(broken.session_id, key, broken.seq, broken.why, in_file)
             )
     return entries
 
@@ -257,7 +257,7 @@ async def accept(state_dir: Path, arguments: Namespace) -> int:
                 results.append(_Accepted(entry.name, entry.key, outcome, failed=True))
                 continue
             now = SystemClock().now_ms()
-            broken = BrokenEntry(entry.session_id, entry.seq, entry.reason)
+            broken = BrokenEntry(entry.session_id, entry.seq, entry.why)
             _record(state_dir, entry, now)  # first, so that each given-up message is recorded
             work = partial(recovering.accept, broken=broken, text=_notice(now), now=now)
             await store.write(work)

@@ -39,7 +39,7 @@ async def test_what_cannot_be_archived_is_refused(rig: Rig, wire: Wire) -> None:
 
     assert "Cannot archive the main session" in await refused("main", archived=True)
     assert "Unknown conversation" in await refused("nobody", archived=True)
-    assert "no archived conversation" in await refused("nobody", archived=False)
+    assert "Unknown archived conversation" in await refused("nobody", archived=False)
     assert "cannot be combined" in await refused("chat", archived=True, label="x")
     stale = {"expectedSessionId": "other"}
     assert "read it again" in await refused("chat", archived=True, **stale)
