@@ -145,9 +145,7 @@ async def test_a_command_in_a_new_session_leaves_it(tmp_path: Path) -> None:
         await core.ask("/new", "a")
         first = await current(core)
         result = await core.ask("/new", "b")
-        assert result.payloads == (
-            "This conversation has no messages yet, so it is new already.",
-        )
+        assert result.payloads == ("This conversation has no messages yet, so it is new already.",)
         assert (await current(core)).session_id == first.session_id
         assert await earlier(core) == []
 
