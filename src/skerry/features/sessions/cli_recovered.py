@@ -107,7 +107,9 @@ def _unreadable(state_dir: Path) -> list[UnreadableEntry]:
             key = session.key if session else ""
             files = _files(state_dir, broken.session_id)
             in_file = any(broken.seq in _readable(file) for file in files)
-            entries.append(UnreadableEntry(broken.session_id, key, broken.seq, broken.why, in_file))
+            entries.append(
+                UnreadableEntry(broken.session_id, key, broken.seq, broken.reason, in_file)
+            )
     return entries
 
 
