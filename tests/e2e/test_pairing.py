@@ -85,7 +85,7 @@ async def test_one_command_lets_the_owner_in_as_the_owner(tmp_path: Path) -> Non
         refused = await run_command(
             "pairing", "approve", request["code"], *elsewhere, environ=environ
         )
-        assert b"Nobody was approved" in refused.stderr
+        assert b"No sender was approved" in refused.stderr
         done = await pairing(gateway, "approve", request["code"], "--owner")
         assert "memory:alice is you" in done
         stored = json.loads((home / "skerry.json").read_text(encoding="utf-8"))

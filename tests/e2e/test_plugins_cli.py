@@ -142,8 +142,8 @@ async def test_every_command_prints_json_for_scripts(home: Home) -> None:
     assert (refused["ok"], "Pass --yes" in str(refused)) == (False, True)
     done = await asked("install", str(home.source), "--yes")
     assert done["permissions"] == [
-        "tea is a program that runs with all that you may do: ./tea",
-        "It gets the variables: TEA.",
+        "tea is a program that runs with all your rights: ./tea",
+        "It receives the variables: TEA.",
     ]
     assert (Path(done["path"]) / "tea").stat().st_mode & 0o777 == 0o700
     info = await asked("info", "tea")

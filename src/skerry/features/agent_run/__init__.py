@@ -1,1 +1,1 @@
-"""Runs an agent for one message and prints its answer, for scripts."""
+"""Feature `agent_run`: runs an agent for one message and prints its answer."""

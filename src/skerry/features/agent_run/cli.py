@@ -11,11 +11,11 @@ def add(agent: ArgumentParser) -> None:
     """Adds the options of `skerry agent`."""
     agent.set_defaults(module=_RUN)
     agent.add_argument(
-        "-m", "--message", required=True, metavar="TEXT", help="the message; - reads stdin"
+        "-m", "--message", required=True, metavar="TEXT", help="message; - reads stdin"
     )
-    message(agent, "image for the model; may be repeated")
+    message(agent, "image for the model; repeatable")
     agent.add_argument(
         "--idempotency-key", metavar="K", help="key of the run; a repeat prints the first answer"
     )
-    timeout(agent, "seconds the run may take (default: agents.defaults.timeoutSeconds)")
+    timeout(agent, "time limit of the run in seconds (default: agents.defaults.timeoutSeconds)")
     output(session(reach(agent)))

@@ -1,4 +1,4 @@
-"""`skerry agent`: one message, one answer."""
+"""`skerry agent`: sends one message and prints the answer."""
 
 import math
 import os
@@ -22,15 +22,15 @@ from skerry.model.errors import ClientError, GatewayRefusedError, GatewayUnreach
 
 COMMAND: Final = "skerry agent"
 GRACE: Final = 15.0
-"""Seconds that the gateway has to report a run that ran out of time by itself."""
+"""Seconds for the gateway to report a run whose time limit has passed."""
 ABORT_SECONDS: Final = 5.0
 PAUSE: Final = 1.0
-"""Seconds before a run is asked for again that did not end while it was waited for."""
+"""Seconds before the next request for a run that is still active."""
 DEFAULT_SECONDS: Final = 86_400.0
-"""Seconds to wait when the gateway's own limit decides."""
-_AGAIN: Final = (
-    "The gateway may have the message already. Once it runs, repeat this with --idempotency-key {}:"
-    " nothing runs twice."
+"""Seconds to wait when the limit of the gateway applies."""
+_RETRY_REMEDY: Final = (
+    "The gateway may have the message already. When it runs, repeat with --idempotency-key {}:"
+    " the message runs once."
 )
 
 
@@ -38,7 +38,7 @@ def run(arguments: Namespace) -> int:
     """Runs `skerry agent`; returns the exit code."""
     text = sys.stdin.read() if arguments.message == "-" else arguments.message
     address = find(os.environ, url=arguments.url, token=arguments.token)
-    more = {
+    options = {
         "agentId": arguments.agent,
         "thinking": arguments.thinking,
         "attachments": attachments(arguments.image),
@@ -46,7 +46,7 @@ def run(arguments: Namespace) -> int:
 
     key = arguments.idempotency_key or str(uuid4())
 
-    async def once() -> dict[str, Any]:
+    async def request_answer() -> dict[str, Any]:
         async with GatewayClient(address) as client:
             request = RequestedRun(
                 client,
@@ -54,35 +54,35 @@ def run(arguments: Namespace) -> int:
                 session=arguments.session,
                 key=key,
                 timeout=arguments.timeout,
-                more={name: value for name, value in more.items() if value},
+                options={name: value for name, value in options.items() if value},
             )
             try:
                 return await request.result()
             except GatewayUnreachableError as error:
                 if text.strip() != RETRY:
-                    error.remedy = _AGAIN.format(key)
+                    error.remedy = _RETRY_REMEDY.format(key)
                 raise
 
-    return _report(anyio.run(once), as_json=arguments.json)
+    return _report(anyio.run(request_answer), as_json=arguments.json)
 
 
 @dataclass(slots=True)
 class RequestedRun:
-    """One run asked for through a gateway; `key` makes a repeat give the first one's result."""
+    """One requested run; a repeat with the same `key` returns the result of the first request."""
 
     client: GatewayClient
     text: str
     session: str
     key: str
     timeout: float | None
-    more: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Additional parameters of the request: agent, thinking, images."""
 
     async def result(self) -> dict[str, Any]:
         """Returns the last response. Cancelling (Ctrl-C) aborts the run.
 
         Raises:
-            GatewayRefusedError: it was not accepted.
+            GatewayRefusedError: the run was not accepted.
             GatewayUnreachableError: the connection was lost.
             TimeoutError: the gateway reported no end in time.
         """
@@ -91,11 +91,11 @@ class RequestedRun:
                 if self.text.strip() == RETRY:
                     return await self._retried()
                 while (answer := await self._ask())["status"] == "in_flight":
-                    # Someone else's request with this key runs: its end is ours too.
+                    # Another request with this key is running: its end is also the end of this one.
                     params = {"runId": self.key, "timeoutMs": 30_000}
                     waited = await self.client.request("agent.wait", params, timeout=60)
                     if waited["status"] == "timeout":
-                        # At once, when its end could not be stored: a restart takes it up.
+                        # At once, when its end could not be stored: a restart resumes it.
                         await anyio.sleep(PAUSE)
                 return answer
         except (anyio.get_cancelled_exc_class(), TimeoutError):
@@ -103,11 +103,11 @@ class RequestedRun:
             raise
 
     async def _retried(self) -> dict[str, Any]:
-        """Begins the last message's run again; returns its answer in the form of `agent`."""
-        where = {"sessionKey": self.session}
-        where |= {name: self.more[name] for name in ("agentId",) if name in self.more}
+        """Starts the run of the last message again; returns its answer in the form of `agent`."""
+        conversation = {"sessionKey": self.session}
+        conversation |= {name: self.options[name] for name in ("agentId",) if name in self.options}
         try:
-            self.key = (await self.client.request("chat.retry", where))["runId"]
+            self.key = (await self.client.request("chat.retry", conversation))["runId"]
         except GatewayRefusedError as refusal:
             if refusal.details_code != NOTHING_TO_RETRY:
                 raise
@@ -133,7 +133,7 @@ class RequestedRun:
             "message": self.text,
             "sessionKey": self.session,
             "idempotencyKey": self.key,
-            **self.more,
+            **self.options,
         }
         if self.timeout is not None:
             params["timeout"] = math.ceil(self.timeout)  # the wire has whole seconds
@@ -147,7 +147,7 @@ class RequestedRun:
                 failure["retryAfterMs"] = refusal.retry_after_ms
             return {"status": "error", **refusal.payload, **failure}
         if not isinstance(answer, dict) or "status" not in answer:
-            raise GatewayRefusedError("INVALID_RESPONSE", "The answer to `agent` has no status.")
+            raise GatewayRefusedError("INVALID_RESPONSE", "The response to `agent` has no status.")
         return answer
 
     async def _abort(self) -> None:
@@ -171,14 +171,14 @@ def _report(answer: dict[str, Any], *, as_json: bool) -> int:
     if late:
         remedy = "Raise the limit with --timeout."
     elif _meta(answer).get("aborted"):
-        remedy = "The run was stopped. To get an answer, send the message again."
+        remedy = "The run was stopped. Send the message again to get an answer."
     return complain(
         f"The run ended early: {reason}", remedy, COMMAND, TIMED_OUT if late else FAILED
     )
 
 
 def _texts(answer: dict[str, Any]) -> list[str]:
-    """Returns the texts of the reply that the last response carries."""
+    """Returns the texts of the reply in the last response."""
     parts = _part(answer, "result").get("payloads") or ()
     texts = (part.get("text") for part in parts if isinstance(part, dict))
     return [text for text in texts if isinstance(text, str) and text]

@@ -19,14 +19,16 @@ from skerry.infra.atomic import make_private
 from skerry.model.ids import MAIN_AGENT, AgentId, SessionKey, agent_id
 
 TRASH: Final = "trash"
-_AT_THE_FILE: Final = "Set `agents.list[].workspace` in skerry.json, on the machine of the gateway."
+_EDIT_THE_FILE: Final = (
+    "Set `agents.list[].workspace` in skerry.json, on the machine of the gateway."
+)
 
 Text = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Tree = dict[str, Any]
 
 
 class AgentsCreateParams(Params):
-    """Parameters of `agents.create`; the agent's id is made of its name."""
+    """Parameters of `agents.create`; the id is made from the name."""
 
     name: Text
     workspace: Name | None = None
@@ -36,9 +38,9 @@ class AgentsCreateParams(Params):
 
 
 class AgentsUpdateParams(Params):
-    """Parameters of `agents.update`; what is left out stays, a model of null is the default's."""
+    """Parameters of `agents.update`; absent properties are kept, model null selects the default."""
 
-    refused: ClassVar = {"agentRuntime": "agents have one runtime, the gateway's own."}
+    refused: ClassVar = {"agentRuntime": "all agents use the gateway's runtime."}
 
     agent_id: Name
     name: Text | None = None
@@ -56,29 +58,29 @@ class AgentsDeleteParams(Params):
 
 
 async def agents_create(call: Call, params: AgentsCreateParams) -> Json:
-    """Adds an agent with a workspace of its own, and the files that an agent starts with."""
+    """Adds an agent with its own workspace and the initial files."""
     agent = agent_id(params.name)
     if agent == MAIN_AGENT:
         raise RefusedError(f'"{agent}" is reserved', "Choose another name.")
     config = call.context.config()
     if agent in config.agents.ids:
         raise RefusedError(f'agent "{agent}" already exists', "Choose another name, or update it.")
-    own: Tree = {"id": agent, "name": params.name}
+    entry: Tree = {"id": agent, "name": params.name}
     workspace = _own_workspace(config, agent)
     _check_workspace(params.workspace, workspace)
     if params.model is not None:
-        own["model"] = {SHORT_FORMS["agents.defaults.model"]: await _model(call, params.model)}
+        entry["model"] = {SHORT_FORMS["agents.defaults.model"]: await _model(call, params.model)}
     if identity := _identity(params.emoji, params.avatar):
-        own["identity"] = identity
+        entry["identity"] = identity
     default = config.agents.default_id
 
     def edit(before: Source, expanded: Expanded) -> Tree:
-        # A list is complete: the default agent, unnamed until now, is listed too.
-        return _with(before, expanded, lambda rows: [*(rows or [{"id": default}]), own])
+        # The list must be complete, so the implicit default agent is added too.
+        return _with(before, expanded, lambda rows: [*(rows or [{"id": default}]), entry])
 
     await written(call, edit, "agents.create", also=AGENTS)
     answer: Tree = {"ok": True, "agentId": agent, "name": params.name, "workspace": str(workspace)}
-    return answer | ({"model": own["model"]["primary"]} if "model" in own else {})
+    return answer | ({"model": entry["model"]["primary"]} if "model" in entry else {})
 
 
 async def agents_update(call: Call, params: AgentsUpdateParams) -> Json:
@@ -118,7 +120,7 @@ async def agents_update(call: Call, params: AgentsUpdateParams) -> Json:
 async def agents_delete(call: Call, params: AgentsDeleteParams) -> Json:
     """Removes an agent and its bindings; its workspace is moved to `<state>/trash`.
 
-    Its conversations stay in the database, and belong to a later agent with the same id.
+    Its conversations remain in the database; a later agent with the same id gets them.
     """
     agent = call.agent(params.agent_id)
     context = call.context
@@ -161,7 +163,7 @@ async def agents_delete(call: Call, params: AgentsDeleteParams) -> Json:
 
 
 def _with(before: Source, expanded: Expanded, change: Any) -> Tree:
-    """Returns the file's tree with the agents that `change` makes of those that it lists."""
+    """Returns the file's tree with the list of agents that `change` returns."""
     tree: Tree = dict(before.parsed)
     if expanded.includes.owner(("agents",)) is not None:
         raise RefusedError("the agents are defined in an included file", "Edit that file by hand.")
@@ -175,23 +177,25 @@ def _busy(call: Call) -> set[SessionKey]:
 
 
 def _own_workspace(config: Config, agent: AgentId) -> Path:
-    """Returns the workspace that the gateway gives an agent by itself."""
+    """Returns the default workspace of an agent."""
     return config.state_dir / f"workspace-{agent}"
 
 
 def _check_workspace(requested: str | None, workspace: Path) -> None:
-    """Refuses any other directory than the agent's own: files are read from it."""
+    """Refuses other directories than the default, because the agent reads their files."""
     if requested is not None and Path(requested).expanduser() != workspace:
         raise RefusedError(
-            f"cannot choose the workspace {requested} over the gateway: it is {workspace}",
-            _AT_THE_FILE,
+            f"the workspace {requested} cannot be set over the gateway: it is {workspace}",
+            _EDIT_THE_FILE,
         )
 
 
 def _shared(config: Config, agent: AgentId) -> bool:
     workspace = config.workspace(agent)
-    others = (other for other in config.agents.ids if other != agent)
-    return any(config.workspace(other).is_relative_to(workspace) for other in others)
+    other_agents = (other_agent for other_agent in config.agents.ids if other_agent != agent)
+    return any(
+        config.workspace(other_agent).is_relative_to(workspace) for other_agent in other_agents
+    )
 
 
 def _discard(workspace: Path, state: Path, now: int) -> bool:

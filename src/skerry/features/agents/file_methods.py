@@ -1,4 +1,4 @@
-"""Methods about the files of an agent's workspace that its prompt reads: list, get, set."""
+"""Methods for the workspace files that an agent's prompt reads: list, get, set."""
 
 import hashlib
 import os
@@ -33,14 +33,14 @@ class FilesGetParams(FilesListParams):
 
 
 class FilesSetParams(FilesGetParams):
-    """Parameters of `agents.files.set`; `expectedHash` is the SHA-256 of what was read."""
+    """Parameters of `agents.files.set`; `expectedHash` is the SHA-256 of the read content."""
 
     content: Annotated[str, Field(max_length=MAX_BYTES)]
     expected_hash: Annotated[str, Field(max_length=64, pattern=r"^[a-fA-F0-9]{64}$")] | None = None
 
 
 async def files_list(call: Call, params: FilesListParams) -> Json:
-    """Returns the files that an agent's prompt reads, and which of them there are."""
+    """Returns the files that an agent's prompt reads, each with its existence."""
     config, agent = call.context.config(), call.agent(params.agent_id)
     rows = await anyio.to_thread.run_sync(lambda: [_row(config, agent, name) for name in NAMES])
     return {"agentId": agent, "workspace": str(config.workspace(agent)), "files": rows}
@@ -55,11 +55,11 @@ async def files_get(call: Call, params: FilesGetParams) -> Json:
 
 
 async def files_set(call: Call, params: FilesSetParams) -> Json:
-    """Writes one of these files whole, unless it was changed since it was read."""
+    """Replaces one of these files, unless it has changed since it was read."""
     config, agent = call.context.config(), call.agent(params.agent_id)
     _check_name(params.name)
     records = call.context.records
-    row = await anyio.to_thread.run_sync(lambda: _written(config, agent, params, records))
+    row = await anyio.to_thread.run_sync(lambda: _write(config, agent, params, records))
     return {"ok": True, "agentId": agent, "workspace": str(config.workspace(agent)), "file": row}
 
 
@@ -90,11 +90,11 @@ def _row(config: Config, agent: AgentId, name: str, *, whole: bool = False) -> J
 
 
 def _text(data: bytes, name: str) -> str:
-    problem = f"it has more than {MAX_BYTES} bytes" if len(data) > MAX_BYTES else ""
+    problem = f"the file has more than {MAX_BYTES} bytes" if len(data) > MAX_BYTES else ""
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        problem, text = problem or "it is not UTF-8", ""
+        problem, text = problem or "the file is not UTF-8", ""
     if problem:
         raise RefusedError(
             f"{name} cannot be shown: {problem}.", "Edit it on the machine of the gateway."
@@ -102,7 +102,7 @@ def _text(data: bytes, name: str) -> str:
     return text
 
 
-def _written(config: Config, agent: AgentId, params: FilesSetParams, records: FileRecords) -> Json:
+def _write(config: Config, agent: AgentId, params: FilesSetParams, records: FileRecords) -> Json:
     data, expected = params.content.encode(), (params.expected_hash or "").lower()
 
     def change(old: bytes | None) -> bytes:
@@ -118,7 +118,9 @@ def _written(config: Config, agent: AgentId, params: FilesSetParams, records: Fi
         raise RefusedError(f"{params.name} would have more than {MAX_BYTES} bytes")
     root = config.workspace(agent)
     try:
-        rules = gate(config, records=records)  # only admins get here: it counts as the owner's
+        rules = gate(
+            config, records=records
+        )  # only admins may call this, so the file counts as the owner's
         RootedFolder(root, rules).replace(params.name, change, max_bytes=MAX_BYTES, whole=True)
     except (EscapeError, OSError) as error:
         raise _refused("written", params.name, error) from None

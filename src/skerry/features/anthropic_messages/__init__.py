@@ -1,1 +1,1 @@
-"""Wire format `anthropic-messages` of model APIs: Claude, llama.cpp's server, others."""
+"""Wire format `anthropic-messages` of model APIs: Claude, the server of llama.cpp, and others."""

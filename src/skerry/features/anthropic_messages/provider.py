@@ -1,4 +1,4 @@
-"""Adapter for every API that speaks `anthropic-messages`: Claude, llama.cpp's server, others."""
+"""Adapter for APIs with the format `anthropic-messages`: Claude, llama.cpp's server, others."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -37,7 +37,7 @@ from skerry.sdk.models import (
 
 _VERSION: Final = "2023-06-01"
 _MOST_PAUSES: Final = 7
-"""Limit on the pauses of one answer; after it the text so far is the answer, cut off."""
+"""Maximum number of pauses of one answer; then the text so far is returned as cut off."""
 
 
 def headers(endpoint: Endpoint) -> dict[str, str]:
@@ -52,12 +52,12 @@ def models_url(base_url: str) -> str:
 
 
 def _versioned(base_url: str) -> str:
-    """Returns the address with the version of the API, which people leave out."""
+    """Returns the address with the version of the API, which may be missing."""
     return base_url.rstrip("/").removesuffix("/v1") + "/v1"
 
 
 class AnthropicProvider:
-    """One endpoint; its base URL may end in `/v1`. Retrying is `providers.retry`'s."""
+    """One endpoint; its base URL may end in `/v1`. `providers.retry` repeats failed calls."""
 
     def __init__(self, http: HttpClient, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -88,7 +88,7 @@ class AnthropicProvider:
                         return ModelReply(tuple(content), reply.stop_reason, usage)
                     history.append(_as_message(request.model, reply))
             except BaseException:
-                if content:  # what it said before it paused
+                if content:  # the content before the pause
                     listener.on_spent(usage)
                 raise
             finally:
@@ -98,7 +98,7 @@ class AnthropicProvider:
 
 
 def _as_message(model: ModelInfo, reply: ModelReply) -> AssistantMessage:
-    """Returns an answer so far as a message of the conversation."""
+    """Returns the answer so far as a message of the conversation."""
     provider, reason = model.provider, reply.stop_reason
     return AssistantMessage(reply.content, API, provider, model.id, reply.usage, reason, 0)
 
@@ -157,18 +157,18 @@ _decoder = msgspec.json.Decoder(_Event)
 
 @dataclass(slots=True)
 class _Slot:
-    """One content block while its pieces come."""
+    """One content block while its deltas arrive."""
 
     block: _Block
-    said: list[str] = field(default_factory=list)
+    parts: list[str] = field(default_factory=list)
     signature: list[str] = field(default_factory=list)
     arguments: list[str] = field(default_factory=list)
 
 
 class AnthropicBuilder:
-    """Takes the data of each event in order, says what it added, gives at last the reply.
+    """Builds a reply from events: `take` returns the added text, `reply` the whole reply.
 
-    `provider` is its name for people.
+    `provider` is the provider's name in errors.
     """
 
     def __init__(self, provider: str) -> None:
@@ -183,7 +183,7 @@ class AnthropicBuilder:
 
     @property
     def finished(self) -> bool:
-        """Returns whether `message_stop` came; without it the answer is not whole."""
+        """Returns true after `message_stop`; before it the answer is incomplete."""
         return self._stopped
 
     @property
@@ -193,12 +193,12 @@ class AnthropicBuilder:
 
     @property
     def done(self) -> bool:
-        """Returns whether nothing that matters can follow."""
+        """Returns true when no relevant event can follow."""
         return self._stopped
 
     @property
     def paused(self) -> bool:
-        """Returns whether the model wants to be asked to go on with what it has said."""
+        """Returns true when the model paused and must be called again with its answer so far."""
         return self._stop_reason == _PAUSED
 
     def take(self, data: bytes) -> EventText | None:
@@ -206,7 +206,7 @@ class AnthropicBuilder:
 
         Raises:
             ModelStreamCutError: the event is not readable.
-            ModelError: it carries an error of the provider.
+            ModelError: the event contains an error of the provider.
             ModelRequestError: the answer is longer than the limit.
         """
         event = decoded(_decoder, data, self._provider)
@@ -225,12 +225,12 @@ class AnthropicBuilder:
             case "error":
                 raise stream_failure(bytes(event.error), self._provider)
             case _:
-                pass  # ping, content_block_stop, and what later versions add
+                pass  # ping, content_block_stop, and events of later versions
         return None
 
     def _open(self, index: int, block: _Block) -> EventText | None:
         slot = self._by_index[index] = _Slot(block)
-        self._slots.append(slot)  # one that had its number was given on, and stays
+        self._slots.append(slot)  # an earlier slot with this index is complete and is kept
         self._limit.grow(len(block.data or ""))
         begun = _Delta(text=block.text, thinking=block.thinking, signature=block.signature)
         return self._add(index, begun)
@@ -238,7 +238,7 @@ class AnthropicBuilder:
     def _add(self, index: int, delta: _Delta) -> EventText | None:
         slot = self._by_index.get(index)
         if slot is None:
-            raise ModelStreamCutError(f"{self._provider} sent a piece without its beginning.")
+            raise ModelStreamCutError(f"{self._provider} sent a delta without its content block.")
         text, thinking = delta.text or "", delta.thinking or ""
         if delta.signature:
             self._limit.grow(len(delta.signature))
@@ -249,11 +249,11 @@ class AnthropicBuilder:
         if not text and not thinking:
             return None
         self._limit.grow(len(text) + len(thinking))
-        slot.said.append(text or thinking)
+        slot.parts.append(text or thinking)
         return EventText(text, thinking)
 
     def _count(self, usage: _Usage | None) -> None:
-        """Takes the numbers that came; later ones are of the whole answer, not additional."""
+        """Stores the counts of an event; later counts replace earlier ones."""
         for name in _Usage.__struct_fields__:
             value = getattr(usage, name, None)
             if value is not None:
@@ -268,17 +268,18 @@ class AnthropicBuilder:
         """Returns the whole reply.
 
         Raises:
-            ModelStreamCutError: `message_stop` did not come.
-            ModelRequestError: the model refused to answer; what came before was given as text. A
-                reply would pass for the whole answer.
-            ModelOverflowError: the window was full before it said anything.
+            ModelStreamCutError: `message_stop` is missing.
+            ModelRequestError: the model refused to answer; the text before it was returned already,
+            and a
+                reply would count as the whole answer.
+            ModelOverflowError: the context window was full before any text.
         """
         if not self._stopped:
             raise ModelStreamCutError(f"{self._provider} ended its answer without a finish marker.")
         if self._stop_reason == "refusal":
             reason = f": {self._explanation}" if self._explanation else "."
             raise ModelRequestError(
-                f"{self._provider} refused to answer{reason} Say it another way or begin anew."
+                f"{self._provider} refused to answer{reason} Rephrase it, or start a new session."
             )
         content = tuple(block for slot in self._slots if (block := _block(slot)) is not None)
         if self._stop_reason == "model_context_window_exceeded" and not content:
@@ -292,8 +293,8 @@ class AnthropicBuilder:
 
 
 def _block(slot: _Slot) -> Block | None:
-    """Returns our block; None for an empty one and for what only other tools make."""
-    text = "".join(slot.said)
+    """Returns the block; None for an empty one and for kinds of other tools."""
+    text = "".join(slot.parts)
     block = slot.block
     match block.type:
         case "text" if text:
@@ -311,5 +312,5 @@ def _block(slot: _Slot) -> Block | None:
 def _usage(usage: _Usage) -> Usage:
     prompt, output = count(usage.input_tokens), count(usage.output_tokens)
     read = count(usage.cache_read_input_tokens)
-    written = count(usage.cache_creation_input_tokens)
-    return Usage(prompt, output, read, written, prompt + output + read + written)
+    cache_write = count(usage.cache_creation_input_tokens)
+    return Usage(prompt, output, read, cache_write, prompt + output + read + cache_write)

@@ -36,8 +36,8 @@ _BUDGETS: Final = {
     ThinkingLevel.XHIGH: 32_768,
 }
 _LEAST_BUDGET: Final = 1024
-_LEAST_ANSWER: Final = 1024  # tokens that a budget leaves for the answer
-_EFFORTS: Final = {ThinkingLevel.MINIMAL: "low"}  # the others are called the same
+_LEAST_ANSWER: Final = 1024  # tokens that remain for the answer besides the budget
+_EFFORTS: Final = {ThinkingLevel.MINIMAL: "low"}  # the other levels have the same names
 _BUDGET_ONLY: Final = re.compile(r"claude-(?:[23]|(?:opus|sonnet|haiku)-4(?!-[6-9]))")
 _CACHE: Final = {"cache_control": {"type": "ephemeral"}}
 _MARK: Final = b',"cache_control":{"type":"ephemeral"}}]}'
@@ -47,10 +47,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 def thinking_options(request: ModelRequest) -> Sequence[Options]:
-    """Returns the ways to ask for the thinking that is wanted, best first.
+    """Returns the options that request the thinking level, best first.
 
-    Newer Claude models decide themselves within an effort and think unless told not to; older ones
-    and others' models take a budget of tokens. Which one a model is, its first refusal says.
+    Newer Claude models decide themselves within an effort and think unless told not to; older
+    models and those of others take a token budget. The first refusal of a model shows its kind.
     """
     model, level = request.model, request.thinking
     if not model.reasoning:
@@ -60,7 +60,7 @@ def thinking_options(request: ModelRequest) -> Sequence[Options]:
         return ({"thinking": {"type": "disabled"}}, {}) if adapts else ({},)
     adaptive = [
         {
-            # Without this the newest models hide what they think.
+            # Without this the newest models hide their thinking.
             "thinking": {"type": "adaptive", "display": "summarized"},
             "output_config": {"effort": _EFFORTS.get(weaker, weaker.value)},
         }
@@ -76,8 +76,8 @@ def thinking_options(request: ModelRequest) -> Sequence[Options]:
 def request_body(request: ModelRequest, options: Options) -> bytes:
     """Returns the JSON of a streaming request; `options` is one of `thinking_options`.
 
-    What stays the same from turn to turn is marked for the cache: the tools, the system prompt, the
-    conversation up to its last message.
+    The parts that do not change between turns are marked for the cache: the tools, the system
+    prompt, the conversation up to its last message.
     """
     model = request.model
     turns = request.history.form(
@@ -107,9 +107,9 @@ def request_body(request: ModelRequest, options: Options) -> bytes:
 
 
 def _goes_on_without_thinking(history: History, model: ModelInfo) -> bool:
-    """Returns whether a tool loop is on whose last response did not think.
+    """Returns true in a tool loop whose last response has no thinking.
 
-    With a budget such a response is refused: it happens when the model or the level was changed.
+    With a budget the API refuses such a history, which a change of model or level causes.
     """
     if not history.messages or not isinstance(history.messages[-1], ToolResultMessage):
         return False
@@ -120,13 +120,13 @@ def _goes_on_without_thinking(history: History, model: ModelInfo) -> bool:
     return False
 
 
-def _turn(assistant: bool, blocks: bytes) -> bytes:  # noqa: FBT001 - called by `Turns` alone
+def _turn(assistant: bool, blocks: bytes) -> bytes:  # noqa: FBT001 - only `Turns` calls it
     role = b"assistant" if assistant else b"user"
     return b'{"role":"%b","content":[%b]}' % (role, blocks)
 
 
 def _blocks(message: Message, model: ModelInfo) -> bytes:
-    """Returns the blocks of a message, joined by commas; none for one that says nothing."""
+    """Returns the blocks of a message, joined by commas; empty for an empty message."""
     sees = "image" in model.input
     blocks: list[Options | None]
     match message:
@@ -135,15 +135,19 @@ def _blocks(message: Message, model: ModelInfo) -> bytes:
         case ToolResultMessage():
             blocks = [_result(message, sees=sees)]
         case AssistantMessage():
-            own = is_own(message, API, model)
-            blocks = [_sent_block(block, own=own) for block in message.content]
+            is_own_message = is_own(message, API, model)
+            blocks = [
+                _sent_block(block, is_own_message=is_own_message) for block in message.content
+            ]
     return b",".join(_encode(block) for block in blocks if block is not None)
 
 
 def _content(block: Content, *, sees: bool) -> Options | None:
     match block:
         case TextBlock(text=text):
-            return {"type": "text", "text": text} if text.strip() else None  # refused when blank
+            return (
+                {"type": "text", "text": text} if text.strip() else None
+            )  # the API refuses blank text
         case ImageBlock() if sees:
             source = {"type": "base64", "media_type": block.mime_type, "data": block.data}
             return {"type": "image", "source": source}
@@ -160,19 +164,19 @@ def _result(message: ToolResultMessage, *, sees: bool) -> Options:
     }
 
 
-def _sent_block(block: Block, *, own: bool) -> Options | None:
+def _sent_block(block: Block, *, is_own_message: bool) -> Options | None:
     match block:
         case TextBlock(text=text):
             return {"type": "text", "text": text} if text.strip() else None
         case ThinkingBlock():
-            return _thought(block) if own else None
+            return _thought(block) if is_own_message else None
         case ToolCall():
             used = {"id": _id(block.id), "name": block.name, "input": block.arguments}
             return {"type": "tool_use", **used}
 
 
 def _thought(block: ThinkingBlock) -> Options | None:
-    """Returns thinking unchanged; without its signature it would be refused."""
+    """Returns thinking unchanged; the API refuses it without its signature."""
     if not block.thinking_signature:
         return None
     if block.redacted:
@@ -185,5 +189,5 @@ def _thought(block: ThinkingBlock) -> Options | None:
 
 
 def _id(call_id: str) -> str:
-    """Returns a call's id as the API takes it; other providers use more characters."""
+    """Returns a call's id in the characters that the API accepts; other providers use more."""
     return _NOT_IN_ID.sub("_", call_id)

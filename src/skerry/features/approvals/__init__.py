@@ -1,1 +1,1 @@
-"""Asks people about tool calls: gateway methods and events, the command line, chats, doctor."""
+"""Feature `approvals`: asks people about tool calls, through clients, chats and commands."""

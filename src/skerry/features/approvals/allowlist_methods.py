@@ -1,4 +1,4 @@
-"""Methods about what is allowed for good: the allowlist, also as OpenClaw's file of approvals."""
+"""Methods for permanently allowed commands: the allowlist, also in OpenClaw's file format."""
 
 import hashlib
 from typing import Annotated, Any, Final
@@ -20,7 +20,7 @@ _Pattern = Annotated[str, Field(min_length=1, max_length=1024, pattern=r"^[^\x00
 
 
 class AllowlistParams(Params):
-    """Parameters of `exec.allowlist.list`; without an agent, the patterns of all."""
+    """Parameters of `exec.allowlist.list`; without an agent, the patterns of all agents."""
 
     agent_id: _Agent | None = None
 
@@ -33,26 +33,26 @@ class PatternParams(Params):
 
 
 class AllowlistSetParams(Params):
-    """Parameters of `exec.approvals.set`: the whole file, and the hash of what was read."""
+    """Parameters of `exec.approvals.set`: the whole file, and the hash of the read file."""
 
     file: ApprovalsFile
     base_hash: Annotated[str, Field(min_length=1, max_length=128)] | None = None
 
 
 async def allowlist_list(call: Call, params: AllowlistParams) -> Json:
-    """Returns the patterns, each with a note about its last use."""
+    """Returns the patterns, each with its last use."""
     agent = _agent(call, params.agent_id) if params.agent_id else None
     rows = await call.context.store.read(lambda reader: allowlist.patterns(reader, agent))
     return {"patterns": [_row(row) for row in rows]}
 
 
 async def allowlist_add(call: Call, params: PatternParams) -> Json:
-    """Adds a pattern; commands that match it run unasked on a host."""
+    """Adds a pattern; commands that match it run on a host without an approval."""
     agent, by, now = _agent(call, params.agent_id), wire.person(call), call.context.clock.now_ms()
     pattern = params.pattern.strip()
-    if why := problem(pattern):
+    if reason := problem(pattern):
         raise RefusedError(
-            f"the pattern {pattern!r} would match nothing: {why}",
+            f"the pattern {pattern!r} would match nothing: {reason}",
             "Write the words of a command; a last * takes further operands.",
             details={"code": "allowlist.no_effect"},
         )
@@ -71,7 +71,7 @@ async def allowlist_remove(call: Call, params: PatternParams) -> Json:
     if not removed:
         raise RefusedError(
             f"the allowlist of {agent} has no pattern {params.pattern!r}",
-            "`skerry approvals allowlist list` shows the patterns.",
+            "List the patterns: skerry approvals allowlist list",
         )
     return {"ok": True, "agentId": agent, "pattern": params.pattern}
 
@@ -83,11 +83,11 @@ async def approvals_get(call: Call, _params: NoParams) -> Json:
 
 
 async def approvals_set(call: Call, params: AllowlistSetParams) -> Json:
-    """Replaces the allowlist, if it is as the caller read it."""
+    """Replaces the allowlist, if it has not changed since the caller read it."""
     file, by, now = params.file, wire.person(call), call.context.clock.now_ms()
     if modes := file.unsupported():
         raise RefusedError(modes, "Set tools.exec.security and tools.exec.ask instead.")
-    wanted = {(entry.agent, entry.pattern) for entry in _entries(call, file)}
+    new_patterns = {(entry.agent, entry.pattern) for entry in _entries(call, file)}
 
     def write(unit: Unit) -> list[AllowedPattern]:
         before = allowlist.patterns(unit)
@@ -99,11 +99,11 @@ async def approvals_set(call: Call, params: AllowlistSetParams) -> Json:
                 details={"code": "approvals.changed", "hash": present},
             )
         had = {(row.agent, row.pattern) for row in before}
-        for agent, pattern in sorted(had - wanted):
+        for agent, pattern in sorted(had - new_patterns):
             allowlist.remove(unit, agent, pattern, by, now)
-        for agent, pattern in sorted(wanted - had):
-            if why := problem(pattern):
-                call.warn("file.agents", f"the pattern {pattern!r} matches nothing: {why}")
+        for agent, pattern in sorted(new_patterns - had):
+            if reason := problem(pattern):
+                call.warn("file.agents", f"the pattern {pattern!r} matches nothing: {reason}")
             if not allowlist.add(unit, agent, pattern, "person", by, now):
                 raise RefusedError(f"agent {agent} has too many patterns")
         return allowlist.patterns(unit)
@@ -153,7 +153,7 @@ def _id(row: AllowedPattern) -> str:
 
 
 def _hash(file: dict[str, Any]) -> str:
-    """Returns the hash of what a person decides; the notes of use do not count."""
+    """Returns the hash of the patterns, without their use."""
     agents = {
         agent: [entry["pattern"] for entry in rules["allowlist"]]
         for agent, rules in file["agents"].items()

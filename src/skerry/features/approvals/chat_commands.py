@@ -1,4 +1,4 @@
-"""`/approve`: the answer of a person in the chat whose conversation made the call."""
+"""`/approve`: answers an approval in the chat whose conversation made the call."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ WORDS: Final = {
     **{verdict.value: verdict for verdict in Verdict},
 }
 _SHORTEST: Final = 4
-"""Characters of the beginning of an id."""
+"""Minimum length of the beginning of an id."""
 
 
 def commands(desk: CommandDependencies) -> tuple[Command, ...]:
@@ -40,8 +40,8 @@ def commands(desk: CommandDependencies) -> tuple[Command, ...]:
             await approvals.resolve(matches[0].id, verdict, f"/approve on {call.channel}")
         except RequestError as error:
             raise CommandError(f"{error} {error.remedy}") from error
-        done = {Verdict.ONCE: "Allowed once", Verdict.ALWAYS: "Allowed always"}.get(verdict)
-        return f"{done or 'Denied'}: {matches[0].id[:8]}."
+        outcome = {Verdict.ONCE: "Allowed once", Verdict.ALWAYS: "Allowed always"}.get(verdict)
+        return f"{outcome or 'Denied'}: {matches[0].id[:8]}."
 
     return (
         Command(
@@ -52,7 +52,7 @@ def commands(desk: CommandDependencies) -> tuple[Command, ...]:
             at_once=True,
             breaks_silence=True,
             arguments=(
-                Argument("id", "the id of the request"),
+                Argument("id", "id of the request"),
                 Argument("decision", choices=tuple(Verdict)),
             ),
             category="tools",

@@ -1,4 +1,4 @@
-"""`skerry approvals allowlist`: the commands that run unasked on a host."""
+"""`skerry approvals allowlist`: the commands that run on a host without an approval."""
 
 import os
 from argparse import Namespace
@@ -32,16 +32,16 @@ async def _run(arguments: Namespace) -> int:
     elif action == "list":
         _show(answer["patterns"])
     elif action == "remove":
-        show(f"{answer['agentId']} may no longer run {answer['pattern']} unasked.")
+        show(f"{answer['agentId']} now needs an approval for {answer['pattern']}.")
     else:
-        done = "may run" if answer["added"] else "may run already"
-        show(f"{answer['agentId']} {done}: {answer['pattern']}")
+        outcome = "may run" if answer["added"] else "may run already"
+        show(f"{answer['agentId']} {outcome}: {answer['pattern']}")
     return 0
 
 
 def _show(patterns: list[dict[str, Any]]) -> None:
     if not patterns:
-        show("The allowlist is empty; tools.exec.allowlist may have patterns too.")
+        show("The allowlist is empty; tools.exec.allowlist may have further patterns.")
         return
     lines: list[tuple[str, ...]] = [("AGENT", "PATTERN", "FROM", "LAST USED", "COMMAND")]
     lines += [

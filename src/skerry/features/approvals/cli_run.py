@@ -1,4 +1,4 @@
-"""`skerry approvals`: the tool calls that wait for a person, and the answer."""
+"""`skerry approvals`: lists and answers the tool calls that wait for a person."""
 
 import os
 from argparse import Namespace
@@ -14,7 +14,7 @@ SCOPES: Final = ("operator.approvals",)
 
 
 def run(arguments: Namespace) -> int:
-    """Runs `skerry approvals ...`; returns the exit code: 1 where an approval is not open."""
+    """Runs `skerry approvals ...`; returns the exit code: 1 when an approval is not open."""
     return anyio.run(_run, arguments)
 
 
@@ -49,7 +49,7 @@ async def _list(client: GatewayClient, arguments: Namespace) -> None:
         for row in pending
     ]
     show(table(lines))
-    notice("To let one run once: skerry approvals allow ID. To refuse it: skerry approvals deny ID")
+    notice("Allow a call once: skerry approvals allow ID. Deny it: skerry approvals deny ID")
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
@@ -66,5 +66,5 @@ async def _answer(client: GatewayClient, arguments: Namespace) -> None:
     if arguments.json:
         show_json({"ok": True, "id": arguments.id, "decision": decision})
     else:
-        done = "is denied" if decision == "deny" else "is allowed"
-        show(f"The call {arguments.id} {done}.")
+        outcome = "was denied" if decision == "deny" else "was allowed"
+        show(f"The call {arguments.id} {outcome}.")

@@ -1,4 +1,4 @@
-"""Methods about approvals: which calls wait for a person, and the answer."""
+"""Methods for approvals: list the waiting calls, and answer them."""
 
 import uuid
 from typing import Annotated, Final
@@ -13,12 +13,12 @@ from skerry.runtime.approvals import ApprovalDesk
 from skerry.store.approvals import ApprovalView, StoredApproval
 
 MOST_MS: Final = 600_000
-"""Milliseconds that a client's own request may wait."""
+"""Maximum wait of a client's request, in milliseconds."""
 _Text = Annotated[str, Field(max_length=65_536)]
 
 
 class IdParams(Params):
-    """Approval to act on: its id, or a beginning of it that names one pending approval."""
+    """Approval to act on: its id, or the unique beginning of an id."""
 
     id: Name
 
@@ -26,7 +26,7 @@ class IdParams(Params):
 class ResolveParams(IdParams):
     """Parameters of `exec.approval.resolve`."""
 
-    refused = {  # noqa: RUF012 - as the base class declares it
+    refused = {  # noqa: RUF012 - declared by the base class
         "reviewer": "A person answers in the chat that was asked, with /approve.",
         "grantExpiresInDays": "An allowed pattern does not expire; remove it from the allowlist.",
     }
@@ -34,10 +34,10 @@ class ResolveParams(IdParams):
 
 
 class RequestParams(Params):
-    """Parameters of `exec.approval.request`: a command that the client itself carries out."""
+    """Parameters of `exec.approval.request`: a command that the client itself executes."""
 
-    ignored = {  # noqa: RUF012 - as the base class declares it
-        "systemRunPlan": "The client carries out the command itself.",
+    ignored = {  # noqa: RUF012 - declared by the base class
+        "systemRunPlan": "The client executes the command itself.",
         "scope": "The person reads the command.",
         "unavailableDecisions": "A client's command is allowed once or denied.",
         "commandSpans": "The person reads the whole command.",
@@ -79,7 +79,7 @@ class WaitParams(IdParams):
 def _desk(call: Call) -> ApprovalDesk:
     desk = call.context.approvals
     if desk is None:
-        raise RefusedError("no agent runs here, so that no call waits for approval")
+        raise RefusedError("this gateway runs no agents, so no call waits for approval")
     return desk
 
 
@@ -100,12 +100,12 @@ async def approval_get(call: Call, params: IdParams) -> Json:
 
 
 async def approval_resolve(call: Call, params: ResolveParams) -> Json:
-    """Answers a pending approval; the call runs once where it is allowed."""
+    """Answers a pending approval; an allowed call runs once."""
     try:
         verdict = Verdict(params.decision)
     except ValueError as error:
         values = ", ".join(Verdict)
-        raise RefusedError(f"unknown decision; there are {values}") from error
+        raise RefusedError(f"unknown decision; decisions: {values}") from error
     desk = _desk(call)
     approval = await _named(desk, params.id)
     await desk.resolve(approval.id, verdict, wire.person(call))
@@ -113,7 +113,7 @@ async def approval_resolve(call: Call, params: ResolveParams) -> Json:
 
 
 async def approval_request(call: Call, params: RequestParams) -> Json:
-    """Asks about a command of the client, and returns the answer; null after the time."""
+    """Asks about a command of the client, and returns the answer; null after the timeout."""
     desk, now = _desk(call), call.context.clock.now_ms()
     argv = tuple(params.command_argv or ())
     command = params.command or " ".join(argv)
@@ -151,26 +151,26 @@ async def approval_request(call: Call, params: RequestParams) -> Json:
 
 
 async def approval_wait(call: Call, params: WaitParams) -> Json:
-    """Waits for the answer to an approval; `decision` is null where nobody answers in time."""
+    """Waits for the answer to an approval; `decision` is null without an answer in time."""
     desk = _desk(call)
     approval = await desk.find(params.id)
     if approval is None:
         raise ApprovalNotOpenError(params.id, None)
     now = call.context.clock.now_ms()
-    left = max(0, approval.expires_at - now)
-    timeout = left if params.timeout_ms is None else min(left, params.timeout_ms)
+    remaining = max(0, approval.expires_at - now)
+    timeout = remaining if params.timeout_ms is None else min(remaining, params.timeout_ms)
     return wire.answer(await desk.decided(approval.id, timeout / 1000))
 
 
 async def _named(desk: ApprovalDesk, name: str) -> StoredApproval:
-    """Returns the pending approval of that id, or whose id alone begins so.
+    """Returns the pending approval with the id, or the only one whose id begins with the name.
 
     Raises:
-        ApprovalNotOpenError: there is none, or more than one.
+        ApprovalNotOpenError: no approval matches, or several do.
     """
     pending = await desk.pending()
-    matches = [one for one in pending if one.id == name]
-    matches = matches or [one for one in pending if one.id.startswith(name)]
+    matches = [approval for approval in pending if approval.id == name]
+    matches = matches or [approval for approval in pending if approval.id.startswith(name)]
     if len(matches) == 1:
         return matches[0]
     stored = await desk.find(name)

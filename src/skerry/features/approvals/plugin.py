@@ -5,7 +5,7 @@ from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     needs = {
         "exec.approval.get": APPROVERS,
         "exec.approval.list": APPROVERS,

@@ -1,4 +1,4 @@
-"""Notifies clients of approvals: an event for each that is requested, answered or expired."""
+"""Notifies clients of approvals: an event for each requested, answered or expired approval."""
 
 import anyio
 

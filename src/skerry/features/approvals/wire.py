@@ -1,4 +1,4 @@
-"""Approvals as clients get them. Text of a model is escaped, so that it shows what it is."""
+"""Converts approvals to the form for clients. Text of a model is escaped."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ __all__ = ("answer", "decision", "escaped", "person", "request", "requested", "r
 
 
 def request(approval: StoredApproval) -> dict[str, Any]:
-    """Returns the facts that a person reads before the answer."""
+    """Returns the facts for a person's decision."""
     view, call = approval.subject, approval.stored.call if approval.stored else None
     return {
         "command": escaped(view.command),
@@ -37,7 +37,7 @@ def request(approval: StoredApproval) -> dict[str, Any]:
 
 
 def requested(approval: StoredApproval) -> dict[str, Json]:
-    """Returns a pending approval, as the list and the event have it."""
+    """Returns a pending approval in the form of the list and the event."""
     return {
         "id": approval.id,
         "request": request(approval),
@@ -47,14 +47,14 @@ def requested(approval: StoredApproval) -> dict[str, Json]:
 
 
 def decision(approval: StoredApproval) -> str | None:
-    """Returns the answer; None where nobody has answered."""
+    """Returns the answer, or None without one."""
     if approval.state in {ApprovalState.PENDING, ApprovalState.EXPIRED}:
         return None
     return str(approval.verdict or Verdict.DENY)
 
 
 def resolved(approval: StoredApproval, now: int) -> dict[str, Json]:
-    """Returns the payload of the event about an approval that is no longer pending."""
+    """Returns the payload of the event about an answered or expired approval."""
     return {
         "id": approval.id,
         "decision": decision(approval),
@@ -64,7 +64,7 @@ def resolved(approval: StoredApproval, now: int) -> dict[str, Json]:
 
 
 def answer(approval: StoredApproval) -> dict[str, Json]:
-    """Returns the result of a request that waited for the answer."""
+    """Returns the result of a request that waited for an answer."""
     return {
         "id": approval.id,
         "decision": decision(approval),
@@ -74,5 +74,5 @@ def answer(approval: StoredApproval) -> dict[str, Json]:
 
 
 def person(call: Call) -> str:
-    """Returns a name for whoever answers over a connection: the beginning of the device's id."""
+    """Returns a name of the answering person: the beginning of the device id."""
     return call.device_id[:12] if call.device_id else "operator"

@@ -1,1 +1,1 @@
-"""Shows and verifies the log of what people and gates decided."""
+"""Feature `audit`: shows and verifies the log of decisions of people and gates."""

@@ -1,4 +1,4 @@
-"""Check of `skerry doctor` of the audit log."""
+"""Check of `skerry doctor` for the audit log."""
 
 import anyio.to_thread
 
@@ -10,7 +10,7 @@ from skerry.store import audit
 
 
 async def chain(installation: Installation) -> list[Check]:
-    """Returns whether every entry of the log fits those before it."""
+    """Verifies the hash chain of the log."""
     try:
         report = await anyio.to_thread.run_sync(read, installation.state_dir, audit.verify)
     except StateError as error:
@@ -19,7 +19,7 @@ async def chain(installation: Installation) -> list[Check]:
     if report is None:
         return []
     if report.broken is not None:
-        message = f"the log of decisions is broken: {report.reason}."
-        remedy = "Somebody or something changed the database; compare it with a backup."
+        message = f"the hash chain of the log is broken: {report.reason}."
+        remedy = "A person or program changed the database; compare it with a backup."
         return [Check("audit", Level.FAILURE, message, remedy)]
     return [Check("audit", Level.OK, f"{report.entries} decisions, anchor {report.anchor}")]

@@ -8,13 +8,13 @@ from skerry.cli.options import output, whole
 def add(audit: ArgumentParser) -> None:
     """Adds the options of `skerry audit`."""
     audit.set_defaults(module="skerry.features.audit.cli_run", action="audit")
-    audit.add_argument("--verify", action="store_true", help="follow the chain of hashes")
+    audit.add_argument("--verify", action="store_true", help="verify the chain of hashes")
     audit.add_argument(
         "--anchor",
         action="append",
         default=[],
         metavar="NUMBER:HASH",
-        help="with --verify: an anchor that was printed before",
+        help="with --verify: an anchor that was printed earlier",
     )
     audit.add_argument(
         "--anchor-file",

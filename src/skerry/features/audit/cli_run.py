@@ -1,4 +1,4 @@
-"""`skerry audit`: the log of what people and gates decided."""
+"""`skerry audit`: shows and verifies the log of decisions of people and gates."""
 
 import os
 from argparse import Namespace
@@ -14,12 +14,12 @@ from skerry.store import audit
 from skerry.store.audit import FIRST, Anchor, AuditLogEntry, AuditReport
 
 MOST_BYTES = 1 << 20
-"""Bytes of a file of anchors."""
-_SHOWN = ("id", "tool", "command", "agent", "pattern", "by", "rule")
+"""Maximum size of a file of anchors, in bytes."""
+_PRINTED_FIELDS = ("id", "tool", "command", "agent", "pattern", "by", "rule")
 
 
 def run(arguments: Namespace) -> int:
-    """Runs `skerry audit`; returns the exit code: 1 where the chain is broken."""
+    """Runs `skerry audit`; returns the exit code: 1 when the chain is broken."""
     state_dir, _ = locate(os.environ)
     if arguments.verify:
         return _verify(state_dir, arguments)
@@ -30,7 +30,7 @@ def run(arguments: Namespace) -> int:
         show_json({"entries": [_entry(entry) for entry in entries]})
         return 0
     if not entries:
-        show("Nothing was decided yet.")
+        show("The log has no decisions yet.")
         return 0
     lines: list[tuple[str, ...]] = [("NR", "TIME", "WHAT", "FACTS")]
     lines += [(str(entry.seq), _time(entry.at), entry.kind, _facts(entry)) for entry in entries]
@@ -69,24 +69,26 @@ def _verify(state_dir: Path, arguments: Namespace) -> int:
 
 def _without_log(anchors: list[Anchor]) -> AuditReport:
     """Returns the report on an installation without a log."""
-    kept = [anchor for anchor in anchors if anchor.seq]
-    if not kept:
+    nonempty = [anchor for anchor in anchors if anchor.seq]
+    if not nonempty:
         return AuditReport(0, FIRST)
-    return AuditReport(0, FIRST, 1, f"there is no log, and an anchor names entry {kept[0].seq}")
+    return AuditReport(
+        0, FIRST, 1, f"the log is missing, but an anchor names entry {nonempty[0].seq}"
+    )
 
 
 def _anchors(texts: list[str], file: Path | None) -> list[Anchor]:
-    """Returns the anchors of the command line and of a file, a line each.
+    """Returns the anchors of the command line and of a file, one for each line.
 
     Raises:
-        FailedError: one has another form, or the file cannot be read.
+        FailedError: an anchor is not valid, or the file cannot be read.
     """
     try:
         if file is not None and file.exists():
             with file.open("rb") as opened:
                 content = opened.read(MOST_BYTES + 1)
             if len(content) > MOST_BYTES:
-                raise FailedError(f"{file} has more than {MOST_BYTES} bytes.", "Name another file.")
+                raise FailedError(f"{file} has more than {MOST_BYTES} bytes.", "Pass another file.")
             texts = [*texts, *filter(str.strip, content.decode().splitlines())]
         return [Anchor.parse(text) for text in texts]
     except (OSError, ValueError) as error:
@@ -95,7 +97,7 @@ def _anchors(texts: list[str], file: Path | None) -> list[Anchor]:
 
 
 def _add(file: Path, anchor: Anchor, present: list[Anchor]) -> None:
-    """Adds an anchor to a file that does not have it.
+    """Adds an anchor to a file, unless it contains the anchor.
 
     Raises:
         FailedError: the file cannot be written.
@@ -108,7 +110,7 @@ def _add(file: Path, anchor: Anchor, present: list[Anchor]) -> None:
             opened.write(f"{anchor}\n")
     except OSError as error:
         reason = f"The anchor cannot be written to {file}: {error.strerror}."
-        raise FailedError(reason, "Name a file that you can write.") from error
+        raise FailedError(reason, "Pass a file that you can write.") from error
 
 
 def _entry(entry: AuditLogEntry) -> dict[str, Any]:
@@ -125,7 +127,7 @@ def _facts(entry: AuditLogEntry) -> str:
     if entry.body is None:
         return "(erased)"
     body = entry.body
-    facts = (f"{key}={one_line(str(body[key]))}" for key in _SHOWN if body.get(key))
+    facts = (f"{key}={one_line(str(body[key]))}" for key in _PRINTED_FIELDS if body.get(key))
     return " ".join(facts)[:160]
 
 

@@ -1,4 +1,4 @@
-"""Reads the audit log from the database, beside a running gateway or without one."""
+"""Reads the audit log from the database, with or without a running gateway."""
 
 import sqlite3
 from collections.abc import Callable
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def read(state_dir: Path, work: Callable[[Reader], T]) -> T | None:
-    """Returns the result of `work`; None where there is no log yet.
+    """Returns the result of `work`; None when the log does not exist yet.
 
     Raises:
         StateError: the database cannot be read.

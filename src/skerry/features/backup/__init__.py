@@ -1,1 +1,1 @@
-"""Makes, checks and restores backups of the database."""
+"""Feature `backup`: creates, checks and restores backups of the database."""

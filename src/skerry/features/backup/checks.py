@@ -1,4 +1,4 @@
-"""Checks of `skerry doctor` of the backups."""
+"""Check of `skerry doctor` for the backups."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -8,12 +8,12 @@ from skerry.sdk.features import Installation
 from skerry.store import backups
 
 
-async def kept(installation: Installation) -> Iterable[Check]:
-    """Returns which backups of the database there are."""
+async def backups_check(installation: Installation) -> Iterable[Check]:
+    """Returns the number of backups, and the time of the newest."""
     name = "database backups"
     copies = backups.every(installation.state_dir)
     if not copies:
-        return [Check(name, Level.OK, "none yet; a running gateway makes one a day.")]
+        return [Check(name, Level.OK, "none yet; a running gateway makes one each day.")]
     newest = datetime.fromtimestamp(copies[0].made_at / 1000, UTC).astimezone()
     message = f"{len(copies)}, the newest of {newest:%Y-%m-%d %H:%M}"
     return [Check(name, Level.OK, message)]

@@ -8,20 +8,22 @@ _RUN = "skerry.features.backup.cli_run"
 
 
 def add(group: ArgumentParser) -> None:
-    """Adds what `skerry backup` has."""
+    """Adds the commands of `skerry backup`."""
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
-    create = command(add, "create", _RUN, "copy the database, while the gateway runs or not")
-    listing = command(add, "list", _RUN, "list the backups, the newest first")
-    verify = command(add, "verify", _RUN, "look for damage in the database and its backups")
-    verify.add_argument("name", nargs="?", metavar="NAME", help="only this one; or `current`")
-    text = "put a backup in the place of the database; the gateway must be stopped"
+    create = command(add, "create", _RUN, "copy the database, with or without a running gateway")
+    listing = command(add, "list", _RUN, "list the backups, newest first")
+    verify = command(add, "verify", _RUN, "check the database and its backups for damage")
+    verify.add_argument(
+        "name", nargs="?", metavar="NAME", help="backup to check, or `current` (default: all)"
+    )
+    text = "replace the database by a backup; stop the gateway first"
     restore = command(add, "restore", _RUN, text)
     restore.add_argument("name", nargs="?", metavar="NAME", help="backup (default: the newest)")
     restore.add_argument(
-        "--no-salvage", action="store_true", help="salvage nothing from a damaged database"
+        "--no-salvage", action="store_true", help="do not salvage rows of a damaged database"
     )
     restore.add_argument(
-        "--yes", action="store_true", help="do not ask where a sound database has newer messages"
+        "--yes", action="store_true", help="do not ask when an intact database has newer messages"
     )
     parsers = {"create": create, "list": listing, "verify": verify, "restore": restore}
     for name, parser in parsers.items():

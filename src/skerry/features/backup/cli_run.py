@@ -1,4 +1,4 @@
-"""`skerry backup`: makes, lists, checks and restores backups of the database."""
+"""`skerry backup`: creates, lists, checks and restores backups of the database."""
 
 import os
 import sqlite3
@@ -25,7 +25,7 @@ from skerry.store.restore_guard import KeptDevices
 
 _CURRENT = "current"
 PATIENCE_SECONDS: Final = 20.0
-"""Seconds that a backup waits for a forget in progress."""
+"""Seconds for which a backup waits for an erasure in progress."""
 _LOOK_SECONDS: Final = 0.5
 
 
@@ -43,38 +43,38 @@ def run(arguments: Namespace) -> int:
 
 
 def _create(state_dir: Path, arguments: Namespace) -> int:
-    made = _without_words(state_dir, PATIENCE_SECONDS)
+    backup = _without_words(state_dir, PATIENCE_SECONDS)
     if arguments.json:
-        show_json(_row(made))
+        show_json(_row(backup))
     else:
-        show(f"{made.path} ({_size(made.size)})")
+        show(f"{backup.path} ({_size(backup.size)})")
     return 0
 
 
 def _without_words(state_dir: Path, seconds: float) -> Backup:
-    """Returns a backup that was not made during a forget, where one can be made in that time."""
+    """Returns a backup made outside of an erasure, if that is possible in this time."""
     end = time.monotonic() + seconds
     while True:
         now = SystemClock().now_ms()
-        made = backups.create(state_dir, BackupKind.MANUAL, now, _progress("Copying"))
-        if not _is_forgetting(made.path):
-            return made
+        backup = backups.create(state_dir, BackupKind.MANUAL, now, _progress("Copying"))
+        if not _is_forgetting(backup.path):
+            return backup
         if time.monotonic() >= end:
             break
-        made.path.unlink()  # it has words that are to be nowhere
+        backup.path.unlink()  # it contains text that is being erased
         time.sleep(_LOOK_SECONDS)
-    # A job that does not end must not keep the state without a copy.
+    # An erasure that does not end must not prevent a backup.
     notice(
-        "An erasure is in progress, and this copy still has the text. When it is done, make"
-        f" another and delete this one: {made.path}"
+        "An erasure is in progress, and this copy still contains the text. When it is done, make"
+        f" another and delete this one: {backup.path}"
     )
-    return made
+    return backup
 
 
 def _is_forgetting(path: Path) -> bool:
     try:
         return is_forgetting(path)
-    except sqlite3.Error:  # `skerry backup verify` tells what is wrong with it
+    except sqlite3.Error:  # `skerry backup verify` reports the damage
         return False
 
 
@@ -84,7 +84,7 @@ def _list(state_dir: Path, arguments: Namespace) -> int:
         show_json([_row(copy) for copy in copies])
         return 0
     if not copies:
-        show("No backup yet. A running gateway makes one a day; now: skerry backup create")
+        show("No backup yet. A running gateway makes one each day. Now: skerry backup create")
         return 0
     lines = [("BACKUP", "MADE", "KIND", "SIZE")]
     lines += [(copy.name, local_time(copy.made_at), copy.kind, _size(copy.size)) for copy in copies]
@@ -93,7 +93,7 @@ def _list(state_dir: Path, arguments: Namespace) -> int:
 
 
 def _verify(state_dir: Path, arguments: Namespace) -> int:
-    """Looks for damage in the database and in backups; exit code 1 where there is some."""
+    """Checks the database and backups for damage; returns exit code 1 when it finds some."""
     paths = {} if arguments.name else {_CURRENT: state_dir / DATABASE}
     if arguments.name == _CURRENT:
         paths = {_CURRENT: state_dir / DATABASE}
@@ -112,7 +112,7 @@ def _verify(state_dir: Path, arguments: Namespace) -> int:
     for name, problems in findings.items() if not arguments.json else ():
         show(f"{name}: {one_line(problems[0]) if problems else 'sound'}")
     if not findings:
-        notice("There is no database yet, and no backup.")
+        notice("The database and its backups do not exist yet.")
     return 1 if any(findings.values()) else 0
 
 
@@ -122,7 +122,7 @@ def _restore(state_dir: Path, arguments: Namespace) -> int:
             chosen = _chosen(state_dir, arguments.name)
             if chosen is not None and not arguments.yes:
                 _ask(state_dir, chosen)
-            done = restore.restore(
+            restored = restore.restore(
                 state_dir,
                 chosen,
                 SystemClock().now_ms(),
@@ -132,41 +132,41 @@ def _restore(state_dir: Path, arguments: Namespace) -> int:
     except LockedError as error:
         raise StateLockedError(str(state_dir), error.owner.pid) from error
     if arguments.json:
-        show_json(_report(done))
+        show_json(_report(restored))
     else:
-        _tell(done)
+        _tell(restored)
     return 0
 
 
 def _chosen(state_dir: Path, name: str | None) -> Backup | None:
-    """Returns the backup that is meant: the newest, and none where there is none at all."""
+    """Returns the named backup, by default the newest; None without backups."""
     if name is None and not backups.every(state_dir):
         return None
     return backups.find(state_dir, name or "latest")
 
 
 def _ask(state_dir: Path, chosen: Backup) -> None:
-    """Lets a person say whether a sound database with newer messages is to give way.
+    """Asks a person before the restore replaces an intact database with newer messages.
 
     Raises:
-        BackupError: it is not, or nobody is there to say so.
+        BackupError: the person refuses, or stdin is not a terminal.
     """
     if not restore.loses(state_dir, chosen):
         return
-    what = f"The database is sound and has what came after {local_time(chosen.made_at)}"
+    state = f"The database is intact and has messages after {local_time(chosen.made_at)}"
     if sys.stdin.isatty():
-        notice(f"{what}; it is put aside and can be restored by its name. Restore it anyway?")
+        notice(f"{state}; the restore keeps it aside under its name. Restore the backup anyway?")
         if input("[y/N] ").strip().lower() in {"y", "yes"}:
             return
-    error = backups.BackupError(f"{what}; nothing was changed.")
-    error.remedy = f"To restore it anyway: skerry backup restore {chosen.name} --yes"
+    error = backups.BackupError(f"{state}; nothing was changed.")
+    error.remedy = f"Restore it anyway: skerry backup restore {chosen.name} --yes"
     raise error
 
 
-def _report(done: Restored) -> object:
+def _report(restored: Restored) -> object:
     return {
-        "backup": _row(done.backup) if done.backup else None,
-        "damage": list(done.damage),
+        "backup": _row(restored.backup) if restored.backup else None,
+        "damage": list(restored.damage),
         "tables": [
             {
                 "name": table_row.name,
@@ -174,34 +174,36 @@ def _report(done: Restored) -> object:
                 "salvaged": table_row.salvaged,
                 "whole": table_row.is_complete,
             }
-            for table_row in done.tables
+            for table_row in restored.tables
         ],
         "missing": [
             {"key": gap.key, "sessionId": gap.session_id, "messages": gap.missing}
-            for gap in done.gaps
+            for gap in restored.gaps
         ],
-        "before": _contents(done.before),
-        "after": _contents(done.after),
-        "devices": asdict(done.devices),
-        "aside": str(done.aside) if done.aside else None,
+        "before": _contents(restored.before),
+        "after": _contents(restored.after),
+        "devices": asdict(restored.devices),
+        "aside": str(restored.aside) if restored.aside else None,
     }
 
 
-def _contents(held: Contents | None) -> object:
-    return None if held is None else {"sessions": held.sessions, "messages": held.entries}
+def _contents(contents: Contents | None) -> object:
+    return (
+        None if contents is None else {"sessions": contents.sessions, "messages": contents.entries}
+    )
 
 
-def _tell(done: Restored) -> None:
-    if done.backup:
-        show(f"Restored {done.backup.name}, made {local_time(done.backup.made_at)}.")
-    was = done.before
+def _tell(restored: Restored) -> None:
+    if restored.backup:
+        show(f"Restored {restored.backup.name}, made {local_time(restored.backup.made_at)}.")
+    was = restored.before
     before = f" (before: {was.sessions}, {was.entries})" if was else ""
-    show(f"Sessions, messages: {done.after.sessions}, {done.after.entries}{before}.")
-    _tell_devices(done.devices)
-    if done.tables:
-        rows = sum(table_row.salvaged for table_row in done.tables)
-        show(f"{rows} rows of the damaged database could be read and are there.")
-    broken = [table_row for table_row in done.tables if not table_row.is_complete]
+    show(f"Sessions, messages: {restored.after.sessions}, {restored.after.entries}{before}.")
+    _tell_devices(restored.devices)
+    if restored.tables:
+        rows = sum(table_row.salvaged for table_row in restored.tables)
+        show(f"{rows} rows of the damaged database were salvaged.")
+    broken = [table_row for table_row in restored.tables if not table_row.is_complete]
     if broken:
         lines = [("DAMAGED TABLE", "FROM THE BACKUP", "READ")]
         lines += [
@@ -209,18 +211,18 @@ def _tell(done: Restored) -> None:
             for table_row in broken
         ]
         show(table(lines))
-    if done.gaps:
+    if restored.gaps:
         lines = [("MESSAGES MISSING", "CONVERSATION", "SESSION")]
-        lines += [(str(gap.missing), gap.key, gap.session_id) for gap in done.gaps]
+        lines += [(str(gap.missing), gap.key, gap.session_id) for gap in restored.gaps]
         show(table(lines))
-    elif done.tables:
+    elif restored.tables:
         show("No conversation has a gap.")
-    if done.backup and (broken or not done.tables):
+    if restored.backup and (broken or not restored.tables):
         unread = " and could not be read" if broken else ""
-        show(f"What came after {local_time(done.backup.made_at)}{unread} is not in it.")
-    if done.aside:
+        show(f"Messages after {local_time(restored.backup.made_at)}{unread} are missing.")
+    if restored.aside:
         notice(
-            f"The replaced files are kept. To undo this: skerry backup restore {done.aside.name}"
+            f"The replaced files are kept. Undo this: skerry backup restore {restored.aside.name}"
         )
     notice("Start the gateway: skerry gateway run")
 
@@ -228,22 +230,22 @@ def _tell(done: Restored) -> None:
 def _tell_devices(devices: KeptDevices) -> None:
     dropped = devices.dropped
     if devices.is_known:
-        show(f"Devices stay as they were before the restore: {devices.paired} paired.")
+        show(f"Devices are unchanged by the restore: {devices.paired} paired.")
         if dropped:
-            show(f"{dropped} devices of the backup were revoked or removed since, and stay out.")
+            show(f"{dropped} devices of the backup were revoked or removed since: still excluded.")
     elif dropped:
-        show(f"{dropped} devices must pair again: nothing tells who was revoked since.")
+        show(f"{dropped} devices must pair again, because later revocations are unknown.")
 
 
-def _progress(what: str) -> Callable[[int, int], None]:
+def _progress(label: str) -> Callable[[int, int], None]:
     """Returns a function that prints progress on a terminal, and nothing elsewhere."""
     if not sys.stderr.isatty():
-        return lambda _done, _all: None
+        return lambda _completed, _all: None
 
-    def progress(done: int, total: int) -> None:
-        share = 100 * done // total if total else 100
-        end = "\n" if done >= total else ""
-        print(f"\r{what} ... {share} %", end=end, file=sys.stderr, flush=True)
+    def progress(completed: int, total: int) -> None:
+        share = 100 * completed // total if total else 100
+        end = "\n" if completed >= total else ""
+        print(f"\r{label} ... {share} %", end=end, file=sys.stderr, flush=True)
 
     return progress
 

@@ -1,8 +1,8 @@
-"""Registers the backups: what `skerry doctor` says of them."""
+"""Registers the backups: their check of `skerry doctor`."""
 
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
-    api.check("checks:kept")
+    """Registers the parts of the feature."""
+    api.check("checks:backups_check")

@@ -1,1 +1,1 @@
-"""Lets the owner change the configuration by commands."""
+"""Feature `config`: shows, checks and changes the configuration."""

@@ -9,18 +9,18 @@ _MIGRATE = "skerry.features.config.cli_migrate"
 
 
 def add(group: ArgumentParser) -> None:
-    """Adds what is beneath `skerry config`."""
+    """Adds the commands of `skerry config`."""
     add = subcommands(group)
 
     def action(name: str, text: str) -> ArgumentParser:
         return command(add, name, _RUN, text)
 
-    get = output(action("get", "print the effective values, defaults too; secrets are hidden"))
+    get = output(action("get", "print the effective values with defaults; hides secrets"))
     get.add_argument("place", metavar="PATH", nargs="?", help="such as agents.list[0].name")
     get.add_argument("--reveal", action="store_true", help="print secrets too")
     change = action("set", "set one value")
     change.add_argument("place", metavar="PATH", help="such as agents.defaults.timeoutSeconds")
-    change.add_argument("value", metavar="VALUE", help="JSON5, else a text; - reads stdin")
+    change.add_argument("value", metavar="VALUE", help="JSON5, otherwise a text; - reads stdin")
     change.add_argument(
         "--json", dest="strict", action="store_true", help="refuse a value that is not JSON"
     )

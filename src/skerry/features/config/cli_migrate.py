@@ -22,14 +22,14 @@ def run(arguments: Namespace) -> int:
     """Prints the changes; with `--apply` writes them. Returns the exit code.
 
     Raises:
-        ConfigError: the file cannot be used or written; nothing changed.
+        ConfigError: the file cannot be read or written; nothing changed.
     """
     state_dir, path = locate(os.environ)
     before = source.read(path)
     migrated = migrate(before.parsed)
     changed = migrated.tree != before.parsed
-    written = changed and arguments.apply
-    if written:
+    is_written = changed and arguments.apply
+    if is_written:
 
         def edit(now: source.Source, _expanded: Expanded) -> dict[str, Any]:
             return migrate(now.parsed).tree
@@ -41,7 +41,7 @@ def run(arguments: Namespace) -> int:
             "path": str(path),
             "done": migrated.changes,
             "diff": difference,
-            "written": written,
+            "written": is_written,
         }
         show_json(report)
         return 0
@@ -52,10 +52,10 @@ def run(arguments: Namespace) -> int:
         show(plain(line))
     for change in migrated.changes:
         show(f"- {one_line(change)}")
-    if written:
-        show(f"Written. The file as it was is {copy_path(path.resolve(), BACKUPS[0])}.")
+    if is_written:
+        show(f"Written. The previous file is {copy_path(path.resolve(), BACKUPS[0])}.")
     else:
-        notice("Nothing was written: skerry config migrate --apply")
+        notice("Nothing was written. Write the changes: skerry config migrate --apply")
     return 0
 
 

@@ -54,7 +54,7 @@ def _get(arguments: Namespace) -> int:
         notice(f"{loaded.config.path} is broken; this is the last good configuration.")
     value = lookup(_effective(loaded, reveal=arguments.reveal), _parsed_path(arguments.place))
     if value is MISSING:
-        remedy = "`skerry config get` prints all values, `skerry config schema` all possible keys."
+        remedy = "List all values: skerry config get. List all keys: skerry config schema"
         raise FailedError(f"The configuration has no value {arguments.place}.", remedy)
     value = _with_integers(value)
     if arguments.json:
@@ -65,7 +65,7 @@ def _get(arguments: Namespace) -> int:
 
 
 def _with_integers(value: JSON) -> JSON:
-    """Returns the value with whole numbers written as such: 33, not 33.0."""
+    """Returns the value with integers in place of whole floats: 33, not 33.0."""
     match value:
         case float() if value.is_integer():
             return int(value)
@@ -86,12 +86,14 @@ def _effective(loaded: Loaded, *, reveal: bool) -> JSON:
 
 
 def _revealed(redacted: JSON, real: Any) -> JSON:
-    """Returns the tree with the secrets, which print as stars, as they are in the file."""
+    """Returns the tree with its secrets, which otherwise print as stars."""
     match redacted, real:
         case dict(), dict():
             return {key: _revealed(item, real.get(key)) for key, item in redacted.items()}
         case list(), list() if len(redacted) == len(real):
-            return [_revealed(item, other) for item, other in zip(redacted, real, strict=True)]
+            return [
+                _revealed(item, real_item) for item, real_item in zip(redacted, real, strict=True)
+            ]
         case str(), str() if set(redacted) == {"*"}:
             return real
         case _:
@@ -109,7 +111,7 @@ def _set(arguments: Namespace) -> int:
     if value is None:
         return complain(
             "null is not a value.",
-            f"To remove it: skerry config unset {arguments.place}",
+            f"Remove it: skerry config unset {arguments.place}",
             "skerry config set",
             USAGE,
         )
@@ -137,7 +139,7 @@ def _validate(arguments: Namespace) -> int:
     state_dir, path = locate(os.environ)
     path = Path(arguments.file).absolute() if arguments.file else path
     if arguments.file and not path.is_file():
-        raise FailedError(f"{path} does not exist.", "Name an existing file.")
+        raise FailedError(f"{path} does not exist.", "Pass an existing file.")
     try:
         loaded = checked(source.read(path), os.environ, state_dir)
     except ConfigInvalidError as error:
@@ -155,7 +157,7 @@ def _validate(arguments: Namespace) -> int:
     for issue in loaded.warnings:
         notice(f"warning: {plain(str(issue))}")
     exists = loaded.source.exists
-    show(f"{path} is valid." if exists else f"{path} does not exist; the defaults hold.")
+    show(f"{path} is valid." if exists else f"{path} does not exist; the defaults apply.")
     return 0
 
 
@@ -188,9 +190,9 @@ def _edit() -> int:
         base = (
             source.Source(path, before.decode("utf-8", "replace")).hash if path.exists() else None
         )
-        done = write_text(path, source.text(copy, after), author(), base=base)
+        written = write_text(path, source.text(copy, after), author(), base=base)
     except ConfigError as error:
         error.remedy = f"Your text is kept in {copy}; `skerry config edit` continues with it."
         raise
     copy.unlink()
-    return report_written(done)
+    return report_written(written)

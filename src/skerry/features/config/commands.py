@@ -1,7 +1,7 @@
 """`/config`, `/debug` and `/restart`, for the owner; the first two are off unless switched on.
 
-A change is checked, and what is protected on the wire is protected here. `/debug` writes nothing:
-what it sets ends with the gateway.
+A change is checked; keys that are protected for clients are also protected here. `/debug` writes
+nothing: its values end with the gateway.
 """
 
 import json
@@ -20,7 +20,7 @@ from skerry.config.write import META, by_hand
 from skerry.model.errors import ConfigError, ConfigInvalidError
 
 _MOST_CHARACTERS: Final = 3000
-"""Characters of a value that are shown."""
+"""Maximum length of a printed value, in characters."""
 
 
 def commands(desk: CommandDependencies) -> list[Command]:
@@ -53,7 +53,7 @@ def commands(desk: CommandDependencies) -> list[Command]:
         ),
         Command(
             "restart",
-            "restarts the gateway, once the answers that are being written are done",
+            "restarts the gateway, after the present answers have ended",
             does.restart,
             category="management",
             is_on=lambda: desk.config().commands.restart,
@@ -69,13 +69,13 @@ class _Changing:
 
     @property
     def settings(self) -> Settings:
-        """Returns the service that keeps the configuration.
+        """Returns the service of the configuration.
 
         Raises:
-            CommandError: nothing does.
+            CommandError: the gateway has no such service.
         """
         if self.desk.settings is None:
-            raise CommandError("This gateway has no configuration that can be changed.")
+            raise CommandError("The configuration of this gateway cannot be changed.")
         return self.desk.settings
 
     async def config(self, call: CommandCall) -> str:
@@ -117,18 +117,18 @@ class _Changing:
         return _overridden(overrides)
 
     async def restart(self, _: CommandCall) -> str:
-        """Answers `/restart`; its own run ends before the gateway does."""
+        """Answers `/restart`; its run ends before the restart."""
         if self.desk.restart is None:
             raise CommandError("This gateway cannot restart itself.")
         self.desk.restart()
         return "⚙️ The gateway restarts."
 
     def _show(self, path: str) -> str:
-        """Returns the keys that are set, or with a place its effective value, defaults included."""
+        """Returns the keys that are set, or the effective value of a path with defaults."""
         expanded = self.settings.expanded
         if not path:
-            written = {key: value for key, value in expanded.merged.items() if key != META}
-            tree: Any = public(unresolved(written, expanded.used))
+            tree_in_file = {key: value for key, value in expanded.merged.items() if key != META}
+            tree: Any = public(unresolved(tree_in_file, expanded.used))
             if not tree:
                 return (
                     "Nothing is set. `/config show messages.queue` shows a path's effective value."
@@ -152,22 +152,24 @@ class _Changing:
             return f"`{show_key_path(key_path)}` is so already."
         restart = needs_restart(applied.changed)
         when = "It needs a restart." if restart else "The change is in effect."
-        done = "is removed" if value is MISSING else f"is {_text(_without_secret(key_path, value))}"
-        return f"`{show_key_path(key_path)}` {done}. {when}"
+        effect = (
+            "is removed" if value is MISSING else f"is {_text(_without_secret(key_path, value))}"
+        )
+        return f"`{show_key_path(key_path)}` {effect}. {when}"
 
 
 def _refusal(error: ConfigError) -> str:
-    """Returns why nothing was changed: what is wrong is what was asked, not the file."""
+    """Returns the reason why nothing changed: the request was wrong, not the file."""
     if isinstance(error, ConfigInvalidError):
         return " ".join(["Nothing was changed.", *map(str, error.issues)])
     return f"{error} {error.remedy}".strip()
 
 
 def _refuse_start(key_path: KeyPath) -> None:
-    """Refuses what counts at a start only, where nothing of `/debug` is left.
+    """Refuses keys that only apply at a start, which drops the values of `/debug`.
 
     Raises:
-        CommandError: it does.
+        CommandError: the key only applies at a start.
     """
     if needs_restart([key_path]):
         name = show_key_path(key_path)
@@ -177,7 +179,7 @@ def _refuse_start(key_path: KeyPath) -> None:
 
 
 def _without_secret(key_path: KeyPath, value: Any) -> Any:
-    """Returns the value without secrets, which the last key of the path tells."""
+    """Returns the value without secrets, which the last key of the path identifies."""
     name = str(key_path[-1])
     hidden: Any = redact({name: value})
     return hidden[name]
@@ -206,7 +208,7 @@ def _assigned(text: str) -> tuple[KeyPath, Any]:
 
 def _key_path(text: str) -> KeyPath:
     if not text.strip():
-        raise CommandError("Name a path, such as messages.queue.mode.")
+        raise CommandError("Missing path, such as messages.queue.mode.")
     return parse_key_path(text.strip())
 
 
@@ -215,5 +217,5 @@ def _text(value: Any, indent: int | None = None) -> str:
     return (
         text
         if len(text) <= _MOST_CHARACTERS
-        else f"{text[:_MOST_CHARACTERS]}\n… (name a path to see less)"
+        else f"{text[:_MOST_CHARACTERS]}\n… (pass a longer path to see less)"
     )

@@ -37,7 +37,7 @@ _HASH_REQUIRED: Final = "config base hash required; re-run config.get and retry"
 _HASH_CHANGED: Final = "config changed since last load; re-run config.get and retry"
 _HINTS: Final = {
     "needed": "Restart the gateway for: {}.",
-    "automatic": "The gateway restarts for {} once no run is under way.",
+    "automatic": "The gateway restarts for {} when no run is active.",
 }
 
 Raw = Annotated[str, Field(min_length=1, max_length=MAX_BYTES)]
@@ -57,9 +57,9 @@ class ApplyParams(SetParams):
     ignored: ClassVar = {
         **dict.fromkeys(
             ("sessionKey", "deliveryContext", "note"),
-            "The result of the change is in this answer, and in no conversation.",
+            "The result of the change is only in this response.",
         ),
-        "restartDelayMs": "A restart that is due waits for the runs under way.",
+        "restartDelayMs": "A due restart waits for the active runs.",
     }
 
 
@@ -68,7 +68,7 @@ class PatchParams(ApplyParams):
 
     ignored: ClassVar = {
         **ApplyParams.ignored,
-        "replacePaths": "Lists are always replaced whole.",
+        "replacePaths": "Lists are always replaced completely.",
     }
 
 
@@ -80,7 +80,7 @@ async def config_get(call: Call, _params: NoParams) -> Json:
     payload: dict[str, Json] = {
         "path": str(file.source.path),
         "exists": file.exists,
-        # Comments may hold secrets too, so the text is generated from the parsed tree.
+        # Comments may contain secrets, so the text is generated from the parsed tree.
         "raw": _text(view.parsed) if file.source.exists else None,
         "parsed": view.parsed,
         "resolved": view.resolved,
@@ -91,7 +91,7 @@ async def config_get(call: Call, _params: NoParams) -> Json:
         "warnings": [issue_row(issue) for issue in file.loaded.warnings] if file.loaded else [],
         "legacyIssues": [],
     }
-    if call.protocol >= 4:  # noqa: PLR2004 - the version that has these
+    if call.protocol >= 4:  # noqa: PLR2004 - the version with these fields
         files = file.expanded.files if file.expanded else ()
         payload |= {
             "includedPaths": [str(path) for path in files],
@@ -114,7 +114,7 @@ async def config_set(call: Call, params: SetParams) -> Json:
 
 
 async def config_apply(call: Call, params: ApplyParams) -> Json:
-    """Writes a whole configuration, and applies it, also when the file has it already."""
+    """Writes a whole configuration, and applies it, even when the file is unchanged."""
     return await _replace(call, params, "config.apply")
 
 
@@ -134,7 +134,7 @@ async def config_patch(call: Call, params: PatchParams) -> Json:
 
 async def config_schema(call: Call, _params: NoParams) -> Json:
     """Returns the JSON Schema of the configuration, and the hints for a form."""
-    schema, hints = await anyio.to_thread.run_sync(for_forms)  # it reads a file, the first time
+    schema, hints = await anyio.to_thread.run_sync(for_forms)  # the first call reads a file
     return {
         "schema": msgspec.Raw(schema),
         "uiHints": msgspec.Raw(hints),
@@ -169,7 +169,7 @@ async def _checked_file(call: Call, params: SetParams) -> ConfigFile:
 
 
 def _same(call: Call, before: Source, file: ConfigFile) -> None:
-    """Refuses a file that was changed since it was read."""
+    """Refuses a file that has changed since it was read."""
     if not is_hash_of(before.hash, call.context.configuration.hash_key, file.source):
         raise RefusedError(_HASH_CHANGED)
 
@@ -231,7 +231,7 @@ def _owned(file: ConfigFile, section: str) -> bool:
 
 
 def _hash(call: Call, read: Source) -> str:
-    """Returns the hash with a key in both versions: a plain one lets a reader guess a password."""
+    """Returns the hash with a key in both versions: a plain one would reveal a weak password."""
     if call.protocol < 4:  # noqa: PLR2004 - the version that has 64 hex digits
         return keyed_hex(call.context.configuration.hash_key, read.raw)
     return keyed_hash(call.context.configuration.hash_key, read.raw)

@@ -1,11 +1,11 @@
-"""Registers the methods and commands on the configuration."""
+"""Registers the methods and commands of the configuration."""
 
 from skerry.policy.access import ADMINS, READERS
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     needs = {
         "config.apply": ADMINS,
         "config.get": READERS,

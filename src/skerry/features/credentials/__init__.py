@@ -1,1 +1,1 @@
-"""Lets a person add, list, order and remove the credentials of model providers."""
+"""Feature `credentials`: adds, lists, orders and removes credentials of model providers."""

@@ -1,4 +1,4 @@
-"""Checks of `skerry doctor` of the credentials of model providers."""
+"""Check of `skerry doctor` for the credentials of model providers."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -12,7 +12,7 @@ from skerry.sdk.features import Installation
 
 
 async def profiles(installation: Installation) -> Iterable[Check]:
-    """Returns the faults of the profiles of each agent, or that they can be used."""
+    """Returns the faults of the profiles of each agent, or their number."""
     if installation.config is None:
         return []
     return _profiles(installation.config, installation.environ)
@@ -30,11 +30,11 @@ def _profiles(config: Config, environ: Mapping[str, str]) -> Iterator[Check]:
             continue
         count += len(stored.profiles)
         for text in stored.problems:
-            remedy = f"Mend {config.agent_dir(agent)}, or skerry auth add."
+            remedy = f"Repair {config.agent_dir(agent)}, or run skerry auth add."
             yield Check("credentials", Level.WARNING, f"{agent}: {text}.", remedy)
         for profile in stored.profiles.values():
-            if why := problem(profile, keeper, SystemClock().now_ms()):
+            if fault := problem(profile, keeper, SystemClock().now_ms()):
                 remedy = f"skerry auth add {profile.provider} --agent {agent}"
-                yield Check("credentials", Level.WARNING, f"{agent}: {why}", remedy)
+                yield Check("credentials", Level.WARNING, f"{agent}: {fault}", remedy)
     plural = "profile" if count == 1 else "profiles"
-    yield Check("credentials", Level.OK, f"{count} {plural}; keys elsewhere count without one")
+    yield Check("credentials", Level.OK, f"{count} {plural}; keys in other places need no profile")

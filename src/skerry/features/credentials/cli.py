@@ -8,12 +8,12 @@ _RUN = "skerry.features.credentials.cli_run"
 
 
 def add(group: ArgumentParser) -> None:
-    """Adds what is beneath `skerry auth`."""
+    """Adds the commands of `skerry auth`."""
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
     for name, text in (
-        ("list", "the profiles of an agent, and their cooldowns"),
+        ("list", "list the profiles of an agent, and their cooldowns"),
         ("add", "store a key or token, entered at a prompt or read from a pipe"),
-        ("remove", "forget a profile"),
+        ("remove", "remove a profile"),
         ("order", "show or set the order of a provider's profiles"),
         ("login", "sign in to a provider in the browser"),
     ):
@@ -32,15 +32,23 @@ def add(group: ArgumentParser) -> None:
             _secret(parser)
         if name == "order":
             parser.add_argument("profiles", nargs="*", metavar="PROFILE", help="first to last")
-            parser.add_argument("--clear", action="store_true", help="let them take turns again")
+            parser.add_argument(
+                "--clear",
+                action="store_true",
+                help="remove the order, so that the profiles alternate again",
+            )
 
 
 def _secret(parser: ArgumentParser) -> None:
     kinds = ["api_key", "token"]
-    parser.add_argument("--type", choices=kinds, default="api_key", help="what it is (api_key)")
-    parser.add_argument("--env", metavar="VAR", help="keep only the name of a variable")
-    text = "write it into the profile's file (0600), not into the vault"
+    parser.add_argument(
+        "--type", choices=kinds, default="api_key", help="kind of the credential (default: api_key)"
+    )
+    parser.add_argument("--env", metavar="VAR", help="store only the name of a variable")
+    text = "store the secret in the profile's file (0600) instead of the vault"
     parser.add_argument("--plain", action="store_true", help=text)
-    parser.add_argument("--no-test", action="store_true", help="store it without a trial call")
-    text = "try it with this one (default: the one that answers, else the provider's usual one)"
+    parser.add_argument(
+        "--no-test", action="store_true", help="store the credential without a trial call"
+    )
+    text = "model of the trial call (default: the answering one, else the provider's default)"
     parser.add_argument("--model", metavar="MODEL", default="", help=text)

@@ -1,4 +1,4 @@
-"""`skerry auth`: which credentials there are, and entering, ordering and removing them."""
+"""`skerry auth`: lists, enters, orders and removes credentials."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ from skerry.ports.model import RestingProfile
 
 _EMPTY: Final = (
     "No credentials are stored. Keys in the environment (such as OPENAI_API_KEY) and in"
-    " models.providers count without one.\nEnter one: skerry auth add PROVIDER"
+    " models.providers need no profile.\nEnter one: skerry auth add PROVIDER"
 )
 
 
@@ -38,7 +38,7 @@ def run(arguments: Namespace) -> int:
             return _add(keeper, arguments)
         case "remove":
             removed = keeper.remove(arguments.profile)
-            return _done(arguments, {"removed": removed.id}, f"{removed.id} is removed.")
+            return _print_result(arguments, {"removed": removed.id}, f"{removed.id} was removed.")
         case "order":
             return _order(keeper, arguments)
         case "login":
@@ -52,7 +52,7 @@ def _list(keeper: Keeper, arguments: Namespace) -> int:
     rests = anyio.run(_resting, os.environ)
     rows = [_row(profile, keeper, rests) for profile in stored.profiles.values()]
     for text in stored.problems:
-        notice(f"Left out: {one_line(text)}")
+        notice(f"Skipped: {one_line(text)}")
     if arguments.json:
         order = {provider: list(ids) for provider, ids in stored.order.items()}
         show_json({"agent": keeper.agent, "profiles": rows, "order": order})
@@ -68,19 +68,23 @@ def _list(keeper: Keeper, arguments: Namespace) -> int:
 
 
 def _row(profile: Profile, keeper: Keeper, rests: list[RestingProfile]) -> dict[str, Any]:
-    mine = [rest for rest in rests if rest.profile == profile.key]
-    why = problem(profile, keeper, SystemClock().now_ms())
-    state = why or "; ".join(f"rests for {rest.model}: {rest.reason}" for rest in mine) or "ready"
+    own_rests = [rest for rest in rests if rest.profile == profile.key]
+    fault = problem(profile, keeper, SystemClock().now_ms())
+    state = (
+        fault
+        or "; ".join(f"cools down for {rest.model}: {rest.reason}" for rest in own_rests)
+        or "ready"
+    )
     return {
         "id": profile.id,
         "provider": profile.provider,
         "type": profile.kind.value,
         "secretIn": where(profile),
-        "usable": not why,
+        "usable": not fault,
         "state": state,
         "expires": profile.expires,
         "resting": [
-            {"model": rest.model, "reason": rest.reason, "until": rest.until} for rest in mine
+            {"model": rest.model, "reason": rest.reason, "until": rest.until} for rest in own_rests
         ],
     }
 
@@ -89,32 +93,34 @@ def _add(keeper: Keeper, arguments: Namespace) -> int:
     provider, _ = keeper.provider(arguments.provider)
     kind = CredentialKind(arguments.type)
     field = SECRETS[kind][0]
-    secret = f"${{{arguments.env}}}" if arguments.env else _asked(f"{field} for {provider}: ")
+    secret = (
+        f"${{{arguments.env}}}" if arguments.env else _entered_secret(f"{field} for {provider}: ")
+    )
     if not secret:
-        raise FailedError("Nothing was entered.", "Enter it, or pipe it in.", 2)
+        raise FailedError("No secret was entered.", "Type it, or pass it on stdin.", 2)
     entered = Entered(provider, arguments.name, kind, {field: secret}, plain=arguments.plain)
     took = None if arguments.no_test else _tried(keeper, entered, arguments.model)
     profile = keeper.keep(entered, SystemClock())
     if problem_now := problem(profile, keeper, SystemClock().now_ms()):
-        notice(f"It cannot be used yet: {problem_now}")
+        notice(f"The credential cannot be used yet: {problem_now}")
     value = {"kept": profile.id, "secretIn": where(profile), "tried": took is not None}
-    answered = f"It answered in {took / 1000:.1f} s. " if took is not None else ""
-    more = {} if took is None else {"latencyMs": took}
-    return _done(arguments, value | more, answered + _kept(profile))
+    answered = f"The model answered in {took / 1000:.1f} s. " if took is not None else ""
+    measurements = {} if took is None else {"latencyMs": took}
+    return _print_result(arguments, value | measurements, answered + _stored_text(profile))
 
 
 def _tried(keeper: Keeper, entered: Entered, model: str) -> int | None:
-    """Tries a credential with one short call; returns its milliseconds, None if not tried.
+    """Tries a credential with one short call; returns its milliseconds, None without a trial.
 
     Raises:
-        ModelError: it failed, with what to do; nothing was kept.
+        ModelError: the trial failed; the error has a remedy, and nothing was stored.
     """
     profile = keeper.profile(entered, SystemClock())
     try:
         vault = vault_of(keeper.config, keeper.environ)
         secret = profile.secret(SECRETS[profile.kind][0], keeper.environ, vault)
     except CredentialError:
-        return None  # a variable that only the gateway has; what is kept names it
+        return None  # a variable that only the gateway has; the profile stores its name
     name = entered.provider
     try:
         if not model and not keeper.has_model(name):
@@ -122,22 +128,24 @@ def _tried(keeper: Keeper, entered: Entered, model: str) -> int | None:
             if not model:
                 notice(
                     f"Not tried: no model of {name} is configured, and {name} names none."
-                    f" To try it: skerry auth add {name} --model MODEL"
+                    f" Try it: skerry auth add {name} --model MODEL"
                 )
                 return None
-        notice(f"Trying it with one short question to {f'{name}/{model}' if model else name}.")
+        notice(
+            f"Testing the credential with one question to {f'{name}/{model}' if model else name}."
+        )
         return anyio.run(attempt_profile, keeper, profile, secret, model)
     except ModelError as error:
-        error.remedy = f"{error.remedy} --no-test stores it without a trial."
+        error.remedy = f"{error.remedy} Pass --no-test to store it without a trial."
         raise
 
 
-def _kept(profile: Profile) -> str:
-    return f"{profile.id} is kept ({where(profile)}). A running gateway uses it from now on."
+def _stored_text(profile: Profile) -> str:
+    return f"{profile.id} is stored ({where(profile)}). A running gateway uses it from now on."
 
 
-def _asked(prompt: str) -> str:
-    """Returns the secret that a person types unseen, or that comes through a pipe."""
+def _entered_secret(prompt: str) -> str:
+    """Reads the secret from a hidden prompt, or from stdin."""
     if sys.stdin.isatty():
         return getpass(prompt).strip()
     return sys.stdin.readline(20_000).strip()
@@ -148,20 +156,20 @@ def _order(keeper: Keeper, arguments: Namespace) -> int:
     if arguments.clear:
         ids = []
     order = keeper.order(arguments.provider, ids)
-    text = ", ".join(order) or "They take turns: the least recently used one is next."
-    return _done(arguments, {"provider": arguments.provider, "order": list(order)}, text)
+    text = ", ".join(order) or "The profiles alternate: the least recently used is next."
+    return _print_result(arguments, {"provider": arguments.provider, "order": list(order)}, text)
 
 
 def _login(keeper: Keeper, arguments: Namespace) -> int:
     profile = anyio.run(sign_in, keeper, arguments.provider, arguments.name, notice)
-    text = _kept(profile)
+    text = _stored_text(profile)
     if profile.expires:
         end = datetime.fromtimestamp(profile.expires / 1000, UTC).astimezone()
-        text += f" Its token is valid until {end:%Y-%m-%d %H:%M} and is renewed before."
-    return _done(arguments, {"kept": profile.id, "secretIn": where(profile)}, text)
+        text += f" Its token is valid until {end:%Y-%m-%d %H:%M} and is renewed before then."
+    return _print_result(arguments, {"kept": profile.id, "secretIn": where(profile)}, text)
 
 
-def _done(arguments: Namespace, value: Mapping[str, Any], text: str) -> int:
+def _print_result(arguments: Namespace, value: Mapping[str, Any], text: str) -> int:
     if arguments.json:
         show_json(value)
     else:
@@ -170,7 +178,7 @@ def _done(arguments: Namespace, value: Mapping[str, Any], text: str) -> int:
 
 
 async def _resting(environ: Mapping[str, str]) -> list[RestingProfile]:
-    """Returns which credentials the running gateway passes over now; none without one."""
+    """Returns the credentials that cool down in the running gateway; empty without one."""
     try:
         async with GatewayClient(find(environ)) as client:
             return list((await model_status(client)).resting)

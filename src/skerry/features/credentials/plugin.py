@@ -1,8 +1,8 @@
-"""Registers the credentials: what `skerry doctor` says of them."""
+"""Registers the credentials: their check of `skerry doctor`."""
 
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     api.check("checks:profiles")

@@ -11,10 +11,10 @@ from skerry.model.errors import CredentialError
 
 
 async def sign_in(keeper: Keeper, provider: str, name: str, tell: Callable[[str], None]) -> Profile:
-    """Signs in to a provider and keeps what it gives; returns the profile.
+    """Signs in to a provider and stores its tokens; returns the profile.
 
     Raises:
-        CredentialError: it is not known how, it was refused, or nobody came back in ten minutes.
+        CredentialError: the sign-in is unknown, was refused, or took more than ten minutes.
     """
     provider, _ = keeper.provider(provider)
     service = service_of(keeper, provider)
@@ -24,10 +24,10 @@ async def sign_in(keeper: Keeper, provider: str, name: str, tell: Callable[[str]
 
 
 def service_of(keeper: Keeper, provider: str) -> SignInService:
-    """Returns where one signs in to a provider.
+    """Returns the sign-in service of a provider.
 
     Raises:
-        CredentialError: neither the configuration nor public documentation says.
+        CredentialError: neither the configuration nor the built-in list has a service.
     """
     configured = keeper.config.auth.providers.get(provider)
     if configured is not None:
@@ -54,8 +54,8 @@ def _entered(service: SignInService, provider: str, name: str, tokens: Tokens) -
     if service.gives_key:
         return Entered(provider, name, CredentialKind.API_KEY, {"key": tokens.access})
     if not tokens.refresh:
-        more = {"expires": tokens.expires} if tokens.expires else {}
-        return Entered(provider, name, CredentialKind.TOKEN, {"token": tokens.access}, more)
+        expiry = {"expires": tokens.expires} if tokens.expires else {}
+        return Entered(provider, name, CredentialKind.TOKEN, {"token": tokens.access}, expiry)
     secrets = {"access": tokens.access, "refresh": tokens.refresh}
     if service.client_secret:
         secrets["clientSecret"] = service.client_secret

@@ -1,1 +1,1 @@
-"""Lets a person say which machines may connect."""
+"""Feature `devices`: decides which machines may connect."""

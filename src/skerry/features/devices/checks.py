@@ -1,4 +1,4 @@
-"""Checks of `skerry doctor` of the devices."""
+"""Check of `skerry doctor` for the devices."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from skerry.ports.checks import Check, Level
 
 
 def waiting(status: Mapping[str, Any]) -> Iterator[Check]:
-    """Yields a warning where devices wait for approval."""
+    """Yields a warning when devices wait for approval."""
     count = status.get("devices", {}).get("pending", 0)
     if count:
         yield Check("devices", Level.WARNING, f"{count} wait for approval.", "skerry devices list")

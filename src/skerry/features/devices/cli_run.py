@@ -1,4 +1,4 @@
-"""`skerry devices`: who waits to be let in, who is paired, and taking it back."""
+"""`skerry devices`: lists, approves and revokes the machines that may connect."""
 
 import os
 from argparse import Namespace
@@ -12,7 +12,7 @@ from skerry.client.discover import find
 from skerry.model.errors import ClientError
 
 SCOPES: Final = ("operator.admin",)
-"""Scopes: a person who approves a device must hold the scopes that it requests."""
+"""Scopes of the call: an approver must hold the scopes that the device requests."""
 _SHORT: Final = 12
 
 
@@ -35,7 +35,7 @@ async def _run(arguments: Namespace) -> int:
     if arguments.json:
         show_json(answer)
     else:
-        _told(arguments.action, answer)
+        _print_result(arguments.action, answer)
     return 0
 
 
@@ -43,33 +43,35 @@ async def _act(client: GatewayClient, arguments: Namespace, listing: Any) -> Any
     match arguments.action:
         case "approve" | "reject" as action:
             rows = listing["pending"]
-            request = _one(rows, "requestId", arguments.id, latest=arguments.latest)
+            request = _matching_id(rows, "requestId", arguments.id, latest=arguments.latest)
             return await client.request(f"device.pair.{action}", {"requestId": request})
         case "remove":
-            device = _one(listing["paired"], "deviceId", arguments.id)
+            device = _matching_id(listing["paired"], "deviceId", arguments.id)
             return await client.request("device.pair.remove", {"deviceId": device})
         case action:
-            device = _one(listing["paired"], "deviceId", arguments.id)
-            which = {"deviceId": device, "role": arguments.role}
-            return await client.request(f"device.token.{action}", which)
+            device = _matching_id(listing["paired"], "deviceId", arguments.id)
+            params = {"deviceId": device, "role": arguments.role}
+            return await client.request(f"device.token.{action}", params)
 
 
-def _one(rows: list[dict[str, Any]], key: str, prefix: str | None, *, latest: bool = False) -> str:
-    """Returns the id that begins as given; with `latest`, that of the last row.
+def _matching_id(
+    rows: list[dict[str, Any]], key: str, prefix: str | None, *, latest: bool = False
+) -> str:
+    """Returns the id that begins with `prefix`; with `latest`, the id of the last row.
 
     Raises:
-        ClientError: none does, or more than one.
+        ClientError: no id begins with it, or several do.
     """
     if latest and rows:
         return str(rows[-1][key])
     matches = [str(row[key]) for row in rows if prefix and str(row[key]).startswith(prefix.lower())]
     if len(matches) == 1:
         return matches[0]
-    what = "request" if key == "requestId" else "device"
-    how = "more than one" if matches else "no"
+    kind = "request" if key == "requestId" else "device"
+    problem = "Several devices match" if matches else "Unknown"
     raise ClientError(
-        f"There is {how} {what} {prefix or ''}".rstrip() + ".",
-        "`skerry devices list` shows them; the beginning of an id is enough.",
+        f"There is {problem} {kind} {prefix or ''}".rstrip() + ".",
+        "List them: skerry devices list. The beginning of an id is enough.",
     )
 
 
@@ -89,7 +91,7 @@ def _show(listing: dict[str, Any]) -> None:
     if not (pending or paired):
         show("No device is paired, and no request is pending.")
     if pending:
-        notice("To approve one: skerry devices approve REQUEST")
+        notice("Approve a request: skerry devices approve REQUEST")
 
 
 def _cells(row: dict[str, Any], role: str) -> tuple[str, ...]:
@@ -99,7 +101,7 @@ def _cells(row: dict[str, Any], role: str) -> tuple[str, ...]:
     return (str(row["deviceId"])[:_SHORT], *(one_line(str(text)) for text in cells))
 
 
-def _told(action: str, answer: dict[str, Any]) -> None:
+def _print_result(action: str, answer: dict[str, Any]) -> None:
     device = str(answer.get("deviceId") or answer["device"]["deviceId"])[:_SHORT]
     match action:
         case "rotate":
@@ -109,4 +111,4 @@ def _told(action: str, answer: dict[str, Any]) -> None:
             show(f"The device {device} has no access until it is approved again.")
         case _:
             past = {"approve": "approved", "reject": "rejected", "remove": "removed"}[action]
-            show(f"The device {device} is {past}.")
+            show(f"The device {device} was {past}.")

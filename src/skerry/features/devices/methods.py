@@ -1,4 +1,4 @@
-"""Methods about devices: who waits to be let in, who is paired, and their tokens."""
+"""Methods for devices: requests, paired devices, and their tokens."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -41,18 +41,18 @@ class RevokeParams(Params):
 
 
 class RotateParams(RevokeParams):
-    """Parameters of `device.token.rotate`; scopes can only be taken away, not added."""
+    """Parameters of `device.token.rotate`; scopes can only be removed."""
 
     scopes: Annotated[list[Name], Field(max_length=128)] | None = None
 
 
 async def pair_list(call: Call, _params: NoParams) -> Json:
-    """Returns who waits and who is paired."""
+    """Returns the pending requests and the paired devices."""
     return await _listing(call, lambda _: True)
 
 
 async def node_pair_list(call: Call, _params: NoParams) -> Json:
-    """Returns which nodes wait and which are paired."""
+    """Returns the pending and the paired nodes."""
     listing = await _listing(call, lambda role: role == Role.NODE)
     for row in (*listing["pending"], *listing["paired"]):
         row["nodeId"] = row["deviceId"]
@@ -73,7 +73,7 @@ async def _listing(call: Call, fits: Callable[[str], bool]) -> dict[str, list[di
 
 
 async def approve(call: Call, params: RequestParams) -> Json:
-    """Lets a device in. Who approves must hold himself what the device asks for."""
+    """Approves a device. The approver must hold the scopes that the device requests."""
     context = call.context
     now = context.clock.now_ms()
 
@@ -105,13 +105,13 @@ async def reject(call: Call, params: RequestParams) -> Json:
 
 
 async def remove(call: Call, params: PairedDeviceParams) -> Json:
-    """Forgets a device and closes its connections."""
+    """Removes a device and closes its connections."""
     await _remove(call, params.device_id.lower())
     return {"deviceId": params.device_id.lower()}
 
 
 async def node_remove(call: Call, params: NodeParams) -> Json:
-    """Forgets a node and closes its connections."""
+    """Removes a node and closes its connections."""
     await _remove(call, params.node_id.lower())
     return {"nodeId": params.node_id.lower()}
 
@@ -128,7 +128,7 @@ async def _remove(call: Call, device_id: str) -> None:
 
 
 async def rotate(call: Call, params: RotateParams) -> Json:
-    """Makes a new token for a device in a role; every earlier one ends, and its connections."""
+    """Creates a new token of a device in a role; revokes earlier ones and their connections."""
     now = call.context.clock.now_ms()
     token = pairing.new_token()
 
@@ -156,7 +156,7 @@ async def rotate(call: Call, params: RotateParams) -> Json:
 
 
 async def revoke(call: Call, params: RevokeParams) -> Json:
-    """Takes a role from a device until somebody approves it anew, and closes its connections."""
+    """Revokes a role of a device until a new approval, and closes its connections."""
     now = call.context.clock.now_ms()
 
     def write(unit: Unit) -> DeviceGrant:
@@ -185,7 +185,7 @@ def _grant(reader: Reader, params: RevokeParams) -> DeviceGrant:
 
 
 def _check_covers(call: Call, scopes: Sequence[str]) -> None:
-    """Refuses to deal with more than the caller himself may."""
+    """Refuses scopes that the caller does not hold."""
     for scope in scopes:
         if not allows(call.scopes, scope):
             raise RefusedError.of(missing_scope(scope), None)
@@ -202,7 +202,7 @@ def _resolved(call: Call, request: DeviceRequest, decision: str, now: int) -> No
 
 
 def _dismiss(call: Call, device_id: str, role: str | None, reason: str, *, but: str = "") -> None:
-    """Closes the device's connections, behind the answer to this call if it came by one of them."""
+    """Closes the device's connections; its own connection only after the response."""
 
     def dismiss() -> None:
         call.context.clients.dismiss(device_id, reason, role=role, but=but)

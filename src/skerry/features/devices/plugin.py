@@ -1,11 +1,11 @@
-"""Registers the devices: who may connect, and what `skerry doctor` says of who waits."""
+"""Registers the devices: their methods, and their check of `skerry doctor`."""
 
 from skerry.policy.access import PAIRERS
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     names = (
         "device.pair.approve",
         "device.pair.list",

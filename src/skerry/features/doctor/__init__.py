@@ -1,1 +1,1 @@
-"""Checks an installation and prints remedies."""
+"""Feature `doctor`: checks an installation and prints remedies."""

@@ -13,7 +13,7 @@ from skerry.ports.checks import Level
 
 
 def run(arguments: Namespace) -> int:
-    """Runs `skerry doctor`; returns 1 when something must be mended, else 0."""
+    """Runs `skerry doctor`; returns 1 when a check failed, otherwise 0."""
     checks = anyio.run(partial(examine, fix=arguments.fix), os.environ)
     show_checks(checks, as_json=arguments.json)
     return FAILED if any(check.level is Level.FAILURE for check in checks) else 0

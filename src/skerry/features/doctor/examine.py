@@ -1,4 +1,4 @@
-"""Checks an installation and says what to do about each thing that is wrong."""
+"""Checks an installation and returns a remedy for each problem."""
 
 import os
 import shutil
@@ -27,13 +27,15 @@ LOW_SPACE: Final = 500 * 1024 * 1024
 NO_SPACE: Final = 50 * 1024 * 1024
 
 
-_ANOTHER: Final = "To run this one beside it: skerry gateway run --port N, or set gateway.port."
+_ANOTHER: Final = (
+    "Run this gateway on another port: skerry gateway run --port N, or set gateway.port."
+)
 
 
 async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Check]:
-    """Returns every check, in the order in which problems should be mended.
+    """Returns every check, in the order in which problems should be corrected.
 
-    Nothing is changed, but with `fix` the permissions of files that others can read.
+    Changes nothing; with `fix` it corrects the permissions of files that others can read.
     """
     state_dir, path = locate(environ)
     mended = state_files.mend(state_dir, path) if fix else []
@@ -43,7 +45,7 @@ async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Chec
         loaded = load(environ)
     except ConfigInvalidError as error:
         of_gateway = await _running(environ)
-        checks += state_files.broken(error, None if of_gateway else _good(environ))
+        checks += state_files.broken(error, None if of_gateway else _last_good(environ))
         checks += of_gateway
     else:
         config, environ = loaded.config, loaded.expanded.environ
@@ -51,12 +53,12 @@ async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Chec
         checks += [*state_files.configuration(loaded), _token(loaded)]
         checks += [*safety.secret(gateway), *safety.exposure(gateway)]
         checks.append(await _gateway(environ, loaded))
-        checks += await _asked(environ, loaded)
+        checks += await _gateway_results(environ, loaded)
         for agent in config.agents.ids:
             checks.append(safety.fences(config, agent))
         checks.append(safety.conversations(config))
         checks.append(state_files.mirror(state_dir, loaded))
-    checks += [state_files.kept(path), *state_files.permissions(state_dir, path)]
+    checks += [state_files.earlier_files(path), *state_files.permissions(state_dir, path)]
     checks.append(safety.log(state_dir))
     checks += [state.database(state_dir), state.recovered(state_dir)]
     installation = Installation(state_dir, environ, config)
@@ -66,9 +68,9 @@ async def examine(environ: Mapping[str, str], *, fix: bool = False) -> list[Chec
 
 
 async def _running(environ: Mapping[str, str]) -> list[Check]:
-    """Checks a gateway that runs although the file cannot be used here."""
+    """Checks a running gateway when the file is not valid in this environment."""
     try:
-        answer = await gateway_checks.asked(environ)
+        answer = await gateway_checks.gateway_answer(environ)
     except ConfigInvalidError:
         return []
     if answer is None:
@@ -76,25 +78,25 @@ async def _running(environ: Mapping[str, str]) -> list[Check]:
     status = answer.status
     checks = [*state.running(status), *gateway_checks.running(status)]
     if status.get("configuration", {}).get("state") != "last-good":
-        message = "one runs and can use the file: what is missing here is set there."
+        message = "a running gateway can use the file, because it has other variables."
         checks.insert(0, Check("gateway", Level.OK, message))
-    return [*checks, *gateway_checks.plugins(answer.plugins), *answer.found]
+    return [*checks, *gateway_checks.plugins(answer.plugins), *answer.checks]
 
 
-async def _asked(environ: Mapping[str, str], loaded: Loaded) -> list[Check]:
-    """Checks the running gateway; plugins also without one, as far as possible."""
-    answer = await gateway_checks.asked(environ)
+async def _gateway_results(environ: Mapping[str, str], loaded: Loaded) -> list[Check]:
+    """Checks the running gateway, and the plugins also without one."""
+    answer = await gateway_checks.gateway_answer(environ)
     if answer is None:
         return list(gateway_checks.plugin_files(loaded.config))
     return [
         *state.running(answer.status),
         *gateway_checks.running(answer.status),
         *gateway_checks.plugins(answer.plugins),
-        *answer.found,
+        *answer.checks,
     ]
 
 
-def _good(environ: Mapping[str, str]) -> Loaded | None:
+def _last_good(environ: Mapping[str, str]) -> Loaded | None:
     """Returns the configuration that a gateway would use instead of the broken file."""
     try:
         return load_good(environ)
@@ -112,9 +114,9 @@ def _python() -> Check:
 def _state_dir(directory: Path) -> Check:
     name = "state directory"
     if not directory.exists():
-        return Check(name, Level.OK, f"{directory} will be made at the first start.")
+        return Check(name, Level.OK, f"{directory} will be created at the first start.")
     if not (directory.is_dir() and os.access(directory, os.W_OK | os.X_OK)):
-        remedy = "Make it yours, or name another in SKERRY_STATE_DIR."
+        remedy = "Change its owner, or set another directory in SKERRY_STATE_DIR."
         return Check(name, Level.FAILURE, f"{directory} cannot be written to.", remedy)
     return Check(name, Level.OK, str(directory))
 
@@ -126,21 +128,21 @@ def _space(directory: Path) -> Check:
     if free >= LOW_SPACE:
         return Check("disk space", Level.OK, message)
     level = Level.WARNING if free >= NO_SPACE else Level.FAILURE
-    return Check("disk space", level, message + ".", "Make room: messages are stored there.")
+    return Check("disk space", level, message + ".", "Free space: messages are stored there.")
 
 
 def _token(loaded: Loaded) -> Check:
     auth = loaded.config.gateway.auth
     if auth.mode is AuthMode.NONE:
-        message = "none: every program and web page on this machine can steer the agents."
+        message = "none: every program and web page on this machine can control the agents."
         return Check("token", Level.WARNING, message, "Remove gateway.auth.mode.")
     if auth.mode is AuthMode.PASSWORD and not auth.secret:
         remedy = "Set gateway.auth.password, or SKERRY_GATEWAY_PASSWORD for the gateway."
-        return Check("token", Level.FAILURE, "there is no password; a start is refused.", remedy)
+        return Check("token", Level.FAILURE, "no password is set, so a start is refused.", remedy)
     if auth.mode is AuthMode.PASSWORD:
-        return Check("token", Level.OK, "clients show a password.")
+        return Check("token", Level.OK, "clients authenticate with a password.")
     if auth.token is None:
-        return Check("token", Level.OK, "the first start writes one.")
+        return Check("token", Level.OK, "the first start creates a token.")
     return Check("token", Level.OK, f"from the {loaded.token_source.value}")
 
 
@@ -166,6 +168,6 @@ def _port(port: int, reason: str) -> Check:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             message = f"port {port} cannot be used: {error.strerror}. {reason}"
-            remedy = f"Stop the program that has it. {_ANOTHER}"
+            remedy = f"Stop the program that uses the port. {_ANOTHER}"
             return Check("gateway", Level.FAILURE, message, remedy)
     return Check("gateway", Level.OK, f"not running; port {port} is free.", "skerry gateway run")

@@ -1,4 +1,4 @@
-"""Checks of what a running gateway says of itself: plugins, queue, configuration."""
+"""Checks of the report of a running gateway: plugins, queue, configuration."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -18,15 +18,15 @@ _HANDLER = "Correct the plugin, or set plugins.entries.{id}.enabled to false."
 
 
 class GatewayAnswer(NamedTuple):
-    """Answer of a running gateway: its status, its plugins, the findings of their checks."""
+    """Answer of a running gateway: its status, its plugins, and the results of their checks."""
 
     status: dict[str, Any]
     plugins: list[dict[str, Any]]
-    found: list[Check]
+    checks: list[Check]
 
 
-async def asked(environ: Mapping[str, str]) -> GatewayAnswer | None:
-    """Returns the answer of the running gateway; None when it cannot be asked."""
+async def gateway_answer(environ: Mapping[str, str]) -> GatewayAnswer | None:
+    """Returns the answer of the running gateway; None when it cannot be reached."""
     try:
         async with GatewayClient(find(environ), scopes=("operator.read",)) as client:
             status = await client.request("status")
@@ -40,12 +40,12 @@ async def asked(environ: Mapping[str, str]) -> GatewayAnswer | None:
 
 
 def running(status: Mapping[str, Any]) -> Iterator[Check]:
-    """Yields what waits for a person."""
+    """Yields the states that need a person."""
     for load in registered().status_checks:
         yield from load()(status)
     queue = status.get("queue", {})
     for work in queue.get("stuck", ()):
-        message = f"{work['what']} was cancelled and still runs; nothing waits for it."
+        message = f"{work['what']} was cancelled and is still running."
         yield Check("stuck", Level.WARNING, message, "Restart the gateway when convenient.")
     for work in queue.get("lanes", ()):
         if work["waiting"]:
@@ -62,12 +62,12 @@ def running(status: Mapping[str, Any]) -> Iterator[Check]:
     if paths := ", ".join(configuration.get("restartPaths", ())):
         message = f"the running gateway does not use yet: {paths}."
         automatic = configuration.get("restart") == "automatic"
-        remedy = "It restarts once no run is under way." if automatic else "Restart it."
+        remedy = "It restarts when no run is active." if automatic else "Restart the gateway."
         yield Check("configuration", Level.WARNING, message, remedy)
 
 
 def plugins(listed: list[dict[str, Any]]) -> Iterator[Check]:
-    """Yields how each plugin of the running gateway does, and each function that failed."""
+    """Yields the state of each plugin of the running gateway, and each failed function."""
     for plugin in listed:
         name, status = f"plugin {plugin['id']}", plugin["status"]
         if status == PluginStatus.FAILED:
@@ -86,12 +86,12 @@ def plugins(listed: list[dict[str, Any]]) -> Iterator[Check]:
 
 
 def plugin_files(config: Config) -> Iterator[Check]:
-    """Yields which plugin files a start would refuse; none is run."""
+    """Yields the plugin files that a start would refuse, without running them."""
     for report in inspect(config):
         name = f"plugin {report.id}"
         match report.status:
             case PluginStatus.DISABLED if report.id in BUNDLED:
-                continue  # ours is on every machine, and off until somebody wants it
+                continue  # a bundled plugin is installed everywhere, and off by default
             case PluginStatus.FAILED:
                 remedy = report.remedy or _FAILED.format(id=report.id)
                 yield Check(name, Level.FAILURE, report.reason, remedy)

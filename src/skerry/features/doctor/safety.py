@@ -1,4 +1,4 @@
-"""Checks of what others can reach or guess, and of the log."""
+"""Checks of the reachability, of secrets and of the log."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -21,19 +21,19 @@ from skerry.store.senders import strangers_in_main
 from skerry.workspace.fences import fenced
 
 FEWEST: Final = 6
-"""Different characters that a secret should have; the configuration warns of short ones."""
+"""Minimum number of different characters of a secret; the configuration warns of short ones."""
 _STRONGER: Final = 'skerry config set gateway.auth.{mode} "$(openssl rand -hex 24)"'
 
 
 def exposure(gateway: GatewayConfig) -> Iterator[Check]:
-    """Yields who can reach the gateway."""
+    """Yields the reachability of the gateway."""
     if not gateway.exposed:
         yield Check("exposure", Level.OK, "only this machine can connect")
         return
     if not gateway.trusted_proxies:
-        message = f"gateway.bind {gateway.bind}: what goes over the network can be read there."
+        message = f"gateway.bind {gateway.bind}: traffic on the network is readable."
         remedy = (
-            "Keep it to a network that you trust; else use an SSH tunnel, or a proxy with TLS"
+            "Use only a trusted network; otherwise use an SSH tunnel, or a proxy with TLS"
             " and gateway.trustedProxies."
         )
         yield Check("exposure", Level.WARNING, message, remedy)
@@ -43,7 +43,7 @@ def exposure(gateway: GatewayConfig) -> Iterator[Check]:
 
 
 def secret(gateway: GatewayConfig) -> Iterator[Check]:
-    """Yields whether the shared secret is easy to guess though it is long."""
+    """Yields a warning when a long shared secret is easy to guess."""
     mode, text = gateway.auth.mode, gateway.auth.secret
     if text is not None and len(set(text)) < FEWEST:
         level = Level.FAILURE if gateway.exposed else Level.WARNING
@@ -52,38 +52,40 @@ def secret(gateway: GatewayConfig) -> Iterator[Check]:
 
 
 def conversations(config: Config) -> Check:
-    """Returns whether somebody but the owner has been in the owner's conversation."""
+    """Checks that only the owner's chats use the owner's conversation."""
     name, session = "conversations", config.session
     shared = session.dm_scope is DmScope.MAIN or session.scope is Scope.GLOBAL
     strangers = strangers_in_main(config.state_dir / DATABASE)
     remedy = (
         "Remove session.dmScope and session.scope, and name yourself in commands.ownerAllowFrom:"
-        " everybody else then has a conversation of their own."
+        " every other sender then has a separate conversation."
     )
     if strangers:
-        message = f"{strangers} chats of others than the owner have written in main."
-        return Check(name, Level.WARNING, message, remedy if shared else "Begin anew there: /new")
+        message = f"{strangers} chats of other people have written in main."
+        return Check(
+            name, Level.WARNING, message, remedy if shared else "Start a new session there: /new"
+        )
     if shared:
-        return Check(name, Level.OK, "everybody who is let in shares main; nobody else did yet")
+        return Check(name, Level.OK, "all admitted senders share main, so far only the owner wrote")
     return Check(name, Level.OK, "only the owner's chats share main")
 
 
 def fences(config: Config, agent: AgentId) -> Check:
-    """Returns which files a prompt of the agent shows as data, without authority."""
+    """Returns the files that a prompt of the agent includes as data, without authority."""
     name, records = "workspace files", _records(config.state_dir / DATABASE)
     fenced_files = list(fenced(config.workspace(agent), gate(config), records))
     if not fenced_files:
-        return Check(name, Level.OK, f"{agent}: all that a prompt reads count as yours.")
+        return Check(name, Level.OK, f"{agent}: all files that a prompt reads count as yours.")
     listed = ", ".join(f"{file.name} ({file.doubt})" for file in fenced_files)
-    message = f"{agent}: a prompt shows them as data, without authority: {listed}."
+    message = f"{agent}: a prompt includes these as data, without authority: {listed}."
     remedy = (
-        f"Read one, then make it yours: skerry files trust {fenced_files[0].name} --agent {agent}"
+        f"Read a file, then trust it: skerry files trust {fenced_files[0].name} --agent {agent}"
     )
     return Check(name, Level.WARNING, message, remedy)
 
 
 def _records(file: Path) -> FileRecords:
-    """Returns the records of the database; none where it cannot be read."""
+    """Returns the records of the database; empty when it cannot be read."""
     if not file.exists():
         return FileRecords()
     try:
@@ -94,10 +96,10 @@ def _records(file: Path) -> FileRecords:
 
 
 def log(state_dir: Path) -> Check:
-    """Returns how much the log takes."""
+    """Returns the size of the log."""
     sizes = [file.stat().st_size for file in (state_dir / LOGS).glob("*") if file.is_file()]
     text = f"{len(sizes)} files, {sum(sizes) // 1024} KiB, in {state_dir / LOGS}"
     if sum(sizes) > (KEEP_FILES + 1) * MOST_BYTES:
-        remedy = "Remove what you do not need: a running gateway keeps 14 files of its own."
+        remedy = "Remove unneeded files; a running gateway keeps its latest 14 files."
         return Check("log", Level.WARNING, f"{text}.", remedy)
     return Check("log", Level.OK, text)

@@ -13,17 +13,17 @@ from skerry.store import DATABASE, Reader, recovered_lines, unreadable_entries
 from skerry.store.condition import ENTRIES_REMEDY, Storage
 
 RESTORE: Final = "Stop the gateway, then: skerry backup restore"
-OPEN: Final = "Let this user write there, and close what else has it open."
+OPEN: Final = "Give this user write access, and close other programs that use it."
 
 
 def database(state_dir: Path) -> Check:
-    """Returns whether the database can be read."""
+    """Checks that the database can be read."""
     file = state_dir / DATABASE
     if not file.exists():
-        return Check("database", Level.OK, "none yet; the first start makes it.")
+        return Check("database", Level.OK, "none yet; the first start creates it.")
     try:
         finding = quick_check(file)
-    except sqlite3.OperationalError as error:  # it may be as sound as ever: nothing was read of it
+    except sqlite3.OperationalError as error:  # the database may be intact, because it was not read
         return Check("database", Level.FAILURE, f"{file}: {error}.", OPEN)
     if finding == "ok":
         return _entries(file)
@@ -31,12 +31,12 @@ def database(state_dir: Path) -> Check:
 
 
 def _entries(file: Path) -> Check:
-    """Returns whether each entry of the transcripts can be read, which SQLite does not look at."""
+    """Checks that each transcript entry can be read, which SQLite does not verify."""
     try:
         with closing(sqlite.connect(file, read_only=True)) as connection:
             broken = unreadable_entries.scan(Reader(connection))
     except sqlite3.Error:
-        broken = []  # an older version's, say, which a start brings up
+        broken = []  # of an older version, for example, which a start migrates
     if not broken:
         return Check("database", Level.OK, f"{file} ({file.stat().st_size // 1024} KiB)")
     message = f"corrupt: {broken[0].message}"
@@ -49,15 +49,19 @@ def recovered(state_dir: Path) -> Check:
     """Checks for lines of transcript files that the database does not have."""
     lines = recovered_lines.notice(state_dir)
     if lines is None:
-        return Check("recovered messages", Level.OK, "none: the database has all that files have.")
+        return Check(
+            "recovered messages", Level.OK, "none: the database has all messages of the files."
+        )
     return Check("recovered messages", Level.WARNING, lines.message, lines.remedy)
 
 
 def running(status: Mapping[str, Any]) -> Iterator[Check]:
-    """Yields what keeps a running gateway from its database."""
+    """Yields the reason why a running gateway cannot use its database."""
     storage = status.get("storage", {"state": Storage.OK})
     if storage["state"] == Storage.OK:
         return
     level = Level.WARNING if storage["state"] == Storage.CHECKING else Level.FAILURE
-    message = f"{storage['state']}: {storage.get('message') or 'the running gateway says no more'}."
+    message = (
+        f"{storage['state']}: {storage.get('message') or 'the running gateway reports no reason'}."
+    )
     yield Check("storage", level, message, str(storage.get("remedy", "")))

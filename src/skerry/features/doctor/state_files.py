@@ -1,4 +1,4 @@
-"""Checks of the files: the configuration and what is kept of it, permissions, the mirror."""
+"""Checks of the files: the configuration and its earlier copies, permissions, the mirror."""
 
 import json
 import os
@@ -15,13 +15,15 @@ from skerry.model.errors import ConfigInvalidError
 from skerry.ports.checks import Check, Level
 
 PRIVATE: Final = ("*.json*", "*.sqlite*", "logs/*.jsonl*")
-"""Files of the state directory that hold what is said, or secrets."""
+"""Files of the state directory that contain messages or secrets."""
 
 
 def configuration(loaded: Loaded) -> list[Check]:
-    """Checks a configuration that can be used; `permissions` has its own check."""
+    """Checks a valid configuration; `permissions` has a separate check."""
     source = loaded.source
-    origin = str(source.path) if source.exists else f"{source.path} does not exist; defaults hold."
+    origin = (
+        str(source.path) if source.exists else f"{source.path} does not exist; the defaults apply."
+    )
     checks = [Check("configuration", Level.OK, origin)]
     files = loaded.expanded.files
     checks += [Check("configuration", Level.OK, f"includes {file}") for file in files]
@@ -35,14 +37,14 @@ def configuration(loaded: Loaded) -> list[Check]:
         message = f"{warning.path or source.path}: {warning.message}"
         checks.append(Check("configuration", Level.WARNING, message, warning.remedy))
     if loaded.config.gateway.control.allow_code_changes:
-        message = "gateway.control.allowCodeChanges: admins on the wire may change which code runs."
+        message = "gateway.control.allowCodeChanges: admin clients may change the code that runs."
         remedy = "Remove it when the change is made."
         checks.append(Check("configuration", Level.WARNING, message, remedy))
     return checks
 
 
-def broken(error: ConfigInvalidError, good: Loaded | None) -> list[Check]:
-    """Returns the errors of a broken configuration, and the one used instead."""
+def broken(error: ConfigInvalidError, last_good: Loaded | None) -> list[Check]:
+    """Returns the errors of an invalid configuration, and the configuration used instead."""
     checks = [
         Check(
             "configuration",
@@ -52,25 +54,27 @@ def broken(error: ConfigInvalidError, good: Loaded | None) -> list[Check]:
         )
         for issue in error.issues
     ]
-    if good is not None:
-        message = f"a gateway uses {copy_path(good.config.path, LAST_GOOD)} in its place."
-        remedy = LAST_GOOD_REMEDY.format(path=good.config.path)
+    if last_good is not None:
+        message = f"a gateway uses {copy_path(last_good.config.path, LAST_GOOD)} in its place."
+        remedy = LAST_GOOD_REMEDY.format(path=last_good.config.path)
         checks.append(Check("last good configuration", Level.WARNING, message, remedy))
     return checks
 
 
-def kept(path: Path) -> Check:
-    """Returns which earlier files of the configuration there are."""
+def earlier_files(path: Path) -> Check:
+    """Returns the earlier files of the configuration."""
     earlier = [
         backup for backup in (copy_path(path, ending) for ending in BACKUPS) if backup.is_file()
     ]
     aside = copy_path(path, REJECTED)
     if aside.is_file():
-        message = f"{aside} is an edit that was not taken."
+        message = f"{aside} is a rejected edit."
         return Check("earlier files", Level.WARNING, message, "skerry config edit, or remove it.")
     if not earlier:
         return Check(
-            "earlier files", Level.OK, "none yet; the first change of the configuration keeps one."
+            "earlier files",
+            Level.OK,
+            "none yet; the first change of the configuration creates one.",
         )
     return Check(
         "earlier files", Level.OK, f"{len(earlier)} of the configuration, the newest {earlier[0]}"
@@ -78,7 +82,7 @@ def kept(path: Path) -> Check:
 
 
 def permissions(state_dir: Path, path: Path) -> list[Check]:
-    """Returns which private files others can read."""
+    """Returns the private files that others can read."""
     open_files = list(_open(state_dir, path))
     if not open_files:
         return [Check("permissions", Level.OK, "only you can read the state")]
@@ -94,8 +98,8 @@ def permissions(state_dir: Path, path: Path) -> list[Check]:
 
 
 def mend(state_dir: Path, path: Path) -> list[Check]:
-    """Takes from others what they can read of the state; nothing else is changed."""
-    done = []
+    """Removes the access of others to the state; changes nothing else."""
+    results = []
     for file, mode in _open(state_dir, path):
         try:
             descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -105,14 +109,14 @@ def mend(state_dir: Path, path: Path) -> list[Check]:
                 os.close(descriptor)
         except OSError as error:
             message = f"{file}: {error.strerror}."
-            done.append(Check("permissions", Level.FAILURE, message, "Is it yours?"))
+            results.append(Check("permissions", Level.FAILURE, message, "Check its owner."))
         else:
-            done.append(Check("permissions", Level.OK, f"{file} is yours alone now"))
-    return done
+            results.append(Check("permissions", Level.OK, f"{file} is private now"))
+    return results
 
 
 def mirror(state_dir: Path, loaded: Loaded) -> Check:
-    """Returns whether the mirrors can be read; the database has what they show."""
+    """Checks that the mirrors can be read; the database has the same content."""
     remedy = "Stop the gateway, then: skerry sessions mirror"
     for agent in loaded.config.agents.ids:
         file = state_dir / "agents" / agent / "sessions" / "sessions.json"

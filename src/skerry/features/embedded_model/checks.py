@@ -1,4 +1,4 @@
-"""Check of `skerry doctor` of the embedded model."""
+"""Check of `skerry doctor` for the embedded model."""
 
 from skerry.features.embedded_model.hardware import Machine
 from skerry.model.errors import ModelUnavailableError
@@ -7,9 +7,9 @@ from skerry.sdk.features import Installation
 
 
 async def runs_here(_: Installation) -> list[Check]:
-    """Returns whether this machine can run a model inside; nobody who has another needs it."""
+    """Checks that this machine can run the embedded model, which is optional."""
     try:
-        Machine.here().check_runtime()
+        Machine.detected().check_runtime()
     except ModelUnavailableError as error:
         return [Check("embedded model", Level.WARNING, str(error), error.remedy)]
     return [Check("embedded model", Level.OK, "can run here")]

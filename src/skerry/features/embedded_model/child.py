@@ -1,7 +1,7 @@
 """The process of the embedded model: llama.cpp's own server, for one gateway only.
 
-Reads one JSON line from its input, prints one with its address when the model is loaded, and ends
-when its input ends. `skerry.features.embedded_model.provider` starts it.
+Reads one JSON line from its input, prints one with its address when the model is loaded, and exits
+at the end of its input. `skerry.features.embedded_model.provider` starts it.
 """
 
 import json
@@ -11,15 +11,15 @@ from typing import Any
 
 
 def main() -> int:
-    """Serves until the gateway is gone."""
+    """Serves until the gateway ends."""
     settings = json.loads(sys.stdin.readline())
-    # What the library prints must not get between the gateway and the one line it waits for.
+    # Output of the library must not mix with the line for which the gateway waits.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     server = _serve(settings)
     print(json.dumps({"base_url": f"{server.listening_address}/v1"}), file=answers, flush=True)
     sys.stdin.read()
-    os._exit(0)  # the library's threads have no orderly end, and nothing to lose
+    os._exit(0)  # the threads of the library cannot be stopped, and have no state
 
 
 def _serve(settings: dict[str, Any]) -> Any:
@@ -36,7 +36,7 @@ def _serve(settings: dict[str, Any]) -> Any:
     params.cpuparams.n_threads = settings["threads"]
     params.cpuparams_batch.n_threads = settings["threads"]
     params.cache_ram_mib = 64  # prompts of other conversations; the default is 8 GB
-    params.endpoint_slots = False  # they would show prompts
+    params.endpoint_slots = False  # they would reveal prompts
     params.ui = False
     params.verbosity = 1
     if settings.get("is_tiny"):
@@ -45,7 +45,7 @@ def _serve(settings: dict[str, Any]) -> Any:
 
 
 def _calm(sampling: Any) -> None:
-    """Keeps a tiny model from repeating itself and from words that it hardly expects.
+    """Keeps a tiny model from repetitions and improbable words.
 
     Values by trial with SmolLM2-135M: with llama.cpp's own (temperature 0.8, no penalty) one of
     four short questions ended in a loop of one word.

@@ -1,4 +1,4 @@
-"""Check whether this machine can run a model file, before anything is started."""
+"""Checks that this machine can run a model file, before a process is started."""
 
 import importlib.util
 import platform
@@ -18,7 +18,7 @@ _ELSEWHERE: Final = "Enter a provider's key, or start Ollama, LM Studio or llama
 
 
 class Machine(Struct, frozen=True):
-    """Properties of this machine that matter to a model."""
+    """Properties of this machine that a model needs."""
 
     processor: str
     features: frozenset[str]
@@ -27,11 +27,11 @@ class Machine(Struct, frozen=True):
     packaged: Path | None
     """The packaged demonstration model, if it is installed."""
     free_bytes: Callable[[], int | None]
-    """Memory that a new process may take, now; None where nobody says."""
+    """Memory in bytes for a new process; None when unknown."""
 
     @classmethod
-    def here(cls) -> Self:
-        """Returns the facts of this machine; reads `/proc`, imports nothing."""
+    def detected(cls) -> Self:
+        """Returns the properties of this machine; reads `/proc`, imports nothing."""
         return cls(
             platform.machine().lower(),
             _features(),
@@ -41,16 +41,16 @@ class Machine(Struct, frozen=True):
         )
 
     def check(self, file: Path) -> None:
-        """Returns when `file` can be run here.
+        """Checks that this machine can run `file`.
 
         Raises:
-            ModelUnavailableError: with the reason and what to do.
+            ModelUnavailableError: with the reason and a remedy.
         """
         self.check_runtime()
         self._check_file(file)
 
     def check_runtime(self) -> None:
-        """Returns when some model file can be run here; raises as `check` does."""
+        """Checks that this machine can run model files; raises like `check`."""
         if self.processor not in _PROCESSORS:
             raise ModelUnavailableError(
                 f"The embedded model does not run on a {self.processor or 'unknown'} processor.",
@@ -58,7 +58,7 @@ class Machine(Struct, frozen=True):
             )
         if self.processor in {"x86_64", "amd64"} and "avx2" not in self.features:
             raise ModelUnavailableError(
-                "The embedded model needs a processor with AVX2, which this one has not.",
+                "The embedded model needs a processor with AVX2, which this machine does not have.",
                 _ELSEWHERE,
             )
         if not self.has_runtime:
@@ -75,12 +75,12 @@ class Machine(Struct, frozen=True):
         except OSError as error:
             raise ModelUnavailableError(
                 f"The model file {file} cannot be read: {error.strerror}.",
-                "Name another: skerry models use FILE.gguf.",
+                "Choose another: skerry models use FILE.gguf.",
             ) from error
         if magic != _MAGIC:
             raise ModelUnavailableError(
                 f"The model file {file} is not in GGUF format.",
-                "Name another: skerry models use FILE.gguf.",
+                "Choose another: skerry models use FILE.gguf.",
             )
         free = self.free_bytes()
         needed = needed_bytes(size)
@@ -88,7 +88,7 @@ class Machine(Struct, frozen=True):
             raise ModelUnavailableError(
                 f"The model file {file.name} needs {needed >> 20} MB of memory;"
                 f" {free >> 20} MB are free.",
-                "Close other programs, or name a smaller file. " + _ELSEWHERE,
+                "Close other programs, or use a smaller file. " + _ELSEWHERE,
             )
 
 
@@ -101,7 +101,7 @@ def needed_bytes(size: int) -> int:
 
 
 def _features() -> frozenset[str]:
-    """Returns the flags of the first processor; empty where `/proc` does not say."""
+    """Returns the flags of the first processor; empty when `/proc` does not list them."""
     try:
         with Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as lines:
             for line in lines:

@@ -1,4 +1,4 @@
-"""The model file that the configuration names, or the packaged one."""
+"""The configured model file, or the packaged one."""
 
 from skerry.config.models import EmbeddedConfig
 from skerry.features.embedded_model.hardware import Machine
@@ -14,17 +14,17 @@ class FileModel:
     """Implements `providers.embedded_model.EmbeddedModel`."""
 
     def __init__(self, host: EmbeddedHost, machine: Machine | None = None) -> None:
-        self._machine = machine or Machine.here()
+        self._machine = machine or Machine.detected()
         self._provider = EmbeddedProvider(host, self._machine)
         self._retrying = RetryingProvider(self._provider)
 
     @property
     def starting(self) -> bool:
-        """Returns whether its process is loading the model."""
+        """Returns true while its process loads the model."""
         return self._provider.starting
 
     def choose(self, config: EmbeddedConfig) -> tuple[ModelProvider, ModelInfo]:
-        """Returns the model that the configuration names, or the demonstration model."""
+        """Returns the configured model, or the demonstration model."""
         is_packaged = config.file is None
         file = config.file.expanduser() if config.file else self._machine.packaged
         if file is None:

@@ -1,4 +1,4 @@
-"""The demonstration model: a file inside an installed package, found without importing it."""
+"""The demonstration model: a file of an installed package, located without an import."""
 
 import importlib.util
 from pathlib import Path

@@ -1,9 +1,9 @@
-"""Registers the embedded model: it holds the slot `embedded_model`."""
+"""Registers the embedded model: it fills the slot `embedded_model`."""
 
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     api.open_slot("embedded_model", "model:FileModel")
     api.check("checks:runs_here")

@@ -1,4 +1,4 @@
-"""The model that runs on this machine, in a child process that lives as long as it is used."""
+"""Runs a model on this machine, in a child process that ends when idle."""
 
 import json
 import secrets
@@ -22,7 +22,7 @@ from skerry.providers.streaming_call import Endpoint
 _START_SECONDS: Final = 120.0
 _IDLE_SECONDS: Final = 600.0
 _SILENCE: Final = 600.0  # one thread reads 40 to 170 tokens of a prompt a second
-_TOLD: Final = 600  # characters of the child's last words
+_MAX_TAIL: Final = 600  # characters of the child's last output
 
 
 class EmbeddedSettings(Struct, frozen=True):
@@ -50,17 +50,17 @@ class _Server(Struct):
         return self.process.returncode is None and not self.retired
 
     def retire(self) -> None:
-        """Lets it end, at once or after the answers it is giving."""
+        """Ends the child, at once or after its present answers."""
         self.retired = True
         if not self.idle.users:
             self.process.kill()
 
 
 class EmbeddedProvider:
-    """Starts the child with the first call, again after it died, stops it when it was idle.
+    """Starts the child at the first call and after a crash; stops an idle child.
 
-    The child is owned by the tasks of the host and ends with them. `use` names the file; a call
-    after another file was named starts another child.
+    The tasks of the host own the child, which ends with them. `use` sets the file; a call after a
+    change of the file starts another child.
     """
 
     def __init__(
@@ -82,16 +82,16 @@ class EmbeddedProvider:
 
     @property
     def starting(self) -> bool:
-        """Returns whether a child is loading its model."""
+        """Returns true while a child loads its model."""
         return self._lock.locked()
 
     @property
     def process_id(self) -> int | None:
-        """Returns the child's process id, if one is ready."""
+        """Returns the process id of a ready child, or None."""
         return self._server.process.pid if self._server and self._server.alive else None
 
     def use(self, settings: EmbeddedSettings) -> None:
-        """Runs `settings` from the next call on.
+        """Uses `settings` from the next call on.
 
         Raises:
             ModelUnavailableError: this machine cannot run the file.
@@ -114,7 +114,7 @@ class EmbeddedProvider:
     async def _ready(self) -> _Server:
         async with self._lock:
             if self._settings is None:
-                raise ModelUnavailableError("No model file is named.")
+                raise ModelUnavailableError("No model file is configured.")
             server = self._server
             if server and server.alive and server.settings == self._settings:
                 return server
@@ -134,8 +134,8 @@ class EmbeddedProvider:
                 await process.wait()
 
     async def _greet(self, process: Child, settings: EmbeddedSettings) -> _Server:
-        """Tells the child what to do; returns it when it is ready."""
-        api_key = secrets.token_hex(24)  # no other program on this machine gets an answer
+        """Sends the settings to the child; returns it when it is ready."""
+        api_key = secrets.token_hex(24)  # the child answers no other program on this machine
         line = json.dumps(
             {
                 "file": str(settings.file),
@@ -173,10 +173,12 @@ async def _retire_when_idle(server: _Server) -> None:
     server.retire()
 
 
-async def _failed(process: Child, settings: EmbeddedSettings, what: str) -> ModelUnavailableError:
-    await process.end(0)  # it may have closed its output and live on
-    words = " ".join(process.tail.split())[-_TOLD:]
+async def _failed(
+    process: Child, settings: EmbeddedSettings, failure: str
+) -> ModelUnavailableError:
+    await process.end(0)  # it may have closed its output and still run
+    words = " ".join(process.tail.split())[-_MAX_TAIL:]
     return ModelUnavailableError(
-        f"The process of the embedded model {what} ({settings.file.name}). It said: {words}",
-        "Name another file: skerry models use FILE.gguf. Or enter a provider's key.",
+        f"The process of the embedded model {failure} ({settings.file.name}). Its output: {words}",
+        "Choose another file: skerry models use FILE.gguf. Or enter a provider's key.",
     )

@@ -1,1 +1,1 @@
-"""Lists the files that a prompt includes as data only, and lets a person trust them."""
+"""Feature `fences`: lists files that prompts include only as data, and trusts them."""

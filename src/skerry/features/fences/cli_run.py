@@ -24,13 +24,13 @@ def run(arguments: Namespace) -> int:
 async def _run(arguments: Namespace) -> int:
     address = find(os.environ, url=arguments.url, token=arguments.token)
     scopes = READ if arguments.action == "list" else ADMIN
-    whose = {"agentId": arguments.agent} if arguments.agent else {}
+    agent_params = {"agentId": arguments.agent} if arguments.agent else {}
     async with GatewayClient(address, scopes=scopes) as client:
         if arguments.action == "list":
-            answer = await client.request("files.list", whose)
+            answer = await client.request("files.list", agent_params)
             _print(arguments, answer, lambda: _list(answer))
             return 0
-        params = {**whose, "path": arguments.path}
+        params = {**agent_params, "path": arguments.path}
         answer = await client.request("files.get", params)
         if arguments.action == "show":
             _print(arguments, answer, lambda: _show(answer["file"]))
@@ -38,7 +38,7 @@ async def _run(arguments: Namespace) -> int:
         digest = await _confirmed_hash(arguments, answer["file"])
         answer = await client.request("files.trust", {**params, "hash": digest})
     name = one_line(answer["file"]["path"])
-    _print(arguments, answer, lambda: show(f"{name} is trusted with its present content."))
+    _print(arguments, answer, lambda: show(f"{name} is now trusted with its present content."))
     return 0
 
 
@@ -53,14 +53,14 @@ async def _confirmed_hash(arguments: Namespace, file: dict[str, Any]) -> str:
     """Returns the hash of the content that the owner confirms.
 
     Raises:
-        ClientError: stdin is no terminal, or the answer was no.
+        ClientError: stdin is not a terminal, or the answer was no.
     """
     if arguments.hash:
         return str(arguments.hash)
     if not sys.stdin.isatty():
         raise ClientError(
             f"Refusing to trust {arguments.path} without confirmation: stdin is not a terminal.",
-            "Read it with `skerry files show`, then give --hash as it is shown there.",
+            "Read it with `skerry files show`, then pass the printed --hash.",
         )
     _show(file)
     notice("Every later conversation follows this content as if you had written it.")
@@ -75,7 +75,7 @@ def _list(answer: dict[str, Any]) -> None:
     rows += [_cells(file) for file in answer["files"]]
     if answer["files"]:
         show(table(rows))
-        show("To see one: skerry files show FILE. To trust it: skerry files trust FILE.")
+        show("Print a file: skerry files show FILE. Trust it: skerry files trust FILE.")
     else:
         show("Every file that a prompt includes is trusted.")
 
@@ -91,4 +91,4 @@ def _show(file: dict[str, Any]) -> None:
     name, writer, day, reason = _cells(file)
     show(plain(file["content"]).rstrip())
     notice(f"{name}: written by {writer}, recorded {day}, hash {file['hash']}")
-    notice("It is trusted." if file["trusted"] else f"It is not trusted: {reason}.")
+    notice("The file is trusted." if file["trusted"] else f"The file is not trusted: {reason}.")

@@ -15,8 +15,8 @@ from skerry.store import file_records
 from skerry.workspace.fences import JudgedFile, fenced, look
 
 _REFUSED: Final = {
-    FileKind.UNVERIFIED: "its notes are confirmed one by one: skerry memory confirm ID",
-    FileKind.LOADED: "it is loaded as code or instructions, and has no fence",
+    FileKind.UNVERIFIED: "its notes are confirmed individually: skerry memory confirm ID",
+    FileKind.LOADED: "it is loaded as code or instructions, without a fence",
 }
 
 
@@ -27,13 +27,13 @@ class FencesParams(Params):
 
 
 class FenceParams(FencesParams):
-    """Parameters of `files.get`; the path is one in the workspace."""
+    """Parameters of `files.get`; the path is relative to the workspace."""
 
     path: Name
 
 
 class TrustParams(FenceParams):
-    """Parameters of `files.trust`; `hash` is the SHA-256 of what was read."""
+    """Parameters of `files.trust`; `hash` is the SHA-256 of the content that was read."""
 
     hash: Annotated[str, Field(max_length=64, pattern=r"^[a-f0-9]{64}$")]
 
@@ -54,15 +54,15 @@ async def fences_list(call: Call, params: FencesParams) -> Json:
 
 
 async def fences_get(call: Call, params: FenceParams) -> Json:
-    """Returns a file with its content, whether it is trusted, and if not, why."""
-    root, file = await _seen(call, params)
+    """Returns a file with its content, its trust, and the reason for distrust."""
+    root, file = await _judged_file(call, params)
     text = file.data.decode("utf-8", "replace")
     return {"workspace": str(root), "file": await _row(call, file) | {"content": text}}
 
 
 async def fences_trust(call: Call, params: TrustParams) -> Json:
-    """Trusts the content of a file, if it did not change since it was read."""
-    root, file = await _seen(call, params)
+    """Trusts the content of a file, if it has not changed since it was read."""
+    root, file = await _judged_file(call, params)
     if file.digest.hex() != params.hash:
         raise RefusedError(
             f"{file.name} changed since it was read", "Read it again, then trust it."
@@ -70,13 +70,13 @@ async def fences_trust(call: Call, params: TrustParams) -> Json:
     if (reason := _REFUSED.get(file.kind)) is not None:
         raise RefusedError(f"{file.name} cannot be trusted: {reason}")
     if file.is_foreign:
-        remedy = f"Take it over on the machine of the gateway: chown $USER {file.path}"
+        remedy = f"Change its owner on the machine of the gateway: chown $USER {file.path}"
         raise RefusedError(f"{file.name} belongs to another user of this machine", remedy)
     call.context.records.trust(file.path, file.digest, len(file.data))
-    return {"workspace": str(root), "file": await _row(call, (await _seen(call, params))[1])}
+    return {"workspace": str(root), "file": await _row(call, (await _judged_file(call, params))[1])}
 
 
-async def _seen(call: Call, params: FenceParams) -> tuple[Path, JudgedFile]:
+async def _judged_file(call: Call, params: FenceParams) -> tuple[Path, JudgedFile]:
     context, agent = call.context, call.agent(params.agent_id)
     config = context.config()
     root, rules = config.workspace(agent), gate(config)
@@ -86,7 +86,7 @@ async def _seen(call: Call, params: FenceParams) -> tuple[Path, JudgedFile]:
         raise RefusedError(f"{params.path} cannot be shown: {error.reason}") from None
     except OSError as error:
         reason = error.strerror or "it cannot be read"
-        remedy = f"Name a file beneath {root}; `skerry files list` has those that are fenced."
+        remedy = f"Pass a file below {root}. List the fenced files: skerry files list"
         raise RefusedError(f"{params.path} cannot be read: {reason}", remedy) from None
     return root, file
 

@@ -1,11 +1,11 @@
-"""Registers the methods about files that a prompt includes as data only."""
+"""Registers the methods for files that a prompt includes only as data."""
 
 from skerry.policy.access import ADMINS, READERS
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     needs = {
         "files.get": ADMINS,
         "files.list": READERS,

@@ -1,9 +1,9 @@
-"""JSON Schema as Gemini accepts it: the part of OpenAPI 3.0 that its `Schema` has (pure)."""
+"""Converts JSON Schema to the part of OpenAPI 3.0 that Gemini's `Schema` accepts (pure)."""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-_KEPT: Final = frozenset(
+_SUPPORTED: Final = frozenset(
     {
         "description",
         "maxItems",
@@ -29,11 +29,10 @@ _DEEPEST: Final = 32
 
 
 def gemini_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the schema with references resolved and without what Gemini would refuse.
+    """Returns the schema with resolved references and without keywords that Gemini refuses.
 
-    What it has no word for is left out or told in other words, so that it accepts more than before,
-    never less; our own check of the arguments still holds. Where a schema refers to itself, it
-    accepts everything.
+    A keyword that Gemini lacks is omitted or rewritten so that the result accepts more values,
+    never fewer; the arguments are still validated here. A recursive reference accepts every value.
     """
     return _converted(schema, _definitions(schema), 0)
 
@@ -52,11 +51,11 @@ def _converted(schema: Any, definitions: dict[str, Any], depth: int) -> dict[str
     if "$ref" in schema:
         ref = schema["$ref"]
         target = definitions.get(ref)
-        beside = {key: value for key, value in schema.items() if key != "$ref"}
+        siblings = {key: value for key, value in schema.items() if key != "$ref"}
         inner = {name: definition for name, definition in definitions.items() if name != ref}
         named = target if isinstance(target, Mapping) else {}
-        return _converted({**named, **beside}, inner, depth + 1)
-    result = {key: value for key, value in schema.items() if key in _KEPT}
+        return _converted({**named, **siblings}, inner, depth + 1)
+    result = {key: value for key, value in schema.items() if key in _SUPPORTED}
     result |= _kind(schema)
     result |= _choices(schema, definitions, depth)
     if isinstance(properties := schema.get("properties"), Mapping):
@@ -68,7 +67,7 @@ def _converted(schema: Any, definitions: dict[str, Any], depth: int) -> dict[str
         result["required"] = [name for name in required if name in result.get("properties", {})]
         if not result["required"]:
             del result["required"]
-    if result.get("type") == "array":  # a list whose entries are not described is refused
+    if result.get("type") == "array":  # Gemini refuses a list without a type of its entries
         result["items"] = _converted(schema.get("items", {}), definitions, depth + 1)
     return result
 
@@ -94,7 +93,7 @@ def _kind(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _choices(schema: Mapping[str, Any], definitions: dict[str, Any], depth: int) -> dict[str, Any]:
-    """Returns alternatives as `anyOf`, a null among them as `nullable`, a single one as itself."""
+    """Returns alternatives as `anyOf`, null as `nullable`, a single one unwrapped."""
     result: dict[str, Any] = {}
     for part in schema.get("allOf") or ():
         result |= _converted(part, definitions, depth + 1)

@@ -1,4 +1,4 @@
-"""Adapter for every API that speaks `google-generative-ai`: Gemini."""
+"""Adapter for APIs with the format `google-generative-ai`: Gemini."""
 
 import re
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ from skerry.sdk.models import (
 )
 
 _VERSION: Final = re.compile(r"/v\d[a-z0-9]*$")
-_DEFAULT_VERSION: Final = "/v1beta"  # v1 lacks much of what is asked for, and many servers lack v1
+_DEFAULT_VERSION: Final = "/v1beta"  # v1 lacks many request fields, and many servers lack v1
 
 
 def headers(endpoint: Endpoint) -> dict[str, str]:
@@ -54,13 +54,13 @@ def models_url(base_url: str) -> str:
 
 
 def _versioned(base_url: str) -> str:
-    """Returns the address with the version of the API, which people leave out."""
+    """Returns the address with the version of the API, which may be missing."""
     base = base_url.rstrip("/")
     return base if _VERSION.search(base) else base + _DEFAULT_VERSION
 
 
 class GoogleProvider:
-    """One endpoint. Retrying is `providers.retry`'s."""
+    """One endpoint. `providers.retry` repeats failed calls."""
 
     def __init__(self, http: HttpClient, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -95,7 +95,7 @@ _UNLUCKY: Final = {
     "UNEXPECTED_TOOL_CALL",
     "TOO_MANY_TOOL_CALLS",
 }
-"""The model wrote what the provider could not read; asked again, it mostly writes better."""
+"""Finish reason of output that the provider could not read; a repeated call usually succeeds."""
 _UNSPECIFIED: Final = {"FINISH_REASON_UNSPECIFIED", "BLOCKED_REASON_UNSPECIFIED"}
 
 
@@ -135,19 +135,19 @@ class _Usage(msgspec.Struct, rename="camel"):
     total_token_count: int | None = None
 
 
-class _Piece(msgspec.Struct, rename="camel"):
+class _StreamEvent(msgspec.Struct, rename="camel"):
     candidates: list[_Candidate] | None = None
     prompt_feedback: _Feedback | None = None
     usage_metadata: _Usage | None = None
     error: msgspec.Raw = msgspec.Raw(b"null")
 
 
-_decoder = msgspec.json.Decoder(_Piece)
+_decoder = msgspec.json.Decoder(_StreamEvent)
 
 
 @dataclass(slots=True)
-class _Spoken:
-    """Text or thinking while it comes."""
+class _TextBuffer:
+    """Text or thinking while it arrives."""
 
     thought: bool
     text: list[str] = field(default_factory=list)
@@ -155,14 +155,14 @@ class _Spoken:
 
 
 class GoogleBuilder:
-    """Takes the data of each event in order, says what it added, gives at last the reply.
+    """Builds a reply from events: `take` returns the added text, `reply` the whole reply.
 
-    `provider` is its name for people.
+    `provider` is the provider's name in errors.
     """
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
-        self._blocks: list[_Spoken | ToolCall] = []
+        self._blocks: list[_TextBuffer | ToolCall] = []
         self._usage = Usage()
         self._finish = ""
         self._explanation = ""
@@ -170,7 +170,7 @@ class GoogleBuilder:
 
     @property
     def finished(self) -> bool:
-        """Returns whether the finish marker came; without it the answer is not whole."""
+        """Returns true after the finish marker; before it the answer is incomplete."""
         return bool(self._finish)
 
     @property
@@ -180,7 +180,7 @@ class GoogleBuilder:
 
     @property
     def done(self) -> bool:
-        """Returns False: the end of the response is the only end; usage may follow the marker."""
+        """Returns false: usage may follow the marker, so only the end of the response counts."""
         return False
 
     def take(self, data: bytes) -> EventText | None:
@@ -188,20 +188,20 @@ class GoogleBuilder:
 
         Raises:
             ModelStreamCutError: the event is not readable.
-            ModelError: it carries an error of the provider.
+            ModelError: the event contains an error of the provider.
             ModelRequestError: the prompt was blocked, or the answer is longer than the limit.
         """
         if data == b"[DONE]":
             return None
-        piece = decoded(_decoder, data, self._provider)
-        if bytes(piece.error) != b"null":
-            raise stream_failure(bytes(piece.error), self._provider)
-        if piece.usage_metadata is not None:
-            self._usage = _usage(piece.usage_metadata)
-        blocked = piece.prompt_feedback and piece.prompt_feedback.block_reason
+        event = decoded(_decoder, data, self._provider)
+        if bytes(event.error) != b"null":
+            raise stream_failure(bytes(event.error), self._provider)
+        if event.usage_metadata is not None:
+            self._usage = _usage(event.usage_metadata)
+        blocked = event.prompt_feedback and event.prompt_feedback.block_reason
         if blocked and blocked not in _UNSPECIFIED:
             raise ModelRequestError(f"{self._provider} blocked the prompt ({blocked}).")
-        return self._candidate(piece.candidates[0]) if piece.candidates else None
+        return self._candidate(event.candidates[0]) if event.candidates else None
 
     def _candidate(self, candidate: _Candidate) -> EventText | None:
         if candidate.finish_reason and candidate.finish_reason not in _UNSPECIFIED:
@@ -220,13 +220,13 @@ class GoogleBuilder:
         return added if added.text or added.thinking else None
 
     def _speak(self, text: str, part: _Part) -> None:
-        """Adds to the present block, or begins one; a signature is that of the block so far."""
+        """Adds to the present block or starts one; a signature belongs to the block so far."""
         self._limit.grow(len(text))
         if not (text or part.thought_signature):
             return
         last = self._blocks[-1] if self._blocks else None
-        if not isinstance(last, _Spoken) or last.thought is not bool(part.thought):
-            last = _Spoken(bool(part.thought))
+        if not isinstance(last, _TextBuffer) or last.thought is not bool(part.thought):
+            last = _TextBuffer(bool(part.thought))
             self._blocks.append(last)
         last.text.append(text)
         last.signature = part.thought_signature or last.signature
@@ -240,10 +240,10 @@ class GoogleBuilder:
         """Returns the whole reply.
 
         Raises:
-            ModelStreamCutError: the finish marker did not come, or the model wrote a call that the
+            ModelStreamCutError: the finish marker is missing, or the model wrote a call that the
                 provider could not read.
-            ModelOverloadedError: the provider gave up without a reason.
-            ModelRequestError: a filter stopped the answer; what came before it was given as text.
+            ModelOverloadedError: the provider stopped without a reason.
+            ModelRequestError: a filter stopped the answer; the text before it was returned already.
         """
         if not self.finished:
             raise ModelStreamCutError(f"{self._provider} ended its answer without a finish marker.")
@@ -256,17 +256,17 @@ class GoogleBuilder:
         return ModelReply(content, stop_reason, self._usage)
 
     def _stopped(self) -> ModelStreamCutError | ModelOverloadedError | ModelRequestError:
-        why = f"{self._finish}: {self._explanation}" if self._explanation else self._finish
+        reason = f"{self._finish}: {self._explanation}" if self._explanation else self._finish
         if self._finish in _UNLUCKY:
-            return ModelStreamCutError(f"{self._provider} could not read what it wrote ({why}).")
+            return ModelStreamCutError(f"{self._provider} could not read what it wrote ({reason}).")
         if self._finish == "OTHER":
             return ModelOverloadedError(
-                f"{self._provider} gave up in the middle of its answer ({why})."
+                f"{self._provider} stopped in the middle of its answer ({reason})."
             )
-        return ModelRequestError(f"{self._provider} stopped the answer ({why}).")
+        return ModelRequestError(f"{self._provider} stopped the answer ({reason}).")
 
 
-def _block(part: _Spoken | ToolCall) -> Block:
+def _block(part: _TextBuffer | ToolCall) -> Block:
     if isinstance(part, ToolCall):
         return part
     text = "".join(part.text)
@@ -274,7 +274,7 @@ def _block(part: _Spoken | ToolCall) -> Block:
 
 
 def _usage(usage: _Usage) -> Usage:
-    """Returns our form: `input` without what the cache gave; thinking is billed as output."""
+    """Converts the usage: `input` excludes cached tokens; thinking is billed as output."""
     cached = count(usage.cached_content_token_count)
     prompt = count(usage.prompt_token_count) + count(usage.tool_use_prompt_token_count)
     output = count(usage.candidates_token_count) + count(usage.thoughts_token_count)

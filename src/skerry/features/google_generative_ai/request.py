@@ -37,18 +37,18 @@ _BUDGETS: Final = {
     ThinkingLevel.HIGH: 24_576,
     ThinkingLevel.XHIGH: 24_576,
 }
-"""Tokens of thinking for Gemini 2.5, which knows no levels; 24,576 is the most of its Flash."""
+"""Tokens of thinking for Gemini 2.5, which has no levels; 24,576 is the maximum of its Flash."""
 _CAN_STOP: Final = "gemini-2.5-flash"
 """Models that think unless the budget is 0. Gemini 2.5 Pro and Gemini 3 refuse to stop thinking.
 Source: Gemini API, "Thinking", table of budgets."""
 Thinking = dict[str, Any]
-"""The value of `thinkingConfig`; empty is to leave it out."""
+"""The value of `thinkingConfig`; empty omits it."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 def thinking_forms(request: ModelRequest) -> Sequence[Thinking]:
-    """Returns the ways to ask for thinking, best first: not every model knows every level."""
+    """Returns the forms that request thinking, best first: models support different levels."""
     if not request.model.reasoning:
         return ({},)
     if request.thinking is ThinkingLevel.OFF:
@@ -63,9 +63,9 @@ def thinking_forms(request: ModelRequest) -> Sequence[Thinking]:
 def request_body(
     request: ModelRequest, thinking: Thinking | None = None, *, limits: bool = False
 ) -> bytes:
-    """Returns the JSON of a streaming request; the model's name is in the address, not in it.
+    """Returns the JSON of a streaming request; the model's name is part of the address.
 
-    `limits` says whether the model's `max_tokens` is sent; else the length is the provider's.
+    `limits` is true to send the model's `max_tokens`; otherwise the provider decides.
     """
     model = request.model
     turns = request.history.form(
@@ -86,14 +86,14 @@ def request_body(
 
 
 def _is_second(model: ModelInfo) -> bool:
-    """Returns whether it is a Gemini 2, which has budgets for levels and checks no signature."""
+    """Returns true for Gemini 2, which has budgets instead of levels and checks no signature."""
     return "gemini-2" in model.id
 
 
 def encode_message(model: ModelInfo, message: Message) -> bytes:
-    """Returns the parts of one message for `model`, joined by commas; empty when it says nothing.
+    """Returns the parts of one message for `model`, joined by commas; empty for an empty message.
 
-    Thoughts and signatures go back only to the model that wrote them.
+    Thoughts and signatures are only sent to the model that wrote them.
     """
     return b",".join(_encode(part) for part in _parts(model, message))
 
@@ -106,16 +106,16 @@ def _parts(model: ModelInfo, message: Message) -> list[dict[str, Any]]:
             return _result(model, message)
         case AssistantMessage():
             if is_own(message, API, model):
-                return [_own(block) for block in message.content]
+                return [_own_part(block) for block in message.content]
             return _foreign(model, message)
 
 
-def _close(assistant: bool, parts: bytes) -> bytes:  # noqa: FBT001 - the form that Turns asks for
+def _close(assistant: bool, parts: bytes) -> bytes:  # noqa: FBT001 - the signature that `Turns` requires
     return b'{"role":"%b","parts":[%b]}' % (b"model" if assistant else b"user", parts)
 
 
-def _own(block: Block) -> dict[str, Any]:
-    """Returns the model's own message, as it was received."""
+def _own_part(block: Block) -> dict[str, Any]:
+    """Returns a part of the model's own message, as received."""
     match block:
         case ThinkingBlock():
             signature = block.thinking_signature
@@ -158,7 +158,7 @@ def _result(model: ModelInfo, message: ToolResultMessage) -> list[dict[str, Any]
 
 
 def _identified(call_id: str, name: str, **rest: Any) -> dict[str, Any]:
-    """Returns a call or its response; an id that we made is left out, for the order pairs them."""
+    """Returns a call or its response; a generated id is omitted, because the order pairs them."""
     if call_id.startswith(OWN_ID):
         return {"name": name, **rest}
     return {"id": call_id, "name": name, **rest}
@@ -177,6 +177,6 @@ def _part(model: ModelInfo, block: Content) -> dict[str, Any]:
 def _tool(tool: ToolSpec) -> dict[str, Any]:
     declared: dict[str, Any] = {"name": tool.name, "description": tool.description}
     parameters = gemini_schema(tool.parameters)
-    if parameters.get("properties"):  # an object without properties is refused
+    if parameters.get("properties"):  # Gemini refuses an object without properties
         declared["parameters"] = parameters
     return declared

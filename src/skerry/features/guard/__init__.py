@@ -1,1 +1,1 @@
-"""Feature `guard`: examines and fences text of others from the command line, as agents do."""
+"""Feature `guard`: scans and fences foreign text from the command line, like the gateway."""

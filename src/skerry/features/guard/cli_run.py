@@ -1,4 +1,4 @@
-"""`skerry guard`: examines and fences texts as the gateway does; needs no gateway."""
+"""`skerry guard`: scans and fences texts like the gateway; needs no gateway."""
 
 from argparse import Namespace
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from skerry.policy.fences import about, fence
 from skerry.policy.injection import scan
 
 _UNREADABLE: Final = {"flagged": True, "score": 1.0, "matches": ["unreadable"]}
-"""Answer about what cannot be examined: a gate that cannot read does not let it pass."""
+"""Result for unreadable input: a gate does not pass a text that it cannot read."""
 
 
 def run(arguments: Namespace) -> int:

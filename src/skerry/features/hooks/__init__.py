@@ -1,1 +1,1 @@
-"""Lists the programs that run at events, and switches them on and off."""
+"""Feature `hooks`: lists, enables and disables the programs that run at events."""

@@ -8,7 +8,7 @@ _RUN = "skerry.features.hooks.cli_run"
 
 
 def add(group: ArgumentParser) -> None:
-    """Adds what is beneath `skerry hooks`."""
+    """Adds the commands of `skerry hooks`."""
     add = subcommands(group)
     for name, text in (
         ("list", "list the hooks and their state"),

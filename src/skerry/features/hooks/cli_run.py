@@ -49,10 +49,10 @@ def run(arguments: Namespace) -> int:
 
 
 def _records(config: Config) -> FileRecords:
-    """Returns the writers of files, as the database has them, also while a gateway runs.
+    """Returns the recorded writers of files, also while a gateway runs.
 
     Raises:
-        FailedError: it cannot be read; no file is then shown as the owner's.
+        FailedError: the database cannot be read, so no file could count as the owner's.
     """
     path = config.state_dir / DATABASE
     if not path.exists():
@@ -62,7 +62,7 @@ def _records(config: Config) -> FileRecords:
             return FileRecords(file_records.every(Reader(connection)))
     except sqlite3.Error as error:
         message = f"The records of the hooks' files cannot be read: {error}."
-        remedy = "Start the gateway, which brings the database up to date: skerry gateway run."
+        remedy = "Start the gateway, which migrates the database: skerry gateway run."
         raise FailedError(message, remedy) from error
 
 
@@ -84,17 +84,19 @@ def _list(reports: list[HookReport], *, as_json: bool) -> int:
 
 
 def _check(reports: list[HookReport], *, as_json: bool) -> int:
-    """Prints why enabled hooks do not run."""
-    wrong = [hook for hook in reports if hook.status in {HookStatus.FAILED, HookStatus.MISSING}]
+    """Prints the reasons why enabled hooks do not run."""
+    not_running = [
+        hook for hook in reports if hook.status in {HookStatus.FAILED, HookStatus.MISSING}
+    ]
     if as_json:
-        show_json([asdict(hook) for hook in wrong])
+        show_json([asdict(hook) for hook in not_running])
     else:
         on = sum(hook.status is HookStatus.ENABLED for hook in reports)
         show(f"{on} of {len(reports)} hooks run after the next start.")
-        for hook in wrong:
+        for hook in not_running:
             show(f"{one_line(hook.name)}: {one_line(hook.reason)}")
             show(f"{'':4}Try: {one_line(hook.remedy)}")
-    return 1 if wrong else 0
+    return 1 if not_running else 0
 
 
 def _info(report: HookReport, *, as_json: bool) -> int:

@@ -1,1 +1,1 @@
-"""Shows the log of the gateway, running or not."""
+"""Feature `logs`: prints the log of the gateway, also when it is stopped."""

@@ -22,13 +22,13 @@ from skerry.model.errors import GatewayUnreachableError
 
 POLL_SECONDS: Final = 1.0
 MOST_LINES: Final = 5000
-"""Number of lines that a gateway returns at a time."""
+"""Number of lines of one request."""
 _MOST_BYTES: Final = 1_000_000
 _STYLES: Final = {"warning": "yellow", "error": "red", "critical": "red", "debug": "dim"}
 _FIELDS: Final = ("time", "level", "logger", "message", "error")
 
 Read = Callable[[int | None, int], Awaitable[dict[str, Any]]]
-"""Gives the lines after a cursor, so many at most, as `logs.tail` does."""
+"""Returns at most this many lines after a cursor, like `logs.tail`."""
 
 
 def run(arguments: Namespace) -> int:
@@ -55,7 +55,7 @@ async def _logs(arguments: Namespace) -> int:
         if not local:
             raise
         folder = locate(os.environ)[0] / LOGS
-        notice(f"No gateway runs. Showing its log from {folder}.")
+        notice(f"No gateway is running. Showing its log from {folder}.")
         await position.show(_of_file(folder), arguments.lines, follow=arguments.follow)
     return 0
 
@@ -73,7 +73,7 @@ def _of_file(folder: Path) -> Read:
 
 @dataclass(slots=True)
 class _Position:
-    """Position in the log; it is still valid for the file when the gateway ends."""
+    """Position in the log; it remains valid for the file when the gateway ends."""
 
     as_json: bool
     file: str = ""

@@ -13,7 +13,7 @@ from skerry.infra import log
 
 
 class LogsTailParams(Params):
-    """Parameters of `logs.tail`; `cursor` is what the last answer gave."""
+    """Parameters of `logs.tail`; `cursor` is the value of the last response."""
 
     cursor: Annotated[int, Field(ge=0, le=1 << 53)] | None = None
     limit: Annotated[int, Field(ge=1, le=5000)] = 500
@@ -45,11 +45,11 @@ def _dressed(line: str) -> str:
     try:
         entry = json.loads(line)
         level, time = entry["level"].upper(), entry["time"]
-        who = json.dumps({"subsystem": entry["logger"]})
-        entry |= {"0": who, "1": entry["message"]}
-    except (ValueError, KeyError, TypeError, AttributeError):  # not a line of ours
+        name = json.dumps({"subsystem": entry["logger"]})
+        entry |= {"0": name, "1": entry["message"]}
+    except (ValueError, KeyError, TypeError, AttributeError):  # not a line of this log
         return line
-    meta = {"_meta": {"logLevelName": level, "date": time, "name": who}}
+    meta = {"_meta": {"logLevelName": level, "date": time, "name": name}}
     return msgspec.json.encode(entry | meta).decode()
 
 

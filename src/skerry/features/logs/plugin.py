@@ -1,9 +1,9 @@
-"""Registers the method on the log of the gateway."""
+"""Registers the method for the log of the gateway."""
 
 from skerry.policy.access import READERS
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     api.methods({"logs.tail": READERS}, "methods:METHODS")

@@ -1,1 +1,1 @@
-"""Renders Markdown as HTML for the page."""
+"""Feature `markdown`: renders Markdown as HTML for the page."""

@@ -13,9 +13,9 @@ from skerry.infra.expendable import Expendable, ExpendableError
 
 MAX_TEXTS: Final = 64
 MAX_TOTAL: Final = 262_144
-"""Characters of all texts of a request."""
+"""Maximum total length of the texts of a request, in characters."""
 _SHORT: Final = 4_000
-"""Characters of all texts that are rendered here: the worst that can be written takes 0.1 s."""
+"""Total length up to which texts are rendered in this process: the worst case takes 0.1 s."""
 
 
 def _bounded(texts: list[str]) -> list[str]:
@@ -34,29 +34,31 @@ class MarkdownRenderParams(Params):
 async def markdown_render(call: Call, params: MarkdownRenderParams) -> Json:
     """Returns each text as HTML, in the same order."""
     if sum(map(len, params.texts)) <= _SHORT:
-        return {"html": await anyio.to_thread.run_sync(_here, params.texts)}
-    return {"html": await anyio.to_thread.run_sync(apart, call.context.renders, params.texts)}
+        return {"html": await anyio.to_thread.run_sync(_render_in_process, params.texts)}
+    return {
+        "html": await anyio.to_thread.run_sync(render_in_child, call.context.renders, params.texts)
+    }
 
 
-def _here(texts: Sequence[str]) -> list[str]:
+def _render_in_process(texts: Sequence[str]) -> list[str]:
     render, _ = _renderers()
     return render(texts)
 
 
 def _renderers() -> tuple[Callable[[Sequence[str]], list[str]], Callable[[str], str]]:
-    """Returns the functions that render texts as HTML, and one text as plain HTML."""
+    """Returns two functions: one renders texts as HTML, one renders a text as plain HTML."""
     return html.render, html.plain
 
 
-def apart(renders: Expendable, texts: Sequence[str]) -> list[str]:
-    """Renders texts in the process for it; one that takes too long is shown unchanged."""
+def render_in_child(renders: Expendable, texts: Sequence[str]) -> list[str]:
+    """Renders texts in a child process; a text that takes too long remains plain."""
     try:
         return _checked(renders(texts), len(texts))
     except ExpendableError:
-        return [_alone(renders, text) for text in texts]
+        return [_render_single(renders, text) for text in texts]
 
 
-def _alone(renders: Expendable, text: str) -> str:
+def _render_single(renders: Expendable, text: str) -> str:
     try:
         return _checked(renders([text]), 1)[0]
     except ExpendableError:
@@ -66,7 +68,7 @@ def _alone(renders: Expendable, text: str) -> str:
 
 def _checked(answer: object, count: int) -> list[str]:
     if not isinstance(answer, list) or len(answer) != count:
-        raise ExpendableError("its answer has another form")
+        raise ExpendableError("the response has another form")
     return [str(html) for html in answer]
 
 

@@ -1,1 +1,1 @@
-"""Sends messages, polls and reactions over chat platforms from the command line."""
+"""Feature `message`: sends messages, polls and reactions from the command line."""

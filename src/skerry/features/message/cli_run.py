@@ -1,4 +1,4 @@
-"""`skerry message`: messages, polls and reactions over chat platforms."""
+"""`skerry message`: sends messages, polls and reactions over chat platforms."""
 
 import os
 import sys
@@ -35,8 +35,8 @@ async def _run(arguments: Namespace) -> int:
     elif answer["status"] == "sent":
         show(f"Sent as {', '.join(answer['messageIds']) or 'a message without an id'}.")
     else:
-        show("The platform has not taken it yet; it is in the outbox.")
-        notice("`skerry outbox list` shows when it is tried again.")
+        show("The platform has not accepted the message yet; it is in the outbox.")
+        notice("See the time of the next attempt: skerry outbox list")
     return 0
 
 
@@ -47,13 +47,13 @@ def _request(arguments: Namespace) -> tuple[str, dict[str, Any]]:
         "accountId": arguments.account,
         "threadId": arguments.thread,
     }
-    params |= {key: given for key, given in named.items() if given}
+    params |= {key: value for key, value in named.items() if value}
     match arguments.action:
         case "send":
             text = sys.stdin.read() if arguments.message == "-" else arguments.message
             params |= {"message": text, "silent": arguments.silent}
             files = {"mediaUrl": arguments.media, "agentId": arguments.agent}
-            params |= {key: given for key, given in files.items() if given}
+            params |= {key: value for key, value in files.items() if value}
         case "poll":
             params |= {"question": arguments.question, "options": arguments.option}
             params["maxSelections"] = arguments.most

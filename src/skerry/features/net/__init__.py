@@ -1,1 +1,1 @@
-"""Feature `net`: checks and fetches addresses from the command line, as agents do."""
+"""Feature `net`: checks and fetches addresses from the command line, like the tools of agents."""

@@ -1,4 +1,4 @@
-"""Answers one check of `skerry net check`: reads the object, asks the policy."""
+"""Answers one check of `skerry net check`: reads the object, applies the policy."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -8,34 +8,39 @@ from skerry.policy.network import NetworkRules, NetworkVerdict, check_fetch
 from skerry.policy.urls import parse_host
 
 MAX_ITEMS: Final = 1000
-"""Names, addresses of a name, and redirects of one check."""
+"""Maximum number of names, of addresses of a name, and of redirects of one check."""
 
 
 class InputError(Exception):
-    """The object is not of the form; the message says what is."""
+    """The object has another form; the message describes the fault."""
 
 
 def checked(item: Mapping[str, Any], rules: NetworkRules) -> dict[str, Any]:
     """Returns the answer to `{id, url, dns: {host: [address]}, redirects: [location]}`.
 
-    `dns2` and `dns_sequence` give what the names are when they are resolved again, for every
-    connection asks anew: an answer that is closed at any time refuses the fetch.
+    `dns2` and `dns_sequence` are the addresses of later resolutions, because each connection
+    resolves again: a forbidden address in any of them refuses the fetch.
     """
     try:
         verdict = _verdict(item, rules)
     except InputError as error:
         return input_error(item, error)
-    shown = "allow" if verdict.allowed else "block"
-    return {"id": item.get("id"), "verdict": shown, "rule": verdict.rule, "reason": verdict.reason}
+    verdict_text = "allow" if verdict.allowed else "block"
+    return {
+        "id": item.get("id"),
+        "verdict": verdict_text,
+        "rule": verdict.rule,
+        "reason": verdict.reason,
+    }
 
 
 def refusal(line: BadLine) -> dict[str, Any]:
-    """Returns the answer to a line that is no object: a refusal, and what is wrong."""
+    """Returns the answer to an invalid line: a refusal with the fault."""
     return {**line.answer, "verdict": "block", "rule": "bad-line", "reason": line.message}
 
 
 def input_error(item: Mapping[str, Any], error: InputError) -> dict[str, Any]:
-    """Returns the answer to an object of another form: a refusal, and what is wrong."""
+    """Returns the answer to an invalid object: a refusal with the fault."""
     message = str(error)
     refusal = {"id": item.get("id"), "verdict": "block", "rule": "input", "reason": message}
     return {**refusal, "error": {"code": "input", "message": message}}
@@ -45,21 +50,23 @@ def _verdict(item: Mapping[str, Any], rules: NetworkRules) -> NetworkVerdict:
     url = item.get("url")
     if not isinstance(url, str):
         raise InputError("url is not a text.")
-    locations = item.get("redirects")  # null is as no member, as it is of the others
+    locations = item.get("redirects")  # null counts as missing, as for the other members
     redirects = [] if locations is None else _texts("redirects", locations)
-    known: dict[str, list[str]] = {}
+    addresses_of: dict[str, list[str]] = {}
     for key in ("dns", "dns2"):
         answers = item.get(key) or {}
         if not isinstance(answers, dict) or len(answers) > MAX_ITEMS:
             raise InputError(f"{key} is not an object of names with their addresses.")
         for host, addresses in answers.items():
-            known.setdefault(_host(host), []).extend(_texts(f"{key}.{host}", addresses))
-    again = item.get("dns_sequence") or []
-    every = [text for turn in _list("dns_sequence", again) for text in _texts("dns_sequence", turn)]
+            addresses_of.setdefault(_host(host), []).extend(_texts(f"{key}.{host}", addresses))
+    sequence = item.get("dns_sequence") or []
+    every = [
+        text for turn in _list("dns_sequence", sequence) for text in _texts("dns_sequence", turn)
+    ]
 
     def answers_of(host: str) -> list[str] | None:
-        given = known.get(host)
-        return every or None if given is None else given
+        addresses_of_host = addresses_of.get(host)
+        return every or None if addresses_of_host is None else addresses_of_host
 
     return check_fetch(url, answers_of, redirects, rules)
 

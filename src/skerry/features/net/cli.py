@@ -10,22 +10,24 @@ _RUN = "skerry.features.net.cli_run"
 def add(parser: ArgumentParser) -> None:
     """Adds the commands of `skerry net`."""
     add = subcommands(parser)
-    check = command(add, "check", _RUN, "whether a fetch may reach an address; connects to nothing")
-    _which(check)
+    check = command(
+        add, "check", _RUN, "print whether a fetch may reach an address, without a connection"
+    )
+    _add_source(check)
     check.add_argument(
         "--resolve",
         action="append",
         default=[],
         metavar="HOST=ADDR",
-        help="an address that the name has; may be repeated",
+        help="address of the host name; repeatable",
     )
-    fetch = command(add, "fetch", _RUN, "fetch an address as agents do and show how that ended")
-    _which(fetch)
+    fetch = command(add, "fetch", _RUN, "fetch an address like an agent and print the result")
+    _add_source(fetch)
     fetch.add_argument("--body", action="store_true", help="print the body, not the result")
 
 
-def _which(parser: ArgumentParser) -> None:
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("url", nargs="?", metavar="URL")
-    which.add_argument("--stdin", action="store_true", help="read a JSON object a line")
+def _add_source(parser: ArgumentParser) -> None:
+    selection = parser.add_mutually_exclusive_group(required=True)
+    selection.add_argument("url", nargs="?", metavar="URL")
+    selection.add_argument("--stdin", action="store_true", help="read one JSON object per line")
     output(parser)

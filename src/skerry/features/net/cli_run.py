@@ -1,4 +1,4 @@
-"""`skerry net`: checks and fetches addresses as the tools of agents do."""
+"""`skerry net`: checks and fetches addresses like the tools of agents."""
 
 import os
 from argparse import Namespace
@@ -52,7 +52,7 @@ async def _fetch(arguments: Namespace, rules: NetworkRules) -> int:
 
 
 async def _fetched(request: FetchRequest, rules: NetworkRules) -> Fetched:
-    """Fetches with a client of its own: lines share no connection and no answer of a resolver."""
+    """Fetches with a separate client, so that lines share no connection and no resolution."""
     async with SafeClient(rules) as client:
         return await client.fetch(request)
 
@@ -69,8 +69,8 @@ def _resolved(pairs: list[str]) -> dict[str, list[str]]:
     return dns
 
 
-def _show(told: dict[str, Any], *, as_json: bool) -> None:
+def _show(result: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
-        answer(told)
+        answer(result)
     else:
-        show(f"{told['verdict']}: {one_line(told['reason'])} [{told['rule']}]")
+        show(f"{result['verdict']}: {one_line(result['reason'])} [{result['rule']}]")

@@ -1,4 +1,4 @@
-"""Translates the objects of `skerry net fetch`: a request, and the end of the fetch."""
+"""Converts the objects of `skerry net fetch`: the request and the result."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -10,11 +10,11 @@ from skerry.net.safe_fetch import MAX_BYTES, Fetched, FetchRequest
 NOT_FETCHED: Final = MappingProxyType(
     {"status": None, "finalUrl": None, "bytes": 0, "truncated": False}
 )
-"""Further members of the answer to a line for which nothing was fetched."""
+"""Further members of the answer to a line without a fetch."""
 
 
 def request_of(item: Mapping[str, Any]) -> FetchRequest:
-    """Returns the request of `{url, method, headers, body, maxBytes}`; all but `url` may lack.
+    """Returns the request of `{url, method, headers, body, maxBytes}`; only `url` is required.
 
     Raises:
         InputError: a value has another type.

@@ -1,1 +1,1 @@
-"""Lists the machines that serve the gateway, and lets them run commands."""
+"""Feature `nodes`: lists the machines that serve the gateway, and runs commands on them."""

@@ -1,4 +1,4 @@
-"""Methods about nodes: commands of operators, and reports of the nodes."""
+"""Methods for nodes: commands of operators, and reports of nodes."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Final
@@ -30,9 +30,9 @@ from skerry.store import devices
 TIMEOUT_MS: Final = 30_000
 LONGEST_MS: Final = 600_000
 MAX_INVENTORY: Final = 262_144
-"""Limit on each inventory that a node reports, in bytes of JSON."""
+"""Maximum size of an inventory of a node, in bytes of JSON."""
 _EXECUTES: Final = "system."
-"""Commands under this name run programs on the node: they need the admin scope."""
+"""Prefix of commands that run programs on the node and need the admin scope."""
 
 PayloadText = Annotated[str, Field(max_length=25_000_000)]
 
@@ -65,7 +65,7 @@ class InvokeParams(OnceParams):
 
 
 class ResultParams(Params):
-    """Parameters of `node.invoke.result`: how a command of `node.invoke.request` ended."""
+    """Parameters of `node.invoke.result`: the result of a command of `node.invoke.request`."""
 
     id: Name
     node_id: Name
@@ -84,13 +84,13 @@ class EventParams(Params):
 
 
 class InventoryParams(Params):
-    """Inventory of a node; its form is the node's own."""
+    """Inventory of a node; the node defines its form."""
 
     model_config = ConfigDict(extra="allow")
 
 
 async def node_list(call: Call, _params: NoParams) -> Json:
-    """Returns every node that is paired or connected."""
+    """Returns the paired and connected nodes."""
     return {"ts": call.context.clock.now_ms(), "nodes": list((await _nodes(call)).values())}
 
 
@@ -104,9 +104,9 @@ async def describe(call: Call, params: DescribeParams) -> Json:
 
 async def _nodes(call: Call) -> dict[str, dict[str, Json]]:
     grants = await call.context.store.read(devices.grants)
-    standing = [grant for grant in grants if grant.role == Role.NODE and grant.revoked_at is None]
+    active = [grant for grant in grants if grant.role == Role.NODE and grant.revoked_at is None]
     rows: dict[str, dict[str, Json]] = {}
-    for device in pairing.paired(standing):
+    for device in pairing.paired(active):
         keep = ("displayName", "platform", "deviceFamily", "remoteIp")
         about = {key: device[key] for key in keep if key in device}
         lists: Json = {"caps": [], "commands": []}
@@ -130,7 +130,8 @@ async def invoke(call: Call, params: InvokeParams) -> Json:
     name, invocation, fresh = node.begin(params.idempotency_key)
     try:
         if fresh:
-            # Before the node receives it, so that a repeat after a crash does not run it again.
+            # Stored before the node receives it, so that a repeat after a crash does not run it
+            # again.
             await call.context.store.write(call.effect)
             node.send("node.invoke.request", _request(params, name, timeout))
         with anyio.move_on_after(timeout / 1000) as deadline:
@@ -148,7 +149,7 @@ async def invoke(call: Call, params: InvokeParams) -> Json:
 
 
 def _may_invoke(call: Call, params: InvokeParams) -> ConnectedNode:
-    """Returns the node, if it is connected, offers the command, and the caller may run it."""
+    """Returns the node after a check of its connection, its commands and the caller's scopes."""
     node = call.context.nodes.find(params.node_id)
     if node is None:
         raise _not_connected(call.protocol)
@@ -201,7 +202,7 @@ def _parsed(text: str) -> Json:
 
 
 def _not_connected(protocol: int) -> RefusedError:
-    """Returns the refusal in the words of the protocol version."""
+    """Returns the refusal with the text of the protocol version."""
     if protocol == 3:  # noqa: PLR2004 - the version of the protocol
         details = {"code": "NOT_CONNECTED"}
         return RefusedError("node not connected", code=ErrorCode.UNAVAILABLE, details=details)
@@ -264,7 +265,7 @@ def skills_bins(call: Call, _params: NoParams) -> Json:
 
 def _self(call: Call) -> ConnectedNode:
     node = call.context.nodes.of(call.connection_id)
-    if node is None:  # its device connected anew, and this connection is being closed
+    if node is None:  # its device has reconnected, and this connection is closing
         raise _not_connected(call.protocol)
     return node
 

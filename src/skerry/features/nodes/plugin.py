@@ -1,11 +1,11 @@
-"""Registers the methods of nodes and about them."""
+"""Registers the methods of nodes and of their operators."""
 
 from skerry.policy.access import NODES, READERS, WRITERS
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     needs = {
         "node.describe": READERS,
         "node.event": NODES,

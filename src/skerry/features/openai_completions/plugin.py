@@ -1,4 +1,4 @@
-"""Registers the wire format `openai-completions`, as a plugin registers one."""
+"""Registers the wire format `openai-completions`, in the same way as a plugin."""
 
 from skerry.features.openai_completions.provider import CompatProvider
 from skerry.sdk.api import PluginApi
@@ -6,5 +6,5 @@ from skerry.sdk.model_api import ModelApi
 
 
 def register(api: PluginApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     api.register_model_api(ModelApi("openai-completions", CompatProvider))

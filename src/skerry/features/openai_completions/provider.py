@@ -1,4 +1,4 @@
-"""Adapter for every API that speaks `openai-completions`: OpenAI, local servers, most others."""
+"""Adapter for APIs with the format `openai-completions`: OpenAI, local servers, most others."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ from skerry.sdk.models import (
 
 
 class CompatProvider:
-    """One endpoint. Retrying is `providers.retry`'s."""
+    """One endpoint. `providers.retry` repeats failed calls."""
 
     def __init__(self, http: HttpClient, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -53,7 +53,7 @@ class CompatProvider:
     async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
         """Returns the response; see `ports.model.ModelProvider`.
 
-        The answer is whole when its finish reason came; `[DONE]` alone does not make it so.
+        The answer is complete with its finish reason; `[DONE]` alone is not enough.
         """
 
         async def ask(effort: str, listener: ReplyListener) -> ModelReply:
@@ -78,7 +78,7 @@ class _Function(msgspec.Struct):
     arguments: str | dict[str, Any] | None = None
 
 
-class _CallPiece(msgspec.Struct):
+class _CallDelta(msgspec.Struct):
     index: int | None = None
     id: str | None = None
     function: _Function | None = None
@@ -89,7 +89,7 @@ class _Delta(msgspec.Struct):
     reasoning_content: str | None = None
     reasoning: str | None = None
     reasoning_details: list[dict[str, Any]] | None = None
-    tool_calls: list[_CallPiece] | None = None
+    tool_calls: list[_CallDelta] | None = None
 
 
 class _Choice(msgspec.Struct):
@@ -108,17 +108,17 @@ class _Usage(msgspec.Struct):
     prompt_tokens_details: _PromptDetails | None = None
 
 
-class _Piece(msgspec.Struct):
+class _StreamEvent(msgspec.Struct):
     choices: list[_Choice] | None = None
     usage: _Usage | None = None
     error: msgspec.Raw = msgspec.Raw(b"null")
 
 
-_decoder = msgspec.json.Decoder(_Piece)
+_decoder = msgspec.json.Decoder(_StreamEvent)
 
 
 class _Call(Struct):
-    """One tool call while its pieces come."""
+    """One tool call while its deltas arrive."""
 
     id: str
     name: str
@@ -126,20 +126,20 @@ class _Call(Struct):
 
 
 class CompatBuilder:
-    """Takes the data of each event in order, says what it added, gives at last the reply.
+    """Builds a reply from events: `take` returns the added text, `reply` the whole reply.
 
-    `provider` is its name for people.
+    `provider` is the provider's name in errors.
     """
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
         self._text: list[str] = []
         self._thinking: list[str] = []
-        self._field = ""  # in which thinking came
+        self._field = ""  # in which thinking arrives
         self._details: list[dict[str, Any]] = []
         self._detail_texts: list[
             tuple[str, list[str]]
-        ] = []  # of each detail: its field, and its pieces
+        ] = []  # of each detail: its field, and its texts
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
         self._usage = Usage()
@@ -149,7 +149,7 @@ class CompatBuilder:
 
     @property
     def finished(self) -> bool:
-        """Returns whether the finish marker came; without it the answer is not whole."""
+        """Returns true after the finish marker; before it the answer is incomplete."""
         return bool(self._finish)
 
     @property
@@ -159,7 +159,7 @@ class CompatBuilder:
 
     @property
     def done(self) -> bool:
-        """Returns whether `[DONE]` came."""
+        """Returns true after `[DONE]`."""
         return self._done
 
     def take(self, data: bytes) -> EventText | None:
@@ -167,18 +167,18 @@ class CompatBuilder:
 
         Raises:
             ModelStreamCutError: the event is not readable.
-            ModelError: it carries an error of the provider.
+            ModelError: the event contains an error of the provider.
             ModelRequestError: the answer is longer than the limit.
         """
         if data == b"[DONE]":
             self._done = True
             return None
-        piece = decoded(_decoder, data, self._provider)
-        if bytes(piece.error) != b"null":
-            raise stream_failure(bytes(piece.error), self._provider)
-        if piece.usage is not None:
-            self._usage = _usage(piece.usage)
-        return self._choice(piece.choices[0]) if piece.choices else None
+        event = decoded(_decoder, data, self._provider)
+        if bytes(event.error) != b"null":
+            raise stream_failure(bytes(event.error), self._provider)
+        if event.usage is not None:
+            self._usage = _usage(event.usage)
+        return self._choice(event.choices[0]) if event.choices else None
 
     def _choice(self, choice: _Choice) -> EventText | None:
         self._finish = choice.finish_reason or self._finish
@@ -186,10 +186,10 @@ class CompatBuilder:
         if delta is None:
             return None
         if delta.tool_calls:
-            for piece in delta.tool_calls:
-                self._add(piece)
+            for call_delta in delta.tool_calls:
+                self._add(call_delta)
         text, thinking = delta.content, self._thought(delta)
-        if isinstance(text, list):  # Mistral's reasoning models: blocks, of which some are thinking
+        if isinstance(text, list):  # Mistral's reasoning models: blocks, some of them thinking
             thoughts = (thought.text or "" for part in text for thought in part.thinking or ())
             thinking += "".join(thoughts)
             text = "".join(part.text or "" for part in text)
@@ -204,7 +204,7 @@ class CompatBuilder:
         return added
 
     def _thought(self, delta: _Delta) -> str:
-        """Returns the thinking of a piece; servers differ in the field, and some send two."""
+        """Returns the thinking of a delta; servers use different fields, and some send two."""
         if delta.reasoning_details:
             self._keep(delta.reasoning_details)
         if delta.reasoning_content:
@@ -216,7 +216,7 @@ class CompatBuilder:
         return "".join(_readable(detail) for detail in delta.reasoning_details or ())
 
     def _keep(self, details: list[dict[str, Any]]) -> None:
-        """Keeps the provider's own form of thinking, the pieces of one entry joined."""
+        """Stores the provider's form of thinking, with the texts of one entry joined."""
         for detail in details:
             self._limit.grow(sum(len(value) for value in detail.values() if isinstance(value, str)))
             last = self._details[-1] if self._details else {}
@@ -235,9 +235,9 @@ class CompatBuilder:
                     (field or "", [str(detail.get(field) or "")] if field else [])
                 )
 
-    def _add(self, piece: _CallPiece) -> None:
-        call = self._slot(piece)
-        function = piece.function or _Function()
+    def _add(self, delta: _CallDelta) -> None:
+        call = self._slot(delta)
+        function = delta.function or _Function()
         call.name = call.name or function.name or ""
         if isinstance(function.arguments, dict):
             arguments = msgspec.json.encode(function.arguments).decode()
@@ -246,42 +246,43 @@ class CompatBuilder:
         self._limit.grow(len(arguments))
         call.arguments.append(arguments)
 
-    def _slot(self, piece: _CallPiece) -> _Call:
-        """Returns the call that the piece belongs to.
+    def _slot(self, delta: _CallDelta) -> _Call:
+        """Returns the call of a delta.
 
-        By index, as the API says; but a new id opens a new call even where a server numbers all of
-        them 0, or none.
+        The index identifies it, but a new id starts a new call, because some servers send index 0
+        or none for all calls.
         """
-        if piece.index is not None:
-            call = self._by_index.get(piece.index)
+        if delta.index is not None:
+            call = self._by_index.get(delta.index)
         else:
             call = self._calls[-1] if self._calls else None
-        if call is None or (piece.id and piece.id != call.id):
-            call = _Call(piece.id or "", "", [])
+        if call is None or (delta.id and delta.id != call.id):
+            call = _Call(delta.id or "", "", [])
             self._calls.append(call)
-        if piece.index is not None:
-            self._by_index[piece.index] = call
+        if delta.index is not None:
+            self._by_index[delta.index] = call
         return call
 
     def reply(self) -> ModelReply:
         """Returns the whole reply.
 
         Raises:
-            ModelStreamCutError: the finish marker did not come.
-            ModelOverloadedError: the provider gave up in the middle.
-            ModelRequestError: its content filter stopped the answer; what came before it was given
-                as text. A reply would pass for the whole answer.
+            ModelStreamCutError: the finish marker is missing.
+            ModelOverloadedError: the provider stopped in the middle.
+            ModelRequestError: its content filter stopped the answer; the text before it was
+            returned
+                already, and a reply would count as the whole answer.
         """
         if not self.finished:
             raise ModelStreamCutError(f"{self._provider} ended its answer without a finish marker.")
         if self._finish == "error":
-            raise ModelOverloadedError(f"{self._provider} gave up in the middle of its answer.")
+            raise ModelOverloadedError(f"{self._provider} stopped in the middle of its answer.")
         if self._finish == "content_filter":
             raise ModelRequestError(f"The content filter of {self._provider} stopped the answer.")
         content: list[Block] = []
-        for detail, (field, pieces) in zip(self._details, self._detail_texts, strict=True):
-            if len(pieces) > 1:
-                detail[field] = "".join(pieces)
+        for detail, (field, texts) in zip(self._details, self._detail_texts, strict=True):
+            if len(texts) > 1:
+                detail[field] = "".join(texts)
         if self._thinking or self._details:
             details = msgspec.json.encode(self._details).decode() if self._details else ""
             signature = details or self._field or None
@@ -302,7 +303,7 @@ def _readable(detail: dict[str, Any]) -> str:
 
 
 def _usage(usage: _Usage) -> Usage:
-    """Returns our form: `input` without what was read from the provider's cache, which is apart."""
+    """Converts the usage: `input` excludes the tokens from the provider's cache."""
     prompt = count(usage.prompt_tokens)
     output = count(usage.completion_tokens)
     cached = count((usage.prompt_tokens_details or _PromptDetails()).cached_tokens)

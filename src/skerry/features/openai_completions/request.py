@@ -25,8 +25,8 @@ API = "openai-completions"
 
 _FROM_TOOLS: Final = "Images from the tool results above:"
 _REASONING_FIELDS: Final = frozenset({"reasoning_content", "reasoning"})
-"""Fields in which thinking is received and sent back; the signature of a thinking block names the
-one."""
+"""Fields of thinking in responses and requests; the signature of a thinking block names its
+field."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -34,7 +34,7 @@ _encode = msgspec.json.Encoder().encode
 def request_body(request: ModelRequest, output_limit: str | None, effort: str = "") -> bytes:
     """Returns the JSON of a streaming request: system prompt first, then the conversation.
 
-    Messages are encoded once. `output_limit` is the field that takes the model's `max_tokens`;
+    Messages are encoded once. `output_limit` is the field of the model's `max_tokens`;
     None leaves the length to the provider.
     """
     model = request.model
@@ -54,26 +54,26 @@ def request_body(request: ModelRequest, output_limit: str | None, effort: str = 
 
 
 class ChatForm:
-    """A conversation as the API wants it, for one model; each message is encoded once.
+    """A conversation in the form of the API, for one model; each message is encoded once.
 
-    A tool's result can only be text there: its images follow in a message of the user, behind all
-    results of the response, for nothing may come between them.
+    A tool's result can only be text there: its images follow in a user message after all results of
+    the response, because no message may separate the results.
     """
 
     def __init__(self, model: ModelInfo) -> None:
         self._model = model
         self._sent = JoinedItems()
-        self._places: list[int] = []  # the mark of each message in `_sent`
-        self._images: list[ImageBlock] = []  # of the last results, until others follow
-        self._before: list[tuple[ImageBlock, ...]] = []  # those when each message came
+        self._ends: list[int] = []  # offset of each message in `_sent`
+        self._images: list[ImageBlock] = []  # of the last results, until other messages follow
+        self._before: list[tuple[ImageBlock, ...]] = []  # the images before each message
 
     def add(self, message: Message) -> None:
-        """Takes the next message."""
+        """Adds the next message."""
         is_result = isinstance(message, ToolResultMessage)
         if self._images and not is_result:
             self._sent.add(self._from_tools())
             self._images = []
-        self._places.append(self._sent.end)
+        self._ends.append(self._sent.end)
         self._before.append(tuple(self._images))
         if is_result and "image" in self._model.input:
             self._images += [block for block in message.content if isinstance(block, ImageBlock)]
@@ -82,16 +82,16 @@ class ChatForm:
             self._sent.add(encoded)
 
     def keep(self, count: int) -> None:
-        """Forgets all messages but the first `count`."""
-        if count >= len(self._places):
+        """Removes all messages after the first `count`."""
+        if count >= len(self._ends):
             return
         self._images = list(self._before[count])
-        self._sent.cut(self._places[count])
-        del self._places[count:], self._before[count:]
+        self._sent.cut(self._ends[count])
+        del self._ends[count:], self._before[count:]
 
     def since(self, first: int) -> list[bytes]:
         """Returns the request from message `first` on, to be joined by commas."""
-        start = self._places[first] if first < len(self._places) else self._sent.end
+        start = self._ends[first] if first < len(self._ends) else self._sent.end
         sent = [self._sent.since(start)] if start < self._sent.end else []
         return [*sent, self._from_tools()] if self._images else sent
 
@@ -100,10 +100,10 @@ class ChatForm:
         return _encode({"role": "user", "content": content})
 
     def _encode(self, message: Message) -> bytes:
-        """Returns one message; empty for one that says nothing and must be left out.
+        """Returns one message; empty for an empty message, which is omitted.
 
-        A response that failed or was aborted keeps the text it had; without any it is left out,
-        because providers refuse an assistant message that is empty.
+        A response that failed or was aborted keeps its text so far; without text it is omitted,
+        because providers refuse an empty assistant message.
         """
         match message:
             case UserMessage(content=content):
@@ -150,7 +150,7 @@ class ChatForm:
 
 
 def _thinking(block: ThinkingBlock) -> dict[str, Any]:
-    """Returns thinking in the field that it came in; what came in none does not go back."""
+    """Returns thinking in its original field; thinking without a field is not sent."""
     signature = block.thinking_signature or ""
     if signature.startswith("["):
         return {"reasoning_details": msgspec.Raw(signature.encode())}

@@ -1,4 +1,4 @@
-"""Adapter for every API that speaks `openai-responses`."""
+"""Adapter for APIs with the format `openai-responses`."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -36,7 +36,7 @@ from skerry.sdk.models import (
 
 
 class ResponsesProvider:
-    """One endpoint. Retrying is `providers.retry`'s."""
+    """One endpoint. `providers.retry` repeats failed calls."""
 
     def __init__(self, http: HttpClient, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -120,19 +120,19 @@ _responses = msgspec.json.Decoder(_Response)
 
 @dataclass(slots=True)
 class _Slot:
-    """One output item while its pieces come."""
+    """One output item while its deltas arrive."""
 
     item: _Item
     text: list[str] = field(default_factory=list)
     arguments: list[str] = field(default_factory=list)
     raw: str = ""
-    """The whole item as it came, once it is complete."""
+    """The whole received item, when complete."""
 
 
 class ResponsesBuilder:
-    """Takes the data of each event in order, says what it added, gives at last the reply.
+    """Builds a reply from events: `take` returns the added text, `reply` the whole reply.
 
-    `provider` is its name for people.
+    `provider` is the provider's name in errors.
     """
 
     def __init__(self, provider: str) -> None:
@@ -144,7 +144,7 @@ class ResponsesBuilder:
 
     @property
     def finished(self) -> bool:
-        """Returns whether the finish marker came; without it the answer is not whole."""
+        """Returns true after the finish marker; before it the answer is incomplete."""
         return bool(self._finish)
 
     @property
@@ -154,7 +154,7 @@ class ResponsesBuilder:
 
     @property
     def done(self) -> bool:
-        """Returns whether nothing that matters can follow."""
+        """Returns true when no relevant event can follow."""
         return bool(self._finish)
 
     def take(self, data: bytes) -> EventText | None:
@@ -162,7 +162,7 @@ class ResponsesBuilder:
 
         Raises:
             ModelStreamCutError: the event is not readable.
-            ModelError: it carries an error of the provider.
+            ModelError: the event contains an error of the provider.
             ModelRequestError: the answer is longer than the limit.
         """
         if data == b"[DONE]":
@@ -170,7 +170,7 @@ class ResponsesBuilder:
         return self._event(decoded(_events, data, self._provider), data)
 
     def _event(self, event: _Event, data: bytes) -> EventText | None:
-        """Takes an event; progress, annotations and what later versions add say nothing."""
+        """Processes an event; ignores progress, annotations and events of later versions."""
         match event.type:
             case "response.output_text.delta" | "response.refusal.delta":
                 return self._text_delta(event, thinking=False)
@@ -191,7 +191,7 @@ class ResponsesBuilder:
         return None
 
     def _begin(self, event: _Event) -> None:
-        """Takes the beginning of an item, or a piece of a call's arguments."""
+        """Processes the start of an item, or a delta of a call's arguments."""
         if event.type == "response.output_item.added":
             self._slot(event.output_index).item = decoded(_items, event.item, self._provider)
         elif event.type == "response.function_call_arguments.delta" and event.delta:
@@ -209,7 +209,7 @@ class ResponsesBuilder:
         return EventText(thinking=event.delta) if thinking else EventText(event.delta)
 
     def _complete(self, event: _Event) -> EventText | None:
-        """Takes the whole item, which counts; some servers send nothing before it."""
+        """Processes a complete item, which replaces its deltas; some servers send only this."""
         item = decoded(_items, event.item, self._provider)
         slot = self._slot(event.output_index)
         slot.item = item
@@ -235,9 +235,10 @@ class ResponsesBuilder:
         """Returns the whole reply.
 
         Raises:
-            ModelStreamCutError: the finish marker did not come.
-            ModelRequestError: the content filter stopped the answer; what came before it was given
-                as text. A reply would pass for the whole answer.
+            ModelStreamCutError: the finish marker is missing.
+            ModelRequestError: the content filter stopped the answer; the text before it was
+            returned
+                already, and a reply would count as the whole answer.
         """
         match self._finish:
             case "":
@@ -263,7 +264,7 @@ def _block(slot: _Slot) -> Block | None:
             arguments: dict[str, Any] = parse_arguments("".join(slot.arguments))
             return ToolCall(item.call_id or item.id or "", item.name or "", arguments)
         case "reasoning":
-            # Without either the provider could not read it again, and would refuse it.
+            # Without either the provider refuses the item.
             signature = slot.raw if item.encrypted_content or item.content else None
             return ThinkingBlock(text, signature) if text or signature else None
         case _:
@@ -271,15 +272,15 @@ def _block(slot: _Slot) -> Block | None:
 
 
 def _usage(usage: _Usage) -> Usage:
-    """Returns our form: `input` without what the cache gave or took, which is apart."""
+    """Converts the usage: `input` excludes tokens that the cache read or wrote."""
     prompt = count(usage.input_tokens)
     output = count(usage.output_tokens)
     details = usage.input_tokens_details or _CachedDetails()
-    read, written = count(details.cached_tokens), count(details.cache_write_tokens)
+    read, cache_write = count(details.cached_tokens), count(details.cache_write_tokens)
     return Usage(
-        input=max(prompt - read - written, 0),
+        input=max(prompt - read - cache_write, 0),
         output=output,
         cache_read=read,
-        cache_write=written,
+        cache_write=cache_write,
         total_tokens=count(usage.total_tokens) or prompt + output,
     )

@@ -30,8 +30,8 @@ _MOST_CACHE_KEY = 64  # characters of `prompt_cache_key`
 def request_body(request: ModelRequest, effort: str = "", *, limits: bool = False) -> bytes:
     """Returns the JSON of a streaming request; messages are encoded once.
 
-    Nothing is stored at the provider, so reasoning comes encrypted and goes back as it came.
-    `limits` says whether the model's `max_tokens` is sent; else the length is the provider's.
+    The provider stores nothing, so encrypted reasoning is received and sent back unchanged.
+    `limits` is true to send the model's `max_tokens`; otherwise the provider decides.
     """
     model = request.model
     form = request.history.form(f"{API} {model.ref}", lambda: Items(partial(encode_message, model)))
@@ -53,9 +53,9 @@ def request_body(request: ModelRequest, effort: str = "", *, limits: bool = Fals
 
 
 def encode_message(model: ModelInfo, message: Message) -> bytes:
-    """Returns the items of one message for `model`, joined by commas; empty when it says nothing.
+    """Returns the items of one message for `model`, joined by commas; empty for an empty message.
 
-    Reasoning goes back only to the model that wrote it: no other can decrypt it.
+    Reasoning is only sent to the model that wrote it, because no other can decrypt it.
     """
     match message:
         case UserMessage():
@@ -63,14 +63,14 @@ def encode_message(model: ModelInfo, message: Message) -> bytes:
         case ToolResultMessage():
             return _encode(_result(model, message))
         case AssistantMessage():
-            own = is_own(message, API, model)
+            is_own_message = is_own(message, API, model)
             broken = message.stop_reason in {"error", "aborted"}
-            return b",".join(_assistant(message, keep_reasoning=own and not broken))
+            return b",".join(_assistant(message, keep_reasoning=is_own_message and not broken))
 
 
 def _assistant(message: AssistantMessage, *, keep_reasoning: bool) -> list[bytes]:
     items: list[bytes] = []
-    reasoning = b""  # held back: without the item that followed it the API refuses it
+    reasoning = b""  # delayed: the API refuses it without the following item
     for block in message.content:
         if isinstance(block, ThinkingBlock):
             reasoning = (block.thinking_signature or "").encode() if keep_reasoning else b""
@@ -126,5 +126,5 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
         "name": tool.name,
         "description": tool.description,
         "parameters": tool.parameters,
-        "strict": False,  # else every parameter would have to be required
+        "strict": False,  # otherwise every parameter must be required
     }

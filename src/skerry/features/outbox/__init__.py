@@ -1,1 +1,1 @@
-"""Shows what is not delivered, and lets a person send it again or give it up."""
+"""Feature `outbox`: lists undelivered parts of replies, and sends or drops them."""

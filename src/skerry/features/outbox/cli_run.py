@@ -1,4 +1,4 @@
-"""`skerry outbox`: what is not delivered and why; sending it again, or giving it up."""
+"""`skerry outbox`: lists undelivered parts of replies, and sends or drops them."""
 
 import os
 from argparse import Namespace
@@ -41,16 +41,14 @@ async def _list(client: GatewayClient, arguments: Namespace) -> None:
         show_json(parts)
         return
     if not parts:
-        what = f"No part is {arguments.state}." if states else "Everything is delivered."
-        show(what)
+        message = f"No part is {arguments.state}." if states else "All parts are delivered."
+        show(message)
         return
     lines: list[tuple[str, ...]] = [("PART", "STATE", "SINCE", "TRIED", "TO", "TEXT", "WHY")]
     lines += [_line(part) for part in parts]
     show(table(lines))
     if any(part["state"] in _DEAD for part in parts):
-        notice(
-            "To send one again: skerry outbox retry PART. To give it up: skerry outbox drop PART"
-        )
+        notice("Send a part again: skerry outbox retry PART. Drop it: skerry outbox drop PART")
 
 
 def _line(part: dict[str, Any]) -> tuple[str, ...]:
@@ -95,9 +93,9 @@ async def _decide(client: GatewayClient, arguments: Namespace, action: str) -> N
     if arguments.json:
         show_json({"ok": True, "parts": serials})
         return
-    done = "is sent again" if action == "retry" else "is dropped"
+    outcome = "will be sent again" if action == "retry" else "was dropped"
     for serial in serials:
-        show(f"Part {serial} {done}.")
+        show(f"Part {serial} {outcome}.")
     if not serials:
         show("No part has failed.")
 

@@ -1,4 +1,4 @@
-"""Methods about the outbox: what is not delivered, and what a person decides of it."""
+"""Methods for the outbox: list the undelivered parts, send or drop them."""
 
 from typing import Annotated, Final
 
@@ -16,14 +16,14 @@ Serial = Annotated[int, Field(ge=1, le=1 << 62)]
 
 
 class ListParams(Params):
-    """Parameters of `outbox.list`: without states, all that is neither sent nor dropped."""
+    """Parameters of `outbox.list`: without states, all parts that are neither sent nor dropped."""
 
     states: Annotated[tuple[Annotated[str, Field(max_length=16)], ...], Field(max_length=8)] = ()
     limit: Annotated[int, Field(ge=1, le=1000)] = 200
 
 
 class PartParams(Params):
-    """Parameters of a method about one part."""
+    """Parameters of a method for one part."""
 
     serial: Serial
 
@@ -32,7 +32,7 @@ async def outbox_list(call: Call, params: ListParams) -> Json:
     """Returns the parts, oldest first, each with the beginning of its text."""
     values = {state.value for state in PartState}
     if not values.issuperset(params.states):
-        message = f"unknown state; there are {', '.join(sorted(values))}"
+        message = f"unknown state; states: {', '.join(sorted(values))}"
         raise RefusedError(message)
     states = [PartState(state) for state in params.states]
     parts = await call.context.store.read(
@@ -46,13 +46,13 @@ async def outbox_get(call: Call, params: PartParams) -> Json:
     stored = await call.context.store.read(lambda reader: outbox.get(reader, params.serial))
     if stored is None:
         message = f"The outbox has no part {params.serial}."
-        details: dict[str, Json] = {"remedy": "`skerry outbox list` shows their numbers."}
+        details: dict[str, Json] = {"remedy": "List the numbers: skerry outbox list"}
         raise RefusedError(message, details=details)
     return {"part": _row(stored, short=False)}
 
 
 async def outbox_retry(call: Call, params: PartParams) -> Json:
-    """Sends a part now that waits or was given up."""
+    """Sends a waiting or failed part now."""
     now = call.context.clock.now_ms()
     stored = await call.context.store.write(lambda unit: outbox.retry(unit, params.serial, now))
     call.context.hurry(stored.waiting.part.to)
@@ -60,7 +60,7 @@ async def outbox_retry(call: Call, params: PartParams) -> Json:
 
 
 async def outbox_drop(call: Call, params: PartParams) -> Json:
-    """Never sends a part that waits or was given up."""
+    """Drops a waiting or failed part."""
     now = call.context.clock.now_ms()
     stored = await call.context.store.write(lambda unit: outbox.drop(unit, params.serial, now))
     call.context.hurry(stored.waiting.part.to)

@@ -1,11 +1,11 @@
-"""Registers the outbox: its methods and what `skerry doctor` says of it."""
+"""Registers the outbox: its methods and its check of `skerry doctor`."""
 
 from skerry.policy.access import ADMINS, READERS
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     needs = {
         "outbox.drop": ADMINS,
         "outbox.get": READERS,

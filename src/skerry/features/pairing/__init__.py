@@ -1,1 +1,1 @@
-"""Lets the owner decide which senders of chat platforms may write in direct chats."""
+"""Feature `pairing`: decides which senders of chat platforms may write in direct chats."""

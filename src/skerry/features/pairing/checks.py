@@ -1,4 +1,4 @@
-"""Checks of `skerry doctor` of the pairing of senders."""
+"""Check of `skerry doctor` for the pairing of senders."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from skerry.ports.checks import Check, Level
 
 
 def waiting(status: Mapping[str, Any]) -> Iterator[Check]:
-    """Yields a warning where senders of platforms wait for the owner."""
+    """Yields a warning when senders of platforms wait for the owner."""
     count = status.get("pairing", {}).get("pending", 0)
     if count:
         message = f"{count} sender(s) of chat platforms wait for approval."

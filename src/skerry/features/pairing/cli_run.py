@@ -1,4 +1,4 @@
-"""`skerry pairing`: senders of platforms who wait, and the owner's decisions about them."""
+"""`skerry pairing`: lists waiting senders of platforms, and stores the owner's decisions."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def run(arguments: Namespace) -> int:
     """Runs `skerry pairing ...`; returns the exit code.
 
     Raises:
-        ClientError: `--owner` is given for a gateway that does not use the configuration here.
+        ClientError: `--owner` is passed for a gateway with another configuration.
     """
     makes_owner = arguments.action == "approve" and arguments.owner
     if makes_owner:
@@ -44,7 +44,7 @@ def run(arguments: Namespace) -> int:
     elif arguments.action == "list":
         _list(answer)
     elif arguments.action == "remove":
-        show(f"The decision about {arguments.channel}:{arguments.sender} is forgotten.")
+        show(f"The decision about {arguments.channel}:{arguments.sender} was removed.")
     else:
         _show_decision(answer)
     return 0
@@ -62,13 +62,13 @@ async def _ask(arguments: Namespace) -> dict[str, Any]:
 
 
 def _check_local(arguments: Namespace) -> None:
-    """Refuses `--owner` where the configuration here is not that of the gateway that is asked."""
+    """Refuses `--owner` when the gateway does not use the local configuration."""
     state_dir, _ = locate(os.environ)
     if arguments.url or owner(state_dir / LOCK) is None:
         raise ClientError(
-            f"--owner changes {_KEY} of this machine, and the gateway that is asked does not use "
-            f"{state_dir}. Nobody was approved.",
-            "Run it where the gateway runs, without --url.",
+            f"--owner changes {_KEY} of this machine, but the gateway does not use "
+            f"{state_dir}. No sender was approved.",
+            "Run the command on the machine of the gateway, without --url.",
         )
 
 
@@ -78,7 +78,7 @@ def _person(answer: dict[str, Any]) -> str:
 
 
 def _owners(person: str) -> list[str]:
-    """Returns the owners of the configuration with one more."""
+    """Returns the owners of the configuration and the person."""
     present = load_good(os.environ, fetch=False).config.commands.owner_allow_from
     return list(dict.fromkeys([*map(str, present), person]))
 
@@ -100,13 +100,13 @@ def _params(arguments: Namespace) -> dict[str, Any]:
 
 
 def _coded(words: list[str]) -> dict[str, Any]:
-    """Returns the code, with the channel if one was given before it.
+    """Returns the code, with the channel if it precedes the code.
 
     Raises:
-        ClientError: there are more words.
+        ClientError: there are more than two words.
     """
     if len(words) > _MOST_WORDS:
-        message = f"`{' '.join(words)}` is more than a channel and a code."
+        message = f"`{' '.join(words)}` has more than a channel and a code."
         raise ClientError(message, "Write: skerry pairing approve [CHANNEL] CODE")
     *channel, code = words
     return {"code": code} | ({"channel": channel[0]} if channel else {})
@@ -124,27 +124,27 @@ def _list(answer: dict[str, Any]) -> None:
         lines += [(row["state"], *_cells(row), local_time(row["decidedAtMs"])) for row in senders]
         show(table(lines))
     if not (requests or senders):
-        show("No sender waits, and none was approved or rejected.")
+        show("No sender is waiting, approved or rejected.")
     if requests:
-        notice("To approve one: skerry pairing approve CODE. To refuse: skerry pairing reject CODE")
-        notice("If it is you: skerry pairing approve CODE --owner")
+        notice("Approve a sender: skerry pairing approve CODE. Reject: skerry pairing reject CODE")
+        notice("If the sender is you: skerry pairing approve CODE --owner")
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    where = f"{row['channel']}/{row['accountId']}"
+    account = f"{row['channel']}/{row['accountId']}"
     name = row["senderName"] or row["senderUsername"] or "-"
-    return tuple(one_line(str(text)) for text in (where, row["senderId"], name))
+    return tuple(one_line(str(text)) for text in (account, row["senderId"], name))
 
 
 def _show_decision(answer: dict[str, Any]) -> None:
     request = answer["request"]
-    where, sender, _ = _cells(request)
+    account, sender, _ = _cells(request)
     if answer["decision"] == "approved":
-        show(f"{sender} may write to {where} in direct chats now.")
+        show(f"{sender} may now write to {account} in direct chats.")
         if "owner" in answer:
             show(f"{one_line(answer['owner'])} is you: this chat has your memory and your tools.")
         else:
             owners = shlex.quote(one_line(json.dumps(_owners(_person(answer)))))
             notice(f"If this is you: skerry config set {_KEY} {owners}")
     else:
-        show(f"{sender} is refused at {where}, and gets no further code.")
+        show(f"{sender} was rejected at {account}, and receives no further code.")

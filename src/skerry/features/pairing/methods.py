@@ -1,4 +1,4 @@
-"""Methods about senders of platforms: who waits to be paired, and the owner's decisions."""
+"""Methods for senders of platforms: pending requests, and the owner's decisions."""
 
 from typing import Annotated, ClassVar, Final
 
@@ -16,7 +16,7 @@ Code = Annotated[str, Field(min_length=1, max_length=32)]
 
 
 class ListParams(Params):
-    """Parameters of `channels.pairing.list`; without them every account is listed."""
+    """Parameters of `channels.pairing.list`; without them all accounts are listed."""
 
     channel: Name | None = None
     account_id: Name | None = None
@@ -33,8 +33,8 @@ class DecideParams(Params):
 class ApproveParams(DecideParams):
     """Parameters of `channels.pairing.approve`."""
 
-    ignored: ClassVar = {"bootstrapCommandOwner": "An approval makes nobody an owner."}
-    refused: ClassVar = {"requestId": "A code names the request."}
+    ignored: ClassVar = {"bootstrapCommandOwner": "An approval does not make the sender an owner."}
+    refused: ClassVar = {"requestId": "The code identifies the request."}
 
     notify: bool | None = None
 
@@ -48,11 +48,16 @@ class RemoveParams(Params):
 
 
 async def pairing_list(call: Call, params: ListParams) -> Json:
-    """Returns the requests that wait, and the senders about whom the owner decided."""
-    now, where = call.context.clock.now_ms(), (params.channel or "", params.account_id or "")
+    """Returns the pending requests, and the approved and rejected senders."""
+    now, account_filter = (
+        call.context.clock.now_ms(),
+        (params.channel or "", params.account_id or ""),
+    )
 
     def read(reader: Reader) -> tuple[list[PairingRequest], list[PairedSender]]:
-        return sender_pairing.requests(reader, now, *where), sender_pairing.senders(reader, *where)
+        return sender_pairing.requests(reader, now, *account_filter), sender_pairing.senders(
+            reader, *account_filter
+        )
 
     waiting, decided = await call.context.store.read(read)
     return {
@@ -68,7 +73,7 @@ async def pairing_list(call: Call, params: ListParams) -> Json:
 
 
 async def approve(call: Call, params: ApproveParams) -> Json:
-    """Lets the sender with the code write in direct chats; with `notify` the sender is told."""
+    """Lets the sender with the code write in direct chats; `notify` informs the sender."""
     return await _decide(call, params, rejected=False, notify=bool(params.notify))
 
 
@@ -79,11 +84,11 @@ async def reject(call: Call, params: DecideParams) -> Json:
 
 async def _decide(call: Call, params: DecideParams, *, rejected: bool, notify: bool) -> Json:
     context = call.context
-    now, where = context.clock.now_ms(), (params.channel or "", params.account_id or "")
+    now, account_filter = context.clock.now_ms(), (params.channel or "", params.account_id or "")
 
     def write(unit: Unit) -> PairingRequest:
         request = sender_pairing.decide(
-            unit, params.code, where, now, "operator", rejected=rejected
+            unit, params.code, account_filter, now, "operator", rejected=rejected
         )
         if notify:
             run_id = RunId(f"pairing-approved-{request.code}-{now}")
@@ -99,14 +104,14 @@ async def _decide(call: Call, params: DecideParams, *, rejected: bool, notify: b
 
 
 async def remove(call: Call, params: RemoveParams) -> Json:
-    """Forgets the decision about a sender, who gets a new code at the next message."""
+    """Removes the decision about a sender, who receives a new code at the next message."""
     now = call.context.clock.now_ms()
     sender = (params.channel, params.account_id or "default", params.sender_id)
     if not await call.context.store.write(
         lambda unit: sender_pairing.remove(unit, sender, "operator", now)
     ):
         message = f"No sender {'/'.join(sender)} was approved or rejected."
-        raise RefusedError(message, "`skerry pairing list` shows the senders.")
+        raise RefusedError(message, "List the senders: skerry pairing list")
     payload = {
         "channel": params.channel,
         "accountId": sender[1],

@@ -1,1 +1,1 @@
-"""Lists, installs, switches and creates plugins."""
+"""Feature `plugins`: lists, installs, enables, disables and creates plugins."""

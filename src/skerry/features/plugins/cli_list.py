@@ -31,7 +31,7 @@ async def _list(arguments: Namespace) -> int:
         show_json(plugins)
         return 0
     if not plugins:
-        show("No plugins. Name their files in plugins.load.paths and restart the gateway.")
+        show("No plugins. Add their files to plugins.load.paths and restart the gateway.")
     for plugin in plugins:
         _show(plugin)
     return 0

@@ -1,4 +1,4 @@
-"""`skerry plugins install|info|enable|disable|remove|doctor`: changes and examines plugins."""
+"""`skerry plugins install|info|enable|disable|remove|doctor`: changes and checks plugins."""
 
 import os
 import shutil
@@ -22,9 +22,9 @@ from skerry.plugins.registering import DATA
 from skerry.ports.plugins import PluginReport, PluginStatus
 
 ALIASES: Final = {"@mysten-incubation/oc-memwal": "memory-memwal"}
-"""Names of plugins of OpenClaw in whose place a plugin of ours is selected."""
+"""Names of OpenClaw's plugins, each with the bundled plugin that replaces it."""
 MEMORY: Final = "plugins.slots.memory"
-OURS: Final = "memory-core"
+DEFAULT_MEMORY: Final = "memory-core"
 
 
 def run(arguments: Namespace) -> int:
@@ -58,11 +58,11 @@ def _candidate(config: Config, name: str) -> Candidate:
     return match
 
 
-def _changed(plugin: str, values: dict[str, Any], arguments: Namespace, **more: Any) -> int:
+def _changed(plugin: str, values: dict[str, Any], arguments: Namespace, **extra: Any) -> int:
     """Changes the configuration; with `--json` the changed keys are printed as an object."""
     code = change(values, quiet=arguments.json) if values else 0
     if code == 0 and arguments.json:
-        show_json({"ok": True, "id": plugin, "changed": values, **more})
+        show_json({"ok": True, "id": plugin, "changed": values, **extra})
     return code
 
 
@@ -77,48 +77,48 @@ def _install(config: Config, arguments: Namespace) -> int:
     name = arguments.source
     if name in ALIASES or name in BUNDLED:
         plugin = ALIASES.get(name, name)
-        notice(f"{name} is {plugin}, which comes with this program; nothing is downloaded.")
+        notice(f"{name} is {plugin}, which is bundled with this program, so nothing is downloaded.")
         code = _enable(_candidate(config, plugin), arguments)
         if code == 0:
-            notice("It needs a server and a key. With one here: skerry relayer init --connect")
+            notice("It needs a server and a key. Create both here: skerry relayer init --connect")
         return code
     if name.startswith("@") or not Path(name).exists():
         raise FailedError(
-            f"{name} is no folder or wheel on this machine, and nothing is downloaded.",
-            "Download it yourself, then name the folder or the .whl file.",
+            f"{name} is not a folder or wheel on this machine; plugins are not downloaded.",
+            "Download the plugin, then pass its folder or .whl file.",
         )
-    done = install(Path(name), config.state_dir / EXTENSIONS)
-    permissions = _permissions(done.id, done.manifest)
+    installed = install(Path(name), config.state_dir / EXTENSIONS)
+    permissions = _permissions(installed.id, installed.manifest)
     for line in permissions:
         notice(line)
-    if not (arguments.yes or _confirmed(done)):
-        remove(config.state_dir / EXTENSIONS, done.id)
-        raise FailedError(f"{done.id} is not installed.", "Pass --yes to install it.")
+    if not (arguments.yes or _confirmed(installed)):
+        remove(config.state_dir / EXTENSIONS, installed.id)
+        raise FailedError(f"{installed.id} was not installed.", "Pass --yes to install it.")
     values: dict[str, Any] = {
-        _key(done.id, "enabled"): True,
-        _key(done.id, "sha256"): done.sha256,
+        _key(installed.id, "enabled"): True,
+        _key(installed.id, "sha256"): installed.sha256,
     }
-    if "memory" in done.manifest.slots:
-        values[MEMORY] = done.id
-    more = {"path": str(done.path), "sha256": done.sha256, "permissions": permissions}
-    code = _changed(done.id, values, arguments, **more)
+    if "memory" in installed.manifest.slots:
+        values[MEMORY] = installed.id
+    extra = {"path": str(installed.path), "sha256": installed.sha256, "permissions": permissions}
+    code = _changed(installed.id, values, arguments, **extra)
     if code:
-        remove(config.state_dir / EXTENSIONS, done.id)
+        remove(config.state_dir / EXTENSIONS, installed.id)
     return code
 
 
 def _permissions(plugin: str, manifest: Manifest) -> list[str]:
-    """Returns the rights of a plugin and the claims of its manifest, in words."""
-    lines = [f"{plugin} runs inside the gateway, with all that the gateway may do."]
+    """Describes the rights of a plugin and the claims of its manifest."""
+    lines = [f"{plugin} runs inside the gateway, with all rights of the gateway."]
     if manifest.process is not None:
         command = one_line(" ".join(manifest.process.command))
-        lines = [f"{plugin} is a program that runs with all that you may do: {command}"]
+        lines = [f"{plugin} is a program that runs with all your rights: {command}"]
     if manifest.process is not None and manifest.process.env:
-        lines.append(f"It gets the variables: {', '.join(manifest.process.env)}.")
+        lines.append(f"It receives the variables: {', '.join(manifest.process.env)}.")
     if manifest.capabilities:
         lines.append(f"Its manifest lists: {', '.join(manifest.capabilities)}.")
     if manifest.slots:
-        lines.append(f"It takes the place of: {', '.join(manifest.slots)}.")
+        lines.append(f"It fills the slots: {', '.join(manifest.slots)}.")
     if manifest.cli:
         lines.append(
             f"It adds the commands: {', '.join(f'skerry {name}' for name in manifest.cli)}."
@@ -128,10 +128,10 @@ def _permissions(plugin: str, manifest: Manifest) -> list[str]:
     return lines
 
 
-def _confirmed(done: Installed) -> bool:
+def _confirmed(installed: Installed) -> bool:
     if not sys.stdin.isatty():
         return False
-    return input(f"Load {done.id} into the gateway? [y/N] ").strip().lower() in {"y", "yes"}
+    return input(f"Load {installed.id} into the gateway? [y/N] ").strip().lower() in {"y", "yes"}
 
 
 def _info(config: Config, candidate: Candidate, *, as_json: bool) -> int:
@@ -170,7 +170,7 @@ def _info(config: Config, candidate: Candidate, *, as_json: bool) -> int:
 
 
 def _doctor(config: Config, *, as_json: bool) -> int:
-    """Prints the plugins that cannot be loaded, as far as that is known without running them."""
+    """Prints the plugins that cannot be loaded, checked without running them."""
     reports = inspect(config)
     failed = [report for report in reports if report.status is PluginStatus.FAILED]
     if as_json:
@@ -178,7 +178,7 @@ def _doctor(config: Config, *, as_json: bool) -> int:
         return 1 if failed else 0
     if not failed:
         named = sum(report.status is PluginStatus.LOADED for report in reports)
-        show(f"{named} plugins can be loaded. What a running gateway says: skerry plugins list")
+        show(f"{named} plugins can be loaded. State in a running gateway: skerry plugins list")
     for report in failed:
         _show_failed(report)
     return 1 if failed else 0
@@ -196,8 +196,8 @@ def _remove(config: Config, candidate: Candidate, arguments: Namespace) -> int:
     plugin = candidate.id
     if not candidate.folder:
         raise FailedError(
-            f"{plugin} is not in {config.state_dir / EXTENSIONS}, so it was not installed there.",
-            f"To switch it off: skerry plugins disable {plugin}",
+            f"{plugin} is not in {config.state_dir / EXTENSIONS}, so it is not installed.",
+            f"Disable it: skerry plugins disable {plugin}",
         )
     values: dict[str, Any] = _without_slot(config, plugin)
     entries = {name: entry for name, entry in config.plugins.entries.items() if name == plugin}
@@ -210,15 +210,15 @@ def _remove(config: Config, candidate: Candidate, arguments: Namespace) -> int:
     if code == 0:
         remove(config.state_dir / EXTENSIONS, plugin)
         if stays:
-            notice(f"Its data stays in {data}; --data removes it too.")
+            notice(f"Its data remains in {data}; pass --data to remove it too.")
         elif data.is_dir():
             shutil.rmtree(data)
     return code
 
 
 def _without_slot(config: Config, plugin: str) -> dict[str, Any]:
-    """Returns the change that gives the slot of the memory back, where the plugin has it."""
-    return {MEMORY: OURS} if config.plugins.slots.memory == plugin else {}
+    """Returns the change that resets the memory slot, if the plugin fills it."""
+    return {MEMORY: DEFAULT_MEMORY} if config.plugins.slots.memory == plugin else {}
 
 
 def _key(plugin: str, name: str) -> str:

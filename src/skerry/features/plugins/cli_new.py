@@ -1,4 +1,4 @@
-"""`skerry plugins new`: makes a plugin of several files, with a test that passes."""
+"""`skerry plugins new`: creates a plugin of several files, with a passing test."""
 
 import re
 from argparse import Namespace
@@ -98,23 +98,23 @@ def run(arguments: Namespace) -> int:
     if arguments.json:
         show_json({"path": str(folder / arguments.name)})
         return 0
-    show(f"{folder / arguments.name} is made. Its tests: pytest {folder / 'tests'}")
-    notice(f"To load it: skerry config set plugins.load.paths '[\"{folder / arguments.name}\"]'")
+    show(f"{folder / arguments.name} was created. Run its tests: pytest {folder / 'tests'}")
+    notice(f"Load it: skerry config set plugins.load.paths '[\"{folder / arguments.name}\"]'")
     return 0
 
 
 def create(parent: Path, name: str) -> Path:
-    """Writes the files of a new plugin; returns their folder, which has the plugin and its tests.
+    """Writes the files of a new plugin; returns their folder, with the plugin and its tests.
 
     Raises:
-        PluginError: the name is no id, or the folder is there already.
+        PluginError: the name is not an id, or the folder exists.
     """
     if re.fullmatch(ID_PATTERN, name) is None:
-        message = f"{name!r} is no id of a plugin."
-        raise PluginError(message, "Use a-z, 0-9, - and _, at most 64.")
+        message = f"{name!r} is not a plugin id."
+        raise PluginError(message, "Use a-z, 0-9, - and _, at most 64 characters.")
     folder = parent.absolute() / f"{name}-plugin"
     if folder.exists():
-        raise PluginError(f"{folder} is there already.", "Choose another name, or remove it.")
+        raise PluginError(f"{folder} exists already.", "Choose another name, or remove it.")
     tool = name.replace("-", "_")
     tool = tool if tool[0].isalpha() else f"p{tool}"
     files = {

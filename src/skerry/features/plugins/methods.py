@@ -1,4 +1,4 @@
-"""Methods about plugins: list them, run their checks, name their panels of the page."""
+"""Methods for plugins: list them, run their checks, list their panels of the page."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ from skerry.gateway.method import Call, Method, NoParams
 
 
 def plugins_list(call: Call, _: NoParams) -> Json:
-    """Returns the plugins of the configuration, their registrations, and the state of those."""
+    """Returns the configured plugins, their registrations, and their states."""
     plugins = call.context.plugins
     if plugins is None:
         return {"plugins": []}
@@ -26,7 +26,7 @@ def plugins_list(call: Call, _: NoParams) -> Json:
 
 
 async def plugins_check(call: Call, _: NoParams) -> Json:
-    """Runs the checks that plugins brought; returns what they found."""
+    """Runs the checks of plugins; returns their results."""
     plugins = call.context.plugins
     return {"checks": msgspec.to_builtins(await plugins.checks()) if plugins else []}
 

@@ -1,11 +1,11 @@
-"""Registers the methods about plugins."""
+"""Registers the methods for plugins."""
 
 from skerry.policy.access import READERS
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     needs = {
         "plugins.check": READERS,
         "plugins.list": READERS,

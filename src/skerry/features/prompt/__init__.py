@@ -1,1 +1,1 @@
-"""Shows the prompt of a conversation."""
+"""Feature `prompt`: shows the prompt of a conversation."""

@@ -8,10 +8,10 @@ _RUN = "skerry.features.prompt.cli_run"
 
 
 def add(group: ArgumentParser) -> None:
-    """Adds what is beneath `skerry prompt`."""
+    """Adds the commands of `skerry prompt`."""
     add = subcommands(group)
-    showing = command(add, "show", _RUN, "print the system prompt, or what its parts cost")
+    showing = command(add, "show", _RUN, "print the system prompt, or the sizes of its parts")
     showing.add_argument(
-        "--sizes", action="store_true", help="the parts: characters, tokens, share"
+        "--sizes", action="store_true", help="print the parts: characters, tokens, share"
     )
     output(session(reach(showing)))

@@ -1,4 +1,4 @@
-"""`skerry prompt show`: show the prompt of a conversation, and what each part costs."""
+"""`skerry prompt show`: prints the prompt of a conversation, or the sizes of its parts."""
 
 import os
 from argparse import Namespace
@@ -29,7 +29,7 @@ async def _show(arguments: Namespace) -> int:
         _sizes(report)
     else:
         show(plain(report["systemPrompt"]))
-        notice(f"{report['tokens']} tokens with the tools; --sizes says what each part costs.")
+        notice(f"{report['tokens']} tokens with the tools; pass --sizes for the size of each part.")
     return 0
 
 
@@ -55,7 +55,7 @@ def _sizes(report: dict[str, Any]) -> None:
         show(table(rows))
     show()
     last = report["contextTokens"]
-    used = f"; at the last call all of it was {last} tokens" if last else ""
+    used = f"; the last call had {last} tokens" if last else ""
     show(f"The conversation has {report['entries']} entries{used}.")
     for note in report["notes"]:
         show(one_line(note))

@@ -1,4 +1,4 @@
-"""`/context`: what the next message of a conversation is sent with, and what each part costs."""
+"""`/context`: shows the prompt of a conversation's next message, and the size of each part."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -59,14 +59,14 @@ async def _reload(runtime: Runtime, key: SessionKey) -> str:
 
     await runtime.store.write(drop)
     runtime.prompts.forget()
-    return "The next message is sent with the files of the workspace as they are then."
+    return "The next message reads the files of the workspace again."
 
 
 def _lines(prompt: PromptReport, *, detail: bool) -> Sequence[str]:
     chars = sum(part.chars for part in prompt.parts)
     last = prompt.conversation_tokens
     tokens = chars // CHARS_PER_TOKEN
-    lines = [f"Before what is said, `{prompt.model}` gets about {tokens:,} tokens."]
+    lines = [f"Before the messages, `{prompt.model}` receives about {tokens:,} tokens."]
     if detail:
         lines += ["", *(f"- {part.name}: {part.chars:,} characters" for part in prompt.parts)]
     if prompt.files:
@@ -77,6 +77,6 @@ def _lines(prompt: PromptReport, *, detail: bool) -> Sequence[str]:
             else f"- {file.name}: {file.raw:,} characters"
             for file in prompt.files
         ]
-    used = f"; at the last call all of it was {last:,} tokens" if last else ""
+    used = f"; the last call had {last:,} tokens" if last else ""
     lines += ["", f"The conversation has {prompt.entries} entries{used}."]
     return [*lines, *prompt.notes]

@@ -1,4 +1,4 @@
-"""The method `prompt.show`: what the next message of a conversation would be sent with."""
+"""The method `prompt.show`: returns the prompt of a conversation's next message."""
 
 from typing import Final
 
@@ -8,19 +8,19 @@ from skerry.model.message import CHARS_PER_TOKEN
 
 
 class PromptShowParams(Params):
-    """Parameters of `prompt.show`; without them it is the default agent's main conversation."""
+    """Parameters of `prompt.show`; by default of the default agent's main conversation."""
 
     session_key: Name | None = None
     agent_id: Name | None = None
 
 
 async def prompt_show(call: Call, params: PromptShowParams) -> Json:
-    """Returns the system prompt and each part's cost: characters, tokens at 4 to one, share."""
+    """Returns the prompt and each part's size: characters, tokens (4 characters each), share."""
     context = call.context
     key = call.session_key(params.session_key, params.agent_id)
     call.agent(key.agent)
     if context.show_prompt is None:
-        raise RefusedError("this gateway runs no agent", code=ErrorCode.UNAVAILABLE)
+        raise RefusedError("this gateway runs no agents", code=ErrorCode.UNAVAILABLE)
     report = await context.show_prompt(key)
     total = sum(part.chars for part in report.parts)
     return {

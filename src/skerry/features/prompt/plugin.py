@@ -1,9 +1,9 @@
-"""Registers the method and the command on the prompt of a conversation."""
+"""Registers the method and the command for the prompt of a conversation."""
 
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     api.methods({}, "methods:METHODS")
     api.commands("commands:commands")

@@ -1,1 +1,1 @@
-"""Lets a person say what becomes of messages that arrive during a run, and stop it."""
+"""Feature `queue`: sets the handling of messages during a run, and stops runs."""

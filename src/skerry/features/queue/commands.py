@@ -1,4 +1,4 @@
-"""`/queue` and `/stop`: what becomes of messages that come during a run. Both work during one."""
+"""`/queue` and `/stop`: handling of messages during a run, and its stop. Both work during a run."""
 
 from typing import Any, Final
 
@@ -57,17 +57,17 @@ def commands(desk: CommandDependencies) -> tuple[Command, ...]:
 
     async def stop(call: CommandCall) -> str:
         if call.run_id is None:
-            raise CommandError("There is nothing to stop here.")
+            raise CommandError("This chat has no conversation to stop.")
         stopped = desk.dispatcher.stop(call.key, call.run_id, STOPPED_BY)
         if not stopped:
             return "Nothing is running."
         running = desk.dispatcher.runtime.running
         children = [run for run in stopped if _is_elsewhere(running.get(run), call.key)]
-        own = len(stopped) - len(children)
-        others = f" {own - 1} waiting cleared." if own > 1 else ""
+        own_count = len(stopped) - len(children)
+        details = f" {own_count - 1} waiting cleared." if own_count > 1 else ""
         if children:
-            others += f" Stopped {len(children)} sub-agent{'s' * (len(children) != 1)}."
-        return f"⚙️ Agent was aborted.{others}"
+            details += f" Stopped {len(children)} sub-agent{'s' * (len(children) != 1)}."
+        return f"⚙️ Agent was aborted.{details}"
 
     return (
         Command(
@@ -85,9 +85,9 @@ def commands(desk: CommandDependencies) -> tuple[Command, ...]:
         ),
         Command(
             "stop",
-            "stops the run and clears what waits",
+            "stops the run and clears the waiting messages",
             stop,
-            accepts_arguments=True,  # "/stop, please": who means it does not look at the syntax
+            accepts_arguments=True,  # accepts "/stop, please" too
             owner_only=False,
             at_once=True,
             aliases=("abort",),
@@ -107,7 +107,7 @@ def _settings(reader: Reader, key: str) -> SessionSettings:
 
 
 def _change(unit: Unit, key: str, changes: dict[str, Any]) -> SessionSettings:
-    """Writes what holds for the key's present session, which this command's run has made."""
+    """Stores settings in the key's present session, which the run of this command created."""
     session = sessions.find(unit, key)
     if session is None:
         return SessionSettings()

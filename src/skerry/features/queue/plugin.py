@@ -1,8 +1,8 @@
-"""Registers the commands on messages that arrive during a run."""
+"""Registers the commands for messages that arrive during a run."""
 
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     api.commands("commands:commands")

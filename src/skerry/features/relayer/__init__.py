@@ -1,1 +1,1 @@
-"""The command `skerry relayer`, which executes the relayer, a program of its own."""
+"""Feature `relayer`: the command `skerry relayer`, which executes the separate relayer program."""

@@ -1,4 +1,4 @@
-"""`skerry relayer init --connect`: makes a relayer, an account, and lets the gateway use it."""
+"""`skerry relayer init --connect`: creates a relayer and an account, and connects the gateway."""
 
 import json
 import os
@@ -31,48 +31,50 @@ _SECRET: Final = Path("secrets") / "memwal.json"
 
 
 def connect(words: Sequence[str]) -> int:
-    """Makes what is missing and changes the configuration; returns the exit code.
+    """Creates the missing parts and changes the configuration; returns the exit code.
 
     Raises:
-        FailedError: the gateway is connected already, or the relayer could not be made.
+        FailedError: the gateway is connected already, or the relayer could not be created.
     """
-    given = _parser().parse_args(list(words))
+    arguments = _parser().parse_args(list(words))
     state_dir = locate(os.environ)[0]
     config = load_good(os.environ, fetch=False).config
     entry = config.plugins.entries.get(PLUGIN)
     if entry is not None and entry.config.get("privateKey"):
         raise FailedError(
-            f"plugins.entries.{PLUGIN}.config has a key already, so nothing was changed.",
-            f"To connect anew: skerry config unset plugins.entries.{PLUGIN}",
+            f"plugins.entries.{PLUGIN}.config has a key already; nothing was changed.",
+            f"Before a new connection, run: skerry config unset plugins.entries.{PLUGIN}",
         )
-    folder = (given.dir or state_dir / "relayer").absolute()
+    folder = (arguments.dir or state_dir / "relayer").absolute()
     _relayer(state_dir, "init", "--dir", str(folder))
-    account = _relayer(state_dir, "account", "add", "--dir", str(folder), "--label", given.label)
+    account = _relayer(
+        state_dir, "account", "add", "--dir", str(folder), "--label", arguments.label
+    )
     secret = state_dir / _SECRET
     make_private(secret.parent)
     write_atomic(secret, msgspec.json.encode({"privateKey": account["delegateKey"]}))
-    if not given.json:
+    if not arguments.json:
         show(f"The relayer in {folder} has the account {account['accountId']}.")
-    values = _values(given.url, account, secret)
-    code = change(values, quiet=given.json)
-    if code == 0 and given.json:
+    values = _values(arguments.url, account, secret)
+    code = change(values, quiet=arguments.json)
+    if code == 0 and arguments.json:
         public = {name: account[name] for name in ("accountId", "owner", "publicKey")}
         show_json({"dir": str(folder), "secret": str(secret), "changed": list(values), **public})
     elif code == 0:
         notice(f"The key of the account is in {secret}; keep a copy of {folder / 'keys'}.")
-        notice(f"Start the relayer: skerry relayer serve{_options(given)}")
-        notice("Then look: skerry memwal status")
+        notice(f"Start the relayer: skerry relayer serve{_options(arguments)}")
+        notice("Then check: skerry memwal status")
     return code
 
 
 def _parser() -> ArgumentParser:
     parser = ArgumentParser(
         prog="skerry relayer init --connect",
-        description="Make a relayer with an account, and let the gateway store memories there.",
+        description="Create a relayer with an account, and connect the gateway to it.",
     )
-    parser.add_argument(CONNECT, action="store_true", help="let the gateway of this machine use it")
-    place = "folder of the relayer (default: relayer in the state directory)"
-    parser.add_argument("--dir", type=Path, help=place)
+    parser.add_argument(CONNECT, action="store_true", help="connect the gateway of this machine")
+    dir_help = "folder of the relayer (default: relayer in the state directory)"
+    parser.add_argument("--dir", type=Path, help=dir_help)
     parser.add_argument(
         "--url", type=_url, default=URL, help=f"address of the relayer (default: {URL})"
     )
@@ -88,7 +90,7 @@ def _url(text: str) -> str:
     except ValueError:
         is_usable = False
     if not is_usable:
-        raise ArgumentTypeError(f"{text!r} is no address such as {URL}")
+        raise ArgumentTypeError(f"{text!r} is not an address such as {URL}")
     return text.rstrip("/")
 
 
@@ -107,32 +109,32 @@ def _values(url: str, account: Mapping[str, Any], secret: Path) -> dict[str, Any
     }
 
 
-def _options(given: Namespace) -> str:
+def _options(arguments: Namespace) -> str:
     """Returns the options that `serve` needs for this folder and address."""
-    options = f" --dir {shlex.quote(str(given.dir.absolute()))}" if given.dir else ""
-    port = urlsplit(given.url).port
+    options = f" --dir {shlex.quote(str(arguments.dir.absolute()))}" if arguments.dir else ""
+    port = urlsplit(arguments.url).port
     return options if port in {None, _PORT} else f"{options} --port {port}"
 
 
 def _relayer(state_dir: Path, *words: str) -> dict[str, Any]:
-    """Runs a command of the relayer; returns what it prints.
+    """Runs a command of the relayer; returns its output.
 
     Raises:
-        FailedError: it failed.
+        FailedError: the command failed.
     """
     command = [sys.executable, "-P", "-m", "skerry_relayer", *words, "--json"]
     environ: Mapping[str, str] = dict(os.environ) | {STATE_DIR: str(state_dir)}
 
     async def start() -> bytes:
-        done = await run(Program(command, environ), seconds=SECONDS)
-        return done.out
+        finished = await run(Program(command, environ), seconds=SECONDS)
+        return finished.out
 
     try:
         answer: dict[str, Any] = json.loads(anyio.run(start))
     except (ProcessError, ValueError) as error:
         raise FailedError(
-            f"The relayer could not be made: {error}", "Run: skerry relayer init"
+            f"The relayer could not be created: {error}", "Run: skerry relayer init"
         ) from error
     if "error" in answer:
-        raise FailedError(f"The relayer could not be made: {answer['error']}", "")
+        raise FailedError(f"The relayer could not be created: {answer['error']}", "")
     return answer

@@ -1,4 +1,4 @@
-"""The parser of `skerry relayer`: passes everything on to the relayer's own command line."""
+"""The parser of `skerry relayer`: passes all words to the relayer's command line."""
 
 from argparse import REMAINDER, ArgumentParser
 

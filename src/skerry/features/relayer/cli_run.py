@@ -1,4 +1,4 @@
-"""Executes the relayer, which imports nothing of the gateway, in the place of this process."""
+"""Replaces this process by the relayer, which imports nothing of the gateway."""
 
 import os
 import sys
@@ -10,9 +10,9 @@ from skerry.features.relayer.account import connect
 
 
 def run(arguments: Namespace) -> int:
-    """Executes the relayer with the same words in the place of this process.
+    """Replaces this process by the relayer with the same arguments.
 
-    With `init --connect` the exit code is returned: the configuration is the gateway's.
+    With `init --connect` it returns the exit code, because that changes the gateway's settings.
     """
     if arguments.words[:1] == ["init"] and "--connect" in arguments.words:
         return connect(arguments.words[1:])

@@ -1,1 +1,1 @@
-"""Lets a person say how replies are sent."""
+"""Feature `replies`: commands for the delivery of replies."""

@@ -1,4 +1,4 @@
-"""The commands on how replies are sent: `/usage`, `/reasoning`, `/verbose`, `/send`."""
+"""The commands for the delivery of replies: `/usage`, `/reasoning`, `/verbose`, `/send`."""
 
 import dataclasses
 from collections.abc import Awaitable, Callable
@@ -15,7 +15,7 @@ from skerry.store import Store, Unit, archive, sessions
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Choice:
-    """A setting of the conversation that a command shows and changes."""
+    """A setting of the conversation that a command prints and changes."""
 
     name: str
     field: str
@@ -25,10 +25,10 @@ class _Choice:
     aliases: tuple[str, ...] = ()
     breaks_silence: bool = False
     stored: dict[str, str | None] = dataclasses.field(default_factory=dict)
-    """Stored value of a level, where that is another word."""
+    """Stored value of a level, where it differs from the level."""
 
     def word(self, value: str | None) -> str:
-        """Returns the level that a stored value stands for."""
+        """Returns the level of a stored value."""
         if value is None:
             return "as configured"
         return next(
@@ -40,7 +40,7 @@ _CHOICES: Final = (
     _Choice(
         "usage",
         "response_usage",
-        "shows the usage below each answer on a platform: off, tokens, full; cost: all so far",
+        "shows the usage below each answer on a platform: off, tokens, full; cost: the total",
         ("off", "tokens", "full"),
         owner_only=False,
     ),
@@ -63,7 +63,7 @@ _CHOICES: Final = (
         "send_policy",
         "sends or mutes replies on the platform: on, off, inherit",
         ("on", "off", "inherit"),
-        breaks_silence=True,  # who switches replies on wants to hear that they are
+        breaks_silence=True,  # a person who unmutes replies expects a confirmation
         stored={"on": "allow", "off": "deny", "inherit": None},
     ),
 )
@@ -75,7 +75,7 @@ Costs = Callable[[CommandCall], Awaitable[str]]
 def commands(desk: CommandDependencies) -> list[Command]:
     """Returns `/usage`, `/reasoning`, `/verbose` and `/send`."""
     store = desk.dispatcher.runtime.store
-    return reply_commands(store, Spending(store, desk.config).told)
+    return reply_commands(store, Spending(store, desk.config).report)
 
 
 def reply_commands(store: Store, costs: Costs | None = None) -> list[Command]:
@@ -94,9 +94,9 @@ def _command(store: Store, choice: _Choice, costs: Costs | None) -> Command:
             return await costs(call)
         if not level:
             session = await store.read(lambda reader: sessions.find(reader, str(call.key)))
-            own = session.settings if session else SessionSettings()
-            present = choice.word(getattr(own, choice.field))
-            return f"/{choice.name} is {present}. It takes {takes}."
+            settings = session.settings if session else SessionSettings()
+            present = choice.word(getattr(settings, choice.field))
+            return f"/{choice.name} is {present}. Options: {takes}."
         if level not in choice.levels:
             raise CommandError(f"/{choice.name} takes {takes}.")
 

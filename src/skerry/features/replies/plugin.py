@@ -1,8 +1,8 @@
-"""Registers the commands on how replies are sent."""
+"""Registers the commands for the delivery of replies."""
 
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     api.commands("commands:commands")

@@ -1,4 +1,4 @@
-"""`/usage cost`: what this conversation, today and the last 30 days used."""
+"""`/usage cost`: the usage of this conversation, of today and of the last 30 days."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,42 +13,42 @@ from skerry.store.usage import Sums, UsageGroup
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """Says what was used."""
+    """Reports the usage."""
 
     store: Store
     config: Callable[[], Config]
     clock: Clock = field(default_factory=SystemClock)
 
-    async def told(self, call: CommandCall) -> str:
-        """Returns it in words. A guest is told of this conversation only."""
+    async def report(self, call: CommandCall) -> str:
+        """Describes the usage. Guests receive only that of this conversation."""
         today = day(self.clock.now_ms(), self.config().agents.defaults.user_timezone)
         first, last = str(today - timedelta(days=29)), str(today)
 
         def read(reader: Reader) -> tuple[Sums, Sums, Sums, Sums]:
-            own = usage.of_sessions(reader, first, last, 1000, str(call.key))
+            conversation = usage.of_sessions(reader, first, last, 1000, str(call.key))
             purposes = usage.grouped(reader, UsageGroup.PURPOSE, first, last)
             days = usage.daily(reader, last, last)
             background = [sums for name, sums in purposes.items() if name != "message"]
             return (
-                usage.total(own.values()),
+                usage.total(conversation.values()),
                 usage.total(days.values()),
                 usage.total(purposes.values()),
                 usage.total(background),
             )
 
-        own, now, month, background = await self.store.read(read)
-        if not own.calls and not call.is_owner:
+        conversation, now, month, background = await self.store.read(read)
+        if not conversation.calls and not call.is_owner:
             raise CommandError("No model was called in this conversation in the last 30 days.")
-        lines = [f"This conversation, 30 days: {said(own)}"]
+        lines = [f"This conversation, 30 days: {described(conversation)}"]
         if call.is_owner:
-            lines += [f"Today, all: {said(now)}", f"30 days, all: {said(month)}"]
+            lines += [f"Today, all: {described(now)}", f"30 days, all: {described(month)}"]
             if background.calls:
-                lines.append(f"Of it in the background: {said(background)}")
+                lines.append(f"Of this in the background: {described(background)}")
         return "\n\n".join(lines)
 
 
-def said(sums: Sums) -> str:
-    """Returns sums in words; what is not known is no zero."""
+def described(sums: Sums) -> str:
+    """Describes sums; unknown parts are named, not counted as zero."""
     if not sums.calls:
         return "nothing"
     cost = f"${sums.cost:.4f}"

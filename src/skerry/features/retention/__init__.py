@@ -1,1 +1,1 @@
-"""Clears away what is over the limits of the configuration, once a day."""
+"""Feature `retention`: removes sessions beyond the configured limits once a day."""

@@ -1,9 +1,9 @@
-"""Registers the retention: its service, and what `skerry doctor` says of it."""
+"""Registers the retention: its service, and its check of `skerry doctor`."""
 
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     api.service("service:run")
     api.check("checks:growth")

@@ -1,4 +1,4 @@
-"""Looks once a day at what is over `session.maintenance` and `usage.keepCalls`."""
+"""Applies `session.maintenance` and `usage.keepCalls` once a day."""
 
 import logging
 from typing import Final
@@ -19,28 +19,28 @@ from skerry.store import Store, settled_runs, usage
 logger = logging.getLogger(__name__)
 
 FIRST_SECONDS: Final = 600.0
-"""Seconds after the start, which has other work to do."""
+"""Delay after the start of the gateway, in seconds."""
 DAY_SECONDS: Final = 86_400.0
 KEPT_TOOLS_MS: Final = 7 * DAY_MS
-"""Only the tools of the present day are asked for, in whatever time zone."""
+"""Age of tool counts: only those of the present day, in any time zone, are read."""
 
 
 async def run(gateway: GatewayContext) -> None:
-    """Says what is over the limits, or clear it away, once a day until cancelled."""
+    """Applies the limits once a day until cancelled."""
     await anyio.sleep(FIRST_SECONDS)
     while True:
         try:
             await look(gateway.store, gateway.config(), gateway.clock.now_ms(), gateway.hooks)
         except (StateError, OSError):
-            logger.exception("session.maintenance failed; it is tried again tomorrow")
+            logger.exception("session.maintenance failed; the next attempt is tomorrow")
         await anyio.sleep(DAY_SECONDS)
 
 
 async def look(store: Store, config: Config, now: int, hooks: Hooks) -> None:
-    """Says what is over the limits, or clear it away; drops calls of models that are too old."""
+    """Reports or removes sessions beyond the limits; removes old model calls."""
     oldest = now - config.usage.keep_calls
     while await store.write(usage.fold):
-        pass  # some at once, so that others write in between
+        pass  # in batches, so that other writers are not blocked
     while await store.write(lambda unit: usage.prune(unit, oldest)):
         pass
     first = str(day(now - KEPT_TOOLS_MS, None))
@@ -48,7 +48,7 @@ async def look(store: Store, config: Config, now: int, hooks: Hooks) -> None:
     await forget_gone(store, now)
     await store.write(lambda unit: settled_runs.drop_without_run(unit, now))
     await anyio.to_thread.run_sync(expire, config.state_dir / MEDIA, now)
-    # Imported here: a gateway needs it once a day.
+    # Imported here because a gateway needs it once a day.
     from skerry.sessions.retention import carry_out, plan, summary  # noqa: PLC0415 - at first use
     from skerry.store.retention import retained  # noqa: PLC0415 - at first use
 
@@ -59,5 +59,5 @@ async def look(store: Store, config: Config, now: int, hooks: Hooks) -> None:
     if maintenance.mode == "warn":
         logger.warning(summary(due, completed=False))
         return
-    done = await carry_out(store, hooks, config.state_dir / "agents", due, now)
-    logger.warning(summary(done, completed=True))
+    completed = await carry_out(store, hooks, config.state_dir / "agents", due, now)
+    logger.warning(summary(completed, completed=True))

@@ -1,1 +1,1 @@
-"""Explains which agent answers a conversation of a platform, and why."""
+"""Feature `routing`: explains which agent answers a conversation of a platform."""

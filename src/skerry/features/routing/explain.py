@@ -1,4 +1,4 @@
-"""Answers which agent a message of a platform goes to, by the rules that route messages."""
+"""Finds the agent for a message of a platform, by the rules of message routing."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ KINDS = {"dm": PeerKind.DIRECT, **{kind.value: kind for kind in PeerKind}}
 
 
 class RoutingQuestion(Struct, frozen=True):
-    """A message whose way is asked for; ids are the platform's own."""
+    """A message to route; ids are those of the platform."""
 
     channel: str
     peer: str
@@ -28,25 +28,25 @@ class RoutingQuestion(Struct, frozen=True):
     roles: tuple[str, ...] = ()
     team: str = ""
     sender: str = ""
-    """Id of the sender; empty in a direct chat is its peer."""
+    """Id of the sender; in a direct chat empty means its peer."""
 
 
 def parsed_peer(text: str) -> Peer:
-    """Returns the conversation that `KIND:ID` names.
+    """Parses `KIND:ID`.
 
     Raises:
-        ValueError: the kind is unknown, or there is no id.
+        ValueError: the kind is unknown, or the id is missing.
     """
     kind, _, id_ = text.partition(":")
     if kind.lower() not in KINDS or not id_:
-        known = ", ".join(KINDS)
-        message = f"{text!r} is no conversation; write KIND:ID with a kind of {known}"
+        kinds = ", ".join(KINDS)
+        message = f"{text!r} is not a conversation; write KIND:ID with a kind of {kinds}"
         raise ValueError(message)
     return Peer(KINDS[kind.lower()], id_)
 
 
 def explain(question: RoutingQuestion, config: Config) -> dict[str, Any]:
-    """Returns agent, session key and the kind of binding; a broadcast names all its agents.
+    """Returns agent, session key and the kind of binding; a broadcast lists all its agents.
 
     Raises:
         ValueError: a conversation is not written as `KIND:ID`.

@@ -5,5 +5,5 @@ from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     api.methods({"routing.explain": READERS}, "methods:METHODS")

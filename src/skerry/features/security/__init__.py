@@ -1,1 +1,1 @@
-"""Audits the configuration and the files of an installation for what opens it."""
+"""Feature `security`: finds settings and files that expose an installation."""

@@ -8,9 +8,9 @@ _RUN = "skerry.features.security.cli_run"
 
 
 def add(security: ArgumentParser) -> None:
-    """Adds what is beneath `skerry security`."""
+    """Adds the commands of `skerry security`."""
     add = security.add_subparsers(metavar="COMMAND", title="commands").add_parser
-    audit = command(add, "audit", _RUN, "list settings and file modes that open the installation")
-    audit.add_argument("--deep", action="store_true", help="look at every file of the state too")
+    audit = command(add, "audit", _RUN, "list settings and file modes that expose the installation")
+    audit.add_argument("--deep", action="store_true", help="check every file of the state too")
     audit.add_argument("--fix", action="store_true", help="correct the modes of files")
     output(audit)

@@ -1,4 +1,4 @@
-"""`skerry security audit`: findings with remedies, from the configuration and the files alone."""
+"""`skerry security audit`: prints findings with remedies, from the configuration and the files."""
 
 import os
 from argparse import Namespace
@@ -9,11 +9,11 @@ from skerry.features.security.safety_audit import CRITICAL, audit, fix
 
 
 def run(arguments: Namespace) -> int:
-    """Runs `skerry security audit`; returns 1 where a critical finding is left."""
+    """Runs `skerry security audit`; returns 1 when a critical finding remains."""
     config = load_good(os.environ, fetch=False).config
     findings = audit(config, deep=arguments.deep)
     fixed = [finding for finding in findings if arguments.fix and fix(finding)]
-    left = [finding for finding in findings if finding not in fixed]
+    remaining = [finding for finding in findings if finding not in fixed]
     rows = [
         {
             "id": finding.id,
@@ -34,5 +34,5 @@ def run(arguments: Namespace) -> int:
             if finding not in fixed:
                 show(f"  Remedy: {one_line(finding.remedy)}")
         if not findings:
-            show("Nothing was found that opens this installation.")
-    return int(any(finding.severity == CRITICAL for finding in left))
+            show("No setting or file exposes this installation.")
+    return int(any(finding.severity == CRITICAL for finding in remaining))

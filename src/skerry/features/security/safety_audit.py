@@ -1,4 +1,4 @@
-"""Finds settings and modes of files that open an installation, each with a remedy."""
+"""Finds settings and file modes that expose an installation, each with a remedy."""
 
 import os
 import stat
@@ -39,7 +39,7 @@ class AuditFinding(Struct, frozen=True):
 
 
 def audit(config: Config, *, deep: bool = False) -> list[AuditFinding]:
-    """Returns the findings, the critical ones first; `deep` looks at every file of the state."""
+    """Returns the findings, critical ones first; `deep` checks every file of the state."""
     findings = [
         *_gateway(config),
         *_channels(config),
@@ -55,7 +55,7 @@ def _gateway(config: Config) -> Iterator[AuditFinding]:
         yield AuditFinding(
             "gateway.auth-none",
             CRITICAL,
-            "gateway.auth.mode is none: every program on this machine can steer the agents",
+            "gateway.auth.mode is none: every program on this machine can control the agents",
             "skerry config set gateway.auth.mode token",
         )
     if str(gateway.bind) != "loopback":
@@ -69,7 +69,7 @@ def _gateway(config: Config) -> Iterator[AuditFinding]:
         yield AuditFinding(
             "gateway.device-auth-off",
             CRITICAL,
-            "the shared secret alone lets other machines in",
+            "the shared secret is enough for other machines to connect",
             "skerry config unset gateway.controlUi.dangerouslyDisableDeviceAuth",
         )
 
@@ -79,7 +79,7 @@ def _channels(config: Config) -> Iterator[AuditFinding]:
         yield AuditFinding(
             "session.dm-scope-main",
             CRITICAL,
-            "session.dmScope is main: everybody who may write shares the owner's conversation",
+            "session.dmScope is main: all senders who may write share the owner's conversation",
             "skerry config unset session.dmScope",
         )
     secrets: dict[str, str] = {}
@@ -95,7 +95,7 @@ def _channels(config: Config) -> Iterator[AuditFinding]:
                         "channels.shared-token",
                         WARN,
                         f"{path}.{key} is the same as {first}: both accounts get each message once",
-                        "Give each account a bot of its own",
+                        "Use a separate bot for each account",
                     )
 
 
@@ -105,7 +105,7 @@ def _access(path: str, account: ChannelAccount, *, may_act: bool) -> Iterator[Au
         yield AuditFinding(
             "channels.dm-open",
             severity,
-            f"{path}.dmPolicy is open: everybody may write to the agent",
+            f"{path}.dmPolicy is open: every sender may write to the agent",
             f"skerry config set {path}.dmPolicy pairing",
         )
     if account.group_policy is GroupPolicy.OPEN:
@@ -147,7 +147,7 @@ def _tools(config: Config) -> Iterator[AuditFinding]:
                 yield AuditFinding(
                     "tools.elevated-everybody",
                     CRITICAL,
-                    f"{path}.elevated.allowFrom.{channel} lists everybody",
+                    f"{path}.elevated.allowFrom.{channel} lists every sender",
                     f"List the ids of senders in {path}.elevated.allowFrom.{channel}",
                 )
         if commands.host in {"gateway", "node"}:
@@ -165,7 +165,7 @@ def _tools(config: Config) -> Iterator[AuditFinding]:
         yield AuditFinding(
             "tools.guests",
             CRITICAL if "exec" in opened else WARN,
-            f"everybody who may write may use {', '.join(opened)}",
+            f"all senders who may write may use {', '.join(opened)}",
             "Remove them from tools.guests.allow",
         )
 
@@ -173,24 +173,24 @@ def _tools(config: Config) -> Iterator[AuditFinding]:
 def _files(config: Config, *, deep: bool) -> Iterator[AuditFinding]:
     paths = [config.state_dir, config.path, *config.included]
     if deep:
-        paths += _beneath(config.state_dir)
+        paths += _state_files(config.state_dir)
     for path in dict.fromkeys(paths):
         try:
             mode = stat.S_IMODE(path.lstat().st_mode)
         except OSError:
             continue
         if not path.is_symlink() and mode & 0o077:
-            wanted = mode & 0o700
+            private_mode = mode & 0o700
             yield AuditFinding(
                 "files.mode",
                 CRITICAL if path in {config.state_dir, config.path} else WARN,
                 f"others can reach {path} (mode {mode:04o})",
-                f"chmod {wanted:04o} {path}",
+                f"chmod {private_mode:04o} {path}",
                 str(path),
             )
 
 
-def _beneath(root: Path) -> list[Path]:
+def _state_files(root: Path) -> list[Path]:
     """Returns the files and directories of the state, without those of workspaces."""
     paths: list[Path] = []
     for folder, folders, names in os.walk(root):
@@ -202,7 +202,7 @@ def _beneath(root: Path) -> list[Path]:
 
 
 def fix(finding: AuditFinding) -> bool:
-    """Corrects the mode of a file; returns whether something was corrected."""
+    """Corrects the mode of a file; returns true when it changed."""
     if not finding.path:
         return False
     path = Path(finding.path)

@@ -1,1 +1,1 @@
-"""Keeps the gateway running as a systemd user service."""
+"""Feature `service`: keeps the gateway running as a systemd user service."""

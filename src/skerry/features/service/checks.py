@@ -1,4 +1,4 @@
-"""Checks of `skerry doctor` of the service."""
+"""Check of `skerry doctor` for the service."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from skerry.sdk.features import Installation
 
 
 async def unit_of_this(installation: Installation) -> list[Check]:
-    """Returns whether the systemd unit is the one of this installation."""
+    """Checks that the systemd unit belongs to this installation."""
     if installation.config is None:
         return []
     return [_unit(installation.environ, installation.config)]
@@ -19,16 +19,16 @@ async def unit_of_this(installation: Installation) -> list[Check]:
 def _unit(environ: Mapping[str, str], config: Config) -> Check:
     file = systemd_unit.path(environ)
     try:
-        written = file.read_text(encoding="utf-8")
+        installed = file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return Check("service", Level.OK, "not installed; `skerry service install` does that")
+        return Check("service", Level.OK, "not installed; install it with `skerry service install`")
     except (OSError, ValueError) as error:
         return Check("service", Level.WARNING, f"{file}: {error}.", "skerry service install")
     try:
         current = systemd_unit.current(config)
     except StateError as error:
         return Check("service", Level.WARNING, str(error), error.remedy)
-    if written != current:
+    if installed != current:
         message = f"{file} is from another installation, version or configuration."
         return Check("service", Level.WARNING, message, "skerry service install")
     return Check("service", Level.OK, str(file))

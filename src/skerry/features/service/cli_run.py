@@ -41,7 +41,7 @@ def _unit() -> str:
 
 def _install(*, start: bool, as_json: bool) -> int:
     text, file = _unit(), path(os.environ)
-    _systemctl("show-environment")  # before anything is written: can this user's systemd be asked?
+    _systemctl("show-environment")  # fails first when systemd cannot be reached
     before = file.read_bytes() if file.exists() else None
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(file, text.encode())
@@ -64,36 +64,36 @@ def _install(*, start: bool, as_json: bool) -> int:
     if start:
         show(f"{styled('Running', 'green')}, and started at each login and after a crash.")
     else:
-        show(f"It starts at the next login. Now: systemctl --user start {NAME}")
+        show(f"The service starts at the next login. Start it now: systemctl --user start {NAME}")
     _hint_at_keys()
     _hint_at_linger()
     return 0
 
 
 def _hint_at_keys() -> None:
-    """Says which keys of this shell a service does not see."""
+    """Prints the keys of this shell that a service does not receive."""
     variables = {name for provider in KNOWN for name in provider.variables}
     referred = configured(os.environ).expanded.used
     names = sorted(name for name in variables.union(referred) if os.environ.get(name))
     if names:
         file = locate(os.environ)[0] / ENVIRONMENT
         notice(
-            f"{styled('note:', 'yellow', sys.stderr)} a service does not see the variables of this"
-            f" shell ({', '.join(names)}). Write NAME=value lines into {file} (mode 0600),"
+            f"{styled('note:', 'yellow', sys.stderr)} a service does not receive the variables of"
+            f" this shell ({', '.join(names)}). Write NAME=value lines into {file} (mode 0600),"
             " or keep the keys in the configuration."
         )
 
 
 def _hint_at_linger() -> None:
-    """Says what keeps user services alive when nobody is logged in."""
+    """Prints the command that keeps user services running without a login."""
     loginctl = shutil.which("loginctl")
     if loginctl is None:
         return
     user = getpass.getuser()
     command = [loginctl, "show-user", user, "--property=Linger", "--value"]
-    done = run_blocking(Program(command, os.environ), seconds=_SECONDS)
-    if done.out.strip() != b"yes":
-        notice(f"To keep it running when nobody is logged in: loginctl enable-linger {user}")
+    finished = run_blocking(Program(command, os.environ), seconds=_SECONDS)
+    if finished.out.strip() != b"yes":
+        notice(f"Keep it running without a login: loginctl enable-linger {user}")
 
 
 def _uninstall(*, as_json: bool) -> int:
@@ -108,7 +108,7 @@ def _uninstall(*, as_json: bool) -> int:
     elif is_there:
         show(f"Stopped, and removed {file}. State and configuration are untouched.")
     else:
-        show(f"Nothing to remove: there is no {file}")
+        show(f"Nothing to remove: {file} does not exist")
     return 0
 
 
@@ -138,27 +138,27 @@ def _systemctl(*arguments: str) -> str:
     """Runs `systemctl --user` and returns its output.
 
     Raises:
-        ServiceError: there is none, it refuses, or it takes more than a minute.
+        ServiceError: systemctl is missing, fails, or takes more than a minute.
     """
     program = shutil.which("systemctl")
     if program is None:
         raise _failed("This system has no systemd (no systemctl in PATH).")
     command = [program, "--user", *arguments]
     try:
-        done = run_blocking(Program(command, os.environ), seconds=_SECONDS)
+        finished = run_blocking(Program(command, os.environ), seconds=_SECONDS)
     except LateError as error:
         raise _failed(f"systemctl {arguments[0]} took more than {_SECONDS:.0f} s.") from error
-    out = done.out.decode(errors="replace")
-    if done.code != 0:
-        why = one_line(done.err or out) or f"exit code {done.code}"
-        raise _failed(f"systemctl --user {' '.join(arguments)} failed: {why}")
+    out = finished.out.decode(errors="replace")
+    if finished.code != 0:
+        reason = one_line(finished.err or out) or f"exit code {finished.code}"
+        raise _failed(f"systemctl --user {' '.join(arguments)} failed: {reason}")
     return out
 
 
 def _failed(message: str) -> ServiceError:
     error = ServiceError(message)
     error.remedy = (
-        "`skerry service show` prints the unit for a supervisor of your own;"
+        "`skerry service show` prints the unit for another supervisor;"
         " `skerry gateway run` runs in the foreground."
     )
     return error

@@ -1,8 +1,8 @@
-"""Registers the service: what `skerry doctor` says of it."""
+"""Registers the service: its check of `skerry doctor`."""
 
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     api.check("checks:unit_of_this")

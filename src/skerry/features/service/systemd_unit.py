@@ -1,4 +1,4 @@
-"""The systemd user unit that keeps a gateway running; pure, so that it can be shown before use."""
+"""The systemd user unit that keeps a gateway running; pure, so that it can be printed first."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,8 @@ from skerry.model.errors import StateError
 
 NAME: Final = "skerry.service"
 ENVIRONMENT: Final = "service.env"
-"""A file in the state directory with `NAME=value` lines: what a login shell would have exported."""
+"""A file in the state directory with `NAME=value` lines: variables that a login shell would
+export."""
 
 _TEMPLATE: Final = """\
 # Written by `skerry service install`; a change is lost when it is run again.
@@ -38,7 +39,7 @@ WantedBy=default.target
 
 
 def path(environ: Mapping[str, str]) -> Path:
-    """Returns where systemd looks for the unit of this user."""
+    """Returns the path of the unit of this user."""
     home = environ.get("XDG_CONFIG_HOME") or "~/.config"
     return Path(home).expanduser() / "systemd" / "user" / NAME
 
@@ -56,20 +57,20 @@ def unit(command: Sequence[str], state_dir: Path, config: Path, drain_seconds: f
         command: Program and arguments of the gateway.
         state_dir: Its state directory.
         config: Its configuration file.
-        drain_seconds: How long it lets runs end; systemd waits a little longer before it kills.
+        drain_seconds: Seconds for the end of runs; systemd waits a little longer before it kills.
 
     Raises:
-        StateError: a path has a control character, which could begin a line of its own.
+        StateError: a path has a control character, which could start a new line.
 
     """
     for word in (*command, str(state_dir), str(config)):
         if not word.isprintable():
             error = StateError(f"The path {word!r} is not allowed in a unit of systemd.")
-            error.remedy = "Move what is there to a path without line breaks or control characters."
+            error.remedy = "Move it to a path without line breaks or control characters."
             raise error
     names = {"SKERRY_STATE_DIR": state_dir, "SKERRY_CONFIG_PATH": config}
     return _TEMPLATE.format(
-        # In a command, unlike in an environment, systemd puts variables in the place of `$NAME`.
+        # In a command, unlike in an environment, systemd replaces `$NAME` by variables.
         command=" ".join(_quoted(word).replace("$", "$$") for word in command),
         environment=" ".join(_quoted(f"{name}={value}") for name, value in names.items()),
         file=_escaped(str(state_dir / ENVIRONMENT)),
@@ -78,7 +79,7 @@ def unit(command: Sequence[str], state_dir: Path, config: Path, drain_seconds: f
 
 
 def _quoted(word: str) -> str:
-    """Returns the word as systemd reads it back: quoted, with its specifiers escaped."""
+    """Quotes a word for systemd, with escaped specifiers."""
     text = _escaped(word).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'
 

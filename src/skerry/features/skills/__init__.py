@@ -1,1 +1,1 @@
-"""Lists the skills that agents are offered."""
+"""Feature `skills`: lists the skills of agents."""

@@ -1,4 +1,4 @@
-"""The method `skills.status`: the skills that an agent is offered."""
+"""The method `skills.status`: lists the skills of an agent."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ class SkillsStatusParams(Params):
 
 
 def skills_status(call: Call, params: SkillsStatusParams) -> Json:
-    """Returns the skills that an agent is offered, and those whose requirements are unmet."""
+    """Returns the skills of an agent, and those with unmet requirements."""
     config = call.context.config()
     agent = call.session_key(params.session_key, params.agent_id).agent
     skills = call.context.plugins.skills if call.context.plugins else {}

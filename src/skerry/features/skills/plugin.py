@@ -1,9 +1,9 @@
-"""Registers the method about skills."""
+"""Registers the method for skills."""
 
 from skerry.policy.access import READERS
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     api.methods({"skills.status": READERS}, "methods:METHODS")

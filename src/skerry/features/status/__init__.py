@@ -1,1 +1,1 @@
-"""Reports the current activity of the gateway."""
+"""Feature `status`: reports the current activity of the gateway."""

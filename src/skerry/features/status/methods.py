@@ -31,7 +31,7 @@ class StatusParams(Params):
 
     ignored: ClassVar = {
         "includeChannelSummary": "Channels report no status yet.",
-        "includeCliProjection": "Every answer has all known details.",
+        "includeCliProjection": "Every response has all details.",
     }
 
 
@@ -58,8 +58,8 @@ async def status(call: Call, _params: StatusParams) -> Json:
             tasks.outcomes(reader),
         )
 
-    nothing: _Counted = (0, dict.fromkeys(config.agents.ids, 0), [], {}, (0, 0), {})
-    numbers = await read_or(context, read, nothing)
+    empty: _Counted = (0, dict.fromkeys(config.agents.ids, 0), [], {}, (0, 0), {})
+    numbers = await read_or(context, read, empty)
     count, counts, recent, undelivered, waiting, upkeep = numbers
     failing = await context.failing()
     window = model.context_window if model else None
@@ -156,7 +156,7 @@ def _channels(context: GatewayContext) -> list[dict[str, Json]]:
 
 
 def _plugins(context: GatewayContext) -> Json:
-    """Returns which plugins are loaded, which failed, and which of their functions are paused."""
+    """Returns the loaded and failed plugins, and their paused functions."""
     if context.plugins is None:
         return {"loaded": [], "failed": [], "resting": []}
     names: dict[str, list[Json]] = {"loaded": [], "failed": []}

@@ -1,1 +1,1 @@
-"""Answers with nothing what clients ask of features that this gateway lacks."""
+"""Feature `stubs`: empty responses of methods whose features this gateway lacks."""

@@ -1,6 +1,6 @@
-"""Methods that the page of OpenClaw 2026.9 polls for features that are missing: empty answers.
+"""Empty responses of methods that the page of OpenClaw 2026.9 polls for missing features.
 
-They are not among the methods that `hello-ok` names: nobody should build on them.
+`hello-ok` does not list them, because clients should not depend on them.
 """
 
 from datetime import UTC, datetime
@@ -12,20 +12,20 @@ from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params
 
 
-def _limit(most: int) -> Any:
-    return Annotated[int, Field(ge=1, le=most)]
+def _limit(maximum: int) -> Any:
+    return Annotated[int, Field(ge=1, le=maximum)]
 
 
-def _text(most: int, least: int = 0) -> Any:
-    return Annotated[str, Field(min_length=least, max_length=most)]
+def _text(max_length: int, min_length: int = 0) -> Any:
+    return Annotated[str, Field(min_length=min_length, max_length=max_length)]
 
 
 def _empty(
     name: str, subject: str, answer: dict[str, Json] | list[Json], **types: Any
 ) -> Method[Any]:
-    """Returns the method `name`, which answers the same to everybody: there is no `subject`.
+    """Returns the method `name`, whose response is constant, because no `subject` exists.
 
-    `types` has the types of its parameters by name; one that is no pair with a default is optional.
+    `types` maps its parameters to types; a type without a default makes an optional parameter.
     """
 
     def respond(_call: Call, _params: Params) -> Json:
@@ -47,7 +47,7 @@ class AuthStatusParams(Params):
 
 
 def auth_status(call: Call, _params: AuthStatusParams) -> Json:
-    """Returns no provider's sign-in; `models.status` has the profiles that cool down, and why."""
+    """Returns no sign-in of a provider; `models.status` has the profiles that cool down."""
     return {"ts": call.context.clock.now_ms(), "providers": []}
 
 

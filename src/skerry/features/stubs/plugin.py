@@ -1,4 +1,4 @@
-"""Registers the methods that answer with nothing."""
+"""Registers the methods with empty responses."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -36,9 +36,9 @@ POLLED: Final[Mapping[str, Need]] = MappingProxyType(
         "worktrees.list": READERS,
     }
 )
-"""Methods that pages ask for without looking whether there are some."""
+"""Methods that pages call even when `hello-ok` does not list them."""
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     api.methods(POLLED, "methods:METHODS", named=False)

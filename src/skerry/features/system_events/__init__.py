@@ -1,1 +1,1 @@
-"""Sends agents system events: texts that their next run, or a run at once, receives."""
+"""Feature `system_events`: sends agents texts that their next run, or a new run, receives."""

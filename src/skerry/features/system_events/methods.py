@@ -14,13 +14,13 @@ from skerry.model.origin import Origin
 from skerry.model.run import RunRequest
 
 _PRESENCE: Final = "Node:"
-"""Prefix of a text that is about presence alone."""
+"""Prefix of a text that only concerns presence."""
 
 Names = Annotated[list[Name], Field(max_length=64)]
 
 
 class WakeParams(OnceParams):
-    """Parameters of `wake`; other properties are ignored, as the protocol says."""
+    """Parameters of `wake`; other properties are ignored, as the protocol requires."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -51,7 +51,7 @@ class SystemEventParams(OnceParams):
 async def wake(call: Call, params: WakeParams) -> Json:
     """Sends an agent a text: `now` starts a run, else the session's next run receives it.
 
-    The next heartbeat of the agent is such a run too.
+    The agent's next heartbeat is also such a run.
     """
     key = call.session_key(params.session_key, params.agent_id)
     if params.mode == "next-heartbeat":
@@ -66,7 +66,7 @@ async def wake(call: Call, params: WakeParams) -> Json:
 def system_event(call: Call, params: SystemEventParams) -> Json:
     """Updates the sender's presence entry, and queues the text for the session's next run.
 
-    A sender describes only its own connection: addresses, roles and scopes stay as they are.
+    A sender describes only its own connection: addresses, roles and scopes are unchanged.
     """
     update = PresenceUpdate(
         params.text, params.reason, params.last_input_seconds, tuple(params.tags or ())

@@ -1,1 +1,1 @@
-"""Shows which tools an agent has, and the rule that decides about each."""
+"""Feature `tools`: lists the tools of an agent, with the deciding rule of each."""

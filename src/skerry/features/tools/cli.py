@@ -13,7 +13,7 @@ Both reach the model as text of a tool."""
 
 
 def add(tools: ArgumentParser) -> None:
-    """Adds what is beneath `skerry tools`."""
+    """Adds the commands of `skerry tools`."""
     add = tools.add_subparsers(metavar="COMMAND", title="commands").add_parser
     _explain(add)
     listed = command(add, "list", _RUN, "list the tools and the decision about each")
@@ -26,9 +26,11 @@ def _explain(add: Add) -> None:
     explain.add_argument("tool", metavar="TOOL", help="name of the tool")
     _situation(explain)
     explain.add_argument(
-        "--host", choices=("sandbox", "gateway", "node"), help="host that the call asks for"
+        "--host", choices=("sandbox", "gateway", "node"), help="host that the call requests"
     )
-    explain.add_argument("--path", metavar="PATH", help="file of the call, in the workspace")
+    explain.add_argument(
+        "--path", metavar="PATH", help="file of the call, relative to the workspace"
+    )
     output(explain)
 
 
@@ -41,13 +43,13 @@ def _situation(parser: ArgumentParser) -> None:
         "--provider", default="", metavar="NAME", help="model provider, or provider/model"
     )
     parser.add_argument(
-        "--origin", choices=ORIGINS, default="owner", help="whoever asks (default: owner)"
+        "--origin", choices=ORIGINS, default="owner", help="origin of the request (default: owner)"
     )
     parser.add_argument(
         "--sender", action="append", default=[], metavar="KEY", help="sender, such as id:42"
     )
     parser.add_argument(
-        "--channel", default="", metavar="NAME", help="chat platform, where the session names none"
+        "--channel", default="", metavar="NAME", help="chat platform, if the session has none"
     )
     parser.add_argument(
         "--taint",
@@ -55,5 +57,5 @@ def _situation(parser: ArgumentParser) -> None:
         default=[],
         choices=ORIGINS[1:] + FOREIGN,
         metavar="ORIGIN",
-        help="words in the conversation that are not the owner's, such as web",
+        help="origin of foreign text in the conversation, such as web",
     )

@@ -1,4 +1,4 @@
-"""`skerry tools list` and `explain`: the decision on tools, from the configuration alone."""
+"""`skerry tools list` and `explain`: prints the decisions on tools, from the configuration."""
 
 import os
 from argparse import Namespace
@@ -33,12 +33,12 @@ def run(arguments: Namespace) -> int:
     )
     if arguments.action == "explain":
         if not question.tool.strip():
-            remedy = "Give the name of one: skerry tools explain exec"
+            remedy = "Pass a name: skerry tools explain exec"
             raise FailedError("The name of the tool is empty.", remedy, 2)
         answer = explain(config, question)
         if (canonical(question.tool) or question.tool) not in CORE:
             name = one_line(question.tool)
-            notice(f"No tool of this program is named {name!r}: it is judged as one of a plugin.")
+            notice(f"This program has no tool {name!r}; it is treated as a tool of a plugin.")
         show_json(answer) if arguments.json else _explain(answer)
     else:
         rows = listed(config, question)
@@ -69,4 +69,4 @@ def _list(rows: list[dict[str, Any]]) -> None:
     lines = [(row["tool"], row["decision"], row["rule"]) for row in rows]
     show(table([("TOOL", "DECISION", "RULE"), *lines]))
     if any(row["rule"] == "not-offered" for row in rows):
-        notice("Tools that are not offered have to be named: skerry tools explain TOOL says how.")
+        notice("Tools that are not offered must be configured: see skerry tools explain TOOL")

@@ -1,4 +1,4 @@
-"""Explains the decision on a tool in a situation that somebody describes."""
+"""Explains the decision on a tool in a described situation."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -41,13 +41,13 @@ _FILES: Final = {
 
 
 class NoSuchAgentError(SkerryError):
-    """No such agent is configured."""
+    """The agent is not configured."""
 
     code = "request.unknown_agent"
 
 
 class ToolQuestion(Struct, frozen=True):
-    """A call that somebody asks about."""
+    """A call to explain."""
 
     tool: str
     agent: str = ""
@@ -58,18 +58,18 @@ class ToolQuestion(Struct, frozen=True):
     sender: tuple[str, ...] = ()
     """Typed keys of the sender, such as `id:42`."""
     channel: str = ""
-    """Chat platform of the sender; empty takes that of the session, if it names one."""
+    """Chat platform of the sender; empty uses that of the session, if it has one."""
     taint: frozenset[Origin] = frozenset()
     host: str = ""
     path: str = ""
 
 
 def explain(config: Config, question: ToolQuestion) -> dict[str, Any]:
-    """Returns the decision on the call and its trail, as `skerry tools explain --json` prints it.
+    """Returns the decision on the call and its trail, in the form of `skerry tools explain --json`.
 
     Raises:
-        UnknownAgentError: no such agent is configured.
-        InvalidSessionKeyError: the session is no key.
+        UnknownAgentError: the agent is not configured.
+        InvalidSessionKeyError: the session is not a key.
     """
     decision = outcome(config, question)
     return {
@@ -88,12 +88,12 @@ def decided(config: Config, question: ToolQuestion) -> Decision:
     """Returns the decision on the call; see `explain`."""
     key = SessionKey.parse(question.session, _agent(config, question))
     if key.agent not in config.agents.ids:
-        known = ", ".join(config.agents.ids)
-        raise NoSuchAgentError(f"There is no agent {key.agent!r}; there are: {known}.")
+        ids = ", ".join(config.agents.ids)
+        raise NoSuchAgentError(f"Unknown agent {key.agent!r}. Agents: {ids}.")
     request = RunRequest(RunId(""), key, "", origin=question.origin)
     actor = Actor.of(caller_of(request), question.taint)
     if question.origin is not Origin.OWNER:
-        actor = replace(actor, is_private=False)  # whoever asks is not the owner, whatever the key
+        actor = replace(actor, is_private=False)  # the sender is not the owner, whatever the key
     provider, _, model = question.provider.partition("/")
     caller = Caller(
         key,
@@ -118,7 +118,7 @@ def decided(config: Config, question: ToolQuestion) -> Decision:
 
 
 def outcome(config: Config, question: ToolQuestion) -> Decision:
-    """Returns the decision on the call, with the step of the tool itself: offered or not."""
+    """Returns the decision on the call, with the step of the tool: offered or not."""
     decision = decided(config, question)
     name = canonical(question.tool) or question.tool
     agent = SessionKey.parse(question.session, _agent(config, question)).agent
@@ -133,7 +133,7 @@ def outcome(config: Config, question: ToolQuestion) -> Decision:
     else:
         rule = "not-offered"
         reason = (
-            f'no profile and no list of tools selects it; name it in tools.alsoAllow: ["{name}"]'
+            f'no profile and no list of tools selects it; add it to tools.alsoAllow: ["{name}"]'
         )
     trail = (*decision.trail, PolicyStep("offer", ToolEffect.DENY, rule))
     if decision.effect is ToolEffect.DENY:
@@ -146,7 +146,7 @@ def _agent(config: Config, question: ToolQuestion) -> AgentId:
 
 
 def _file_subject(config: Config, call: Request, agent: AgentId, path: str) -> FileSubject | None:
-    """Returns the file that the call names, by its name: nothing is opened."""
+    """Returns the file of the call, judged by its name without opening it."""
     verb = _FILES.get(call.name)
     if not path or verb is None:
         return None
@@ -156,16 +156,16 @@ def _file_subject(config: Config, call: Request, agent: AgentId, path: str) -> F
     closed = files.closed.reading if verb is Verb.READ else files.closed.writing
     reason = closed(absolute)
     if not any(absolute.is_relative_to(folder) for folder in files.workspaces):
-        reason = reason or "it is outside of the workspace"
+        reason = reason or "the path is outside of the workspace"
     kind = kind_of(Opened(absolute), files.workspaces)
     return FileSubject(kind, str(absolute), reason or "")
 
 
 def _with_file(decision: Decision, call: Request, file: FileSubject | None) -> Decision:
-    """Returns the decision with the step of the rules on files."""
+    """Returns the decision with the step of the file rules."""
     if file is None:
         return decision
-    actor = replace(call.actor, taint=frozenset())  # the step of the taint decides about that
+    actor = replace(call.actor, taint=frozenset())  # the step of the taint covers this
     if call.name == "read":
         actor = call.actor
     of_file = decide(Request(actor, _FILES[call.name], file=file))
@@ -177,7 +177,7 @@ def _with_file(decision: Decision, call: Request, file: FileSubject | None) -> D
 
 
 def listed(config: Config, question: ToolQuestion) -> list[dict[str, Any]]:
-    """Returns the decision on each known tool, as `skerry tools list --json` prints it."""
+    """Returns the decision on each known tool, in the form of `skerry tools list --json`."""
     rows: list[dict[str, Any]] = []
     for name in sorted(CORE):
         decision = outcome(config, replace(question, tool=name))

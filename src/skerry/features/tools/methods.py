@@ -1,4 +1,4 @@
-"""Method that lists the tools of an agent, and what the policy decides about each."""
+"""Method that lists the tools of an agent, with the policy's decision on each."""
 
 from typing import Final
 
@@ -18,9 +18,9 @@ class ListParams(Params):
 
 
 async def tools_list(call: Call, params: ListParams) -> Json:
-    """Returns each tool with its description, and the decision where the owner asks for a run.
+    """Returns each tool with its description, and the decision for a run of the owner.
 
-    What other people may have done is said by `skerry tools list --origin`.
+    `skerry tools list --origin` has the decisions for other people.
     """
     config = call.context.config()
     question = ToolQuestion(

@@ -1,1 +1,1 @@
-"""Transcription: makes text of voice messages, with models that the configuration names."""
+"""Feature `transcription`: transcribes voice messages with configured models."""

@@ -1,8 +1,8 @@
-"""Registers the transcription: it holds the slot `transcription`."""
+"""Registers the transcription: it fills the slot `transcription`."""
 
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     api.open_slot("transcription", "service:Transcriptions")

@@ -1,4 +1,4 @@
-"""Transcripts of recordings, by APIs like that of OpenAI: `POST /audio/transcriptions`."""
+"""Transcribes recordings with APIs like that of OpenAI: `POST /audio/transcriptions`."""
 
 import logging
 import time
@@ -23,7 +23,7 @@ from skerry.sdk.channel_host import AccountHttp, Fetched, FormFile, Outcome
 logger = logging.getLogger(__name__)
 
 MOST_ANSWER: Final = 1_000_000
-"""Bytes of an answer that are read."""
+"""Maximum number of bytes read of a response."""
 CUT: Final = " [the transcript was cut here]"
 _OK: Final = 200
 
@@ -62,10 +62,10 @@ class Transcriptions:
         self._accounts = accounts
 
     async def transcribe(self, data: bytes, name: str, mime: str, target: CallTarget) -> str:
-        """Returns the words of a recording; each model is asked in turn until one answers."""
+        """Returns the transcript of a recording; tries each model until one answers."""
         audio = self._config().tools.media.audio
         if len(data) > audio.max_bytes:
-            message = f"It has {len(data)} bytes; {audio.max_bytes} are transcribed at most."
+            message = f"The recording has {len(data)} bytes; the limit is {audio.max_bytes}."
             raise MediaError(message)
         try:
             self._accounts.allow(target)
@@ -76,7 +76,7 @@ class Transcriptions:
         with anyio.move_on_after(audio.timeout_seconds) as scope:
             for model in audio.models:
                 try:
-                    return await self._asked(audio, model, file, target)
+                    return await self._call_model(audio, model, file, target)
                 except MediaError as error:
                     logger.warning("%s did not transcribe a recording: %s", model.model, error)
                     failure = error
@@ -84,7 +84,7 @@ class Transcriptions:
             raise MediaError(f"The transcript took more than {audio.timeout_seconds:g} s.")
         raise failure
 
-    async def _asked(
+    async def _call_model(
         self, audio: AudioConfig, model: AudioModel, file: FormFile, target: CallTarget
     ) -> str:
         endpoint = self._endpoint(model)
@@ -114,7 +114,7 @@ class Transcriptions:
         self._book(endpoint, model, answer, seconds, target, None)
         text = answer.text.strip()
         if not text:
-            raise MediaError("The model heard no words.")
+            raise MediaError("The transcript is empty.")
         return text if len(text) <= audio.max_chars else text[: audio.max_chars] + CUT
 
     def _book(
@@ -129,22 +129,22 @@ class Transcriptions:
         used = answer.usage or _Usage()
         minutes = (used.seconds or answer.duration) / 60
         price = model.cost_per_minute
-        known = price is not None and (minutes > 0 or price == 0)
+        is_priced = price is not None and (minutes > 0 or price == 0)
         cost = Cost(total=(price or 0.0) * minutes)
         usage = Usage(used.input_tokens, used.output_tokens, cost=cost)
         called = ModelCallEnded(
-            endpoint.provider, model.model, "", usage, known, seconds, error, target
+            endpoint.provider, model.model, "", usage, is_priced, seconds, error, target
         )
         self._accounts.book(called)
 
     def _endpoint(self, model: AudioModel) -> _Endpoint:
-        """Returns where a model is asked; a key goes to the address that it is for alone.
+        """Returns the endpoint of a model; a key is only sent to its own provider's address.
 
         Raises:
             MediaError: the provider is unknown.
         """
         models = self._config().models
-        entry, known = models.providers.get(model.provider), known_provider(model.provider)
+        entry, known_entry = models.providers.get(model.provider), known_provider(model.provider)
         headers = {name: value.get_secret_value() for name, value in model.headers.items()}
         key = model.api_key.get_secret_value().strip() if model.api_key else ""
         if model.base_url is not None:
@@ -152,22 +152,22 @@ class Transcriptions:
         elif entry is not None:
             url = str(entry.base_url)
             key = key or (entry.api_key.get_secret_value().strip() if entry.api_key else "")
-        elif known is not None and models.mode is not Mode.REPLACE:
-            url = known.base_url
-            lent = (self._environ.get(name, "").strip() for name in known.variables)
+        elif known_entry is not None and models.mode is not Mode.REPLACE:
+            url = known_entry.base_url
+            lent = (self._environ.get(name, "").strip() for name in known_entry.variables)
             key = key or next(filter(None, lent), "")
         else:
-            raise MediaError(f"tools.media.audio names an unknown provider {model.provider!r}.")
+            raise MediaError(f"tools.media.audio has an unknown provider {model.provider!r}.")
         if key:
             headers = {"authorization": f"Bearer {key}", **headers}
         return _Endpoint(model.provider or "transcription", url.rstrip("/"), headers)
 
 
 def _read(fetched: Fetched) -> _Answer:
-    """Returns the answer of a provider.
+    """Parses the response of a provider.
 
     Raises:
-        MediaError: it is none.
+        MediaError: the response is not a transcript.
     """
     if fetched.outcome is not Outcome.ALLOW:
         raise MediaError(f"The provider cannot be reached: {fetched.reason}.")

@@ -1,1 +1,1 @@
-"""Looks for a newer version at the origin of this installation."""
+"""Feature `update`: looks for a newer version at the origin of this installation."""

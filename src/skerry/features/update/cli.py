@@ -8,7 +8,7 @@ _RUN = "skerry.features.update.cli_run"
 
 
 def add(group: ArgumentParser) -> None:
-    """Adds what is beneath `skerry update`."""
+    """Adds the commands of `skerry update`."""
     add = subcommands(group)
     text = "ask the origin of this installation for a newer version; change nothing"
     output(command(add, "check", _RUN, text))

@@ -30,19 +30,19 @@ _FIRST: Final = re.compile(r"^skerry \((\S+)\)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Result of the check. `newer` is None when nothing could be reached."""
+    """Result of the check. `newer` is None when the origin could not be reached."""
 
     version: str
     newer: bool | None
     available: str = ""
-    """The newest version, or the commit that the source's origin has."""
+    """The newest version, or the commit of the source's origin."""
     reason: str = ""
     """Reason why the result is unknown."""
     remedy: str = ""
 
 
 def run(arguments: Namespace) -> int:
-    """Runs `skerry update check`; returns 0 also when there is no network."""
+    """Runs `skerry update check`; returns 0 even without a network."""
     root = working_copy(_distribution())
     update = check_source(root) if root is not None else check_index()
     if arguments.json:
@@ -53,7 +53,7 @@ def run(arguments: Namespace) -> int:
     elif update.newer:
         show(f"Skerry {update.version}; {styled(update.available, 'green')} is available.")
     else:
-        show(f"Skerry {update.version} is the newest.")
+        show(f"Skerry {update.version} is the newest version.")
     if update.remedy:
         show(f"Try: {update.remedy}")
     return 0
@@ -67,7 +67,7 @@ def _distribution() -> Distribution | None:
 
 
 def working_copy(distribution: Distribution | None) -> Path | None:
-    """Returns the working copy that this installation runs from, if it does (PEP 610)."""
+    """Returns the working copy of this installation (PEP 610), or None."""
     text = distribution.read_text("direct_url.json") if distribution else None
     if text is None:
         return None
@@ -92,22 +92,24 @@ def check_source(root: Path) -> Update:
     ancestor = _output([git, "-C", str(root), "merge-base", "--is-ancestor", commit, "HEAD"])
     if not isinstance(ancestor, FailedProgram):
         return Update(__version__, newer=False)
-    remedy = f"git -C {root} pull, then make start; state and configuration stay."
+    remedy = f"git -C {root} pull, then make start; state and configuration are kept."
     return Update(__version__, newer=True, available=f"commit {commit[:12]}", remedy=remedy)
 
 
 def check_index(command: Sequence[str] = _PIP) -> Update:
-    """Asks the package index that pip is configured for; `command` prints its versions."""
+    """Queries pip's configured package index; `command` prints its versions."""
     listed = _output(command)
     if isinstance(listed, FailedProgram):
         return Update(__version__, None, reason=listed.reason)
     match = _LATEST.search(listed) or _FIRST.search(listed)
     if match is None:
-        return Update(__version__, None, reason="the package index does not know Skerry.")
+        return Update(__version__, None, reason="the package index does not have Skerry.")
     newest = match[1]
     if newest == __version__:
         return Update(__version__, newer=False)
-    remedy = "pip install --upgrade skerry, then restart the gateway; state and configuration stay."
+    remedy = (
+        "pip install --upgrade skerry, then restart the gateway; state and configuration are kept."
+    )
     return Update(__version__, newer=True, available=newest, remedy=remedy)
 
 
@@ -126,12 +128,12 @@ def _output(command: Sequence[str]) -> str | FailedProgram:
     try:
         # Git and pip remove their temporary files when they are asked to end.
         program = Program(command, environment, grace=_GRACE_SECONDS)
-        done = run_blocking(program, seconds=SECONDS)
+        finished = run_blocking(program, seconds=SECONDS)
     except LateError:
         return FailedProgram(f"no answer in {SECONDS:.0f} s.")
-    out = done.out.decode(errors="replace")
-    if done.code != 0:
-        lines = (done.err or out).strip().splitlines() or ["no reason given"]
-        why = next((line for line in lines if line.startswith(("fatal:", "ERROR:"))), lines[-1])
-        return FailedProgram(f"{Path(command[0]).name}: {one_line(why)}")
+    out = finished.out.decode(errors="replace")
+    if finished.code != 0:
+        lines = (finished.err or out).strip().splitlines() or ["no reason given"]
+        reason = next((line for line in lines if line.startswith(("fatal:", "ERROR:"))), lines[-1])
+        return FailedProgram(f"{Path(command[0]).name}: {one_line(reason)}")
     return out

@@ -1,1 +1,1 @@
-"""Counts usage and cost of model calls."""
+"""Feature `usage`: reports usage and cost of model calls."""

@@ -1,4 +1,4 @@
-"""`skerry usage`: what calls of models used, and what is left of the budgets."""
+"""`skerry usage`: prints the usage of model calls, and the remaining budgets."""
 
 import os
 from argparse import Namespace
@@ -9,7 +9,7 @@ import anyio
 from skerry.cli.render import notice, one_line, show, show_json, table
 from skerry.features.usage.report import report
 
-_NOTHING = "No model was called in these days. Say something: skerry chat."
+_NO_CALLS = "No model was called in these days. Start a chat: skerry chat"
 
 
 def run(arguments: Namespace) -> int:
@@ -28,7 +28,7 @@ async def _run(arguments: Namespace) -> int:
         return 0
     _show(used)
     if not running:
-        notice("No gateway runs: this is read from its database. Budgets are shown while it runs.")
+        notice("No gateway is running, so this is read from its database, without budgets.")
     return 0
 
 
@@ -45,14 +45,14 @@ def _show(used: dict[str, Any]) -> None:
             rows.append(_row("together", used["totals"]))
         show(table(rows))
     else:
-        show(_NOTHING)
-    for line in unknown(used["totals"]):
+        show(_NO_CALLS)
+    for line in uncounted_notes(used["totals"]):
         notice(line)
     for budget in used["budgets"]:
         show(f"{budget['budget']}: {one_line(budget['message'])}")
 
 
-def unknown(totals: dict[str, Any]) -> list[str]:
+def uncounted_notes(totals: dict[str, Any]) -> list[str]:
     """Describes the calls that the sums leave out."""
     notes = []
     if totals["unpriced"]:
@@ -62,8 +62,8 @@ def unknown(totals: dict[str, Any]) -> list[str]:
         )
     if totals["uncounted"]:
         notes.append(
-            "Calls of which the provider did not say how many tokens they used:"
-            f" {totals['uncounted']}. They broke off, were stopped, or it does not count."
+            "Calls without a token count of the provider:"
+            f" {totals['uncounted']}. They failed, were stopped, or the provider does not count."
         )
     return notes
 
@@ -77,8 +77,8 @@ def _row(name: str, sums: dict[str, Any]) -> tuple[str, ...]:
 
 
 def price(sums: dict[str, Any]) -> str:
-    """Returns a cost in words; what is not known is no zero."""
+    """Describes a cost; unknown parts are named, not counted as zero."""
     if sums["unpriced"] and not sums["totalCost"]:
         return "unknown"
-    more = " and more" if sums["unpriced"] else ""
-    return f"${sums['totalCost']:.4f}{more}"
+    suffix = " and more" if sums["unpriced"] else ""
+    return f"${sums['totalCost']:.4f}{suffix}"

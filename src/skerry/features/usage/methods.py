@@ -1,6 +1,6 @@
-"""Methods about what was used in all: `usage.cost`, `usage.report`, `usage.status`.
+"""Methods for the total usage: `usage.cost`, `usage.report`, `usage.status`.
 
-All are read from the ledger of model calls. Days are those of the person's time zone.
+All read the ledger of model calls. Days are those of the person's time zone.
 """
 
 from datetime import date, timedelta
@@ -26,7 +26,7 @@ Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$"), AfterValidator(_is_d
 
 
 class RangeParams(Params):
-    """The last `days`, or both dates."""
+    """Range of days: the last `days`, or from one date to another."""
 
     ignored: ClassVar = {
         **dict.fromkeys(
@@ -44,24 +44,24 @@ class RangeParams(Params):
 
 
 class UsageCostParams(RangeParams):
-    """Parameters of `usage.cost`: the last `days`, or both dates; of one agent or of all."""
+    """Parameters of `usage.cost`: a range of days; of one agent or of all."""
 
 
 class UsageReportParams(RangeParams):
-    """Parameters of `usage.report`: which days, and by what they are added up."""
+    """Parameters of `usage.report`: a range of days, and the property for the sums."""
 
     by: UsageGroup = Field(default=UsageGroup.MODEL, strict=False)
 
 
 def usage_status(call: Call, _params: NoParams) -> Json:
-    """Returns the limits that providers report; none of the adapters reports any."""
+    """Returns the limits that providers report; no adapter reports any."""
     return {"updatedAt": call.context.clock.now_ms(), "providers": []}
 
 
 async def usage_cost(call: Call, params: UsageCostParams) -> Json:
-    """Returns the tokens of each day, and what they cost where a price is known.
+    """Returns the tokens of each day, and their cost where a price is known.
 
-    `missingCostEntries` counts calls whose price, or count of tokens, is not known.
+    `missingCostEntries` counts calls whose price or token count is unknown.
     """
     days = days_of(call, params)
     agent = params.agent_id
@@ -69,17 +69,17 @@ async def usage_cost(call: Call, params: UsageCostParams) -> Json:
     if days:
         first, last = days[0], days[-1]
         used = await call.context.store.read(lambda reader: usage.daily(reader, first, last, agent))
-    daily = [{"date": on, **told(used.get(on, Sums()))} for on in days]
+    daily = [{"date": on, **sums_json(used.get(on, Sums()))} for on in days]
     return {
         "updatedAt": call.context.clock.now_ms(),
         "days": len(days),
         "daily": daily,
-        "totals": told(usage.total(used.values())),
+        "totals": sums_json(usage.total(used.values())),
     }
 
 
 async def usage_report(call: Call, params: UsageReportParams) -> Json:
-    """Returns the usage, grouped as requested, and the rest of the budgets."""
+    """Returns the usage, grouped as requested, and the remaining budgets."""
     days = days_of(call, params)
     rows: dict[str, Sums] = {}
     if days:
@@ -101,18 +101,18 @@ async def usage_report(call: Call, params: UsageReportParams) -> Json:
 
 
 def counted(sums: Sums) -> dict[str, Json]:
-    """Returns sums with how many calls they are of, and what is not known of them."""
+    """Returns sums with their number of calls, and the numbers of uncounted calls."""
     return {
         "calls": sums.calls,
         "failed": sums.failed,
         "uncounted": sums.uncounted,
         "unpriced": sums.unpriced,
-        **told(sums),
+        **sums_json(sums),
     }
 
 
 def days_of(call: Call, params: RangeParams) -> list[str]:
-    """Returns the days that are asked for, in order."""
+    """Returns the requested days, in order."""
     zone = call.context.config().agents.defaults.user_timezone
     today = day(call.context.clock.now_ms(), zone)
     last = date.fromisoformat(params.end_date) if params.end_date else today
@@ -122,8 +122,8 @@ def days_of(call: Call, params: RangeParams) -> list[str]:
     return [str(first + timedelta(days=number)) for number in range((last - first).days + 1)]
 
 
-def told(sums: Sums) -> dict[str, Json]:
-    """Returns sums as the protocol has them."""
+def sums_json(sums: Sums) -> dict[str, Json]:
+    """Returns sums in the form of the protocol."""
     return {
         "input": sums.input,
         "output": sums.output,

@@ -1,11 +1,11 @@
-"""Registers the usage: its methods and what `skerry doctor` says of the budgets."""
+"""Registers the usage: its methods, and the check of budgets of `skerry doctor`."""
 
 from skerry.policy.access import READERS
 from skerry.sdk.features import FeatureApi
 
 
 def register(api: FeatureApi) -> None:
-    """Registers what the feature consists of."""
+    """Registers the parts of the feature."""
     names = ("usage.cost", "usage.report", "usage.status")
     api.methods(dict.fromkeys(names, READERS), "methods:METHODS")
     names = ("sessions.usage", "sessions.usage.logs", "sessions.usage.timeseries")

@@ -1,4 +1,4 @@
-"""Usage, requested from the running gateway, or read from the database without one."""
+"""Reads the usage from the running gateway, or from the database without one."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -25,12 +25,12 @@ async def report(
     url: str | None = None,
     token: str | None = None,
 ) -> tuple[dict[str, Any], bool]:
-    """Returns the answer of `usage.report` to `params`, and whether a running gateway gave it.
+    """Returns the answer of `usage.report` to `params`, and true when it is from a running gateway.
 
     Raises:
-        ConfigError: the configuration cannot be used.
-        ClientError: a gateway was named and does not answer, or does not let this client in.
-        StateError: no gateway runs, and the database cannot be read.
+        ConfigError: the configuration is not valid.
+        ClientError: the named gateway does not respond, or does not admit this client.
+        StateError: no gateway is running, and the database cannot be read.
     """
     address = find(environ, url=url, token=token)
     try:
@@ -71,5 +71,5 @@ def _read(config: Config, params: Mapping[str, Any]) -> dict[str, Any]:
 
 def _unread(error: sqlite3.Error) -> StoreFailedError:
     unread = StoreFailedError(f"The usage cannot be read: {error}.")
-    unread.remedy = "Start the gateway, which brings the database up to date: skerry gateway run."
+    unread.remedy = "Start the gateway, which migrates the database: skerry gateway run."
     return unread

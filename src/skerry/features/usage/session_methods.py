@@ -1,7 +1,7 @@
-"""Methods about what conversations used: `sessions.usage`, `.timeseries` and `.logs`.
+"""Methods for the usage of conversations: `sessions.usage`, `.timeseries` and `.logs`.
 
-Calls, tokens and costs are of the ledger; messages and tools are counted in the transcripts of the
-sessions that are listed.
+Calls, tokens and costs are read from the ledger; messages and tools are counted in the transcripts
+of the listed sessions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Final, Literal
 from msgspec import Struct
 from pydantic import Field
 
-from skerry.features.usage.methods import MOST_DAYS, RangeParams, days_of, told
+from skerry.features.usage.methods import MOST_DAYS, RangeParams, days_of, sums_json
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params, RefusedError
 from skerry.infra.clock import begin
@@ -25,15 +25,15 @@ from skerry.store.usage import Sums, UsageGroup
 _MOST_SESSIONS: Final = 1000
 _MOST_POINTS: Final = 200
 _MOST_DETAILS: Final = 20_000
-"""Days and models of sessions, about three megabytes."""
+"""Maximum number of days and models of sessions, about three megabytes."""
 _MOST_TEXT: Final = 2000
 _RANGES: Final[Mapping[str, int]] = {"7d": 7, "30d": 30, "90d": 90, "1y": 365, "all": MOST_DAYS}
 
 
 class SessionsUsageParams(RangeParams):
-    """Parameters of `sessions.usage`: which days, and which session.
+    """Parameters of `sessions.usage`: a range of days, and a session.
 
-    By `family` all sessions of a conversation are one row; else each is a row of its own.
+    `family` joins all sessions of a conversation in one row.
     """
 
     ignored: ClassVar = {
@@ -69,12 +69,12 @@ class _Row(Struct):
     session: SessionEntry | None
     sums: Sums
     session_usage: SessionUsage | None
-    """None where there were too many sessions to tell more than the sums."""
+    """None when there are too many sessions for more than sums."""
     ids: list[str]
 
 
 async def sessions_usage(call: Call, params: SessionsUsageParams) -> Json:
-    """Returns the usage of sessions, the most expensive first, and the sum of these days."""
+    """Returns the usage of sessions, most expensive first, and the sum of these days."""
     days = _days(call, params)
     first, last = (days[0], days[-1]) if days else ("", "")
     agent, zone = params.agent_id, call.context.config().agents.defaults.user_timezone
@@ -100,10 +100,10 @@ async def sessions_usage(call: Call, params: SessionsUsageParams) -> Json:
         return {
             **({"warnings": [_shortened(short)]} if short else {}),
             "sessions": [_session(row) for row in rows],
-            "totals": told(usage.total(sums[UsageGroup.DAY].values())),
+            "totals": sums_json(usage.total(sums[UsageGroup.DAY].values())),
             "aggregates": {
                 **_aggregates(sums, models),
-                **_said_in_all(whole, sums[UsageGroup.DAY]),
+                **_message_totals(whole, sums[UsageGroup.DAY]),
             },
         }
 
@@ -113,16 +113,16 @@ async def sessions_usage(call: Call, params: SessionsUsageParams) -> Json:
 
 
 async def usage_timeseries(call: Call, params: OneSessionParams) -> Json:
-    """Returns the calls of a session in order of time, at most 200 points."""
+    """Returns the calls of a session in order of time, as at most 200 points."""
     session_id = await _named(call, params)
-    points = await call.context.store.read(
+    series = await call.context.store.read(
         lambda reader: session_usage.series(reader, session_id, _MOST_POINTS)
     )
-    shown: list[Json] = []
+    points: list[Json] = []
     tokens, cost = 0, 0.0
-    for at, sums in points:
+    for at, sums in series:
         tokens, cost = tokens + sums.tokens, cost + sums.cost
-        shown.append(
+        points.append(
             {
                 "timestamp": at,
                 "input": sums.input,
@@ -135,11 +135,11 @@ async def usage_timeseries(call: Call, params: OneSessionParams) -> Json:
                 "cumulativeCost": cost,
             }
         )
-    return {"sessionId": session_id, "points": shown}
+    return {"sessionId": session_id, "points": points}
 
 
 async def usage_logs(call: Call, params: LogsParams) -> Json:
-    """Returns the last messages of a session, with what each used; oldest first."""
+    """Returns the last messages of a session, with their usage; oldest first."""
     session_id = await _named(call, params)
     limit = min(params.limit, _MOST_SESSIONS)
     entries = await call.context.store.read(
@@ -148,7 +148,7 @@ async def usage_logs(call: Call, params: LogsParams) -> Json:
     messages = (entry for entry in entries if not sessions.is_compaction(entry.message))
     return {
         "sessionId": session_id,
-        "logs": [shown for entry in messages if (shown := _log(entry))],
+        "logs": [entry_json for entry in messages if (entry_json := _log(entry))],
     }
 
 
@@ -192,7 +192,7 @@ def _days(call: Call, params: SessionsUsageParams) -> list[str]:
 
 
 def _shortened(count: int) -> Json:
-    text = f"{count} sessions have their sums only. Ask for fewer days, or for one by `key`."
+    text = f"{count} sessions have only their sums. Request fewer days, or one session by `key`."
     return {"path": "limit", "message": text}
 
 
@@ -217,7 +217,7 @@ def _session(row: _Row) -> Json:
     about: dict[str, Json] = {"key": row.name}
     session, is_family = row.session, len(row.ids) > 1
     if session is not None:
-        # Two rows with one key would be one to a page: what is archived goes by its id.
+        # A page would merge two rows with one key, so an archived session uses its id.
         is_present = session.archived is None or is_family
         about = {
             "key": session.key if is_present else f"agent:{session.agent_id}:{session.session_id}",
@@ -236,20 +236,20 @@ def _session(row: _Row) -> Json:
         **about,
         "usage": {
             "sessionId": row.name,
-            **told(row.sums),
+            **sums_json(row.sums),
             **(_details(row.session_usage) if row.session_usage else {}),
         },
     }
 
 
 def _details(details: SessionUsage) -> dict[str, Json]:
-    """Returns the details that a page shows of one session beside its sums."""
+    """Returns the details of a session besides its sums, for pages."""
     by_day: dict[str, Sums] = {}
     by_model: dict[tuple[str, str], Sums] = {}
     for (on, provider, model), sums in details.calls.items():
         by_day[on] = by_day.get(on, Sums()).plus(sums)
         by_model[provider, model] = by_model.get((provider, model), Sums()).plus(sums)
-    whole = _all_said(details)
+    whole = _message_sums(details)
     return {
         "firstActivity": details.first or None,
         "lastActivity": details.last or None,
@@ -260,13 +260,13 @@ def _details(details: SessionUsage) -> dict[str, Json]:
             for on, sums in sorted(by_day.items())
         ],
         "dailyMessageCounts": [
-            {"date": on, **_counts(said)} for on, said in sorted(details.messages.items())
+            {"date": on, **_counts(counts)} for on, counts in sorted(details.messages.items())
         ],
         "dailyModelUsage": _model_days(details.calls),
         "messageCounts": _counts(whole),
         "toolUsage": _tools(details),
         "modelUsage": [
-            {"provider": provider, "model": model, "count": sums.calls, "totals": told(sums)}
+            {"provider": provider, "model": model, "count": sums.calls, "totals": sums_json(sums)}
             for (provider, model), sums in by_model.items()
         ],
         **_latencies(details),
@@ -276,7 +276,7 @@ def _details(details: SessionUsage) -> dict[str, Json]:
 def _aggregates(
     sums: Mapping[UsageGroup, Mapping[str, Sums]], models: Mapping[tuple[str, str, str], Sums]
 ) -> dict[str, Json]:
-    """Returns all calls of the days, added up by what they have in common."""
+    """Returns the sums of all calls of the days, by common properties."""
     providers: dict[str, Sums] = {}
     for ref, totals in sums[UsageGroup.MODEL].items():
         provider = ref.partition("/")[0]
@@ -297,8 +297,8 @@ def _aggregates(
     }
 
 
-def _said_in_all(whole: SessionUsage, by_day: Mapping[str, Sums]) -> dict[str, Json]:
-    """Returns the messages and tools of the listed sessions, and all of each day."""
+def _message_totals(whole: SessionUsage, by_day: Mapping[str, Sums]) -> dict[str, Json]:
+    """Returns the messages and tools of the listed sessions, in total and for each day."""
     days = sorted({*by_day, *whole.messages})
     daily: list[Json] = []
     for on in days:
@@ -313,11 +313,11 @@ def _said_in_all(whole: SessionUsage, by_day: Mapping[str, Sums]) -> dict[str, J
                 "errors": sums.failed,
             }
         )
-    counts = _counts(_all_said(whole))
+    counts = _counts(_message_sums(whole))
     return {"messages": counts, "tools": _tools(whole), "daily": daily, **_latencies(whole)}
 
 
-def _all_said(details: SessionUsage) -> MessageCounts:
+def _message_sums(details: SessionUsage) -> MessageCounts:
     whole = MessageCounts()
     for counts in details.messages.values():
         whole = whole.plus(counts)
@@ -359,7 +359,7 @@ def _model_days(calls: Mapping[tuple[str, str, str], Sums]) -> list[Json]:
 
 
 def _latencies(details: SessionUsage) -> dict[str, Json]:
-    """Returns how long models took to answer; nothing where none did."""
+    """Returns the response times of models; empty without responses."""
     if not details.seconds:
         return {}
     return {
@@ -382,7 +382,7 @@ def _latency(seconds: Sequence[float]) -> dict[str, Json]:
 
 
 def _entry(sums: Sums) -> dict[str, Json]:
-    return {"count": sums.calls, "totals": told(sums)}
+    return {"count": sums.calls, "totals": sums_json(sums)}
 
 
 METHODS: Final = (

@@ -41,7 +41,7 @@ async def test_a_lost_connection_names_the_key_by_which_nothing_runs_twice(
     gateway.methods["agent"] = dies
     done = await command("agent", "--message", "hi")
     ((_, params),) = gateway.requests
-    said = f"--idempotency-key {params['idempotencyKey']}: nothing runs twice."
+    said = f"--idempotency-key {params['idempotencyKey']}: the message runs once."
     assert (done.returncode, said in done.stderr.decode()) == (1, True)
 
 

@@ -74,11 +74,11 @@ async def test_an_agent_s_directory_is_not_chosen_over_the_wire(tmp_path: Path) 
     async with whole(home) as wire:
         asked = {"name": "Eve", "workspace": "/etc"}
         error = (await wire.ask("agents.create", asked))["error"]
-        assert "cannot choose the workspace" in error["message"]
+        assert "cannot be set over the gateway" in error["message"]
         assert "agents.list[].workspace" in error["details"]["remedy"]
         await wire.call("agents.create", asked | {"workspace": str(home / "workspace-eve")})
         moved = await wire.ask("agents.update", {"agentId": "eve", "workspace": "/etc"})
-        assert "cannot choose the workspace" in moved["error"]["message"]
+        assert "cannot be set over the gateway" in moved["error"]["message"]
     assert all("workspace" not in one for one in written(home)["agents"]["list"])
 
 

@@ -61,5 +61,5 @@ async def test_where_a_forget_does_not_end_a_backup_is_made_and_said_to_have_it(
     assert holds(one.path, ZEBRA)
     told = capsys.readouterr()
     assert str(one.path) in told.out
-    assert "still has the text" in told.err
+    assert "still contains the text" in told.err
     assert str(one.path) in told.err

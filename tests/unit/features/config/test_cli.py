@@ -102,7 +102,7 @@ async def test_a_file_is_checked_and_all_that_is_wrong_is_named(
 async def test_a_file_that_is_not_there_is_not_called_valid(command: Command, file: Path) -> None:
     file.unlink()
     done = await command("config", "validate")
-    said = f"{file} does not exist; the defaults hold.\n"
+    said = f"{file} does not exist; the defaults apply.\n"
     assert (done.returncode, done.stdout.decode()) == (0, said)
 
 

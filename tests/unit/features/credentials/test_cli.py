@@ -36,7 +36,7 @@ async def test_without_profiles_the_list_says_how_to_get_one(command: Command) -
 
 async def test_a_key_comes_through_a_pipe_into_the_vault(command: Command, state: Path) -> None:
     done = await command("auth", "add", "openai", "--no-test", stdin=SECRET + b"\n")
-    assert done.stdout.startswith(b"openai:default is kept (vault).")
+    assert done.stdout.startswith(b"openai:default is stored (vault).")
     assert SECRET not in done.stdout + done.stderr + on_disk(state)
     listed = json.loads((await command("auth", "list", "--json")).stdout)
     (row,) = listed["profiles"]
@@ -82,7 +82,7 @@ async def test_a_wrong_key_is_named_and_not_kept(command: Command, state: Path) 
         refused = await command("auth", "add", "lab", stdin=SECRET)
         assert refused.returncode == 1
         assert b"lab refused the key (401)" in refused.stderr
-        assert b"Nothing was saved. --no-test stores it without a trial." in refused.stderr
+        assert b"Nothing was saved. Pass --no-test to store it without a trial." in refused.stderr
         scripted = await command("auth", "add", "lab", "--json", stdin=SECRET)
         assert json.loads(scripted.stdout)["error"]["code"] == "model.auth"
         assert json.loads((await command("auth", "list", "--json")).stdout)["profiles"] == []
@@ -130,7 +130,7 @@ async def test_a_key_that_the_list_of_models_refuses_is_not_kept(
         assert (refused.returncode, b"lab refused the key (401)" in refused.stderr) == (1, True)
     away = await command("auth", "add", "lab", stdin=SECRET)
     assert (away.returncode, b"Cannot ask lab" in away.stderr) == (1, True)
-    assert b"Nothing was saved. --no-test stores it without" in away.stderr
+    assert b"Nothing was saved. Pass --no-test to store it without" in away.stderr
     assert json.loads((await command("auth", "list", "--json")).stdout)["profiles"] == []
 
 
@@ -160,19 +160,19 @@ async def test_the_order_is_given_and_taken_away(command: Command) -> None:
     given = await command("auth", "order", "openai", "two", "openai:one")
     assert given.stdout == b"openai:two, openai:one\n"
     assert (await command("auth", "order", "openai")).stdout == given.stdout
-    assert b"take turns" in (await command("auth", "order", "openai", "--clear")).stdout
+    assert b"The profiles alternate" in (await command("auth", "order", "openai", "--clear")).stdout
     assert (await command("auth", "order", "openai", "three")).returncode == 1
 
 
 async def test_what_makes_no_sense_is_refused(command: Command) -> None:
     for arguments, said in (
         (("add", "nobody"), b"Unknown provider"),
-        (("add", "openai"), b"Nothing was entered"),
+        (("add", "openai"), b"No secret was entered"),
         (("add", "openai", "--name", "a b"), b"Invalid profile id"),
         (("list", "--agent", "ghost"), b"No agent"),
         (("login", "openai"), b"No sign-in is known"),
     ):
-        stdin = b"" if said == b"Nothing was entered" else SECRET
+        stdin = b"" if said == b"No secret was entered" else SECRET
         done = await command("auth", *arguments, stdin=stdin)
         assert done.returncode != 0
         assert said in done.stderr
@@ -190,8 +190,8 @@ async def test_what_rests_is_shown_with_its_reason(gateway: FakeGateway, command
     ]
     answer: dict[str, Any] = {"state": "ready", "model": None, "resting": resting}
     gateway.answer("models.status", answer)
-    assert b"rests for openai/gpt: rate_limit" in (await command("auth", "list")).stdout
-    assert b"passed over until 2030-" in (await command("models", "status")).stdout
+    assert b"cools down for openai/gpt: rate_limit" in (await command("auth", "list")).stdout
+    assert b"skipped until 2030-" in (await command("models", "status")).stdout
 
 
 @pytest.mark.requirement("auth-oauth-login-command")

@@ -37,7 +37,7 @@ async def test_a_device_waits_is_approved_rotated_revoked_and_removed(rig: Rig) 
     assert device.id[:12] in listed.stdout.decode()
 
     approved = await devices(rig, "approve", request[:8])
-    assert approved.stdout.decode() == f"The device {device.id[:12]} is approved.\n"
+    assert approved.stdout.decode() == f"The device {device.id[:12]} was approved.\n"
     async with device.connected(rig.url, REMOTE, scopes=READ):
         pass
 
@@ -60,7 +60,7 @@ async def test_the_newest_request_can_be_rejected_without_its_id(rig: Rig) -> No
     device = Device()
     await device.refused(rig.url, REMOTE, scopes=READ)
     done = await devices(rig, "reject", "--latest")
-    assert done.stdout.decode() == f"The device {device.id[:12]} is rejected.\n"
+    assert done.stdout.decode() == f"The device {device.id[:12]} was rejected.\n"
 
 
 async def test_an_id_that_fits_nothing_says_where_the_right_ones_are(rig: Rig) -> None:

@@ -7,7 +7,7 @@ import pytest
 from skerry.config.root import Config
 from skerry.config.session import SessionConfig
 from skerry.features.doctor.safety import conversations
-from skerry.features.retention.checks import kept
+from skerry.features.retention.checks import retention_check
 from skerry.infra.clock import DAY_MS
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
@@ -36,7 +36,7 @@ async def test_strangers_in_main_are_counted(tmp_path: Path) -> None:
     await write(tmp_path, "eve", Origin.STRANGER, "x:direct:eve")
     assert conversations(config(tmp_path)).level is Level.OK
     shared = config(tmp_path, dmScope="main")
-    assert "shares main" in conversations(shared).message
+    assert "share main" in conversations(shared).message
     await write(tmp_path, "eve", Origin.STRANGER)
     await write(tmp_path, "mallory", Origin.STRANGER, "global")
     found = conversations(shared)
@@ -45,12 +45,12 @@ async def test_strangers_in_main_are_counted(tmp_path: Path) -> None:
 
 
 async def test_what_is_over_the_limits_is_told_where_nothing_is_removed(tmp_path: Path) -> None:
-    assert kept(config(tmp_path), 0).level is Level.OK  # no database yet
+    assert retention_check(config(tmp_path), 0).level is Level.OK  # no database yet
     key = SessionKey.parse("trip")
     async with open_store(tmp_path / DATABASE) as store:
         await store.write(lambda unit: sessions.ensure(unit, key, SessionId("s"), 1))
-    assert kept(config(tmp_path), DAY_MS).level is Level.OK
-    found = kept(config(tmp_path), 40 * DAY_MS)
+    assert retention_check(config(tmp_path), DAY_MS).level is Level.OK
+    found = retention_check(config(tmp_path), 40 * DAY_MS)
     assert (found.level, "1 conversations would be archived" in found.message) == (
         Level.WARNING,
         True,

@@ -75,7 +75,7 @@ def test_the_memory_asked_for_covers_what_was_measured(size: int, peak: int) -> 
 
 
 def test_this_machine_is_described() -> None:
-    here = Machine.here()
+    here = Machine.detected()
     free = here.free_bytes()
     assert here.processor
     assert here.features

@@ -51,7 +51,7 @@ async def embedded(idle_seconds: float = 600) -> AsyncIterator[EmbeddedProvider]
             HttpClient() as http,
             hosted(http, os.environ) as host,
         ):
-            yield EmbeddedProvider(host, Machine.here(), idle_seconds=idle_seconds)
+            yield EmbeddedProvider(host, Machine.detected(), idle_seconds=idle_seconds)
 
 
 async def say(provider: EmbeddedProvider, text: str = "Say hello.") -> tuple[ModelReply, list[str]]:
@@ -220,7 +220,7 @@ def test_it_dies_with_a_gateway_that_is_killed(tmp_path: Path) -> None:
         "    async with HttpClient() as http:\n"
         "        async with anyio.create_task_group() as tasks:\n"
         "            host = EmbeddedHost(http, os.environ, model_apis(), lambda: tasks)\n"
-        "            provider = EmbeddedProvider(host, Machine.here())\n"
+        "            provider = EmbeddedProvider(host, Machine.detected())\n"
         "            provider.use(EmbeddedSettings(packaged_file()))\n"
         "            await provider._ready()\n"
         "            print(provider.process_id, flush=True)\n"
@@ -244,7 +244,7 @@ async def test_a_child_that_goes_silent_and_lives_on_is_ended(
     monkeypatch.setattr(sys, "executable", str(program))
     file = tmp_path / "model.gguf"
     file.write_bytes(b"GGUF")
-    able = Machine("x86_64", Machine.here().features, True, None, lambda: None)  # noqa: FBT003 - as the class has it
+    able = Machine("x86_64", Machine.detected().features, True, None, lambda: None)  # noqa: FBT003 - as the class has it
     with anyio.fail_after(PATIENCE):
         async with HttpClient() as http, hosted(http, {}) as host:
             provider = EmbeddedProvider(host, able)
@@ -267,6 +267,6 @@ async def test_a_machine_that_cannot_run_it_starts_nothing(tmp_path: Path) -> No
 
 async def test_without_a_file_it_says_so() -> None:
     async with HttpClient() as http, hosted(http, {}) as host:
-        provider = EmbeddedProvider(host, Machine.here())
+        provider = EmbeddedProvider(host, Machine.detected())
         with pytest.raises(ModelUnavailableError, match="No model file"):
             await say(provider)

@@ -58,7 +58,7 @@ async def test_fenced_files_are_listed_shown_and_trusted_by_the_hash_that_was_re
     wrong = await skerry(rig, "files", "trust", "AGENTS.md", "--hash", "0" * 64)
     assert "changed since it was read" in wrong.stderr.decode()
     done = await skerry(rig, "files", "trust", "AGENTS.md", "--hash", digest)
-    assert done.stdout.decode() == "AGENTS.md is trusted with its present content.\n"
+    assert done.stdout.decode() == "AGENTS.md is now trusted with its present content.\n"
     assert json.loads((await skerry(rig, "files", "list", "--json")).stdout)["files"] == []
 
 

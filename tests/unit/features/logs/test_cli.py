@@ -52,7 +52,7 @@ async def test_without_a_gateway_its_file_is_read(
     (folder / "skerry-2026-11-21.log").write_text("\n".join(lines) + "\n")
     done = await command("logs", "--lines", "2", "--json")
     assert [json.loads(line)["message"] for line in done.stdout.splitlines()] == ["3", "4"]
-    assert f"No gateway runs. Showing its log from {folder}." in done.stderr.decode()
+    assert f"No gateway is running. Showing its log from {folder}." in done.stderr.decode()
 
 
 async def test_another_machines_log_is_not_taken_from_here(command: Command) -> None:

@@ -29,7 +29,7 @@ async def text(rig: Rig, *arguments: str) -> str:
 
 
 async def test_a_person_lists_shows_sends_again_and_drops(rig: Rig) -> None:
-    assert await text(rig, "outbox", "list") == "Everything is delivered.\n"
+    assert await text(rig, "outbox", "list") == "All parts are delivered.\n"
 
     def work(unit: Unit) -> None:
         outbox.add(unit, RunId("r1"), 0, TO, ["hello\x1b[31m there", "two", "three"], 5)
@@ -46,8 +46,8 @@ async def test_a_person_lists_shows_sends_again_and_drops(rig: Rig) -> None:
     shown = await text(rig, "outbox", "show", "1")
     assert "memory/default/alice" in shown
     assert "there" in shown
-    assert await text(rig, "outbox", "drop", "2") == "Part 2 is dropped.\n"
-    assert "Part 3 is sent again." in await text(rig, "outbox", "retry", "--all")
+    assert await text(rig, "outbox", "drop", "2") == "Part 2 was dropped.\n"
+    assert "Part 3 will be sent again." in await text(rig, "outbox", "retry", "--all")
     assert await text(rig, "outbox", "retry", "--all") == "No part has failed.\n"
     rows = json.loads(await text(rig, "outbox", "list", "--json"))
     assert [(row["serial"], row["state"]) for row in rows] == [(1, "pending"), (3, "pending")]

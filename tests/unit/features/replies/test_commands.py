@@ -38,7 +38,7 @@ async def test_a_command_changes_its_conversation_and_says_how_it_is(
         for one in reply_commands(core.store):
             table.add(one)
         (said,) = (await core.ask(f"/{command}")).payloads
-        assert said.startswith(f"/{command} is as configured. It takes off, ")
+        assert said.startswith(f"/{command} is as configured. Options: off, ")
         await core.ask(f"/{command} {value.upper()}")
         assert await level(core, field) == value
         (said,) = (await core.ask(f"/{command} ")).payloads

@@ -62,4 +62,4 @@ def test_modes_are_corrected_and_the_exit_code_says_what_is_left(
     assert main(["security", "audit", "--fix"]) == 0
     assert file.stat().st_mode & 0o777 == 0o600
     assert main(["security", "audit", "--deep"]) == 0
-    assert "Nothing was found" in capsys.readouterr().out
+    assert "No setting or file exposes" in capsys.readouterr().out

@@ -77,7 +77,7 @@ def test_an_agent_that_does_not_exist_is_named_with_those_that_do(
 ) -> None:
     written(home, {})
     assert main(["tools", "explain", "read", "--agent", "nobody"]) == 1
-    assert "'nobody'; there are: main" in capsys.readouterr().err
+    assert "'nobody'. Agents: main" in capsys.readouterr().err
 
 
 def test_a_tool_that_only_a_plugin_could_have_is_named_as_such(
@@ -85,7 +85,7 @@ def test_a_tool_that_only_a_plugin_could_have_is_named_as_such(
 ) -> None:
     written(home, {})
     assert main(["tools", "explain", "raed", "--json"]) == 0
-    assert "named 'raed': it is judged as one of a plugin" in capsys.readouterr().err
+    assert "no tool 'raed'; it is treated as a tool of a plugin" in capsys.readouterr().err
     assert main(["tools", "explain", "bash", "--json"]) == 0
     assert "plugin" not in capsys.readouterr().err
 

@@ -123,7 +123,7 @@ async def test_the_next_model_is_asked_when_one_fails(tmp_path: Path) -> None:
     [
         (ServedResponse(b"", 401), "answered 401"),
         (ServedResponse(b"<html>", 200), "without a transcript"),
-        (words("  "), "heard no words"),
+        (words("  "), "transcript is empty"),
     ],
 )
 async def test_a_failure_is_a_sentence(
@@ -140,7 +140,7 @@ async def test_limits_of_size_time_and_budget(tmp_path: Path) -> None:
     async with ear(words("y" * 200)) as server:
         model = {"model": "a", "baseUrl": server.root}
         hear = opened(tmp_path, book, model, maxBytes=1000, maxChars=100, timeoutSeconds=1)
-        with pytest.raises(MediaError, match="1000 are transcribed at most"):
+        with pytest.raises(MediaError, match="the limit is 1000"):
             await hear.transcribe(b"x" * 1001, "", "", TARGET)
         cut = await hear.transcribe(b"x", "", "", TARGET)
         assert cut == "y" * 100 + " [the transcript was cut here]"

@@ -14,7 +14,7 @@ from skerry.features.models.book import book_trial
 from skerry.features.replies.commands import reply_commands
 from skerry.features.replies.spending import Spending
 from skerry.features.retention.service import look
-from skerry.features.usage.cli_run import price, unknown
+from skerry.features.usage.cli_run import price, uncounted_notes
 from skerry.hooks.hooks import Hooks
 from skerry.infra.clock import SystemClock, day
 from skerry.model.message import Usage
@@ -56,7 +56,7 @@ def test_without_a_gateway_the_database_is_read(
     assert "$100.0000" in out
     assert "unknown" in out
     assert "Calls without a known price, not in the cost: 1." in err
-    assert "No gateway runs" in err
+    assert "No gateway is running" in err
     assert main(["usage", "--by", "agent", "--agent", "other", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in told["rows"]] == ["other"]
@@ -86,7 +86,7 @@ def test_days_are_those_of_a_year(days: str) -> None:
 def test_what_is_not_known_is_no_zero() -> None:
     assert price({"unpriced": 1, "totalCost": 0}) == "unknown"
     assert price({"unpriced": 1, "totalCost": 2}) == "$2.0000 and more"
-    assert "tokens they used: 2." in unknown({"unpriced": 0, "uncounted": 2})[0]
+    assert "count of the provider: 2." in uncounted_notes({"unpriced": 0, "uncounted": 2})[0]
 
 
 def test_a_test_of_a_model_is_booked_where_there_is_a_ledger(home: Path) -> None:
@@ -131,7 +131,7 @@ async def test_the_command_tells_the_owner_of_all_and_others_of_their_conversati
     table = CommandTable()
     async with open_core(tmp_path, ScriptedModel(lambda _: ["yes"]), commands=table) as core:
         costs = Spending(core.store, core.dispatch.runtime.config)
-        for one in reply_commands(core.store, costs.told):
+        for one in reply_commands(core.store, costs.report):
             table.add(one)
         (said,) = (await core.ask("/usage cost", "empty")).payloads
         assert "Today, all: nothing" in said

@@ -140,7 +140,7 @@ async def test_beyond_a_limit_sessions_are_told_by_their_sums_and_a_page_is_told
 
     await rig.store.write(write)
     told = await wire.call("sessions.usage", RANGE | {"limit": 100})
-    assert told["warnings"][0]["message"].startswith("2 sessions have their sums only.")
+    assert told["warnings"][0]["message"].startswith("2 sessions have only their sums.")
     assert [len(row["usage"]) > len(TOTALS) + 1 for row in told["sessions"]] == [
         *[True] * 50,
         *[False] * 2,
