@@ -136,7 +136,7 @@ WITHOUT: Final = {
     "gateway/methods/agents.py:agent_identity": DISK,
     "gateway/methods/agents.py:agents_list": DISK,
     "features/config/methods.py:config_schema": "computes",
-    "features/fences/methods.py:_seen": DISK,
+    "features/fences/methods.py:_judged_file": DISK,
     "features/fences/methods.py:fences_list": DISK,
     "features/logs/methods.py:logs_tail": DISK,
     "features/markdown/methods.py:markdown_render": "in a process that may take 5 s of CPU a text",
