@@ -11,7 +11,7 @@ from skerry.config.root import Config
 from skerry.infra.clock import Clock
 from skerry.model.errors import CredentialError, UnconfiguredAgentError
 from skerry.model.ids import AgentId
-from skerry.providers.builtin_providers import KNOWN, known_provider
+from skerry.providers.builtin_providers import HOSTED_PROVIDERS, known_provider
 
 LONGEST: Final = 16_384
 """Characters of a secret."""
@@ -71,7 +71,9 @@ class Keeper:
         if described is not None:
             return (hosted.id if hosted else name), str(described.base_url)
         if hosted is None:
-            listed = ", ".join([*(hosted.id for hosted in KNOWN), *self.config.models.providers])
+            listed = ", ".join(
+                [*(hosted.id for hosted in HOSTED_PROVIDERS), *self.config.models.providers]
+            )
             raise CredentialError(
                 f"Unknown provider {name!r}. Known: {listed}.",
                 "Describe others under models.providers first.",

@@ -1,4 +1,4 @@
-"""Providers and local servers that are found by themselves."""
+"""Hosted providers and local servers that need no configuration."""
 
 from typing import Final
 
@@ -13,15 +13,15 @@ class KnownProvider(Struct, frozen=True):
     variables: tuple[str, ...]
     base_url: str
     model: str
-    """Used when nobody names another."""
+    """Default model."""
     context_window: int = 200_000
     output_limit: str = "max_tokens"
-    """Field of a request that limits the answer; sent only for models that are configured."""
+    """Field of a request that limits the answer; sent only for configured models."""
     api: str = "openai-completions"
     """The wire format at this address."""
 
 
-KNOWN: Final = (
+HOSTED_PROVIDERS: Final = (
     KnownProvider(
         "openai",
         "OpenAI",
@@ -97,20 +97,20 @@ KNOWN: Final = (
         context_window=131_072,
     ),
 )
-"""Providers in the order in which a key in the environment counts."""
+"""Hosted providers; the first one with a key in the environment is used."""
 
 
 _OTHER_IDS: Final = {"gemini": "google", "x-ai": "xai"}
 
 
 def known_provider(name: str) -> KnownProvider | None:
-    """Returns the hosted model API of this id, if it is known; `gemini` is `google` too."""
+    """Returns the hosted provider with this id or alias, such as `gemini` for `google`; or None."""
     provider_id = _OTHER_IDS.get(name, name)
-    return next((provider for provider in KNOWN if provider.id == provider_id), None)
+    return next((provider for provider in HOSTED_PROVIDERS if provider.id == provider_id), None)
 
 
 class LocalServer(Struct, frozen=True):
-    """A model server that runs on this machine when its owner started it; it needs no key."""
+    """A model server on this machine, which its owner starts; it needs no key."""
 
     id: str
     name: str
@@ -122,4 +122,4 @@ LOCAL: Final = (
     LocalServer("lmstudio", "LM Studio", "http://127.0.0.1:1234/v1"),
     LocalServer("llamacpp", "llama.cpp", "http://127.0.0.1:8080/v1"),
 )
-"""Servers in the order in which one that answers counts."""
+"""Local servers; the first one that answers is used."""

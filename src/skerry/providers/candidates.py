@@ -32,12 +32,12 @@ from skerry.providers.resolve import ModelTarget
 logger = logging.getLogger(__name__)
 
 Choice = tuple[ModelProvider, ModelInfo]
-_WITHIN: Final = frozenset({Purpose.FLUSH, Purpose.COMPACTION})
-"""Calls that another waits for: that may be the one that finds out whether a credential works."""
+_NESTED: Final = frozenset({Purpose.FLUSH, Purpose.COMPACTION})
+"""Purposes of calls inside another call, which may itself be the probe of the credential."""
 
 
 class ModelOption(Struct, frozen=True):
-    """One model with one credential, before it is opened."""
+    """One model with one credential, not opened yet."""
 
     ref: str
     target: ModelTarget | None = None
@@ -47,12 +47,12 @@ class ModelOption(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Returns the name of its credential for people: of the profile, or nothing."""
+        """Returns the id of the profile; empty without one."""
         return self.profile.id if self.profile else ""
 
     @property
     def key(self) -> Key | None:
-        """Returns under what it rests; None for what needs no credential and never rests."""
+        """Returns the key of its cooldown; None for a model without a credential."""
         if self.profile is not None:
             return self.profile.key, self.ref
         if self.target is None or not self.target.endpoint.credentials:
@@ -61,7 +61,7 @@ class ModelOption(Struct, frozen=True):
 
     @property
     def address(self) -> str:
-        """Returns where it is asked; empty for the embedded model."""
+        """Returns the base URL; empty for the embedded model."""
         return self.target.endpoint.base_url if self.target else ""
 
     @property
@@ -74,7 +74,7 @@ class ModelOption(Struct, frozen=True):
 
 
 def _where_to_enter(entry: ModelOption) -> str:
-    """Returns where another key goes, for a candidate whose key was refused."""
+    """Returns the remedy for a candidate whose key was refused."""
     provider = entry.profile.provider if entry.profile else entry.ref.partition("/")[0]
     command = f"Enter another key: skerry auth add {provider}."
     if entry.profile is not None or entry.key is None:
@@ -83,23 +83,23 @@ def _where_to_enter(entry: ModelOption) -> str:
 
 
 class CredentialProbes(Struct):
-    """Calls that find out whether a credential works again, and who waits for them."""
+    """Probes: calls that find out if a credential works again, and the waits for their end."""
 
     _ended: dict[Key, anyio.Event] = field(default_factory=dict)
 
     def end(self, key: Key) -> None:
-        """Lets those go on who wait."""
+        """Ends the waits for the probe of `key`."""
         event = self._ended.pop(key, None)
         if event is not None:
             event.set()
 
     async def wait(self, key: Key) -> None:
-        """Waits until the call that is on its way has ended."""
+        """Waits for the end of the probe of `key`."""
         await self._ended.setdefault(key, anyio.Event()).wait()
 
 
 class CandidateSource(Protocol):
-    """The port through which candidates use the catalogue; what it has is of all runs."""
+    """The parts of the catalogue that candidates use, shared by all runs."""
 
     credentials: Credentials
     probes: CredentialProbes
@@ -107,11 +107,11 @@ class CandidateSource(Protocol):
     silences: SilentAddresses
 
     def chain(self, need: CallTarget) -> list[str | None]:
-        """Returns the models to try, in order; None is what is found by itself."""
+        """Returns the models to try, in order; None means the first usable one."""
         ...
 
     async def entries(self, reference: str | None, need: CallTarget) -> list[ModelOption]:
-        """Returns the candidates for one model. Raises `ModelError`."""
+        """Returns the options for one model. Raises `ModelError`."""
         ...
 
     async def open(self, entry: ModelOption, *, patient: bool) -> Choice:
@@ -120,23 +120,23 @@ class CandidateSource(Protocol):
 
 
 class CatalogTries:
-    """The tries of one run (`ports.model_candidates.Tries`); begins with the last that answered."""
+    """Candidates of one run (`ports.model_candidates.Candidates`); starts with the last success."""
 
     def __init__(self, source: CandidateSource, need: CallTarget) -> None:
         self._source = source
-        self._wanted = need
+        self._need = need
         self.attempts: list[FailedAttempt] = []
         """Failed attempts of the present call."""
-        self._good: ModelOption | None = None
-        self._asked: ModelOption | None = None
+        self._last_success: ModelOption | None = None
+        self._current: ModelOption | None = None
         self._running = False
         self._models: deque[str | None] = deque()
         self._queue: deque[ModelOption] = deque()
         self._resting: list[ModelOption] = []
         self._late: deque[ModelOption] = deque()
-        """Entries at an address that did not answer lately: called when all others have failed."""
+        """Options at an address that did not answer recently; tried after all others."""
         self._silent: dict[tuple[str, str], ModelError] = {}
-        """Addresses and models that did not answer in this run; without a model, all there."""
+        """Addresses and models that did not answer in this run; an empty model means all there."""
         self._is_late = False
         """True when the present candidate is in `_silent`."""
         self._resorted = False
@@ -144,7 +144,7 @@ class CatalogTries:
         """True when this call holds the probe of the last candidate."""
 
     async def next(self) -> ModelCandidate | None:
-        """Returns who is to be asked now; None when nobody is left in this call."""
+        """Returns the next candidate; None when this call has no further one."""
         if not self._running:
             self._begin()
         while (entry := await self._entry()) is not None:
@@ -157,17 +157,17 @@ class CatalogTries:
         return candidate
 
     def ended(self, candidate: ModelCandidate, error: ModelError | None) -> None:
-        """Notes that it answered, or how it failed."""
+        """Records the result of the candidate's call; `error` is None for a success."""
         del candidate
-        entry = self._asked
+        entry = self._current
         if entry is None:
             return
         if isinstance(error, ModelAuthError) and error.remedy == ModelAuthError.remedy:
             error.remedy = _where_to_enter(entry)
         if error is None:
-            self._good, self._running = entry, False
+            self._last_success, self._running = entry, False
             if entry.profile is not None:
-                self._source.credentials.used(entry.profile, self._wanted.session_id)
+                self._source.credentials.used(entry.profile, self._need.session_id)
         elif isinstance(error, OWN_FAULT):
             self._running = False
         else:
@@ -178,7 +178,7 @@ class CatalogTries:
         self._settle(entry, error)
 
     def _note_address(self, entry: ModelOption, error: ModelError | None) -> None:
-        """Notes whether the address answered."""
+        """Records that the address answered or did not."""
         if error is None:
             if entry.address in self._source.silences.until:
                 self._source.silences.answered(entry.address)
@@ -187,7 +187,7 @@ class CatalogTries:
             self._source.silences.note(entry.address)
 
     def _passed_over(self, entry: ModelOption) -> bool:
-        """Returns whether a candidate did not answer in this run, or is asked after others."""
+        """Returns True to skip an option that failed in this run or is tried after all others."""
         address = entry.address
         for of in ("", entry.ref):
             error = self._silent.get((address, of))
@@ -204,11 +204,11 @@ class CatalogTries:
         return False
 
     def released(self, candidate: ModelCandidate) -> None:
-        """Notes that the call was given up."""
+        """Releases the candidate after a cancelled call."""
         del candidate
         self._running = False
-        if self._asked is not None:
-            self._give_back(self._asked)
+        if self._current is not None:
+            self._give_back(self._current)
 
     def _settle(self, entry: ModelOption, error: ModelError | None) -> None:
         key, cooldowns = entry.key, self._source.credentials.cooldowns
@@ -235,27 +235,29 @@ class CatalogTries:
         self._resting = []
         self._late.clear()
         self._is_late = False
-        self._models = deque(self._source.chain(self._wanted))
-        self._queue = deque([self._good] if self._good else ())
+        self._models = deque(self._source.chain(self._need))
+        self._queue = deque([self._last_success] if self._last_success else ())
 
     async def _entry(self) -> ModelOption | None:
-        """Returns the next candidate, resting or not."""
+        """Returns the next option, cooling down or not."""
         while not self._queue:
             if not self._models:
                 self._is_late = bool(self._late)
                 return self._late.popleft() if self._late else None
             reference = self._models.popleft()
             try:
-                entries = await self._source.entries(reference, self._wanted)
+                entries = await self._source.entries(reference, self._need)
             except ModelError as error:
                 self.attempts.append(FailedAttempt(reference or "the first usable", "", error))
                 continue
-            good = self._good
-            self._queue.extend(entry for entry in entries if good is None or _differ(entry, good))
+            last_success = self._last_success
+            self._queue.extend(
+                entry for entry in entries if last_success is None or _differ(entry, last_success)
+            )
         return self._queue.popleft()
 
     def _may_begin(self, entry: ModelOption) -> bool:
-        """Returns whether a candidate is asked now; else it is put aside."""
+        """Returns True when the option may be tried now; otherwise stores it in `_resting`."""
         key = entry.key
         self._holds = False
         if key is None:
@@ -271,8 +273,8 @@ class CatalogTries:
         return False
 
     async def _opened(self, entry: ModelOption) -> ModelCandidate | None:
-        """Returns the candidate; None when its credential cannot be had."""
-        self._asked = entry
+        """Opens an option; returns None when its credential is unavailable."""
+        self._current = entry
         patient = not (self._queue or self._models or self._late)
         opened = False
         try:
@@ -283,7 +285,7 @@ class CatalogTries:
             self.attempts.append(FailedAttempt(entry.ref, entry.name, error))
             if isinstance(error, ModelSignInError) or not isinstance(error, ModelAuthError):
                 self._settle(entry, error)
-            else:  # what is missing costs no call, and is there as soon as somebody sets it
+            else:  # a missing credential costs no call, and may be set at any time
                 self._give_back(entry)
             return None
         finally:
@@ -298,9 +300,9 @@ class CatalogTries:
             self._source.probes.end(key)
 
     async def _last_resort(self) -> ModelCandidate | None:
-        """Returns the candidate that has rested longest, when a person waits and nobody else is.
+        """Returns the option that cools down first, when a person waits and no other is left.
 
-        One that another call is probing is waited for. A sign-in that has ended is not tried.
+        Waits for an option that another call is probing. Skips an expired sign-in.
         """
         resting = sorted(self._resting, key=self._until)
         self._resting = []
@@ -313,25 +315,27 @@ class CatalogTries:
             self._resorted = True
             candidate = await self._opened(entry)
             if candidate is not None:
-                self._pass_over([other for other in resting if other is not entry])
+                self._pass_over(
+                    [resting_entry for resting_entry in resting if resting_entry is not entry]
+                )
                 return candidate
         if not self._resorted:
             self._pass_over(resting)
         return None
 
     async def _freed(self, entry: ModelOption, key: Key) -> bool:
-        """Returns whether a candidate that rested may be asked after all, and takes its probe."""
+        """Returns True when a cooling option may be tried after all; takes its probe then."""
         credentials = self._source.credentials
         cooldowns = credentials.cooldowns
         waited = False
         while not cooldowns.begin(key):
-            if self._wanted.purpose in _WITHIN:
+            if self._need.purpose in _NESTED:
                 return True
             await self._source.probes.wait(key)
             waited = True
         self._holds = True
         verdict = cooldowns.verdict(key, entry.stamp, credentials.clock.now_ms())
-        patient = self._wanted.purpose is Purpose.MESSAGE and not waited
+        patient = self._need.purpose is Purpose.MESSAGE and not waited
         if verdict is not Availability.COOLING or patient:
             return True
         self._give_back(entry)
@@ -363,5 +367,5 @@ def _until(until: int) -> str:
     return f"{datetime.fromtimestamp(until / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _differ(entry: ModelOption, other: ModelOption) -> bool:
-    return (entry.ref, entry.key) != (other.ref, other.key)
+def _differ(entry: ModelOption, second: ModelOption) -> bool:
+    return (entry.ref, entry.key) != (second.ref, second.key)

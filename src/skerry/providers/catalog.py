@@ -1,4 +1,4 @@
-"""All models that can be used, and which one is."""
+"""The catalogue: all usable models, and the choice among them."""
 
 import time
 from collections.abc import AsyncGenerator, Callable, Container, Mapping, Sequence
@@ -46,18 +46,18 @@ if TYPE_CHECKING:
     from skerry.providers.streaming_call import Endpoint
 
 _MOST_PROVIDERS: Final = 256
-"""Each renewed token makes another; the old ones are forgotten together."""
+"""Limit of cached providers, of which each renewed token adds one; beyond it all are dropped."""
 
 
 class _Route(Struct, frozen=True):
-    """Model that a name stands for."""
+    """The model and credentials that a name refers to."""
 
     ref: str
     """`provider/model`."""
     provider: str
-    """Provider whose credentials are used; `gemini` is `google` too."""
+    """Provider whose credentials are used; `google` for `gemini`."""
     pin: str = ""
-    """Profile that the name pins."""
+    """Profile in the name; empty for none."""
 
     @classmethod
     def to(cls, ref: str, pin: str = "") -> Self:
@@ -70,10 +70,10 @@ class _Route(Struct, frozen=True):
 class Catalog(anyio.AsyncContextManagerMixin):
     """Chooses among hosted providers, local servers and the embedded model.
 
-    Without a configured model it is the first usable of: a provider's key in the environment, a
+    Without a configured model it uses the first of: a provider with a key in the environment, a
     local server that answers and that the owner has confirmed, `models.embedded.file`, the packaged
-    demonstration model. Use as `async with Catalog(...)`; leaving the block ends the embedded
-    model's process.
+    demonstration model. Use as `async with Catalog(...)`; the end of the block ends the process of
+    the embedded model.
     """
 
     def __init__(
@@ -88,23 +88,23 @@ class Catalog(anyio.AsyncContextManagerMixin):
     ) -> None:
         self._http = http
         self.parts = parts
-        """Wire formats in which models are called, and the embedded model."""
+        """Wire formats and the embedded model."""
         self._environ = environ
         self._servers = servers
         self._monotonic = monotonic
         self._embedded: EmbeddedModel | None = None
         self._tasks: TaskGroup
         self.probes = CredentialProbes()
-        """Probes of all runs."""
+        """Probes of credentials, of all runs."""
         self.failures = ModelFailures(SystemClock().now_ms)
-        """Failures of all runs."""
+        """Last failures of models, of all runs."""
         self.silences = SilentAddresses(monotonic)
-        """Silences of all runs."""
+        """Addresses that did not answer, of all runs."""
         self.credentials = Credentials(config, environ, http, SystemClock())
         """Credentials of every agent."""
-        self._asked: Answers = {}
+        self._model_lists: Answers = {}
         self.added: dict[str, Choice] = {}
-        """Models that plugins offer, by `<plugin>/<id>`."""
+        """Models of plugins, by `<plugin>/<id>`."""
         self._configure(config)
 
     @asynccontextmanager
@@ -114,11 +114,11 @@ class Catalog(anyio.AsyncContextManagerMixin):
             self._tasks.cancel_scope.cancel()
 
     def resume(self, cooldowns: Cooldowns, clock: Clock) -> None:
-        """Goes on with the rests of an earlier life, by this clock."""
+        """Uses the stored cooldowns of the last process, and this clock."""
         self.credentials = Credentials(self._config, self._environ, self._http, clock, cooldowns)
 
     def reconfigure(self, config: Config) -> None:
-        """Uses `config` from the next choice on."""
+        """Replaces the configuration; effective at the next choice."""
         self.credentials.reconfigure(config)
         self.failures.clear()
         self._configure(config)
@@ -136,22 +136,22 @@ class Catalog(anyio.AsyncContextManagerMixin):
         self._local = LocalServers(self._http, servers, self._pins, self._monotonic)
 
     def add_api(self, api: ModelApi) -> None:
-        """Calls models in the wire format of a plugin, from the next choice on."""
+        """Adds the wire format of a plugin; effective at the next choice."""
         self.parts.apis.add(api)
         self._providers.clear()
 
     def remove_api(self, api: ModelApi) -> None:
-        """Calls models in the wire format of a plugin no more, from the next choice on."""
+        """Removes the wire format of a plugin; effective at the next choice."""
         self.parts.apis.remove(api.name)
         self._providers.clear()
 
     async def choose(self, ref: str | None) -> Choice:
-        """Returns the model that `ref` names, or the configured one, or the first usable.
+        """Returns the model that `ref` names, or the configured one, or the first usable one.
 
-        A named model costs no look at the network; local servers are asked every 30 s at most.
+        A named model needs no network access; local servers are probed at most every 30 s.
 
         Raises:
-            ModelUnavailableError: with what to do.
+            ModelUnavailableError: the model cannot be used; it has a remedy.
         """
         named = ref or self._config.agents.defaults.model.primary
         if not named:
@@ -165,13 +165,13 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return self._choice(self._target(route.ref, keyless=keyless))
 
     def tries(self, need: CallTarget) -> Candidates:
-        """Returns the candidates of the calls of one run, in the order in which they are asked."""
+        """Returns the candidates for the calls of one run, in the order of the tries."""
         return CatalogTries(self, need)
 
     def chain(self, need: CallTarget) -> list[str | None]:
-        """Returns the models to try: the one asked for, the fallbacks, the agent's own.
+        """Returns the models to try: the requested one, the fallbacks, the agent's primary model.
 
-        None is the first that can be used; without a configured model it is what is tried.
+        None means the first usable model, which is used where no model is configured.
         """
         primary = self._config.primary_model(need.agent)
         fallbacks = need.fallbacks
@@ -189,7 +189,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return [first, *rest]
 
     def _may_be_used(self, reference: str | None, need: CallTarget) -> bool:
-        """Returns whether there are candidates for a named model; it may fail all the same."""
+        """Returns True when a named model has candidates; their calls may still fail."""
         try:
             return bool(reference and self._entries_of(self._route(reference), need))
         except ModelError:
@@ -199,10 +199,10 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return self._names.reference(split_reference(name)[0]) if name else None
 
     async def entries(self, reference: str | None, need: CallTarget) -> list[ModelOption]:
-        """Returns the candidates for one model: its profiles in order, then a key without one.
+        """Returns the options for one model: its profiles in order, then a key without a profile.
 
         Raises:
-            ModelError: nobody has that name, it is not allowed, or there is no credential.
+            ModelError: the model is unknown or not allowed, or there is no credential.
         """
         if reference:
             return self._entries_of(self._route(reference), need)
@@ -217,7 +217,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         """Returns the route of a name, computed once for each configuration.
 
         Raises:
-            ModelUnavailableError: the model may not be asked for.
+            ModelUnavailableError: the model is not allowed.
         """
         route = self._routes.get(reference)
         if route is None:
@@ -249,10 +249,10 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return target
 
     async def open(self, entry: ModelOption, *, patient: bool) -> Choice:
-        """Opens the provider of the entry; without patience if others could answer meanwhile.
+        """Opens the provider of the entry; not `patient`, retries are short.
 
         Raises:
-            ModelError: its credential cannot be had, or is for another address.
+            ModelError: its credential is unavailable, or is for another address.
         """
         target = await self._with_secret(entry)
         if target is None:
@@ -260,10 +260,10 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return self._choice(target, patient=patient)
 
     def presented(self, ref: str, profile: Profile, secret: str) -> Choice:
-        """Returns a model that is shown this secret, which nobody keeps yet; without patience.
+        """Returns a model with a secret that is not stored yet; its retries are short.
 
         Raises:
-            ModelError: nobody has that name, or the profile is for another address.
+            ModelError: the model is unknown, or the profile is for another address.
         """
         target = with_secret(self._target(ref, keyless=True), profile, secret, self.parts.apis)
         return self._choice(target, patient=False)
@@ -273,7 +273,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return self._embedded_choice() if target is None else self._choice(target)
 
     async def _first_target(self, profiled: Container[str]) -> ModelTarget | None:
-        """Returns the first model that can be used; None is the embedded one."""
+        """Returns the first usable model; None means the embedded one."""
         for target in self._resolver.with_key(profiled):
             return target
         for model in await self._local.confirmed():
@@ -288,7 +288,7 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return self.credentials.providers(self._config.agents.default_id)
 
     async def listing(self) -> list[ModelInfo]:
-        """Returns the models that can be used now, the one in use first."""
+        """Returns the models that can be used now, the present one first."""
         infos: list[ModelInfo] = []
         status = await self.status()
         if status.model is not None:
@@ -297,22 +297,24 @@ class Catalog(anyio.AsyncContextManagerMixin):
         infos += [target.info for target in self._resolver.configured()]
         infos += [info for _, info in self.added.values()]
         infos += [local(model.server, model.id).info for model in await self._local.confirmed()]
-        with suppress(ModelUnavailableError):  # told by `status` when nothing else can be used
+        with suppress(ModelUnavailableError):  # `status` reports it when no other model is usable
             infos.append(self._embedded_choice()[1])
         return list({info.ref: info for info in infos}.values())
 
     async def offered(self, setup: ModelSetup | None = None) -> Offering:
-        """Asks the providers that can be used which models they have, or the one of `setup`."""
-        asking = ModelLister(self._http, self.parts.apis, self._resolver, self._names, self._asked)
+        """Requests the models of all usable providers, or of the provider in `setup`."""
+        lister = ModelLister(
+            self._http, self.parts.apis, self._resolver, self._names, self._model_lists
+        )
         if setup is not None:
-            return await asking.of_setup(setup, await self._endpoint(setup.provider))
+            return await lister.of_setup(setup, await self._endpoint(setup.provider))
         names = {target.info.provider: "" for target in self._resolver.with_key(self._profiled())}
         names |= dict.fromkeys(self._config.models.providers, "")
         endpoints = {name: await self._endpoint(name) for name in names}
-        return await asking.all(endpoints, await self.listing())
+        return await lister.all(endpoints, await self.listing())
 
     async def _endpoint(self, provider: str) -> "Endpoint | None":
-        """Returns where a provider is asked, with its credential; None where there is none."""
+        """Returns the endpoint of a provider with its credential; None without one."""
         need = CallTarget(agent=self._config.agents.default_id)
         with suppress(ModelError):
             target = await self._with_secret(self._entries_of(_Route.to(f"{provider}/-"), need)[0])
@@ -326,14 +328,14 @@ class Catalog(anyio.AsyncContextManagerMixin):
         secret = await self.credentials.secret(entry.profile)
         return with_secret(entry.target, entry.profile, secret, self.parts.apis)
 
-    async def known(self) -> list[ModelInfo]:
+    async def all_models(self) -> list[ModelInfo]:
         """Returns the models that can be used now, then all others of the catalogue."""
         infos = {info.ref: info for info in await self.listing()}
         rest = {info.ref: info for info in self._resolver.catalogued()}
         return list((infos | rest | infos).values())
 
     async def status(self) -> ModelStatus:
-        """Returns which model answers now, without starting one."""
+        """Returns the state of the present model, without starting one."""
         credentials = self.credentials
         rests = credentials.cooldowns.rows(credentials.clock.now_ms())
         resting = tuple(
@@ -353,13 +355,13 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return ModelStatus(state, info, info.note, "", resting, offers, failure)
 
     async def trust(self, server: str, *, is_trusted: bool) -> ModelStatus:
-        """Keeps that the owner uses a local server as it runs now, or no longer."""
+        """Stores or deletes the confirmation of a local server. Raises as `Pins.confirm`."""
         chosen = next((candidate for candidate in self._servers if candidate.id == server), None)
         if chosen is None:
             ids = ", ".join(candidate.id for candidate in self._servers)
             raise ModelUnavailableError(
                 f"Unknown local server {server!r}.",
-                f"There are: {ids}. Any other goes into models.providers with its baseUrl.",
+                f"Known servers: {ids}. Add any other to models.providers with its baseUrl.",
             )
         if is_trusted:
             self._pins.confirm(chosen)
@@ -393,5 +395,5 @@ class Catalog(anyio.AsyncContextManagerMixin):
         return self._embedded.choose(self._config.models.embedded)
 
     def _forget(self) -> None:
-        """Asks the local servers again before the next choice."""
+        """Probes the local servers again before the next choice."""
         self._local.forget()

@@ -25,13 +25,13 @@ REMEDY: Final = (
 
 
 class EmbeddedHost(Struct, frozen=True):
-    """Parts of the catalogue that the embedded model works with."""
+    """Parts of the catalogue that the embedded model needs."""
 
     http: HttpClient
     environ: Mapping[str, str]
     apis: ModelApis
     tasks: Callable[[], TaskGroup]
-    """Returns the tasks that end with the catalogue."""
+    """Returns the task group that ends with the catalogue."""
 
 
 class EmbeddedModel(Protocol):
@@ -39,20 +39,20 @@ class EmbeddedModel(Protocol):
 
     @property
     def starting(self) -> bool:
-        """Returns whether its process is loading the model."""
+        """Returns True while its process loads the model."""
         ...
 
     def choose(self, config: EmbeddedConfig) -> tuple[ModelProvider, ModelInfo]:
         """Returns the model that the configuration names, or the demonstration model.
 
         Raises:
-            ModelUnavailableError: there is none, or this machine cannot run it.
+            ModelUnavailableError: there is no model, or this machine cannot run it.
         """
         ...
 
 
 class NoEmbedded:
-    """Implements `EmbeddedModel` where no feature has one."""
+    """Implements `EmbeddedModel` where no feature provides a model."""
 
     starting = False
 

@@ -73,7 +73,7 @@ _STATUS_BY_WORD: Final = (
 def response_failure(
     status: int, headers: Mapping[str, str], body: bytes, provider: str
 ) -> ModelError:
-    """Returns the error that a response with a failing status means.
+    """Returns the error for a response with a failing status.
 
     `headers` has lower-case names; `provider` is its name for people.
     """
@@ -84,13 +84,13 @@ def response_failure(
 
 
 def stream_failure(error: bytes, provider: str) -> ModelError:
-    """Returns the error that an error object inside a stream means; unknown ones may be retried."""
+    """Returns the error for an error object inside a stream; an unknown one may be retried."""
     text = describe(b'{"error":%b}' % error)
     return _failure(_stream_status(error, text), text, provider, _delay_in_body(error))
 
 
 def body_failure(body: bytes, provider: str) -> ModelError | None:
-    """Returns the error that a body means whose status is a success; None where it has none."""
+    """Returns the error in the body of a successful response; None without an error."""
     parsed = _json(body)
     if isinstance(parsed, list) and parsed:  # Gemini wraps its errors in a list
         parsed = parsed[0]
@@ -111,7 +111,7 @@ def _failure(status: int, text: str, provider: str, after: float | None) -> Mode
     if status >= 500 or status == 408:  # noqa: PLR2004 - HTTP: server errors, request timeout
         return ModelOverloadedError(f"{provider} is failing ({status}){detail}", retry_after=after)
     if 300 <= status < 400:  # noqa: PLR2004 - HTTP: redirects
-        detail = ": it wants a redirect, which is not followed. Check its base URL."
+        detail = ": it returned a redirect, which is not followed. Check the base URL."
     kind = ModelNotFoundError if status in _NOT_THERE else ModelRequestError
     return kind(f"{provider} refused the request ({status}){detail}")
 

@@ -1,6 +1,6 @@
-"""The APIs of models by the names of their wire formats; each is registered by a feature or plugin.
+"""Wire formats of model APIs by name; features and plugins register them.
 
-What a feature registers is imported when a configured model first needs it.
+A wire format of a feature is imported when a configured model first needs it.
 """
 
 import logging
@@ -17,64 +17,64 @@ from skerry.providers.streaming_call import Endpoint
 logger = logging.getLogger(__name__)
 
 USUAL: Final = "openai-completions"
-"""Wire format of a server for which nobody names one."""
+"""Wire format of a server without `api` in the configuration."""
 
 
 def bearer(endpoint: Endpoint) -> dict[str, str]:
-    """Returns the header `Authorization: Bearer` with the key of an endpoint, if it has one."""
+    """Returns the header `Authorization: Bearer` with the endpoint's key; empty without a key."""
     return {"authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
 
 
-def beside(base_url: str) -> str:
+def models_address(base_url: str) -> str:
     """Returns `<base>/models`, where most servers list their models."""
     return f"{base_url.rstrip('/')}/models"
 
 
 class ModelApi(Struct, frozen=True):
-    """A wire format of model APIs: what calls its models, and how its servers list them."""
+    """A wire format of model APIs: its provider, and the request for a list of models."""
 
     name: str
-    """Value of `api` in `models.providers` that selects it; that of a plugin is `<id>.<name>`."""
+    """Value of `api` in `models.providers` that selects it; a plugin's is `<id>.<name>`."""
     open: Callable[[HttpClient, Endpoint], ModelProvider]
-    """Opens the provider of an endpoint; called once for each endpoint."""
+    """Returns a provider for an endpoint; called once for each endpoint."""
     headers: Callable[[Endpoint], dict[str, str]] = bearer
-    """Returns the headers of a request for the list of models: the key, and what else is needed."""
-    models_url: Callable[[str], str] = beside
+    """Returns the headers of a request for the list of models, such as the key."""
+    models_url: Callable[[str], str] = models_address
     """Returns the address of the list of models, from the base URL."""
 
     @property
     def sends_bearer(self) -> bool:
-        """Returns whether a key is sent as an access token is."""
+        """Returns True when a key is sent in the same header as an access token."""
         return self.headers is bearer
 
 
 class ModelApis:
-    """The APIs that can be used.
+    """The available wire formats.
 
     Args:
-        own: Those of features, each imported when it is called for.
+        builtin: Loaders of the formats of features, by name.
 
     """
 
-    def __init__(self, own: Mapping[str, Callable[[], ModelApi]]) -> None:
-        self._own = own
+    def __init__(self, builtin: Mapping[str, Callable[[], ModelApi]]) -> None:
+        self._builtin = builtin
         self._added: dict[str, ModelApi] = {}
 
     def add(self, api: ModelApi) -> None:
-        """Adds the API of a plugin."""
+        """Adds the wire format of a plugin."""
         self._added[api.name] = api
 
     def remove(self, name: str) -> None:
-        """Removes the API of a plugin."""
+        """Removes the wire format of a plugin."""
         self._added.pop(name, None)
 
     def get(self, name: str) -> ModelApi:
-        """Returns the API of a wire format.
+        """Returns the wire format of this name.
 
         Raises:
-            ModelUnavailableError: no plugin has registered it.
+            ModelUnavailableError: no feature or plugin has registered it.
         """
-        load = self._own.get(name)
+        load = self._builtin.get(name)
         api = load() if load is not None else self._added.get(name)
         if api is None:
             plugin = name.partition(".")[0]
@@ -88,10 +88,10 @@ class ModelApis:
         """Opens the provider of an endpoint.
 
         Raises:
-            ModelUnavailableError: its API is not registered, or its plugin failed.
+            ModelUnavailableError: its wire format is not registered, or the plugin failed.
         """
         api = self.get(endpoint.api)
-        if api.name in self._own:
+        if api.name in self._builtin:
             return api.open(http, endpoint)
         try:
             return api.open(http, endpoint)

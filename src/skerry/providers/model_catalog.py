@@ -1,7 +1,7 @@
-"""Catalogue of well-known models: windows, limits, prices, abilities.
+"""Facts of well-known models: windows, limits, prices, abilities.
 
-The packaged `models.json` says its date and sources. It is read when it is first asked for; a file
-`models.json` in the state directory wins over it, value by value.
+The packaged `models.json` contains its date and sources. It is read at the first use; values of a
+file `models.json` in the state directory override it one by one.
 """
 
 import logging
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from skerry.providers.offered import Offered
 
 FILE: Final = "models.json"
-SAID: Final = "models-said.json"
-"""File in the state directory with the providers' own data about models that no list has."""
+REPORTED: Final = "models-said.json"
+"""File in the state directory with facts that providers reported."""
 
 logger = logging.getLogger(__name__)
 
@@ -43,14 +43,14 @@ class CatalogCost(msgspec.Struct, frozen=True, rename="camel"):
     cache_read: float = 0.0
     cache_write: float = 0.0
 
-    def known(self) -> ModelCost:
-        """Returns it as the port has it; without any price it is not known."""
+    def as_model_cost(self) -> ModelCost:
+        """Returns the cost as the type of the port; without any price it is unknown."""
         prices = (self.input, self.output, self.cache_read, self.cache_write)
         return ModelCost(*prices, is_priced=any(prices))
 
 
 class Fact(msgspec.Struct, frozen=True, rename="camel"):
-    """One model; None is not known."""
+    """Facts of one model; None for an unknown one."""
 
     context_window: int | None = None
     max_tokens: int | None = None
@@ -62,9 +62,9 @@ class Fact(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Facts:
-    """Reads its files at the first question and keeps what they say.
+    """Facts of models, read from their files at the first use.
 
-    `directory` is the state directory; None is none, so that only the packaged file counts.
+    `directory` is the state directory; with None only the packaged file is read.
     """
 
     def __init__(self, directory: Path | None = None) -> None:
@@ -73,10 +73,10 @@ class Facts:
         self._from_providers: dict[str, dict[str, dict[str, Any]]] | None = None
 
     def of(self, provider: str, model: str, address: str = "") -> Fact:
-        """Returns the facts of a model; a dated name is that of the model without the date.
+        """Returns the facts of a model; a date at the end of its name is ignored if necessary.
 
-        OpenRouter's `maker/model` is known as the maker's. What neither file says is what the
-        provider at `address` said itself, when it was last asked for its models.
+        For OpenRouter's `maker/model` the facts of the maker apply. Facts that no file has are
+        those that the provider at `address` last reported.
         """
         reported = self._reported().get(address_of(address), {}).get(model, {})
         if provider == "openrouter" and "/" in model:
@@ -90,14 +90,14 @@ class Facts:
             return Fact()
 
     def models(self, provider: str) -> list[str]:
-        """Returns the models of a provider that answer and of which something is known."""
+        """Returns the chat models of a provider in the files."""
         entries = self._all().get(provider, {})
         return [model for model, entry in entries.items() if not entry.get("embeds")]
 
     def learn(self, address: str, offered: "Sequence[Offered]") -> None:
-        """Keeps what a provider says of its models, for this process and those that follow.
+        """Stores the facts that a provider reported, for this process and in a file.
 
-        What cannot be written is known to this process only.
+        An error of the file is ignored.
         """
         entries = {model.id: entry for model in offered if (entry := _entry(model))}
         reported = self._reported()
@@ -110,17 +110,19 @@ class Facts:
             del reported[next(iter(reported))]
         if self._directory is not None:
             with suppress(OSError):
-                write_atomic(self._directory / SAID, msgspec.json.encode({"addresses": reported}))
+                write_atomic(
+                    self._directory / REPORTED, msgspec.json.encode({"addresses": reported})
+                )
 
     def _reported(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """Returns address to model to what was said of it."""
+        """Returns the reported facts by address and model."""
         if self._from_providers is None:
             self._from_providers = {}
             if self._directory is not None:
                 with suppress(
                     OSError, TypeError, *UNREADABLE
                 ):  # it is only kept to save a question
-                    data = (self._directory / SAID).read_bytes()
+                    data = (self._directory / REPORTED).read_bytes()
                     self._from_providers = msgspec.json.decode(data, type=_ReportFile).addresses
         return self._from_providers
 
@@ -129,12 +131,12 @@ class Facts:
             packaged = files("skerry.providers").joinpath(FILE).read_bytes()
             self._providers = _models(packaged)
             if self._directory is not None:
-                _merge(self._providers, _own(self._directory / FILE))
+                _merge(self._providers, _read_own_file(self._directory / FILE))
         return self._providers
 
 
-def _own(file: Path) -> dict[str, Any]:
-    """Reads the person's own file; one that cannot be read counts as empty, and is logged."""
+def _read_own_file(file: Path) -> dict[str, Any]:
+    """Reads the file in the state directory; an unreadable file is logged and ignored."""
     try:
         with file.open("rb") as opened:
             return _models(opened.read(_LIMIT))
@@ -146,7 +148,7 @@ def _own(file: Path) -> dict[str, Any]:
 
 
 def _models(data: bytes) -> dict[str, Any]:
-    """Returns provider to model to its entry. Raises `msgspec.DecodeError`."""
+    """Returns the entries by provider and model. Raises `msgspec.DecodeError`."""
     parsed = msgspec.json.decode(data, type=_File)
     return {provider: dict(listed.models) for provider, listed in parsed.providers.items()}
 
@@ -160,7 +162,7 @@ class _ReportFile(msgspec.Struct):
 
 
 def _entry(model: "Offered") -> dict[str, Any]:
-    """Converts a provider's entry of a model into the words of `Fact`; empty without any fact."""
+    """Returns the facts of a listed model with the keys of `Fact`; empty without any fact."""
     numbers = {"contextWindow": model.context_window, "maxTokens": model.max_tokens}
     entry: dict[str, Any] = {name: value for name, value in numbers.items() if value is not None}
     if model.sees is not None:
@@ -169,7 +171,7 @@ def _entry(model: "Offered") -> dict[str, Any]:
 
 
 def address_of(base_url: str) -> str:
-    """Returns an address without a name and a password that may stand in it."""
+    """Returns a URL without the user name and password that it may contain."""
     scheme, mark, rest = base_url.rstrip("/").partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"

@@ -1,4 +1,4 @@
-"""Remembers which models failed, and which addresses did not answer: those are asked last."""
+"""Records failed models, and addresses that did not answer: these are tried last."""
 
 import time
 from collections.abc import Callable
@@ -17,27 +17,26 @@ SECONDS: Final = 60.0
 
 
 def is_silence(error: ModelError | None) -> bool:
-    """Returns whether an address did not answer, as opposed to answering with an error."""
+    """Returns True when the address did not answer; False when it answered with an error."""
     return isinstance(error, ModelSilentError | ModelUnreachableError)
 
 
 def is_dead(error: ModelError) -> bool:
-    """Returns whether there was no connection, so that no model at the address can answer."""
+    """Returns True when there was no connection, so that no model at the address can answer."""
     return isinstance(error, ModelUnreachableError)
 
 
 class SilentAddresses(Struct):
-    """Addresses that did not answer, of all runs. It decides the order, and nothing else."""
+    """Addresses that did not answer, of all runs. They affect the order of candidates only."""
 
     monotonic: Callable[[], float] = time.monotonic
     until: dict[str, float] = field(default_factory=dict)
-    """End of each silence, of `monotonic`, by address."""
+    """End of each pause by address, in the time of `monotonic`."""
 
     def comes_last(self, address: str) -> bool:
-        """Returns whether others are asked first.
+        """Returns True when other addresses are tried first.
 
-        When the time is over one request finds out whether the address answers again; meanwhile
-        it stays last for others.
+        After the pause one call gets False and tests the address; meanwhile other calls get True.
         """
         until = self.until.get(address)
         if until is None:
@@ -49,15 +48,15 @@ class SilentAddresses(Struct):
         return False
 
     def note(self, address: str) -> None:
-        """Notes that the address did not answer."""
+        """Records that the address did not answer."""
         self.until[address] = self.monotonic() + SECONDS
 
     def answered(self, address: str) -> None:
-        """Notes that it did."""
+        """Records that the address answered."""
         self.until.pop(address, None)
 
 
-_MOST: Final = 64
+_MAX_FAILURES: Final = 64
 
 
 def remedy_of(error: ModelError) -> str:
@@ -71,21 +70,21 @@ class ModelFailures:
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
         self.last: dict[str, ModelFailure] = {}
-        """Last failure of each by `provider/model`."""
+        """Last failure of each model, by `provider/model`."""
 
     def note(self, ref: str, error: ModelError | None) -> None:
-        """Notes that a model answered, or how it failed; what was asked is no fault of its own."""
+        """Records the result of a call. Errors caused by the request itself are ignored."""
         if error is None:
             self.last.pop(ref, None)
         elif not isinstance(error, OWN_FAULT):
-            while len(self.last) >= _MOST:
+            while len(self.last) >= _MAX_FAILURES:
                 del self.last[next(iter(self.last))]
             self.last[ref] = ModelFailure(error.code, str(error), remedy_of(error), self._now_ms())
 
     def of(self, ref: str) -> ModelFailure | None:
-        """Returns how the last call of a model failed."""
+        """Returns the failure of the model's last call; None when it succeeded."""
         return self.last.get(ref)
 
     def clear(self) -> None:
-        """Forgets all: another key or address was given."""
+        """Deletes all failures, since a key or address was changed."""
         self.last.clear()

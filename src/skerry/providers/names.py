@@ -36,7 +36,7 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
         "google/gemini-3-flash-preview",
     ),
 }
-"""Aliases that need no configuration: each is the first of its models that stands in
+"""Aliases without configuration: each means the first of its models that is in
 `agents.defaults.models` without an alias of its own."""
 
 
@@ -69,18 +69,18 @@ class ModelNames:
             for name, provider in (models.providers if models else {}).items()
             if provider.models and _is_whole(models, name)
         }
-        """Models of each provider that only the file lists."""
+        """Models by provider, for providers whose models only the file lists."""
 
     def reference(self, name: str) -> str:
-        """Returns the reference that a name stands for: of its alias, or itself."""
+        """Returns the reference of an alias; any other name is returned unchanged."""
         return self.aliases.get(name.lower(), name)
 
     def check(self, ref: str) -> None:
-        """Returns when the model may be asked for.
+        """Checks that the model may be used.
 
         Raises:
-            ModelUnavailableError: `agents.defaults.models` has entries, and none for it; or it is
-                not among the models that its provider lists, and not named elsewhere in the file.
+            ModelUnavailableError: `agents.defaults.models` has entries but none for it; or its
+                provider lists other models, and the file does not name it elsewhere.
         """
         if ref in self._named:
             return
@@ -102,5 +102,5 @@ class ModelNames:
 
 
 def _is_whole(models: ModelsConfig | None, provider: str) -> bool:
-    """Returns whether what is listed of a provider is all it has: nobody else knows its models."""
+    """Returns True when the file is the only source of the models of a provider."""
     return models is not None and (models.mode is Mode.REPLACE or known_provider(provider) is None)

@@ -1,6 +1,6 @@
-"""Asks a provider which models it has: its own `/models`, read with tolerance and within limits.
+"""Requests the list of models of a provider, `/models`, and parses it tolerantly within limits.
 
-Servers agree on the list and on `id`; how they call a window or say that a model sees differs.
+Servers agree on the list and on `id`; keys for windows and abilities differ.
 """
 
 import re
@@ -30,17 +30,17 @@ MOST_MODELS: Final = 1000
 FRESH_SECONDS: Final = 600.0
 """Seconds for which an answer is cached."""
 FAILED_SECONDS: Final = 30.0
-"""Seconds for which a failure is cached: somebody may be starting the server."""
+"""Seconds for which a failure is cached: the server may just be starting."""
 
 _MOST_ANSWERS: Final = 64
 _LONGEST_ID: Final = 256
 _MOST_TOKENS: Final = 100_000_000
-_OTHER: Final = re.compile(
+_NOT_CHAT: Final = re.compile(
     r"embed|whisper|\btts\b|dall-e|moderation|transcri|rerank|guard|realtime|speech|\bsora\b"
     r"|gpt-image|imagen|\bveo\b|\blyria\b|babbage|davinci-00|-ocr\b",
     re.IGNORECASE,
 )
-"""Models that make vectors, sounds or pictures, or judge: no conversation is had with them."""
+"""Names of models without a chat: embeddings, sound, pictures, moderation."""
 _WINDOWS: Final = (
     "context_length",  # OpenRouter, Together
     "context_window",  # Groq
@@ -53,7 +53,7 @@ _ANSWERS: Final = ("max_completion_tokens", "max_output_tokens", "outputTokenLim
 
 
 class Offered(Struct, frozen=True):
-    """A model as its provider names it; None is what it does not say."""
+    """A model as its provider describes it; None for facts that it does not give."""
 
     id: str
     name: str = ""
@@ -74,7 +74,7 @@ async def answer(
     answers: Answers,
     monotonic: Callable[[], float],
 ) -> list[Offered] | ModelError:
-    """Returns the models of an endpoint, or why it did not say; asked anew when `kept` is old."""
+    """Returns the models of an endpoint, or the error of the request; cached in `answers`."""
     cached = answers.get(endpoint)
     if cached is not None and monotonic() < cached[0]:
         return cached[1]
@@ -91,10 +91,11 @@ async def answer(
 
 
 async def ask(http: HttpClient, api: ModelApi, endpoint: Endpoint) -> list[Offered]:
-    """Returns the models with which an endpoint can converse, in its order.
+    """Requests and returns the chat models of an endpoint, in its order.
 
     Raises:
-        ModelError: it cannot be reached, refuses, or answers with no list of models in time.
+        ModelError: the endpoint cannot be reached, refuses, or does not return a list of models
+            within `ASK_SECONDS`.
     """
     url = httpx2.URL(api.models_url(endpoint.base_url))
     headers = {"host": url.netloc.decode("ascii"), **_headers(api, endpoint)}
@@ -112,7 +113,7 @@ async def ask(http: HttpClient, api: ModelApi, endpoint: Endpoint) -> list[Offer
                 f"Cannot ask {endpoint.name} at {url.host} for its models: {text.rstrip('.')}."
             ) from error
         return _read(endpoint, response, body)
-    raise ModelSilentError(f"{endpoint.name} did not name its models within {ASK_SECONDS:g} s.")
+    raise ModelSilentError(f"{endpoint.name} did not list its models within {ASK_SECONDS:g} s.")
 
 
 def _read(endpoint: Endpoint, response: httpx2.Response, body: bytes) -> list[Offered]:
@@ -121,7 +122,7 @@ def _read(endpoint: Endpoint, response: httpx2.Response, body: bytes) -> list[Of
         raise response_failure(response.status_code, response.headers, text, endpoint.name)
     models = parse(body)
     if models is None:
-        raise ModelRequestError(f"{endpoint.name} answers with no list of models.")
+        raise ModelRequestError(f"{endpoint.name} did not return a list of models.")
     return models
 
 
@@ -134,7 +135,7 @@ def _headers(api: ModelApi, endpoint: Endpoint) -> dict[str, str]:
 
 
 def parse(body: bytes) -> list[Offered] | None:
-    """Returns the models of an answer that converse; None where it is no list of models."""
+    """Returns the chat models in a response; None for a response that is no list of models."""
     try:
         parsed = msgspec.json.decode(body)
     except UNREADABLE:
@@ -148,21 +149,25 @@ def parse(body: bytes) -> list[Offered] | None:
 
 
 def _offered(entry: Mapping[str, Any]) -> Offered | None:
-    """Returns a model; None where it is none that converses, or has no usable name."""
+    """Returns a model; None for a model without chat or without a usable name."""
     name = entry.get("id", entry.get("name"))
     if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_ID or not name.isprintable():
         return None
     name = name.removeprefix("models/")
-    if _OTHER.search(name) or not _converses(entry):
+    if _NOT_CHAT.search(name) or not _converses(entry):
         return None
-    shown = next(
+    display_name = next(
         (entry[key] for key in ("display_name", "displayName", "name") if key in entry), ""
     )
-    usable = isinstance(shown, str) and shown.isprintable() and not shown.startswith("models/")
-    top = _under(entry, "top_provider")  # OpenRouter: who really answers
+    usable = (
+        isinstance(display_name, str)
+        and display_name.isprintable()
+        and not display_name.startswith("models/")
+    )
+    top = _under(entry, "top_provider")  # OpenRouter: the provider that answers
     return Offered(
         name,
-        shown[:_LONGEST_ID] if usable else "",
+        display_name[:_LONGEST_ID] if usable else "",
         _number(top, _WINDOWS) or _number(entry, _WINDOWS),
         _number(top, _ANSWERS) or _number(entry, _ANSWERS),
         _sees(entry),

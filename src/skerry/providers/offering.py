@@ -1,4 +1,4 @@
-"""Lists the models of providers: what each says it has, joined with what is known of them."""
+"""Lists the models of providers, joined with the facts of the catalogue."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -21,12 +21,12 @@ from skerry.providers.offered import Answers, Offered, answer
 from skerry.providers.resolve import Resolver
 from skerry.providers.streaming_call import Endpoint
 
-UNKNOWN: Final = 0
-"""The window of a model of which nothing is known, at a place that nobody has configured yet."""
+UNKNOWN_WINDOW: Final = 0
+"""Window of a model without known facts at an address that is not configured yet."""
 
 
 class ModelLister(Struct, frozen=True):
-    """Lists models; all providers are asked at once. `answers_cache` has their recent answers."""
+    """Requests the models of all providers concurrently; `answers_cache` has recent answers."""
 
     http: HttpClient
     apis: ModelApis
@@ -37,7 +37,7 @@ class ModelLister(Struct, frozen=True):
     async def all(
         self, endpoints: Mapping[str, Endpoint | None], usable: Sequence[ModelInfo]
     ) -> Offering:
-        """Returns the models of the providers; those that are `usable` anyway stand in front."""
+        """Returns the `usable` models, then the models that the providers list, and all errors."""
         answers: dict[str, list[Offered] | ModelError] = {}
 
         async def ask(name: str, endpoint: Endpoint) -> None:
@@ -63,9 +63,9 @@ class ModelLister(Struct, frozen=True):
         return Offering(tuple(infos.values()), tuple(problems))
 
     async def of_setup(self, setup: ModelSetup, present: Endpoint | None) -> Offering:
-        """Returns the models of the provider that a person describes; nothing of it is stored.
+        """Returns the models of the provider that `setup` describes, without storing it.
 
-        A credential that is there already goes to the address that it was entered for only.
+        A stored credential is sent to the address for which it was entered only.
         """
         endpoint = _described(setup, present)
         if endpoint is None:
@@ -89,16 +89,16 @@ class ModelLister(Struct, frozen=True):
         return listed
 
     def _catalogued(self, provider: str) -> list[ModelInfo]:
-        """Returns the models of the catalogue, for a provider that does not say."""
+        """Returns the models of the catalogue, for a provider that does not list its own."""
         hosted = known_provider(provider)
         listed = self.resolver.facts.models(hosted.id) if hosted else []
         return self._infos(provider, [Offered(name) for name in listed])
 
     def _infos(self, provider: str, offered: Sequence[Offered]) -> list[ModelInfo]:
-        """Returns the facts of the models that may be used."""
+        """Returns the facts of the allowed models."""
         infos: list[ModelInfo] = []
         for model in offered:
-            with suppress(ModelError):  # it may not be asked for, by the file
+            with suppress(ModelError):  # the configuration does not allow the model
                 self.names.check(f"{provider}/{model.id}")
                 info = self.resolver.named(f"{provider}/{model.id}", keyless=True).info
                 infos.append(
@@ -108,7 +108,7 @@ class ModelLister(Struct, frozen=True):
 
 
 def _described(setup: ModelSetup, present: Endpoint | None) -> Endpoint | None:
-    """Returns where the provider of a setup is asked; None where no address is known."""
+    """Returns the endpoint of a setup; None when no address is known."""
     hosted = known_provider(setup.provider)
     address = setup.base_url or (present.base_url if present else hosted.base_url if hosted else "")
     if present is not None and address.rstrip("/") == present.base_url.rstrip("/"):
@@ -125,5 +125,9 @@ def _plain(provider: str, model: Offered) -> ModelInfo:
     """Returns a model as its provider describes it."""
     sees = frozenset({"text", "image"} if model.sees else {"text"})
     return ModelInfo(
-        provider, model.id, model.name or model.id, model.context_window or UNKNOWN, input=sees
+        provider,
+        model.id,
+        model.name or model.id,
+        model.context_window or UNKNOWN_WINDOW,
+        input=sees,
     )

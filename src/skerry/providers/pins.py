@@ -1,9 +1,9 @@
 """The local model servers that the owner has confirmed, each with the user who runs it.
 
-A server without a key is believed for its port alone, and any program of the machine can listen
-there first. So one that was found gets no conversation before the owner has named it once, and none
-when another user listens there afterwards. The file stands outside of the database: a backup that
-is restored confirms nothing.
+A server without a key is identified by its port only, and any program of the machine can listen
+there. So a detected server gets no conversation before the owner has confirmed it, and none after
+another user listens there. The file is not part of the database: restoring a backup confirms
+nothing.
 """
 
 import logging
@@ -31,32 +31,32 @@ _LIMIT: Final = 64 * 1024
 
 
 class PinState(Enum):
-    """Judgement about the process that listens at a server's port."""
+    """Result of the check of the process that listens at a server's port."""
 
     CONFIRMED = auto()
     UNCONFIRMED = auto()
     CHANGED = auto()
-    """The owner has confirmed another user's."""
+    """The owner has confirmed a process of another user."""
     ABSENT = auto()
-    """Confirmed, and nobody listens."""
+    """Confirmed, but no process listens."""
 
 
 class Pin(Struct, frozen=True, forbid_unknown_fields=True):
-    """Server that the owner has confirmed."""
+    """A server that the owner has confirmed."""
 
     name: str
     port: int
     users: tuple[int, ...] | None
-    """User ids of the listening sockets; None where the system did not tell."""
+    """User ids of the listening sockets; None where the system does not list them."""
 
 
 class Pins(Struct, frozen=True):
-    """The confirmed servers of a state directory; read anew for each question."""
+    """The confirmed servers of a state directory; each call reads the file."""
 
     state_dir: Path
 
     def verdict(self, server: LocalServer) -> PinState:
-        """Judges the process that listens at the server's port now."""
+        """Checks the process that listens at the server's port now."""
         pin = self._load().get(server.id)
         if pin is None or (pin.name, pin.port) != (server.name, _port(server)):
             return PinState.UNCONFIRMED
@@ -66,11 +66,11 @@ class Pins(Struct, frozen=True):
         return PinState.CONFIRMED if users == pin.users else PinState.CHANGED
 
     def check(self, server: LocalServer) -> None:
-        """Returns when a conversation may be sent to the server.
+        """Checks that a conversation may be sent to the server.
 
         Raises:
-            ModelUnavailableError: the owner has not confirmed who listens there.
-            ModelConnectionError: nobody listens.
+            ModelUnavailableError: the owner has not confirmed the process that listens.
+            ModelConnectionError: no process listens.
         """
         verdict = self.verdict(server)
         if verdict is PinState.ABSENT:
@@ -86,11 +86,11 @@ class Pins(Struct, frozen=True):
         return ModelOffer(server.id, server.name, _address(server), _called(_users(server)), before)
 
     def confirm(self, server: LocalServer) -> ModelOffer:
-        """Keeps that the owner uses the server as it runs now; returns what was confirmed.
+        """Stores the confirmation of the server and of the user that runs it now; returns both.
 
         Raises:
-            ModelConnectionError: nobody listens there.
-            StateError: it cannot be kept.
+            ModelConnectionError: no process listens.
+            StateError: the file cannot be written.
         """
         users = _users(server)
         if users == ():
@@ -103,10 +103,10 @@ class Pins(Struct, frozen=True):
         return ModelOffer(server.id, server.name, _address(server), _called(users))
 
     def withdraw(self, server: LocalServer) -> None:
-        """Forgets that the server was confirmed.
+        """Deletes the confirmation of the server.
 
         Raises:
-            StateError: it cannot be kept.
+            StateError: the file cannot be written.
         """
         self._change(server.id, None)
 
@@ -126,7 +126,7 @@ class Pins(Struct, frozen=True):
             raise StateError(message) from error
 
     def _load(self) -> dict[str, Pin]:
-        """Returns the pins; none where the file cannot be read: then nothing is confirmed."""
+        """Returns the pins by server id; empty when the file cannot be read."""
         path = self.state_dir / FILE
         try:
             with path.open("rb") as file:
@@ -140,7 +140,7 @@ class Pins(Struct, frozen=True):
 
 
 class PinnedProvider:
-    """Asks a local server only while whoever listens there is confirmed."""
+    """Calls a local server only while the process that listens there is confirmed."""
 
     def __init__(self, inner: ModelProvider, pins: Pins, server: LocalServer) -> None:
         self._inner = inner
@@ -149,7 +149,7 @@ class PinnedProvider:
 
     @property
     def api(self) -> str:
-        """Returns the wire format of the model behind."""
+        """Returns the wire format of the inner provider."""
         return self._inner.api
 
     async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
@@ -172,7 +172,7 @@ def _users(server: LocalServer) -> tuple[int, ...] | None:
 
 
 def _called(users: tuple[int, ...] | None) -> str:
-    """Returns the names of the users for people; empty where the system does not tell."""
+    """Returns the names of the users for messages; empty where they are unknown."""
     return " and ".join(_name(user) for user in users or ())
 
 

@@ -1,4 +1,4 @@
-"""Local model servers: the models that they have, and whether the owner has confirmed them."""
+"""Local model servers: their models, and their confirmation by the owner."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -15,7 +15,7 @@ from skerry.providers.builtin_providers import LocalServer
 from skerry.providers.pins import Pins, PinState
 
 PROBE_SECONDS: Final = 0.3
-_FRESH: Final = 30.0  # seconds for which the answers hold
+_FRESH: Final = 30.0  # seconds for which answers are cached
 
 _LIMIT = 1024 * 1024
 
@@ -36,7 +36,7 @@ class _Listing(msgspec.Struct):
 
 
 class LocalServers:
-    """Remembers the answers of `servers`, and judges each server by what the owner confirmed."""
+    """Probes `servers`, caches their answers, and checks their confirmation by the owner."""
 
     def __init__(
         self,
@@ -54,22 +54,22 @@ class LocalServers:
 
     @property
     def is_asked(self) -> bool:
-        """Returns whether they were asked since the last `forget`."""
+        """Returns True when the servers were probed since the last `forget`."""
         return self._answers is not None
 
     def forget(self) -> None:
-        """Asks them again at the next question."""
+        """Drops the cached answers."""
         self._answers = None
 
     async def confirmed(self) -> list[LocalModel]:
-        """Returns the models of the servers that the owner has confirmed."""
+        """Returns the models of confirmed servers."""
         models = await self._models()
         servers = {model.server.id: model.server for model in models}
         states = {name: self._pins.verdict(server) for name, server in servers.items()}
         return [model for model in models if states[model.server.id] is PinState.CONFIRMED]
 
     async def offers(self) -> tuple[ModelOffer, ...]:
-        """Returns the servers that answer and are not confirmed, as offers to the owner."""
+        """Returns the unconfirmed servers that answer, as offers to the owner."""
         servers = {model.server.id: model.server for model in await self._models()}
         return tuple(
             self._pins.offer(server)
@@ -90,8 +90,8 @@ class LocalServers:
 async def probe(http: httpx2.AsyncClient, servers: Sequence[LocalServer]) -> list[LocalModel]:
     """Returns the chat models of the servers that answer, in the order of `servers`.
 
-    All are asked at once, without any credential; a server that is silent for 300 ms, or answers
-    with anything but a list of models, is not one.
+    All servers are asked concurrently, without credentials. A server that does not return a list of
+    models within 300 ms is skipped.
     """
     models: dict[str, list[LocalModel]] = {}
 
@@ -114,7 +114,7 @@ async def _models(http: httpx2.AsyncClient, server: LocalServer) -> list[LocalMo
         listing = msgspec.json.decode(response.content, type=_Listing)
     except (httpx2.HTTPError, *UNREADABLE):
         return []
-    # An embedding model is listed with the others and cannot chat.
+    # Embedding models are listed too, and cannot chat.
     return [
         LocalModel(server, entry.id) for entry in listing.data if "embed" not in entry.id.lower()
     ]

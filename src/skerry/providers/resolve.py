@@ -12,32 +12,37 @@ from skerry.config.models import Mode, ModelConfig, ModelsConfig, ProviderConfig
 from skerry.infra.spelling import spelt_like
 from skerry.model.errors import ModelAuthError, ModelUnavailableError
 from skerry.ports.model import ModelCost, ModelInfo
-from skerry.providers.builtin_providers import KNOWN, KnownProvider, LocalServer, known_provider
+from skerry.providers.builtin_providers import (
+    HOSTED_PROVIDERS,
+    KnownProvider,
+    LocalServer,
+    known_provider,
+)
 from skerry.providers.model_apis import USUAL, ModelApis
 from skerry.providers.model_catalog import Fact, Facts
 from skerry.providers.streaming_call import Endpoint
 
 _LOCAL_SILENCE: Final = 600.0  # a local server may load a large model before its first byte
-_LOCAL_WINDOW: Final = 32_768  # they do not say; most are started with less than hosted ones have
+_LOCAL_WINDOW: Final = 32_768  # servers do not report it; most have less than hosted models
 _WINDOW: Final = 200_000
 _ALIKE: Final = 0.75  # of 1: a misspelt name, not another one that shares some letters
 _ANSWER: Final = 8192
 _LONG_ANSWER: Final = 32_000
-"""Tokens that an answer gets of what its model could write, unless the file says more: an answer of
-128,000 tokens costs what nobody meant to spend."""
+"""Default limit of an answer, in tokens, for models that could write more: an unintended answer of
+128,000 tokens is expensive."""
 
 
 class ModelTarget(Struct, frozen=True):
-    """A model and where it is asked."""
+    """A model and its endpoint."""
 
     endpoint: Endpoint
     info: ModelInfo
     server: LocalServer | None = None
-    """The server on this machine that was found for it, which may go away at any time."""
+    """The detected server on this machine, which may stop at any time; None for other models."""
 
 
 class Resolver(Struct, frozen=True):
-    """Knows what the configuration and the environment name; asks nobody."""
+    """Resolves names by the configuration and the environment, without network access."""
 
     models: ModelsConfig
     environ: Mapping[str, str]
@@ -46,42 +51,40 @@ class Resolver(Struct, frozen=True):
 
     @property
     def looks_around(self) -> bool:
-        """Returns whether providers and servers count that the file does not name."""
+        """Returns True when providers and servers outside of the file are used too."""
         return self.models.mode is Mode.MERGE
 
     def with_key(self, profiled: Container[str] = ()) -> Iterator[ModelTarget]:
-        """Gives the hosted providers whose key is in the environment, in the order of `KNOWN`.
+        """Yields the hosted providers with a key in the environment or with an auth profile.
 
-        Those of `profiled`, for which there is an auth profile, count too.
-
-        One that the file describes too is asked at the address of the file: a key goes nowhere
-        else.
+        `profiled` has the ids of the latter. A provider that the file describes has the address of
+        the file: its key is sent nowhere else.
         """
-        for hosted in KNOWN if self.looks_around else ():
+        for hosted in HOSTED_PROVIDERS if self.looks_around else ():
             if self._key(hosted) or hosted.id in profiled:
                 yield self.named(hosted.id, keyless=True)
 
     def configured(self) -> Iterator[ModelTarget]:
-        """Gives the models of `models.providers`, in the order of the file."""
+        """Yields the models of `models.providers`, in the order of the file."""
         for name, provider in self.models.providers.items():
             for model in provider.models:
                 yield self._configured(name, provider, model.id)
 
     def catalogued(self) -> Iterator[ModelInfo]:
-        """Gives every model of the catalogue whose provider is known, usable or not."""
-        for hosted in KNOWN if self.looks_around else ():
+        """Yields every model of the catalogue with a known provider, usable or not."""
+        for hosted in HOSTED_PROVIDERS if self.looks_around else ():
             note = "" if self._key(hosted) else f"Needs {hosted.variables[0]}."
             for model in self.facts.models(hosted.id):
                 target = self._hosted(hosted, hosted.id, model, "")
                 yield replace(target.info, note=note)
 
     def named(self, ref: str, *, keyless: bool = False) -> ModelTarget:
-        """Returns the model `provider/model`; `provider` alone is its first or usual model.
+        """Returns the model `provider/model`; `provider` alone means its first or default model.
 
-        `keyless`: also where neither the file nor the environment has a key.
+        With `keyless` no key is needed in the file or the environment.
 
         Raises:
-            ModelUnavailableError: nobody has that name, or its key is missing.
+            ModelUnavailableError: the name is unknown, or its key is missing.
         """
         name, _, model = ref.partition("/")
         provider = self.models.providers.get(name)
@@ -95,7 +98,7 @@ class Resolver(Struct, frozen=True):
             target = self._unconfigured(name, model, keyless=keyless)
             if target is not None:
                 return target
-        raise self._unknown(ref, name)
+        raise self._unknown_model(ref, name)
 
     def _unconfigured(self, name: str, model: str, *, keyless: bool) -> ModelTarget | None:
         """Returns the model of a provider that the file does not name."""
@@ -153,16 +156,16 @@ class Resolver(Struct, frozen=True):
         endpoint = Endpoint(hosted.name, hosted.base_url, key or None, api=hosted.api)
         return ModelTarget(endpoint, _info(name, ModelConfig(id=model), fact, window, hosted.api))
 
-    def _unknown(self, ref: str, name: str) -> ModelUnavailableError:
+    def _unknown_model(self, ref: str, name: str) -> ModelUnavailableError:
         names = dict.fromkeys(self.models.providers)
         names |= dict.fromkeys(
-            [*(hosted.id for hosted in KNOWN), *(server.id for server in self.servers)]
+            [*(hosted.id for hosted in HOSTED_PROVIDERS), *(server.id for server in self.servers)]
         )
         near = spelt_like(name, names, cutoff=_ALIKE)
         hint = f" Did you mean {near[0]}/...?" if near and near[0] != name else ""
         return ModelUnavailableError(
             f"Unknown model {ref!r}; a model is named provider/model.{hint}",
-            f"Known providers: {', '.join(names)}, embedded. Others go into models.providers.",
+            f"Known providers: {', '.join(names)}, embedded. Add others to models.providers.",
         )
 
 
@@ -176,10 +179,10 @@ def _sendable(provider: str, key: str) -> str:
 
 
 def with_secret(target: ModelTarget, profile: Profile, secret: str, apis: ModelApis) -> ModelTarget:
-    """Returns the target with a profile's secret in the place of any other.
+    """Returns the target with the secret of a profile as its only key.
 
     Raises:
-        ModelAuthError: the profile was entered for another address: a secret goes nowhere else.
+        ModelAuthError: the profile was entered for another address; its secret is not sent there.
         ModelUnavailableError: the wire format is not registered.
     """
     endpoint, hosted = target.endpoint, known_provider(profile.provider)
@@ -210,7 +213,7 @@ def local(server: LocalServer, model: str) -> ModelTarget:
 
 
 def _api(provider: ProviderConfig, hosted: KnownProvider | None) -> str:
-    """Returns the wire format of a provider for which the file names none."""
+    """Returns the configured wire format of a provider, or its default."""
     if provider.api is not None:
         return provider.api
     if hosted is not None and str(provider.base_url).rstrip("/") == hosted.base_url:
@@ -219,7 +222,7 @@ def _api(provider: ProviderConfig, hosted: KnownProvider | None) -> str:
 
 
 def _info(provider: str, entry: ModelConfig, fact: Fact, window: int, api: str) -> ModelInfo:
-    """Returns the facts of a model: those of the file, then those of the catalogue."""
+    """Returns the facts of a model; values of the file override those of the catalogue."""
     configured = entry.model_fields_set
     price = entry.cost
     cost = ModelCost(price.input, price.output, price.cache_read, price.cache_write)
@@ -233,7 +236,7 @@ def _info(provider: str, entry: ModelConfig, fact: Fact, window: int, api: str) 
         else min(fact.max_tokens or _ANSWER, _LONG_ANSWER),
         reasoning=entry.reasoning if "reasoning" in configured else fact.reasoning,
         input=frozenset(entry.input if "input" in configured else fact.input),
-        cost=cost if "cost" in configured else fact.cost.known(),
+        cost=cost if "cost" in configured else fact.cost.as_model_cost(),
         api=api,
         thinking=entry.thinking,
     )

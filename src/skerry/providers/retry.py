@@ -17,7 +17,7 @@ from skerry.ports.model import ModelProvider, ModelReply, ModelRequest, ReplyLis
 
 
 class OutputWatch:
-    """Passes on the output of a call; `begun` is True once there was any."""
+    """Forwards the output of a call; `begun` is True after the first output."""
 
     def __init__(self, listener: ReplyListener) -> None:
         self._hear = listener
@@ -38,7 +38,8 @@ class OutputWatch:
 class RetryPolicy(Struct, frozen=True):
     """Number of attempts, and the waits between them.
 
-    A provider's own hint is waited out when it is at most `hint_limit`; a longer one fails at once.
+    The wait that a provider requests is used up to `hint_limit` seconds; a longer one ends the
+    attempts.
     """
 
     attempts: int = 3
@@ -46,10 +47,11 @@ class RetryPolicy(Struct, frozen=True):
     hint_limit: float = 60.0
 
     def delay(self, failed: int, hint: float | None, chance: float) -> float | None:
-        """Returns seconds to wait after failure number `failed`, from 1; None is to give up.
+        """Returns the seconds to wait after failure number `failed`, from 1; None to give up.
 
-        `chance` is in [0, 1). With a hint the jitter comes on top, so that callers who were told
-        the same do not come back together.
+        `hint` is the wait that the provider requested, in seconds. The jitter is added to it, so
+        that callers with the same hint do not repeat simultaneously. `chance` is a random number in
+        [0, 1).
         """
         if failed >= self.attempts or (hint is not None and hint > self.hint_limit):
             return None
@@ -58,11 +60,11 @@ class RetryPolicy(Struct, frozen=True):
 
 
 HASTY: Final = RetryPolicy(2, Backoff(base=0.5, cap=1.0, jitter=1.0), hint_limit=2.0)
-"""Retry policy if another candidate can answer: trying that is better than waiting."""
+"""Retry policy while another candidate is available: trying that is better than waiting."""
 
 
 class RetryingProvider:
-    """Asks `inner` again while nothing was given on; after that a failure is the caller's."""
+    """Repeats failed calls of `inner` that had no output yet; raises all other failures."""
 
     def __init__(
         self,
@@ -79,7 +81,7 @@ class RetryingProvider:
 
     @property
     def api(self) -> str:
-        """Returns the wire format of the model behind."""
+        """Returns the wire format of the inner provider."""
         return self._inner.api
 
     async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
@@ -92,7 +94,7 @@ class RetryingProvider:
             except ModelError as error:
                 failed += 1
                 delay = self._policy.delay(failed, error.retry_after, self._chance())
-                silent = isinstance(error, ModelSilentError)  # it has taken its whole limit
+                silent = isinstance(error, ModelSilentError)  # it has used its whole time limit
                 if output.begun or silent or not error.retryable or delay is None:
                     raise
             await self._sleep(delay)
@@ -111,26 +113,26 @@ _WEAKER: Final = {
 
 
 def _is_about_thinking(error: str) -> bool:
-    """Checks whether a provider's refusal names what was asked of its thinking."""
-    _, refused, why = error.partition(_REFUSED)
-    return bool(refused) and _ABOUT_THINKING.search(why) is not None
+    """Returns True when a provider's refusal is about the requested thinking."""
+    _, refused, reason = error.partition(_REFUSED)
+    return bool(refused) and _ABOUT_THINKING.search(reason) is not None
 
 
 def levels(level: ThinkingLevel) -> tuple[ThinkingLevel, ...]:
-    """Returns the levels to try, best first: not every model has the first and the last."""
+    """Returns the levels to try, best first: some models lack XHIGH or MINIMAL."""
     near = _WEAKER.get(level)
     return (level,) if near is None else (level, near)
 
 
 def efforts(request: ModelRequest) -> Sequence[str]:
-    """Returns the efforts to ask an OpenAI model for, best first; empty is the model's own."""
+    """Returns the efforts to request from an OpenAI model, best first; empty is its default."""
     if not request.model.reasoning or request.thinking is ThinkingLevel.OFF:
         return ("",)
     return (*levels(request.thinking), "")
 
 
 class Downgrades(Generic[F]):
-    """Remembers for each model and level the forms that it refused."""
+    """Stores which forms of a request each model refused, by thinking level."""
 
     def __init__(self) -> None:
         self._refused: dict[tuple[str, ThinkingLevel], list[F]] = {}
@@ -144,10 +146,10 @@ class Downgrades(Generic[F]):
     ) -> ModelReply:
         """Returns the response to the first of `forms` that the model accepts.
 
-        The last of them asks for nothing, and is tried whatever it said before.
+        The last form requests no thinking, and is always tried.
 
         Raises:
-            ModelError: what the last of them said, or what is not about thinking.
+            ModelError: the failure of the last form, or a failure that is not about thinking.
         """
         refused = self._refused.setdefault((request.model.id, request.thinking), [])
         output = OutputWatch(listener)
@@ -160,7 +162,7 @@ class Downgrades(Generic[F]):
                 if output.begun or not _is_about_thinking(str(error)):
                     raise
                 logger.warning(
-                    "%s does not think as asked (%s); asking it another way: %s",
+                    "%s does not support the thinking level %s; trying a weaker form: %s",
                     request.model.ref,
                     request.thinking,
                     error,

@@ -1,8 +1,8 @@
-"""One call of a model API over HTTP: send a body, read its stream of events, tell what it says.
+"""One call of a model API over HTTP: sends a body and reads the stream of events.
 
-The wire formats differ in the body they send and in the builder that reads the events; all else
-is here, once. Of a server-sent event only `data` matters to model APIs; comments and the fields
-`event`, `id` and `retry` are skipped (source: the event stream format of the HTML standard).
+Wire formats differ in the body and in the builder that reads the events. Of a server-sent event
+only `data` is used; comments and the fields `event`, `id` and `retry` are skipped (source: the
+event stream format of the HTML standard).
 """
 
 import math
@@ -34,13 +34,13 @@ from skerry.providers.wire_format import EventText, sound
 _ANSWER_LIMIT: Final = 64 * 1024 * 1024  # bytes; 300 of them carry a token
 _ERROR_LIMIT: Final = 64 * 1024
 _CONNECT_SECONDS: Final = 10.0
-_END_SECONDS: Final = 1.0  # for the end of the response behind its last event
-_MORE_SECONDS: Final = 10.0  # for what may follow a finish marker, such as the usage
+_END_SECONDS: Final = 1.0  # for the end of the response after its last event
+_MORE_SECONDS: Final = 10.0  # for events after a finish marker, such as the usage
 _SECRET_WORDS: Final = ("auth", "key", "token", "secret", "cookie", "password")
 _HIDDEN: Final = b"***"
-_SHORTEST: Final = 8  # bytes of a key; a shorter one is none, and is found in ordinary words
+_SHORTEST: Final = 8  # least bytes of a secret; a shorter one would match ordinary words
 EVENT_LIMIT: Final = 4 * 1024 * 1024
-"""Bytes that one event may have."""
+"""Limit of one event, in bytes."""
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -52,24 +52,24 @@ class Endpoint:
     name: str
     """Name for people."""
     base_url: str
-    """Up to and including the version, such as `/v1`."""
+    """URL up to and including the version, such as `/v1`."""
     api_key: str | None = field(default=None, repr=False)
     output_limit: str | None = None
-    """Field that takes a model's `max_tokens`; None leaves the length to the provider."""
+    """Field of the request for a model's `max_tokens`; None for no limit in the request."""
     silence: float = 120.0
-    """Seconds without a byte after which a call has failed."""
+    """Seconds without a byte after which a call fails."""
     first_byte: float | None = None
-    """Seconds before the first byte after which it has failed; None is as long as `silence`."""
+    """Seconds without a first byte after which a call fails; None for `silence`."""
     reuse: bool = True
-    """Allows a connection to be reused for the next call."""
+    """True to reuse the connection for the next call."""
     api: str = "openai-completions"
-    """The wire format that it speaks."""
+    """Wire format."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """Headers sent with every call; they override ours."""
+    """Headers of every call; they override the default ones."""
     credentials: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
-    """The key, and headers that look like one."""
+    """The key, and values of headers whose names suggest a secret."""
     secrets: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
-    """Parts of them that must never be repeated."""
+    """Credentials that are long enough to be removed from texts."""
 
     def __post_init__(self) -> None:
         named = [
@@ -85,14 +85,14 @@ class Endpoint:
         object.__setattr__(self, "secrets", secrets)  # frozen from here on
 
     def hidden(self, data: bytes) -> bytes:
-        """Returns a server's text, which might repeat them, without the secrets."""
+        """Returns the bytes of a server's text with each secret replaced by stars."""
         for secret in self.secrets:
             data = data.replace(secret, _HIDDEN)
         return data
 
 
 class EventTooLargeError(ValueError):
-    """An event is longer than the limit."""
+    """An event exceeds the limit."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -100,7 +100,7 @@ class EventTooLargeError(ValueError):
 
 
 class EventSplitter:
-    """Takes the bytes of one response as they come, gives the data of each complete event."""
+    """Splits the bytes of one response into the data of its server-sent events."""
 
     def __init__(self, limit: int = EVENT_LIMIT) -> None:
         self._limit = limit
@@ -111,10 +111,10 @@ class EventSplitter:
         self._first = True
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        r"""Returns the data of the events that `chunk` completes; lines of one are joined by \n.
+        r"""Returns the data of the events that `chunk` completes, with lines joined by \n.
 
         Raises:
-            EventTooLargeError: an unfinished event is over the limit; feed nothing more.
+            EventTooLargeError: an unfinished event exceeds the limit; do not call `feed` again.
         """
         if self._after_return and chunk:
             self._after_return = False
@@ -152,34 +152,42 @@ class EventSplitter:
 
 
 class ReplyBuilder(Protocol):
-    """Puts the events of one response together."""
+    """Builds a reply from the events of one response; each wire format implements it."""
 
     @property
     def finished(self) -> bool:
-        """Returns whether the finish marker came; without it the answer is not whole."""
+        """Returns True after the finish marker; without it the answer is incomplete."""
         ...
 
     @property
     def done(self) -> bool:
-        """Returns whether nothing that matters can follow."""
+        """Returns True when no relevant event can follow."""
         ...
 
     @property
     def usage(self) -> Usage:
-        """Returns the usage counted so far: it is billed, whatever becomes of the answer."""
+        """Returns the usage so far, which is billed even when the answer fails."""
         ...
 
     def take(self, data: bytes) -> EventText | None:
-        """Returns the text that an event added. Raises `ModelError`."""
+        """Processes the data of one event; returns the text that it added.
+
+        Raises:
+            ModelError: the event is invalid, or reports an error.
+        """
         ...
 
     def reply(self) -> ModelReply:
-        """Returns the whole reply. Raises `ModelError`."""
+        """Returns the whole reply.
+
+        Raises:
+            ModelError: the answer is incomplete or invalid.
+        """
         ...
 
 
 class StreamingCall:
-    """Calls one endpoint. `headers` are those of the wire format, the key included."""
+    """Calls one endpoint. `headers` are those of the wire format, with the key."""
 
     def __init__(self, http: HttpClient, endpoint: Endpoint, headers: Mapping[str, str]) -> None:
         self._http = http
@@ -188,7 +196,7 @@ class StreamingCall:
         self._headers = {
             "content-type": "application/json",
             "accept": "text/event-stream",
-            "accept-encoding": "identity",  # each piece is wanted as it comes
+            "accept-encoding": "identity",  # compression would delay events
             "user-agent": f"skerry/{__version__}",
         }
         if not endpoint.reuse:
@@ -206,10 +214,17 @@ class StreamingCall:
         builder: ReplyBuilder,
         listener: ReplyListener,
     ) -> ModelReply:
-        """Returns the response to `body`; see `ports.model.ModelProvider`.
+        """Sends `body` to `url` and returns the reply; see `ports.model.ModelProvider.complete`.
 
-        The answer is whole when its finish marker came; the end of the stream does not make it so.
-        Each network read is told once. Tool calls that are written as text are calls.
+        Args:
+            request: The request, for its tools and history.
+            url: Address of the call.
+            body: Encoded request.
+            builder: A new builder for the events of this response.
+            listener: Gets the output of each network read.
+
+        Raises:
+            ModelError: the call failed, or the answer ended without its finish marker.
         """
         try:
             return await self._exchange(request, url, body, builder, listener)
@@ -225,21 +240,21 @@ class StreamingCall:
         builder: ReplyBuilder,
         listener: ReplyListener,
     ) -> ModelReply:
-        written = WrittenCalls(request)
-        teller = TextRelay(listener, written, self._secrets)
+        written_calls = WrittenCalls(request)
+        relay = TextRelay(listener, written_calls, self._secrets)
         try:
-            await self._stream(url, body, builder, teller)
+            await self._stream(url, body, builder, relay)
         except BodyTooLargeError as error:
             raise ModelRequestError(f"{self._endpoint.name}: {error}.") from error
         except httpx2.TransportError as error:
-            if not builder.finished:  # what breaks behind a whole answer does not matter
+            if not builder.finished:  # a failure after a whole answer does not matter
                 raise self._unreachable(url, error) from error
-        reply, held_text = written.finish(builder.reply())
-        teller.end(held_text)
-        return sound(teller.hushed(reply), len(request.history.messages), self._endpoint.name)
+        reply, held_text = written_calls.finish(builder.reply())
+        relay.end(held_text)
+        return sound(relay.redact(reply), len(request.history.messages), self._endpoint.name)
 
     async def _stream(
-        self, url: httpx2.URL, body: bytes, builder: ReplyBuilder, teller: TextRelay
+        self, url: httpx2.URL, body: bytes, builder: ReplyBuilder, relay: TextRelay
     ) -> None:
         first = self._first_byte
         connect = min(_CONNECT_SECONDS, first)
@@ -252,18 +267,18 @@ class StreamingCall:
             stream=httpx2.ByteStream(body),
             extensions={"timeout": timeout, BODY_LIMIT: _ANSWER_LIMIT},
         )
-        # What a client adds, such as redirects and cookies, is not wanted and costs 150 us of CPU.
+        # Redirects and cookies of the client are not needed and cost 150 us of CPU.
         response = await self._http.transport.handle_async_request(request)
         try:
             if response.status_code != httpx2.codes.OK or not _is_stream(response):
                 raise await self._failure(url, response)
             timeout["read"] = self._endpoint.silence
-            await self._read(response, builder, teller)
+            await self._read(response, builder, relay)
         finally:
             await response.aclose()  # which never waits
 
     async def _read(
-        self, response: httpx2.Response, builder: ReplyBuilder, teller: TextRelay
+        self, response: httpx2.Response, builder: ReplyBuilder, relay: TextRelay
     ) -> None:
         events = EventSplitter()
         received = False
@@ -271,14 +286,14 @@ class StreamingCall:
         with anyio.CancelScope(deadline=anyio.current_time() + self._first_byte) as patience:
             async for read in reads:
                 patience.deadline, received = math.inf, True
-                self._take(events, read, builder, teller)
+                self._take(events, read, builder, relay)
                 if builder.done:
                     break
                 if builder.finished:
                     patience.deadline = anyio.current_time() + _MORE_SECONDS
-                # Who gave up is told no more, though more may have come already.
+                # A cancelled caller must not get output that was already read.
                 await anyio.lowlevel.checkpoint_if_cancelled()
-            # A connection whose response was read to its end can be used again.
+            # A connection can be reused only after its response was read to the end.
             patience.deadline = anyio.current_time() + _END_SECONDS
             async for _ in reads:
                 pass
@@ -286,23 +301,23 @@ class StreamingCall:
             raise self._silent(self._first_byte)
 
     def _take(
-        self, events: EventSplitter, read: bytes, builder: ReplyBuilder, teller: TextRelay
+        self, events: EventSplitter, read: bytes, builder: ReplyBuilder, relay: TextRelay
     ) -> None:
-        """Takes up one network read, and tells of it once."""
+        """Processes one network read, and passes its output on once."""
         try:
             for data in events.feed(read):
-                teller.add(builder.take(self._endpoint.hidden(data)))
+                relay.add(builder.take(self._endpoint.hidden(data)))
                 if builder.done:
                     break
         except EventTooLargeError as error:
             raise ModelRequestError(f"{self._endpoint.name}: {error}.") from error
         finally:
-            teller.tell()
+            relay.flush()
 
     async def _failure(self, url: httpx2.URL, response: httpx2.Response) -> ModelError:
-        """Converts a response that is not a stream of events into an error."""
+        """Returns the error for a response that is not a stream of events."""
         body = bytearray()
-        with suppress(httpx2.RequestError):  # the status alone says much
+        with suppress(httpx2.RequestError):  # the status is useful without the body
             async with aclosing(response.aiter_bytes()) as parts:
                 async for part in parts:
                     body += part
@@ -314,7 +329,7 @@ class StreamingCall:
                 response.status_code, response.headers, text, self._endpoint.name
             )
         if failure := body_failure(text, self._endpoint.name):
-            return failure  # some servers answer 200 and have the error in the body
+            return failure  # some servers return 200 with the error in the body
         return ModelNotFoundError(
             f"{self._endpoint.name} did not answer with a stream. Is"
             f" {url.scheme}://{url.netloc.decode()}{url.path} the right address?"
@@ -325,7 +340,7 @@ class StreamingCall:
 
     def _unreachable(self, url: httpx2.URL, error: httpx2.TransportError) -> ModelConnectionError:
         name = self._endpoint.name
-        quoted = str(error).encode()  # a header that cannot be sent is quoted
+        quoted = str(error).encode()  # the text may quote a header with a secret
         text = self._endpoint.hidden(quoted).decode()
         match error:
             case httpx2.ReadTimeout():
@@ -339,7 +354,7 @@ class StreamingCall:
 
 
 def address_credentials(address: str) -> dict[str, str]:
-    """Returns the header for a name and a password that stand in the address."""
+    """Returns the header `Authorization: Basic` for a user name and password in a URL."""
     url = httpx2.URL(address)
     if not url.userinfo:
         return {}
@@ -348,7 +363,7 @@ def address_credentials(address: str) -> dict[str, str]:
 
 
 def _is_stream(response: httpx2.Response) -> bool:
-    """Returns whether it may be read as events; some servers name no type."""
+    """Returns True when the response may be a stream of events; some servers omit the type."""
     kind = response.headers.get("content-type", "text/event-stream")
     encoding = response.headers.get("content-encoding", "identity")
     return kind.startswith("text/event-stream") and encoding == "identity"

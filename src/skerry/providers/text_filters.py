@@ -1,12 +1,12 @@
-"""Filters of the text of an answer while it streams: calls written as text, secrets (pure).
+"""Filters of a streamed answer: tool calls written as text, and secrets (pure).
 
-Small and local models write tool calls as text instead of making them. Accepted is only what cannot
-be meant for a person: the whole text is a JSON object, bare or in one code fence, with nothing in
-it but the name of an offered tool and then its arguments; or the text ends in `<tool_call>` blocks
-of such objects. While the text arrives, what may yet become a call is held back.
+Small and local models write tool calls as text instead of making them. Two forms are accepted,
+which no text for a person has: the whole text is a JSON object, bare or in one code fence, with
+only the name of an offered tool and then its arguments; or the text ends in `<tool_call>` blocks of
+such objects. While the text arrives, a possible beginning of a call is held back.
 
-A secret that a server echoes is removed from each event as it is read; `SecretFilter` removes one
-that begins in one event and ends in the next.
+A secret that a server echoes is removed from each event; `SecretFilter` removes a secret that is
+split over events.
 """
 
 import re
@@ -29,31 +29,31 @@ _BLOCKS: Final = re.compile(r"(?:\A|\n)[ \t]*+(?=<tool_call>)")
 _LINE: Final = re.compile(r"(?:\A|\n)[ \t]*(<)")
 _SPACE: Final = re.compile(r"\s+")
 _OPENINGS: Final = ('{"name":"', '{"type":"function","name":"')
-_HEAD: Final = 512  # characters in which it must show whether a text may be a call
+_HEAD: Final = 512  # characters after which an undecided text counts as text
 
 WrittenCall = tuple[str, dict[str, Any]]
 
 IsCall: TypeAlias = bool | None
-"""True when a text begins like a call; None when more of it is needed."""
+"""True when a text begins like a call, False when it does not; None while it is undecided."""
 
 
 class WrittenCalls:
-    """Watches the text of one response to `request`; one that offers no tools is let through."""
+    """Finds calls in the text of one response; without tools in `request` all text passes."""
 
     def __init__(self, request: ModelRequest) -> None:
         offered = request.tools if request.model.supports_tools else ()
         self._names = frozenset(tool.name for tool in offered)
-        self._fresh = True  # nothing but space was let through
-        self._at_line = True  # only blanks were let through since the last line's end
+        self._fresh = True  # only white space was released
+        self._at_line = True  # only blanks were released since the last line break
         self._undecided = ""
-        self._held: list[str] = []
+        self._held_back: list[str] = []
 
     def feed(self, text: str) -> str:
-        """Returns the part of the text so far that may be shown now and was not yet."""
+        """Adds text; returns the text that can be released now."""
         if not self._names:
             return text
-        if self._held:
-            self._held.append(text)
+        if self._held_back:
+            self._held_back.append(text)
             return ""
         if self._undecided:
             text = self._undecided + text
@@ -63,22 +63,22 @@ class WrittenCalls:
             return text
         start, sure = self._candidate(text)
         if sure:
-            self._held.append(text[start:])
+            self._held_back.append(text[start:])
         else:
             self._undecided = text[start:]
-        shown = text[:start]
-        self._let_through(shown)
-        return shown
+        released = text[:start]
+        self._let_through(released)
+        return released
 
     def finish(self, reply: ModelReply) -> tuple[ModelReply, str]:
-        """Returns the reply, with calls for what it wrote, and what was held back but is text."""
-        rest = "".join(self._held) + self._undecided
+        """Returns the reply with written calls as tool calls, and the held-back text if no call."""
+        rest = "".join(self._held_back) + self._undecided
         if not self._names or reply.tool_calls:
             return reply, rest
-        written = written_calls(reply.text, self._names)
-        if written is None:
+        matched = written_calls(reply.text, self._names)
+        if matched is None:
             return reply, rest
-        text, calls = written
+        text, calls = matched
         content: list[Block] = [
             block for block in reply.content if not isinstance(block, TextBlock)
         ]
@@ -94,7 +94,7 @@ class WrittenCalls:
             self._fresh = self._fresh and not text.strip()
 
     def _candidate(self, text: str) -> tuple[int, bool]:
-        """Returns where in the text a call may begin, its end if nowhere, and whether it must."""
+        """Returns the index at which a call may begin, or the end, and True if it is certain."""
         if self._fresh:
             sure = _opens_whole(text[:_HEAD], self._names)
             if sure is not False:
@@ -110,7 +110,7 @@ class WrittenCalls:
 
 
 def written_calls(text: str, names: Iterable[str]) -> tuple[str, list[WrittenCall]] | None:
-    """Returns the words before the calls that `text` is, and the calls; None for ordinary text."""
+    """Returns the text before the written calls, and the calls; None for text without calls."""
     whole = text.strip()
     fenced = _FENCED.fullmatch(whole)
     call = _call(fenced[1] if fenced else whole, names)
@@ -130,21 +130,21 @@ def written_calls(text: str, names: Iterable[str]) -> tuple[str, list[WrittenCal
 
 
 def _call(text: str, names: Iterable[str]) -> WrittenCall | None:
-    """Returns the call that a JSON object is; None when anything about it is not as it must be."""
+    """Returns the call in a JSON object; None when any part of it differs from the form."""
     if _opens_object(_SPACE.sub("", text[:_HEAD]), names) is not True:
         return None
     try:
-        made = msgspec.json.decode(text, type=dict[str, Any])
+        parsed = msgspec.json.decode(text, type=dict[str, Any])
     except UNREADABLE:
         return None
-    name, kind = made.pop("name", None), made.pop("type", "function")
-    arguments = made.get("arguments", made.get("parameters"))
-    whole = name in names and kind == "function" and len(made) == 1
+    name, kind = parsed.pop("name", None), parsed.pop("type", "function")
+    arguments = parsed.get("arguments", parsed.get("parameters"))
+    whole = name in names and kind == "function" and len(parsed) == 1
     return (name, arguments) if whole and isinstance(arguments, dict) else None
 
 
 def _opens_whole(head: str, names: Iterable[str]) -> IsCall:
-    """Judges how a text begins, bare or fenced."""
+    """Checks the beginning of a text, bare or fenced."""
     tight = _SPACE.sub("", head)
     if not tight.startswith("`"):
         return _in_time(_opens_object(tight, names), head)
@@ -160,7 +160,7 @@ def _opens_whole(head: str, names: Iterable[str]) -> IsCall:
 
 
 def _opens_block(head: str, names: Iterable[str]) -> IsCall:
-    """Judges how a line begins, as a `<tool_call>` block."""
+    """Checks the beginning of a line as that of a `<tool_call>` block."""
     if _OPEN.startswith(head):
         return None
     if not head.startswith(_OPEN):
@@ -170,10 +170,10 @@ def _opens_block(head: str, names: Iterable[str]) -> IsCall:
 
 
 def _opens_object(tight: str, names: Iterable[str]) -> IsCall:
-    """Judges how text without space begins, as the object."""
+    """Checks the beginning of text without white space as that of the object."""
     verdict: IsCall = False
     if not tight.startswith("{"[: len(tight)]):
-        return False  # as nearly all that models say
+        return False  # the usual case
     for opening in _OPENINGS:
         for name in names:
             whole = f'{opening}{name}",'
@@ -185,7 +185,7 @@ def _opens_object(tight: str, names: Iterable[str]) -> IsCall:
 
 
 def _in_time(verdict: IsCall, head: str) -> IsCall:
-    """Returns the verdict; what is still open after so much text is no call."""
+    """Returns the verdict; False when it is undecided after `_HEAD` characters."""
     return False if verdict is None and len(head) >= _HEAD else verdict
 
 
@@ -193,25 +193,25 @@ HIDDEN: Final = "***"
 
 
 class SecretFilter:
-    """Hides secrets in one text; a possible beginning of one is held back until more arrives."""
+    """Removes secrets from a streamed text; holds back a possible beginning of a secret."""
 
     def __init__(self, secrets: Sequence[bytes]) -> None:
-        """Takes the secrets, each of some characters."""
+        """Stores the secrets, none of which may be empty."""
         self._secrets = [secret.decode("utf-8", "replace") for secret in secrets]
-        self._held = ""
+        self._held_back = ""
 
-    def feed(self, piece: str) -> str:
+    def feed(self, text_added: str) -> str:
         """Returns the part of the text so far that can be shown now and was not yet."""
         if not self._secrets:
-            return piece
-        text = hide(self._held + piece, self._secrets)
+            return text_added
+        text = hide(self._held_back + text_added, self._secrets)
         held_back = max(_begun(text, secret) for secret in self._secrets)
-        self._held = text[len(text) - held_back :]
+        self._held_back = text[len(text) - held_back :]
         return text[: len(text) - held_back]
 
     def flush(self) -> str:
-        """Returns the held text, when nothing follows any more."""
-        text, self._held = self._held, ""
+        """Returns the held-back text at the end of the stream."""
+        text, self._held_back = self._held_back, ""
         return text
 
     def reply(self, reply: ModelReply) -> ModelReply:
@@ -238,7 +238,7 @@ def hide(text: str, secrets: Sequence[str]) -> str:
 
 
 def _begun(text: str, secret: str) -> int:
-    """Returns how many characters at the end of the text are the beginning of the secret."""
+    """Returns the length of the end of the text that is a beginning of the secret."""
     start = text.find(secret[0], max(0, len(text) - len(secret) + 1))
     while start >= 0 and not secret.startswith(text[start:]):
         start = text.find(secret[0], start + 1)
@@ -246,22 +246,30 @@ def _begun(text: str, secret: str) -> int:
 
 
 class TextRelay:
-    """Tells a listener what one network read added, text and thinking each in one piece."""
+    """Passes the output of one network read to a listener, text and thinking each in one call."""
 
-    __slots__ = ("_hear", "_pieces", "_text", "_thinking", "_thoughts", "_written", "hushed")
+    __slots__ = (
+        "_fragments",
+        "_hear",
+        "_text",
+        "_thinking",
+        "_thoughts",
+        "_written_calls",
+        "redact",
+    )
 
     def __init__(
-        self, listener: ReplyListener, written: WrittenCalls, secrets: tuple[bytes, ...]
+        self, listener: ReplyListener, calls: WrittenCalls, secrets: tuple[bytes, ...]
     ) -> None:
         self._hear = listener
-        self._written = written
+        self._written_calls = calls
         self._text, self._thoughts = SecretFilter(secrets), SecretFilter(secrets)
-        self.hushed = self._text.reply
-        self._pieces: list[str] = []
+        self.redact = self._text.reply
+        self._fragments: list[str] = []
         self._thinking = False
 
     def add(self, added: EventText | None) -> None:
-        """Collects what one event added."""
+        """Collects the output of one event."""
         if added is None:
             return
         if added.thinking:
@@ -269,29 +277,29 @@ class TextRelay:
         if added.text:
             self._put(added.text, thinking=False)
 
-    def _put(self, piece: str, *, thinking: bool) -> None:
+    def _put(self, fragment: str, *, thinking: bool) -> None:
         if thinking is not self._thinking:
-            self.tell()
+            self.flush()
             self._thinking = thinking
             if thought := self._thoughts.flush():
                 self._hear.on_thinking(thought)
-        self._pieces.append(piece)
+        self._fragments.append(fragment)
 
-    def tell(self) -> None:
-        """Passes on what was collected since the last time."""
-        if not self._pieces:
+    def flush(self) -> None:
+        """Passes the collected output to the listener."""
+        if not self._fragments:
             return
-        piece = "".join(self._pieces)
-        self._pieces.clear()
+        fragment = "".join(self._fragments)
+        self._fragments.clear()
         if self._thinking:
-            if thought := self._thoughts.feed(piece):
+            if thought := self._thoughts.feed(fragment):
                 self._hear.on_thinking(thought)
-        elif shown := self._text.feed(self._written.feed(piece)):
-            self._hear.on_text(shown)
+        elif text := self._text.feed(self._written_calls.feed(fragment)):
+            self._hear.on_text(text)
 
-    def end(self, shown: str) -> None:
-        """Tells what is left, and what only the end showed to be no call."""
+    def end(self, held_text: str) -> None:
+        """Passes on the rest, and `held_text`, which turned out to be no call."""
         if thought := self._thoughts.flush():
             self._hear.on_thinking(thought)
-        if text := self._text.feed(shown) + self._text.flush():
+        if text := self._text.feed(held_text) + self._text.flush():
             self._hear.on_text(text)

@@ -1,4 +1,4 @@
-"""A local model server that may go away while it is chosen."""
+"""Provider of a local model server, which may stop while it is in use."""
 
 from collections.abc import Callable
 
@@ -7,16 +7,16 @@ from skerry.ports.model import ModelProvider, ModelReply, ModelRequest, ReplyLis
 
 
 class WatchedProvider:
-    """Calls `lost` when the server cannot be reached, so that the next choice looks again."""
+    """Calls `on_unreachable` when the server does not answer, so that servers are probed again."""
 
-    def __init__(self, inner: ModelProvider, name: str, lost: Callable[[], None]) -> None:
+    def __init__(self, inner: ModelProvider, name: str, on_unreachable: Callable[[], None]) -> None:
         self._inner = inner
         self._name = name
-        self._lost = lost
+        self._on_unreachable = on_unreachable
 
     @property
     def api(self) -> str:
-        """Returns the wire format of the model behind."""
+        """Returns the wire format of the inner provider."""
         return self._inner.api
 
     async def complete(self, request: ModelRequest, listener: ReplyListener) -> ModelReply:
@@ -24,7 +24,7 @@ class WatchedProvider:
         try:
             return await self._inner.complete(request, listener)
         except ModelConnectionError as error:
-            self._lost()
+            self._on_unreachable()
             raise type(error)(
                 f"{error} Start {self._name} again; without it the next message goes to the next"
                 " model that can be used."

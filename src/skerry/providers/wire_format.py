@@ -1,8 +1,7 @@
-"""Parts that all wire formats share: the conversation to send, the pieces of an answer (pure).
+"""Parts that all wire formats share: encoded conversations, and checks of responses (pure).
 
-`Items` sends each message as it is. `Turns` sends messages of one side that follow each other as
-one: Anthropic wants all results of one response's tool calls in one message of the user, Gemini
-too.
+`Items` encodes each message separately. `Turns` joins consecutive messages of one side: Anthropic
+and Gemini require the results of all tool calls of a response in one message of the user.
 """
 
 import re
@@ -20,10 +19,10 @@ from skerry.ports.model import ModelInfo, ModelReply
 
 
 class JoinedItems:
-    """Keeps the items joined by commas.
+    """JSON items joined by commas in one buffer.
 
-    To send them costs one copy. A list of thousands of small objects, each somewhere else in
-    memory, costs a wait for the memory each: ten times as much in a conversation of 1,000 turns.
+    Sending them costs one copy. Joining a list of thousands of small objects causes a cache miss
+    for each: ten times as much in a conversation of 1,000 turns.
     """
 
     __slots__ = ("_text",)
@@ -33,52 +32,52 @@ class JoinedItems:
 
     @property
     def end(self) -> int:
-        """Returns the mark of the next item, for `cut` and `since`."""
+        """Returns the position of the next item, for `cut` and `since`."""
         return len(self._text)
 
     def add(self, item: bytes) -> None:
-        """Puts an item at the end."""
+        """Appends an item."""
         if self._text:
             self._text += b","
         self._text += item
 
     def cut(self, mark: int) -> None:
-        """Forgets the item that was added at `mark`, and all behind it."""
+        """Deletes the item at position `mark` and all later ones."""
         del self._text[mark:]
 
     def since(self, mark: int) -> bytes:
-        """Returns the item that was added at `mark`, and all behind it."""
-        start = mark + 1 if mark else 0  # behind the comma
+        """Returns the item at position `mark` and all later ones, joined by commas."""
+        start = mark + 1 if mark else 0  # after the comma
         return bytes(memoryview(self._text)[start:])
 
 
 class Items:
-    """A `WireForm` where no message depends on another.
+    """A `WireForm` that encodes each message independently of the others.
 
-    `encode` gives the items of one, joined by commas; empty for one that is left out. It is called
-    once a message.
+    `encode` returns the items of a message, joined by commas; empty to leave it out. It is called
+    once for each message.
     """
 
     def __init__(self, encode: Callable[[Message], bytes]) -> None:
         self._encode = encode
         self._sent = JoinedItems()
-        self._places: list[int] = []  # the mark of each message
+        self._positions: list[int] = []  # the position of each message in `_sent`
 
     def add(self, message: Message) -> None:
-        """Takes the next message."""
-        self._places.append(self._sent.end)
+        """Appends a message."""
+        self._positions.append(self._sent.end)
         if items := self._encode(message):
             self._sent.add(items)
 
     def keep(self, count: int) -> None:
-        """Forgets all messages but the first `count`."""
-        if count < len(self._places):
-            self._sent.cut(self._places[count])
-            del self._places[count:]
+        """Keeps the first `count` messages and deletes the others."""
+        if count < len(self._positions):
+            self._sent.cut(self._positions[count])
+            del self._positions[count:]
 
     def since(self, first: int) -> bytes:
         """Returns the items from message `first` on, joined by commas."""
-        return self._sent.since(self._places[first]) if first < len(self._places) else b""
+        return self._sent.since(self._positions[first]) if first < len(self._positions) else b""
 
 
 NO_IMAGE: Final = "(An image, which this model cannot read.)"
@@ -86,12 +85,12 @@ NO_IMAGE: Final = "(An image, which this model cannot read.)"
 
 
 def is_own(message: AssistantMessage, api: str, model: ModelInfo) -> bool:
-    """Returns whether the model said it, over this API: no other reads its signatures."""
+    """Returns True for a message of this model over this API, which accepts its signatures."""
     return (message.api, message.provider, message.model) == (api, model.provider, model.id)
 
 
 class _Turn(Struct):
-    """Messages of one side; `encoded` is their wire form, made when it is needed."""
+    """Consecutive messages of one side; `encoded` caches their wire form."""
 
     assistant: bool
     parts: list[bytes]
@@ -99,10 +98,14 @@ class _Turn(Struct):
 
 
 class Turns:
-    """A `WireForm`: `encode` gives a message's blocks, joined by commas, and `close` a whole turn.
+    """A `WireForm` that joins consecutive messages of one side into a turn.
 
-    `encode` is called once a message; a message whose blocks are empty is left out. `close` takes
-    whether the turn is the assistant's, and its blocks; it is called again only for the last turn.
+    Args:
+        encode: Returns the blocks of a message, joined by commas; empty to leave the message out.
+            It is called once for each message.
+        close: Returns the wire form of a turn, from True for the assistant's side and the joined
+            blocks. It is called again for the last turn only.
+
     """
 
     def __init__(
@@ -111,36 +114,36 @@ class Turns:
         self._encode = encode
         self._close = close
         self._turns: list[_Turn] = []
-        self._places: list[tuple[int, int]] = []  # where each message begins: turn, part of it
+        self._positions: list[tuple[int, int]] = []  # of each message: index of its turn and part
 
     def add(self, message: Message) -> None:
-        """Takes the next message."""
+        """Appends a message."""
         assistant = isinstance(message, AssistantMessage)
         blocks = self._encode(message)
         last = self._turns[-1] if self._turns else None
         if last is None or (blocks and last.assistant is not assistant):
             last = _Turn(assistant, [])
             self._turns.append(last)
-        self._places.append((len(self._turns) - 1, len(last.parts)))
+        self._positions.append((len(self._turns) - 1, len(last.parts)))
         if blocks:
             last.parts.append(blocks)
             last.encoded = None
 
     def keep(self, count: int) -> None:
-        """Forgets all messages but the first `count`."""
-        if count >= len(self._places):
+        """Keeps the first `count` messages and deletes the others."""
+        if count >= len(self._positions):
             return
-        turn, part = self._places[count]
-        del self._places[count:]
+        turn, part = self._positions[count]
+        del self._positions[count:]
         del self._turns[turn + 1 :]
         del self._turns[turn].parts[part:]
         self._turns[turn].encoded = None
 
     def since(self, first: int) -> list[bytes]:
-        """Returns the turns from message `first` on; a turn that it cuts begins with it."""
-        if first >= len(self._places):
+        """Returns the turns from message `first` on; its turn contains no earlier message."""
+        if first >= len(self._positions):
             return []
-        start, part = self._places[first]
+        start, part = self._positions[first]
         sent = [self._encoded(turn) for turn in self._turns[start:] if turn.parts]
         if part:
             turn = self._turns[start]
@@ -157,20 +160,20 @@ class Turns:
 T = TypeVar("T")
 
 RAW_ARGUMENTS: Final = "_raw_arguments"
-"""Key under which a tool call's arguments stand as text when they are no JSON object. No tool has
-such a parameter, so its check of the arguments tells the model what it wrote."""
+"""Key for the text of arguments that are no JSON object. No tool has such a parameter, so the check
+of the arguments returns the text to the model."""
 
 TEXT_LIMIT: Final = 1024 * 1024
-"""Characters of one answer, with its tool calls: more than any model means to say. Clients get the
-text so far again and again, so an answer without end would cost its square."""
+"""Limit of one answer with its tool calls, in characters. Clients get the whole text so far
+repeatedly, so an endless answer would have a quadratic cost."""
 
 OWN_ID: Final = "own_call_"
-"""Begins the ids of calls that came without a usable one."""
+"""Prefix of generated ids, for calls without a usable id."""
 
 REPLY_LIMIT: Final = 4 * 1024 * 1024
-"""Bytes of one answer with its names, ids and signatures."""
+"""Limit of one answer with names, ids and signatures, in bytes of JSON."""
 
-_LONGEST: Final = 64  # characters of an id or a name that OpenAI takes, which may be asked next
+_LONGEST: Final = 64  # limit of ids and names of OpenAI, which may get the conversation later
 _NOT_IN_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
 _MOST_TOKENS: Final = 1 << 40
 
@@ -183,7 +186,7 @@ class EventText(Struct, frozen=True):
 
 
 class AnswerLimit:
-    """Counts the characters of an answer of `provider`."""
+    """Limits the characters of an answer; `provider` is its name in the error."""
 
     __slots__ = ("_provider", "_size")
 
@@ -192,7 +195,7 @@ class AnswerLimit:
         self._size = 0
 
     def grow(self, characters: int) -> None:
-        """Counts more.
+        """Adds `characters` to the count.
 
         Raises:
             ModelRequestError: the answer is longer than `TEXT_LIMIT`.
@@ -205,21 +208,21 @@ class AnswerLimit:
 
 
 def decoded(decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw, provider: str) -> T:
-    """Decodes a piece of an answer.
+    """Decodes the JSON of an event.
 
     Raises:
-        ModelStreamCutError: it is not readable.
+        ModelStreamCutError: `data` is not valid JSON of the decoder's type.
     """
     try:
         return decoder.decode(data)
     except UNREADABLE as error:
         raise ModelStreamCutError(
-            f"{provider} sent a piece of its answer that is not readable: {error}"
+            f"{provider} sent an event that cannot be decoded: {error}"
         ) from error
 
 
 def parse_arguments(text: str) -> dict[str, Any]:
-    """Returns a tool call's arguments; what is no JSON object stands under `RAW_ARGUMENTS`."""
+    """Returns the arguments of a tool call; text that is no JSON object is in `RAW_ARGUMENTS`."""
     if not text.strip():
         return {}
     try:
@@ -229,14 +232,13 @@ def parse_arguments(text: str) -> dict[str, Any]:
 
 
 def sound(reply: ModelReply, number: int, provider: str) -> ModelReply:
-    """Returns the reply with calls that every API takes back, each with an id of its own.
+    """Returns the reply with tool calls that every API accepts later, each with a unique id.
 
-    Arguments that are nested too deep are left out, which the tool tells the model.
-
-    No other response of the conversation has the same `number`.
+    Arguments that are nested too deep are replaced by a note. `number` must differ between the
+    responses of a conversation.
 
     Raises:
-        ModelRequestError: it has more than `REPLY_LIMIT` bytes.
+        ModelRequestError: the reply has more than `REPLY_LIMIT` bytes.
     """
     content = [_flat(block) for block in reply.content]
     if len(msgspec.json.encode(content)) > REPLY_LIMIT:
@@ -247,19 +249,19 @@ def sound(reply: ModelReply, number: int, provider: str) -> ModelReply:
             usable = block.id not in used_ids and len(block.id) <= _LONGEST
             call_id = block.id if usable else f"{OWN_ID}{number}_{index}"
             used_ids.add(block.id)
-            # No tool has another name; a call of none would make every later request fail.
+            # Every tool has such a name; a call with an invalid one would fail all later requests.
             name = _NOT_IN_NAME.sub("_", block.name)[:_LONGEST] or "unnamed"
             content[index] = replace(block, id=call_id, name=name)
     return ModelReply(tuple(content), reply.stop_reason, reply.usage)
 
 
 def _flat(block: Block) -> Block:
-    """Returns a call without arguments that nobody could redact or sends again."""
+    """Returns the block; arguments that are nested too deep for redaction are replaced."""
     if isinstance(block, ToolCall) and is_deep(block.arguments):
         return replace(block, arguments={RAW_ARGUMENTS: f"(more than {DEEPEST} levels deep)"})
     return block
 
 
 def count(number: int | None) -> int:
-    """Returns a number that the store can add up, whatever the server says."""
+    """Returns the number of tokens, limited to the range that the store can sum."""
     return min(max(number or 0, 0), _MOST_TOKENS)

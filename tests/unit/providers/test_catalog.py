@@ -284,7 +284,7 @@ async def test_the_file_may_stand_alone(tmp_path: Path) -> None:
 
 async def test_the_catalogue_is_behind_what_can_be_used(tmp_path: Path) -> None:
     async with catalog(config(tmp_path), OPENAI_API_KEY="k") as models:
-        infos = await models.known()
+        infos = await models.all_models()
     assert infos[0].ref == "openai/gpt-5.4-mini"
     assert infos[0].note == ""
     assert {info.provider for info in infos} >= {"openai", "anthropic", "google"}

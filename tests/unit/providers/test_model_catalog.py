@@ -9,7 +9,7 @@ import pytest
 
 from skerry.model.message import Cost, Usage
 from skerry.ports.model import ModelCost
-from skerry.providers.builtin_providers import KNOWN, known_provider
+from skerry.providers.builtin_providers import HOSTED_PROVIDERS, known_provider
 from skerry.providers.model_catalog import FILE, Fact, Facts
 
 
@@ -34,7 +34,7 @@ def test_the_packaged_file_says_its_date_and_sources_and_nothing_impossible() ->
 
 
 def test_a_usual_model_is_known() -> None:
-    for known in KNOWN:
+    for known in HOSTED_PROVIDERS:
         if known.id in {"openai", "anthropic", "google", "groq", "deepseek", "cerebras"}:
             assert Facts().of(known.id, known.model).context_window
 

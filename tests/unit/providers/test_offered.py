@@ -14,7 +14,7 @@ from skerry.model.unanswered import ModelSilentError, ModelUnreachableError
 from skerry.ports.model import ModelSetup
 from skerry.providers import offered as offered_module
 from skerry.providers.model_apis import USUAL
-from skerry.providers.model_catalog import SAID, Facts, address_of
+from skerry.providers.model_catalog import REPORTED, Facts, address_of
 from skerry.providers.offered import (
     FAILED_SECONDS,
     FRESH_SECONDS,
@@ -209,11 +209,11 @@ def test_what_a_provider_said_is_known_after_a_restart_and_below_the_lists(tmp_p
     found = facts.of("lab", "m", "http://lab.example/v1")
     assert (found.context_window, found.input) == (8192, ("text", "image"))
     assert facts.of("lab", "m", "http://other.example/v1").context_window is None
-    assert b"secret" not in (tmp_path / SAID).read_bytes()
+    assert b"secret" not in (tmp_path / REPORTED).read_bytes()
     own = {"providers": {"lab": {"models": {"m": {"contextWindow": 4096}}}}}
     (tmp_path / "models.json").write_text(json.dumps(own))
     assert Facts(tmp_path).of("lab", "m", "http://lab.example/v1").context_window == 4096
-    (tmp_path / SAID).write_bytes(b"[" * 9000)
+    (tmp_path / REPORTED).write_bytes(b"[" * 9000)
     assert Facts(tmp_path).of("lab", "m", "http://lab.example/v1").context_window == 4096
     assert address_of("http://h/v1/") == "http://h/v1"
 

@@ -6,7 +6,7 @@ import pytest
 
 from skerry.config.models import ModelsConfig
 from skerry.model.errors import ModelUnavailableError
-from skerry.providers.builtin_providers import KNOWN, LOCAL
+from skerry.providers.builtin_providers import HOSTED_PROVIDERS, LOCAL
 from skerry.providers.model_catalog import Facts
 from skerry.providers.resolve import Resolver
 
@@ -22,7 +22,7 @@ def resolver(providers: dict[str, Any] | None = None, **environ: str) -> Resolve
     return Resolver(config, environ, LOCAL, Facts())
 
 
-@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.id)
+@pytest.mark.parametrize("known", HOSTED_PROVIDERS, ids=lambda known: known.id)
 def test_a_known_provider_is_used_with_the_key_of_its_variable(known: Any) -> None:
     for variable in known.variables:
         target = Resolver(ModelsConfig(), {variable: " key "}, LOCAL, Facts()).named(
@@ -34,7 +34,7 @@ def test_a_known_provider_is_used_with_the_key_of_its_variable(known: Any) -> No
 
 
 def test_a_provider_alone_is_its_usual_model() -> None:
-    assert resolver(OPENAI_API_KEY="k").named("openai").info.id == KNOWN[0].model
+    assert resolver(OPENAI_API_KEY="k").named("openai").info.id == HOSTED_PROVIDERS[0].model
 
 
 def test_a_known_provider_without_its_key_says_which_variable() -> None:
@@ -84,7 +84,9 @@ def test_configuring_a_known_provider_keeps_its_ways_and_its_variable() -> None:
 
 
 @pytest.mark.parametrize(
-    ("models", "model"), [([], KNOWN[0].model), ([{"id": "m"}, {"id": "n"}], "m")], ids=str
+    ("models", "model"),
+    [([], HOSTED_PROVIDERS[0].model), ([{"id": "m"}, {"id": "n"}], "m")],
+    ids=str,
 )
 def test_a_key_of_the_environment_goes_to_no_other_address_than_the_configured(
     models: list[dict[str, str]], model: str

@@ -290,7 +290,7 @@ class Embedders:
             return Absent(model, f"No API key is set for {provider}.", remedy)
         at_home = address.url == hosted.base_url
         facts = Facts(self._config().state_dir).of(hosted.catalogue, model.model)
-        cost = facts.cost.known() if at_home else UNPRICED
+        cost = facts.cost.as_model_cost() if at_home else UNPRICED
         target = CallTarget(agent=agent, purpose=Purpose.EMBEDDING)
 
         def allow() -> None:

@@ -81,7 +81,7 @@ async def all_models(environ: Mapping[str, str]) -> list[ModelInfo]:
         ConfigError: the configuration cannot be used.
     """
     async with _catalog(environ) as catalog:
-        return await catalog.known()
+        return await catalog.all_models()
 
 
 async def use(environ: Mapping[str, str], pick: ModelPick) -> ModelReport:

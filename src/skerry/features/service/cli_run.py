@@ -15,7 +15,7 @@ from skerry.features.service.systemd_unit import ENVIRONMENT, NAME, current, pat
 from skerry.infra.atomic import write_atomic
 from skerry.infra.process import LateError, Program, run_blocking
 from skerry.model.errors import ServiceError
-from skerry.providers.builtin_providers import KNOWN
+from skerry.providers.builtin_providers import HOSTED_PROVIDERS
 
 _SECONDS: Final = 60.0
 """Time limit of systemd, in seconds; a stop waits for the drain of the gateway."""
@@ -72,7 +72,7 @@ def _install(*, start: bool, as_json: bool) -> int:
 
 def _hint_at_keys() -> None:
     """Prints the keys of this shell that a service does not receive."""
-    variables = {name for provider in KNOWN for name in provider.variables}
+    variables = {name for provider in HOSTED_PROVIDERS for name in provider.variables}
     referred = configured(os.environ).expanded.used
     names = sorted(name for name in variables.union(referred) if os.environ.get(name))
     if names:

@@ -287,7 +287,7 @@ async def test_nothing_is_asked_where_the_budget_is_used_up() -> None:
 
 def test_a_million_tokens_cost_what_the_table_says() -> None:
     spent = Spent(EmbeddingModel("openai", "text-embedding-3-small"), 1_000_000, 0.5)
-    cost = Facts().of("openai", "text-embedding-3-small").cost.known()
+    cost = Facts().of("openai", "text-embedding-3-small").cost.as_model_cost()
     call = booked(spent, cost, CallTarget(purpose=Purpose.EMBEDDING))
     assert (call.priced, call.usage.cost.total) == (True, 0.02)
     later = booked(replace(spent, batch=True), cost, CallTarget(purpose=Purpose.EMBEDDING))
