@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from skerry.app.command_dependencies import CommandDependencies
-from skerry.app.commands import builtin_commands, doing
+from skerry.app.commands import activity_text, builtin_commands
 from skerry.client.client import GatewayClient
 from skerry.commands.table import CommandTable
 from skerry.features.queue.commands import commands as queue_commands
@@ -40,7 +40,7 @@ async def at_work(home: Path, waiting: Sequence[str]) -> AsyncIterator[tuple[Cor
     async with open_core(home, ScriptedModel([[gate, "done"], ["2"]]), commands=table) as core:
         desk = CommandDependencies(core.dispatch.runtime.config, core.dispatch)
         models = ScriptedModels(core.models.provider)
-        ours = builtin_commands(models, table, lambda call: doing(desk, call))
+        ours = builtin_commands(models, table, lambda call: activity_text(desk, call))
         for one in (*ours, *queue_commands(desk)):
             table.add(one)
         await core.dispatch.submit(request("a"))

@@ -341,7 +341,7 @@ async def _working(
 ) -> AsyncGenerator[None]:
     """Takes up what was left open, then receives, run and delivers for the block."""
     runtime, store = dispatch.runtime, dispatch.runtime.store
-    again = await unless_damaged(store, left_open(runtime, settings.config)) or []
+    open_runs = await unless_damaged(store, left_open(runtime, settings.config)) or []
     late = LateCalls(dispatch, desk) if (desk := runtime.approvals) else None
     if late is not None:
         await unless_damaged(store, late.desk.interrupt())
@@ -349,12 +349,12 @@ async def _working(
         stack.push_async_callback(_flush, store, mirror, delivery)
         upkeep = Upkeep(store, settings.config.state_dir, outside.clock)
         background = (partial(mirror.run, store), upkeep.run)
-        ours = {(adapter.channel, adapter.account) for adapter in outside.adapters}
-        sending = [sender.run for key, sender in delivery.senders.items() if key in ours]
+        accounts = {(adapter.channel, adapter.account) for adapter in outside.adapters}
+        sending = [sender.run for key, sender in delivery.senders.items() if key in accounts]
         await stack.enter_async_context(_running(*background, *sending))
         lanes = await stack.enter_async_context(dispatch.lanes)
         settings.on_change(lambda config: lanes.resize(*_limits(config)))
-        for run in again:
+        for run in open_runs:
             dispatch.resume(run)
         await unless_damaged(store, dispatch.release())
         if late is not None:

@@ -281,13 +281,13 @@ def open_sender(  # noqa: PLR0913, PLR0917 - the parts of a sender, bound one by
 ) -> Sender:
     """Returns the sender of an account's outbox."""
 
-    def unknown() -> UnknownDelivery:
+    def fallback() -> UnknownDelivery:
         return settings.config.messages.delivery.unknown
 
     def owner() -> ReplyTo | None:
         return settings.config.messages.delivery.owner
 
-    return Sender(adapter, store, clock, reach, hooks, unknown, owner, wake_other, redact)
+    return Sender(adapter, store, clock, reach, hooks, fallback, owner, wake_other, redact)
 
 
 class StoreCursor(Struct, frozen=True):

@@ -13,7 +13,7 @@ from skerry.sdk.features import registered
 from skerry.store import Store, runs
 
 
-async def _nothing(_: CommandCall) -> list[str]:
+async def _no_lines(_: CommandCall) -> list[str]:
     return []
 
 
@@ -21,7 +21,7 @@ def builtin_commands(
     models: Models,
     table: CommandTable,
     work: Callable[[CommandCall], str] = lambda _: "",
-    more: Callable[[CommandCall], Awaitable[list[str]]] = _nothing,
+    state_lines: Callable[[CommandCall], Awaitable[list[str]]] = _no_lines,
 ) -> tuple[Command, ...]:
     """Returns `/help`, `/commands`, `/status` and `/whoami`; the first two list what `table` has.
 
@@ -42,16 +42,16 @@ def builtin_commands(
         lines = [f"Skerry {__version__}", f"Conversation: `{call.key}`", f"Model: {model}"]
         if model_status.state is not ModelState.READY:
             lines.append(f"{model_status.message} {model_status.remedy}".strip())
-        if doing := work(call):
-            lines.append(f"Now: {doing}")
-        lines += await more(call)
+        if activity := work(call):
+            lines.append(f"Now: {activity}")
+        lines += await state_lines(call)
         return "\n\n".join(lines)
 
     async def whoami(call: CommandCall) -> str:
-        who = "the owner" if call.is_owner else "a guest"
-        return f"You are {who}, over {call.channel}, in `{call.key}`."
+        role = "the owner" if call.is_owner else "a guest"
+        return f"You are {role}, over {call.channel}, in `{call.key}`."
 
-    ours = (
+    entries = (
         Command("help", "lists the commands", commands, owner_only=False),
         Command("commands", "lists the commands", commands, owner_only=False),
         Command(
@@ -68,10 +68,10 @@ def builtin_commands(
             aliases=("id",),
         ),
     )
-    return tuple(replace(entry, category="status", at_once=True) for entry in ours)
+    return tuple(replace(entry, category="status", at_once=True) for entry in entries)
 
 
-def doing(desk: CommandDependencies, call: CommandCall) -> str:
+def activity_text(desk: CommandDependencies, call: CommandCall) -> str:
     """Returns the active and waiting runs of the conversation beside the command, if any."""
     queue = {session.key: session for session in desk.dispatcher.queue().sessions}.get(
         str(call.key)
@@ -84,7 +84,7 @@ def doing(desk: CommandDependencies, call: CommandCall) -> str:
     return f"{runs}, {queue.waiting} waiting, `{queue.mode}`"
 
 
-async def standing(store: Store, desk: CommandDependencies, call: CommandCall) -> list[str]:
+async def state_lines(store: Store, desk: CommandDependencies, call: CommandCall) -> list[str]:
     """Returns who failed in the conversation's last run, and how much of its limits is used."""
     ended = await store.read(lambda reader: runs.last_ended(reader, str(call.key), 1))
     failure = ended[0].result.error if ended else None
@@ -104,7 +104,10 @@ def every_command(desk: CommandDependencies) -> tuple[Command, ...]:
     store, features = runtime.store, registered()
     return (
         *builtin_commands(
-            runtime.models, runtime.commands, partial(doing, desk), partial(standing, store, desk)
+            runtime.models,
+            runtime.commands,
+            partial(activity_text, desk),
+            partial(state_lines, store, desk),
         ),
         *(command for load in features.commands for command in load()(desk)),
         *(

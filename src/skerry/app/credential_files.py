@@ -190,7 +190,7 @@ def _check(name: str, text: str) -> None:
         raise CredentialError(message, "Copy and enter it again.")
 
 
-def where(profile: Profile) -> str:
+def describe(profile: Profile) -> str:
     """Returns where a profile's secret is: `vault`, `environment` or `file`."""
     name = SECRETS[profile.kind][0]
     value = profile.fields.get(name)

@@ -65,7 +65,7 @@ class OwnTools(Toolbox):
             features: Features that register tools; by default all that are installed.
 
         """
-        super().__init__(self._made)
+        super().__init__(self._make_tools)
         self._memory = memory
         self._host = host
         self._registered = features
@@ -77,16 +77,16 @@ class OwnTools(Toolbox):
         names = CORE if config.plugins.slots.memory == "memory-core" else CORE - MEMORY_TOOLS
         return names | {tool.spec.name for tool in self.features}
 
-    def _made(self) -> Iterable[Tool]:
-        made = (
+    def _make_tools(self) -> Iterable[Tool]:
+        tools = (
             *self._host_tools(),
             session_search.SessionSearch(),
             *self._memory(),
             *self.features,
         )
-        if unruled := sorted(tool.spec.name for tool in made if verb_of(tool) is None):
+        if unruled := sorted(tool.spec.name for tool in tools if verb_of(tool) is None):
             raise RuntimeError(f"no verb is declared by: {', '.join(unruled)}")
-        return made
+        return tools
 
     def _host_tools(self) -> Iterator[Tool]:
         if self._host is not None:
@@ -99,11 +99,11 @@ def connect_features(
     hooks: Hooks, tools: OwnTools, parts: PluginParts, features: Features | None = None
 ) -> None:
     """Lets what features registered as plugins do take part; it stays until the gateway stops."""
-    for name, own in (features or registered()).registrations.items():
-        for hook, handler in own.handlers:
+    for name, feature_parts in (features or registered()).registrations.items():
+        for hook, handler in feature_parts.handlers:
             hooks.points[hook].add(handler)
-        tools.features += own.tools
-        parts.connect(name, own)
+        tools.features += feature_parts.tools
+        parts.connect(name, feature_parts)
 
 
 class LivePlugins:
@@ -139,8 +139,8 @@ class LivePlugins:
         config = self._config()
         section = config.plugins
         if self._loaded is None:
-            ours = section.slots.memory in {"memory-core", "none"}
-            if ours and not (section.load.paths or section.entries or section.allow):
+            is_builtin = section.slots.memory in {"memory-core", "none"}
+            if is_builtin and not (section.load.paths or section.entries or section.allow):
                 return
             runtime = self._runtime
             host = PluginHost(

@@ -87,12 +87,12 @@ class Upkeep(Struct, frozen=True):
         waits = since is None or abs(self.clock.now_ms() - since) < DAY_MS
 
         def copy() -> str | None:
-            made = backups.create(self.state_dir, backups.BackupKind.DAILY, self.clock.now_ms())
-            if waits and is_forgetting(made.path):
-                made.path.unlink()  # it has words that are to be nowhere
+            backup = backups.create(self.state_dir, backups.BackupKind.DAILY, self.clock.now_ms())
+            if waits and is_forgetting(backup.path):
+                backup.path.unlink()  # it has words that are to be nowhere
                 return None
             backups.rotate(self.state_dir)
-            return made.name
+            return backup.name
 
         busy = since is not None and waits
         name = None if busy else await in_daemon_thread(copy, "store-backup")

@@ -61,8 +61,8 @@ class Reload:
             mode = self._settings.config.gateway.reload.mode
             stamp = self._stamp()
             broken = self._settings.broken is not None
-            again = broken and anyio.current_time() - read_at >= AGAIN_SECONDS
-            if mode is not ReloadMode.OFF and (outdated or again or stamp != last_stamp):
+            is_retry = broken and anyio.current_time() - read_at >= AGAIN_SECONDS
+            if mode is not ReloadMode.OFF and (outdated or is_retry or stamp != last_stamp):
                 await self._at_rest(stamp)
                 await self._take()
                 last_stamp, outdated, read_at = self._stamp(), False, anyio.current_time()

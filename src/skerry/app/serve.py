@@ -131,18 +131,18 @@ async def _run(
         logger.info("version %s answers on port %d", __version__, listener.port)
         settings.started()
         await first_of(application.restart.wait, partial(anext, aiter(stop)))
-        again = application.restart.is_set()
+        is_restart = application.restart.is_set()
         drain_seconds = settings.config.gateway.drain_seconds
-        outside.leave_within(drain_seconds + CLOSE_SECONDS, RESTART if again else 1)
+        outside.leave_within(drain_seconds + CLOSE_SECONDS, RESTART if is_restart else 1)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_hurry, stop, tasks.cancel_scope)
-            logger.info("restarting" if again else "stopping")
+            logger.info("restarting" if is_restart else "stopping")
             drain_ms = round(drain_seconds * 1000)
-            reason = "The gateway is restarting." if again else "The gateway is stopping."
+            reason = "The gateway is restarting." if is_restart else "The gateway is stopping."
             application.context.broadcast.shutdown(reason, drain_ms)
             await application.drain()
             tasks.cancel_scope.cancel()
-    return RESTART if again else 0
+    return RESTART if is_restart else 0
 
 
 async def _hurry(stop: AsyncIterator[signal.Signals], draining: anyio.CancelScope) -> None:

@@ -50,7 +50,7 @@ class Settings:
         self.overrides: dict[KeyPath, JSON] = {}
         """Values that replace those of the file until the next start."""
         self._loaded = loaded
-        self._given = environ
+        self._environ = environ
         self._clock = clock or SystemClock()
         self._changing = anyio.Lock()
         self._listeners: list[Callable[[Config], None]] = []
@@ -158,8 +158,8 @@ class Settings:
 
         def look() -> Loaded:
             author = replace(self._author("model choice"), dry=True)
-            written = set_values(self.config.path, values, author=author)
-            return checked(written.source, self._given, self.config.state_dir)
+            result = set_values(self.config.path, values, author=author)
+            return checked(result.source, self._environ, self.config.state_dir)
 
         return await anyio.to_thread.run_sync(look)
 
@@ -218,7 +218,7 @@ class Settings:
     def _author(self, by: str, *, also: tuple[Pattern, ...] = ()) -> ConfigAuthor:
         directory = self.config.state_dir
         may = partial(guard, borrows=_borrows, also=also)
-        return ConfigAuthor(by, self._given, directory, self._clock, may, strict=True)
+        return ConfigAuthor(by, self._environ, directory, self._clock, may, strict=True)
 
     async def _apply(self, write: Callable[[], ConfigWriteResult] | None) -> Applied:
         async with self._changing:  # else the older of two could be read first and used last
@@ -258,7 +258,7 @@ class Settings:
     def _write(self, write: Callable[[], ConfigWriteResult] | None) -> Loaded:
         if write is not None:
             write()
-        loaded = load(self._given, self.config.state_dir, self.config.path)
+        loaded = load(self._environ, self.config.state_dir, self.config.path)
         for agent in loaded.config.agents.ids:
             seed(loaded.config.workspace(agent), skip=loaded.config.agents.defaults.skip_bootstrap)
         keep_good(loaded.source, loaded.expanded)
@@ -271,7 +271,7 @@ class Settings:
         except ConfigInvalidError as error:
             return ConfigFile(source.Source(path), None, error.issues, exists=True)
         try:
-            loaded = checked(read, self._given, self.config.state_dir, fetch=False)
+            loaded = checked(read, self._environ, self.config.state_dir, fetch=False)
         except ConfigInvalidError as error:
             return ConfigFile(read, None, error.issues, exists=read.exists)
         return ConfigFile(read, loaded, (), exists=read.exists)

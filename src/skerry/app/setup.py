@@ -94,9 +94,9 @@ def gguf(choice: str) -> Path:
         raise unread from error
     if magic == MAGIC:
         return file
-    wrong = ConfigError(f"{file} is not a GGUF file: it does not begin with the letters GGUF.")
-    wrong.remedy = "Name a model in the format of llama.cpp; the download may be broken."
-    raise wrong
+    invalid = ConfigError(f"{file} is not a GGUF file: it does not begin with the letters GGUF.")
+    invalid.remedy = "Name a model in the format of llama.cpp; the download may be broken."
+    raise invalid
 
 
 def changes(

@@ -49,7 +49,7 @@ TRIAL_SECONDS: Final = 300.0
 answers."""
 ATTEMPT_SECONDS: Final = 25.0
 """Seconds for the trial of a choice: the page waits for it."""
-_FEW: Final = 256
+_MAX_TOKENS: Final = 256
 """Tokens that the answer may have; a model that thinks needs some before its first word."""
 
 
@@ -116,8 +116,8 @@ async def attempt(
 
     async def choose(catalog: Catalog) -> Choice:
         options = await catalog.entries(ref, CallTarget(agent=agent))
-        own = [option for option in options if option.profile is None] if entered else []
-        return await catalog.open((own or options)[0], patient=False)
+        keyless = [option for option in options if option.profile is None] if entered else []
+        return await catalog.open((keyless or options)[0], patient=False)
 
     async def learn(catalog: Catalog) -> None:
         await catalog.offered(ModelSetup(ref.partition("/")[0]))
@@ -195,10 +195,10 @@ async def _attempted(
     async with HttpClient() as http, Catalog(config, http, environ, parts) as catalog:
         try:
             provider, model = await choose(catalog)
-            few = replace(model, max_tokens=min(_FEW, model.max_tokens))
+            limited = replace(model, max_tokens=min(_MAX_TOKENS, model.max_tokens))
             begin = anyio.current_time()
             with suppress(ModelEmptyReplyError):  # it thought, and had no token left to say so
-                await tried_once(provider, few, ATTEMPT_SECONDS)
+                await tried_once(provider, limited, ATTEMPT_SECONDS)
             took = round((anyio.current_time() - begin) * 1000)
             if then is not None:
                 await then(catalog)

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 MAX_SESSIONS: Final = 10_000
 """Sessions whose profile is remembered; the one that was longest silent is forgotten first."""
 
-_Seen = tuple[int, int, int]
+_FileStamp = tuple[int, int, int]
 
 
 def vault_of(config: Config, environ: Mapping[str, str]) -> SealedVault:
@@ -93,7 +93,7 @@ class Credentials:
     def reconfigure(self, config: Config) -> None:
         """Uses `config` from the next choice on."""
         self._config = config
-        self._files: dict[AgentId, tuple[_Seen, Profiles]] = {}
+        self._files: dict[AgentId, tuple[_FileStamp, Profiles]] = {}
         self._profiles_paths: dict[AgentId, Path | None] = {}
         self.vault = vault_of(config, self.environ)
         self._renewal = Renewal(self._http, self.vault, self.environ, self.clock)
@@ -147,8 +147,8 @@ class Credentials:
     def providers(self, agent: AgentId) -> set[str]:
         """Returns the providers for which the agent has a profile."""
         default = self._config.agents.default_id
-        both = (self.profiles(agent), self.profiles(default))
-        return {profile.provider for each in both for profile in each.profiles.values()}
+        profile_lists = (self.profiles(agent), self.profiles(default))
+        return {profile.provider for each in profile_lists for profile in each.profiles.values()}
 
     def explicit(self, agent: AgentId, provider: str) -> Sequence[str]:
         """Returns the order that a person gave, by the agent's file or the configuration."""

@@ -80,10 +80,10 @@ class Profile:
     def stamp(self) -> str:
         """Returns a fingerprint that changes when the credential is replaced, not when renewed."""
         saved = self.fields.get("saved") if self.kind is CredentialKind.OAUTH else None
-        what = (
+        message = (
             saved if saved is not None else [self.fields.get(name) for name in SECRETS[self.kind]]
         )
-        return hashlib.sha256(msgspec.json.encode(what)).hexdigest()[:16]
+        return hashlib.sha256(msgspec.json.encode(message)).hexdigest()[:16]
 
     def secret(self, name: str, environ: Mapping[str, str], vault: SealedVault) -> str:
         """Returns one of its secrets.
@@ -103,8 +103,8 @@ class Profile:
                 text = ""
         text = text.strip()
         if not text or not text.isascii() or not text.isprintable():
-            what = "no usable" if text else "no"
-            message = f"{self.id} has {what} {name}."
+            lack = "no usable" if text else "no"
+            message = f"{self.id} has {lack} {name}."
             raise CredentialError(message, f"Enter it again: skerry auth add {self.provider}.")
         return text
 

@@ -152,7 +152,7 @@ class Renewal:
             return await self._secret(profile, "access")
         async with self._locks.setdefault(profile.key, anyio.Lock()):
             with anyio.CancelScope(shield=True):
-                async with _alone(directory):
+                async with _locked(directory):
                     return await self._renewed(profile, directory)
         raise AssertionError("nothing cancels a shielded scope")
 
@@ -199,8 +199,8 @@ class Renewal:
             raise failed from error
 
 
-def _ended(profile: Profile, why: str) -> ModelError:
-    error = ModelSignInError(f"The sign-in of {profile.id} has expired: {why}.")
+def _ended(profile: Profile, reason: str) -> ModelError:
+    error = ModelSignInError(f"The sign-in of {profile.id} has expired: {reason}.")
     error.remedy = f"skerry auth login {profile.provider} --agent {profile.owner}"
     return error
 
@@ -224,14 +224,14 @@ def store_tokens(path: Path, profile: Profile, tokens: Tokens, vault: SealedVaul
 
 
 @asynccontextmanager
-async def _alone(directory: Path) -> AsyncGenerator[None]:
+async def _locked(directory: Path) -> AsyncGenerator[None]:
     """Is the one process that renews in this directory. The lock ends with the process."""
     make_private(directory)
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(directory / _LOCK, flags, 0o600)
     try:
         with anyio.move_on_after(LOCK_SECONDS) as waiting:
-            while not _taken(descriptor):  # noqa: ASYNC110 - of another process no event comes
+            while not _try_lock(descriptor):  # noqa: ASYNC110 - of another process no event comes
                 await anyio.sleep(_POLL)
         if waiting.cancelled_caught:
             raise ModelConnectionError(
@@ -242,7 +242,7 @@ async def _alone(directory: Path) -> AsyncGenerator[None]:
         os.close(descriptor)
 
 
-def _taken(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -14,7 +14,7 @@ from skerry.config.auth import PASSPHRASE
 from skerry.model.errors import CredentialError
 
 _NONCE_BYTES: Final = 12
-_MOST: Final = 2**22
+_MAX_BYTES: Final = 2**22
 """Limit on n times r times p: about 3 s, whatever a file names."""
 
 
@@ -33,7 +33,7 @@ def derived(passphrase: str, salt: str, cost: tuple[int, int, int]) -> bytes:
     if not passphrase:
         message = "The vault is locked with a passphrase."
         raise CredentialError(message, f"Set {PASSPHRASE} for the gateway.")
-    if n * r * p > _MOST or n <= 1 or n & (n - 1) or min(r, p) < 1:
+    if n * r * p > _MAX_BYTES or n <= 1 or n & (n - 1) or min(r, p) < 1:
         raise CredentialError("The vault's file asks for a key of unreasonable cost.")
     return Scrypt(salt=b64decode(salt), length=KEY_BYTES, n=n, r=r, p=p).derive(passphrase.encode())
 

@@ -28,7 +28,7 @@ WAIT_SECONDS: Final = 600.0
 _LONGEST: Final = 16_384
 _HEAD_LIMIT: Final = 16 * 1024
 _HEAD_SECONDS: Final = 10.0
-_DONE: Final = "You are signed in. You can close this page."
+_SIGNED_IN_TEXT: Final = "You are signed in. You can close this page."
 _FAILED: Final = "The sign-in failed; Skerry shows the reason. You can close this page."
 
 
@@ -119,13 +119,15 @@ class SignIn:
                 query["state"] = [split.path.rpartition("/")[2]]
             query.setdefault("state", [""])
         if error := query.get("error"):
-            raise CredentialError(f"The service refused the sign-in: {error[0][:100]!r}.", _AGAIN)
+            raise CredentialError(
+                f"The service refused the sign-in: {error[0][:100]!r}.", _RETRY_REMEDY
+            )
         if not hmac.compare_digest(
             query.get("state", [self.state])[0].encode(), self.state.encode()
         ):
-            raise CredentialError("The answer is for another sign-in.", _AGAIN)
+            raise CredentialError("The answer is for another sign-in.", _RETRY_REMEDY)
         if not (code := query.get("code", [""])[0]):
-            raise CredentialError("It contains no code.", _AGAIN)
+            raise CredentialError("It contains no code.", _RETRY_REMEDY)
         return code
 
     async def finish(self, http: httpx2.AsyncClient, code: str, now: int) -> Tokens:
@@ -149,10 +151,10 @@ class SignIn:
                 form["client_secret"] = service.client_secret
             return await exchange(http, service.token_url, form, now)
         except (TokenRefusedError, ModelConnectionError) as error:
-            raise CredentialError(f"The sign-in failed: {error}.", _AGAIN) from error
+            raise CredentialError(f"The sign-in failed: {error}.", _RETRY_REMEDY) from error
 
 
-_AGAIN: Final = "Start it again: skerry auth login."
+_RETRY_REMEDY: Final = "Start it again: skerry auth login."
 
 
 @dataclass(slots=True)
@@ -184,12 +186,12 @@ async def callback(port: int, path: str = "/callback") -> AsyncGenerator[Callbac
         async with stream:
             with anyio.move_on_after(_HEAD_SECONDS):
                 target = await _target(stream, bound)
-                good = target is not None and target.startswith(path) and "?" in target
-                if good and target is not None:
+                is_valid = target is not None and target.startswith(path) and "?" in target
+                if is_valid and target is not None:
                     with send.clone() as sender:
                         await _hand_over(sender, target)
-                text = _DONE if good and "error=" not in str(target) else _FAILED
-                await stream.send(_page(text, ok=good))
+                text = _SIGNED_IN_TEXT if is_valid and "error=" not in str(target) else _FAILED
+                await stream.send(_page(text, ok=is_valid))
 
     with send, receive:
         async with listener, anyio.create_task_group() as tasks:
@@ -287,8 +289,8 @@ async def _target(stream: anyio.abc.SocketStream, port: int) -> str | None:
         name.strip().lower(): value.strip()
         for name, _, value in (line.partition(":") for line in lines)
     }
-    ours = headers.get("host") in {f"127.0.0.1:{port}", f"localhost:{port}"}
-    return rest.rpartition(" ")[0] if method == "GET" and ours else None
+    is_own_host = headers.get("host") in {f"127.0.0.1:{port}", f"localhost:{port}"}
+    return rest.rpartition(" ")[0] if method == "GET" and is_own_host else None
 
 
 def _page(text: str, *, ok: bool) -> bytes:

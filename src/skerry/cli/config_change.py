@@ -50,32 +50,32 @@ def _sound() -> bool:
     return True
 
 
-def report_written(done: ConfigWriteResult, *, quiet: bool = False) -> int:
+def report_written(written: ConfigWriteResult, *, quiet: bool = False) -> int:
     """Prints what was changed, and lets a running gateway use it; returns the exit code."""
-    if not done.changed:
+    if not written.changed:
         if not quiet:
             notice("Nothing changed.")
         return 0
     if not quiet:
-        show(f"Changed {', '.join(map(show_key_path, done.changed))} in {done.source.path}.")
-    for issue in done.unknown_keys:
+        show(f"Changed {', '.join(map(show_key_path, written.changed))} in {written.source.path}.")
+    for issue in written.unknown_keys:
         notice(f"warning: {plain(str(issue))}")
     state_dir, _ = locate(os.environ)
     if owner(state_dir / LOCK) is not None:
-        anyio.run(_tell, done, quiet)
+        anyio.run(_tell, written, quiet)
     return 0
 
 
-async def _tell(done: ConfigWriteResult, quiet: bool) -> None:  # noqa: FBT001 - called by anyio.run
+async def _tell(written: ConfigWriteResult, quiet: bool) -> None:  # noqa: FBT001 - called by anyio.run
     """Lets the running gateway use the file, and says what needs a restart."""
-    params = {"raw": done.source.raw, "baseHash": done.source.hash}
+    params = {"raw": written.source.raw, "baseHash": written.source.hash}
     try:
         async with GatewayClient(find(os.environ), scopes=_ADMIN) as client:
             answer = await client.request("config.apply", params)
     except (ClientError, ConfigError) as error:
         notice(f"The running gateway uses the change after a restart: {plain(str(error))}")
         return
-    waiting = ", ".join(needs_restart(done.changed))
+    waiting = ", ".join(needs_restart(written.changed))
     match answer["restart"]:
         case "automatic":
             notice(f"The running gateway restarts for {waiting} once no run is in progress.")

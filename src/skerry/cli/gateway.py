@@ -140,8 +140,8 @@ def _people(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _storage(storage: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if storage.get("state", "ok") != "ok":
-        why = one_line(storage.get("message", "")).rstrip(".")
-        yield f"The storage is {storage['state']}: {why or 'see the log'}.", storage["remedy"]
+        reason = one_line(storage.get("message", "")).rstrip(".")
+        yield f"The storage is {storage['state']}: {reason or 'see the log'}.", storage["remedy"]
     if recovered := storage.get("recovered"):
         yield one_line(recovered["message"]), recovered["remedy"]
 

@@ -29,7 +29,7 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 """Words that may be the id of a plugin."""
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it."""
-_MORE = "`skerry COMMAND --help` says more; `skerry --version` prints the version."
+_EPILOG = "`skerry COMMAND --help` says more; `skerry --version` prints the version."
 EXIT_CODES = "exit codes: 0 done, 1 it failed, 2 wrong usage, 124 out of time, 130 interrupted"
 
 
@@ -116,7 +116,7 @@ def make_parser(name: str | None = None) -> "_Top":
     parser = _Top(
         prog="skerry",
         description="A self-hosted gateway for personal agents.",
-        epilog=f"{_MORE}\n{EXIT_CODES}",
+        epilog=f"{_EPILOG}\n{EXIT_CODES}",
     )
     parser.add_argument("--version", action="version", version=f"skerry {__version__}")
     parser.set_defaults(module=None, parser=parser)

@@ -7,7 +7,7 @@ from typing import Final, NoReturn
 
 from skerry.infra.spelling import spelt_like
 
-_UNKNOWN: Final = "unrecognized arguments: "
+_UNRECOGNIZED: Final = "unrecognized arguments: "
 _PLAIN: Final = re.compile(r"[a-z]+(?:-[a-z]+)*|-{1,2}[A-Za-z][A-Za-z-]*")
 """A word that is shown again: commands and options are such, tokens and passwords hardly ever."""
 _MOST_PLAIN: Final = 24
@@ -40,8 +40,8 @@ class Parser(ArgumentParser):
             hint = f" Did you mean `{self.prog} {near[0]}`?" if near else ""
             word = _repeated(invalid[1])
             message = f"unknown command `{self.prog} {word}`.{hint} `{self.prog} --help` lists all."
-        elif message.startswith(_UNKNOWN):
-            message = _UNKNOWN + _listed(message.removeprefix(_UNKNOWN).split(" "))
+        elif message.startswith(_UNRECOGNIZED):
+            message = _UNRECOGNIZED + _listed(message.removeprefix(_UNRECOGNIZED).split(" "))
         else:
             message = re.sub(r"^(ambiguous option: [^=\s]+)=.*?(?= could match )", r"\1", message)
         self.print_usage(sys.stderr)

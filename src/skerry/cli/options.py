@@ -80,12 +80,12 @@ def token(text: str) -> str:
     return first
 
 
-def whole(least: int, most: int) -> Callable[[str], int]:
+def whole(least: int, greatest: int) -> Callable[[str], int]:
     """Returns the check of an option whose value is a whole number from `least` to `most`."""
 
     def parse(text: str) -> int:
-        if not (text.isascii() and text.isdecimal() and least <= int(text) <= most):
-            raise ArgumentTypeError(f"{text!r} is not a number from {least} to {most}")
+        if not (text.isascii() and text.isdecimal() and least <= int(text) <= greatest):
+            raise ArgumentTypeError(f"{text!r} is not a number from {least} to {greatest}")
         return int(text)
 
     return parse

@@ -66,7 +66,10 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     """
     widths = [min(max(map(width, column)), _WIDEST) for column in zip(*rows, strict=True)]
     lines = [
-        "  ".join(cell + " " * (most - width(cell)) for cell, most in zip(row, widths, strict=True))
+        "  ".join(
+            cell + " " * (column_width - width(cell))
+            for cell, column_width in zip(row, widths, strict=True)
+        )
         for row in rows
     ]
     lines = [line.rstrip() for line in lines]
@@ -74,7 +77,10 @@ def table(rows: Sequence[Sequence[str]]) -> str:
         return "\n".join(lines)
     edge = get_terminal_size().columns
     before = [
-        sum(max(width(cell), most) + 2 for cell, most in zip(row[:-1], widths, strict=False))
+        sum(
+            max(width(cell), column_width) + 2
+            for cell, column_width in zip(row[:-1], widths, strict=False)
+        )
         for row in rows
     ]
     return "\n".join(

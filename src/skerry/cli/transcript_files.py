@@ -51,33 +51,38 @@ class Folder:
         return cls(rows, mapped.keys(begun, rows))
 
     def incoming(
-        self, key: SessionKey, made: ImportedSession, archived: Archived | None, *, mine: bool
+        self,
+        key: SessionKey,
+        transcript: ImportedSession,
+        archived: Archived | None,
+        *,
+        is_owners: bool,
     ) -> IncomingSession:
         """Returns the session to import."""
-        row = self.rows.get(made.session_id)
-        key_text = self.keys.get(made.session_id)
+        row = self.rows.get(transcript.session_id)
+        key_text = self.keys.get(transcript.session_id)
         if row is None and archived is None and key_text is not None:
             # The map names another session as the present one of that conversation.
             same = SessionKey.parse(key_text, key.agent).scope == key.scope
             archived = Archived.RESET if same else None
-        return incoming(key, made, row, archived, mine=mine)
+        return incoming(key, transcript, row, archived, is_owners=is_owners)
 
 
 def incoming(
     key: SessionKey,
-    made: ImportedSession,
+    transcript: ImportedSession,
     row: mapped.MappedSession | None,
     archived: Archived | None,
     *,
-    mine: bool,
+    is_owners: bool,
 ) -> IncomingSession:
-    """Returns the session to import; `mine`: its user messages are the owner's."""
+    """Returns the session to import; `is_owners` attributes its user messages to the owner."""
     about = row or mapped.MappedSession(str(key))
     return IncomingSession(
         key,
-        SessionId(made.session_id),
-        made.created_at,
-        (as_owners(made) if mine else made).messages,
+        SessionId(transcript.session_id),
+        transcript.created_at,
+        (as_owners(transcript) if is_owners else transcript).messages,
         archived,
         about.label,
         about.settings,

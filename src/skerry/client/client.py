@@ -249,10 +249,10 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
         except ConnectionClosed as error:
             self._lose(self._unreachable(error))
 
-    def _lose(self, lost: GatewayUnreachableError) -> None:
+    def _lose(self, error: GatewayUnreachableError) -> None:
         self.closed.set()
         for pending in self._pending.values():
-            pending.outcome = lost
+            pending.outcome = error
             pending.done.set()
         for subscriber in self._subscribers:
             subscriber.close()
@@ -305,8 +305,8 @@ def _refused(response: GatewayResponse) -> GatewayRefusedError:
     text = error.message or "The gateway refused and gave no reason."
     message = _MESSAGES.get(code, text)
     refused = GatewayRefusedError(error.code, message, code, response.payload)
-    own = str(details.get("remedy") or details.get("remediationHint") or "")
-    refused.remedy = _REMEDIES.get(code) or own or _REMEDIES.get(error.code, "")
+    remedy = str(details.get("remedy") or details.get("remediationHint") or "")
+    refused.remedy = _REMEDIES.get(code) or remedy or _REMEDIES.get(error.code, "")
     refused.retry_after_ms = error.retry_after_ms
     return refused
 

@@ -119,5 +119,7 @@ def _info(model: dict[str, Any]) -> ModelInfo:
 
 def _cost(cost: dict[str, float]) -> ModelCost:
     names = ("input", "output", "cacheRead", "cacheWrite")
-    sent, received, read, written = (cost.get(name, 0.0) for name in names)
-    return ModelCost(sent, received, read, written, is_priced=any((sent, received, read, written)))
+    sent, received, read, cache_written = (cost.get(name, 0.0) for name in names)
+    return ModelCost(
+        sent, received, read, cache_written, is_priced=any((sent, received, read, cache_written))
+    )

@@ -35,14 +35,14 @@ def images(attachments: Sequence[dict[str, Any]]) -> tuple[ImageBlock, ...]:
         RefusedError: one is not an image that models take, is not readable, or is too large.
     """
     blocks: list[ImageBlock] = []
-    together = 0
+    total_bytes = 0
     for number, attachment in enumerate(attachments, start=1):
         name = _name(attachment, number)
         data = _data(attachment, name)
-        together += len(data)
+        total_bytes += len(data)
         if len(data) > MAX_IMAGE:
             raise RefusedError(f"{name} has {len(data)} bytes; an image may have {MAX_IMAGE}.")
-        if together > MAX_TOGETHER:
+        if total_bytes > MAX_TOGETHER:
             raise RefusedError(f"The images have more than {MAX_TOGETHER} bytes together.")
         kind = _kind(data)
         if kind is None:

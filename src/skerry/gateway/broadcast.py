@@ -101,8 +101,8 @@ class Broadcast:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        own = {name: need for name, (need, _) in registered().events.items()}
-        self._needs = {**access.EVENTS, **own}
+        feature_needs = {name: need for name, (need, _) in registered().events.items()}
+        self._needs = {**access.EVENTS, **feature_needs}
         needs = {*self._needs.values(), READERS, WRITERS, ADMINS}  # plugins may add such events
         self._clients: dict[Need, set[Subscriber]] = {need: set() for need in needs}
         self._audiences = {protocol: _Audience(version) for protocol, version in VERSIONS.items()}

@@ -32,7 +32,7 @@ class Clients:
         """Adds the connection of a device."""
         self._devices[client] = (device_id, role)
 
-    def leave(self, client: Client) -> None:
+    def remove(self, client: Client) -> None:
         """Removes the connection."""
         self._devices.pop(client, None)
 

@@ -116,17 +116,17 @@ class WriteRate(Struct):
 
     _writes: dict[str, deque[int]] = field(default_factory=dict)
 
-    def wait_ms(self, who: str, now_ms: int) -> int:
+    def wait_ms(self, client_id: str, now_ms: int) -> int:
         """Counts a write of `who`; returns 0, or how long it has to wait."""
         for name in [
             name for name, times in self._writes.items() if times[-1] <= now_ms - PERIOD_MS
         ]:
             del self._writes[name]
-        times = self._writes.get(who)
+        times = self._writes.get(client_id)
         if times is None:
             if len(self._writes) >= _MOST_WRITERS:
                 return PERIOD_MS
-            times = self._writes[who] = deque(maxlen=WRITES)
+            times = self._writes[client_id] = deque(maxlen=WRITES)
         if len(times) == WRITES and times[0] > now_ms - PERIOD_MS:
             return times[0] + PERIOD_MS - now_ms
         times.append(now_ms)

@@ -216,7 +216,7 @@ class ClientConnection:
                 ConnectedNode(
                     device.device_id,
                     self,
-                    introduction(params, self._peer.shown),
+                    introduction(params, self._peer.display_address),
                     tuple(params.commands),
                     self._context.clock.now_ms(),
                 )
@@ -227,7 +227,7 @@ class ClientConnection:
         host = client.display_name or client.id
         return PresenceEntry(
             host=host,
-            ip=self._peer.shown,
+            ip=self._peer.display_address,
             version=client.version,
             platform=client.platform,
             mode=client.mode,
@@ -243,9 +243,9 @@ class ClientConnection:
 
     def _unregister(self) -> None:
         self._context.broadcast.remove(self)
-        self._context.clients.leave(self)
-        self._context.nodes.leave(self)
-        self._context.presence.leave(self.id)
+        self._context.clients.remove(self)
+        self._context.nodes.remove(self)
+        self._context.presence.remove(self.id)
         self._out.close()
         for outcome in self._waiting:
             outcome.close()  # its task was cancelled before it began

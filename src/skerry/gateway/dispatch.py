@@ -42,12 +42,12 @@ P = TypeVar("P", bound=BaseModel)
 UNKNOWN: Final = "request.unknown_method"
 UNSUPPORTED: Final = "request.unsupported_property"
 _EMPTY: Final = b"{}"
-_NOTHING: Final = frozenset({b"null", b"false", b'""', b"[]", b"{}"})
+_NO_REQUEST: Final = frozenset({b"null", b"false", b'""', b"[]", b"{}"})
 """Values with which a property requests nothing."""
 _EXTRA: Final = "extra_forbidden"
 
 
-OWN: Final[tuple[Method[Any], ...]] = (
+KERNEL_METHODS: Final[tuple[Method[Any], ...]] = (
     *runs.METHODS,
     *chat.METHODS,
     *subscriptions.METHODS,
@@ -71,14 +71,14 @@ class MethodTable:
         self._features = features or registered()
         self._needs = {**access.METHODS, **self._features.methods}
         self._is_whole = False
-        self._add(*OWN)
+        self._add(*KERNEL_METHODS)
         self._plugins = plugins
 
     @property
     def needs(self) -> Mapping[str, access.Need]:
         """Returns the needs of each method: of the kernel, of features, of plugins."""
-        own = {name: method.need for name, method in self._added.items()}
-        return MappingProxyType({**own, **self._needs})
+        kernel_needs = {name: method.need for name, method in self._added.items()}
+        return MappingProxyType({**kernel_needs, **self._needs})
 
     @property
     def _added(self) -> Mapping[str, GatewayMethod]:
@@ -216,8 +216,8 @@ def with_warnings(payload: Json, warnings: list[Json]) -> Json:
     """Returns a payload with the warnings, where it is an object."""
     if not warnings or not isinstance(payload, dict):
         return payload
-    own = payload.get("warnings")
-    return payload | {"warnings": [*(own if isinstance(own, list) else ()), *warnings]}
+    listed = payload.get("warnings")
+    return payload | {"warnings": [*(listed if isinstance(listed, list) else ()), *warnings]}
 
 
 def _parsed(method: Method[P], raw: bytes) -> P:
@@ -249,7 +249,7 @@ def _without_declared(method: Method[Any], raw: bytes, extra: set[str]) -> tuple
     warnings: list[Json] = []
     for name in [name for name in properties if name in extra]:
         has_effect = bytes(properties[name]) not in {
-            *_NOTHING,
+            *_NO_REQUEST,
             msgspec.json.encode(method.params.usual.get(name)),
         }
         if name in refused and has_effect:

@@ -203,9 +203,11 @@ def _check_alone(role: Role, secret: SecretCheck, handshake: Handshake, is_named
     """Admits a client without a device only with the secret, as an operator, on this machine."""
     gateway = handshake.context.config().gateway
     if secret is SecretCheck.WRONG:
-        raise handshake_errors.unauthorized(gateway.auth.mode, shown=is_named, is_guess=True)
-    alone = handshake.peer.local or gateway.control_ui.dangerously_disable_device_auth
-    if secret is SecretCheck.MISSING or role is not Role.OPERATOR or not alone:
+        raise handshake_errors.unauthorized(
+            gateway.auth.mode, has_credential=is_named, is_guess=True
+        )
+    is_exempt = handshake.peer.local or gateway.control_ui.dangerously_disable_device_auth
+    if secret is SecretCheck.MISSING or role is not Role.OPERATOR or not is_exempt:
         raise handshake_errors.no_device()
 
 
@@ -221,7 +223,7 @@ async def _pair(
     mode = handshake.context.config().gateway.auth.mode
     token = credentials.device_token or credentials.token
     if secret is not SecretCheck.RIGHT and not token:
-        raise handshake_errors.unauthorized(mode, shown=secret is SecretCheck.WRONG)
+        raise handshake_errors.unauthorized(mode, has_credential=secret is SecretCheck.WRONG)
     key = device_identity.key(device.id, device.public_key)
     claim = device_identity.Claim(
         device_id=device.id,
@@ -246,7 +248,7 @@ async def _pair(
             params.client.id,
             params.client.mode,
             params.client.platform,
-            handshake.peer.shown,
+            handshake.peer.display_address,
             params.client.display_name,
             params.client.device_family,
         ),
@@ -263,7 +265,7 @@ async def _pair(
         case pairing.WrongToken(known, revoked) if credentials.device_token:
             raise handshake_errors.wrong_device_token(revoked=revoked)
         case pairing.WrongToken(known):
-            raise handshake_errors.unauthorized(mode, shown=True, device_may_retry=known)
+            raise handshake_errors.unauthorized(mode, has_credential=True, device_may_retry=known)
 
 
 def introduction(params: ConnectParams, address: str) -> dict[str, Json]:

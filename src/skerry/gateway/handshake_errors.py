@@ -68,22 +68,22 @@ def not_ready(failing: Iterable[str]) -> HandshakeError:
 def unauthorized(
     mode: AuthMode,
     *,
-    shown: bool,
+    has_credential: bool,
     device_may_retry: bool = False,
     is_guess: bool = False,
 ) -> HandshakeError:
     """Returns the refusal of a client without the shared secret; `shown`: it sent a wrong one."""
-    what = "mismatch" if shown else "missing"
-    message = f"unauthorized: gateway {mode} {what} (it is gateway.auth.{mode} in skerry.json)"
+    problem = "mismatch" if has_credential else "missing"
+    message = f"unauthorized: gateway {mode} {problem} (it is gateway.auth.{mode} in skerry.json)"
     step = "retry_with_device_token" if device_may_retry else "update_auth_credentials"
     details = {
-        "code": f"AUTH_{mode.upper()}_{what.upper()}",
-        "authReason": f"{mode}_{what}",
+        "code": f"AUTH_{mode.upper()}_{problem.upper()}",
+        "authReason": f"{mode}_{problem}",
         "canRetryWithDeviceToken": device_may_retry,
         "recommendedNextStep": step,
     }
     shape = ErrorShape(ErrorCode.INVALID_REQUEST, message, details)
-    return HandshakeError(_REFUSED, message, shape=shape, is_guess=shown or is_guess)
+    return HandshakeError(_REFUSED, message, shape=shape, is_guess=has_credential or is_guess)
 
 
 def wrong_device_token(*, revoked: bool) -> HandshakeError:

@@ -108,7 +108,7 @@ def _link_addresses(state: StateCore) -> None:
 
 def _linked(state: StateCore, token: Token) -> list[Token]:
     """Returns the text with its addresses as links; what ends a sentence is no part of one."""
-    made: list[Token] = []
+    tokens_out: list[Token] = []
     end = 0
     for match in _URL.finditer(token.content):
         url = match[0].rstrip(".,;:!?*_~")
@@ -118,9 +118,9 @@ def _linked(state: StateCore, token: Token) -> list[Token]:
         opened.attrs = {"href": state.md.normalizeLink(url)}
         closed = token.copy(type="link_close", tag="a", nesting=-1, content="")
         before = token.copy(content=token.content[end : match.start()])
-        made += [before, opened, token.copy(content=url), closed]
+        tokens_out += [before, opened, token.copy(content=url), closed]
         end = match.start() + len(url)
-    return [*made, token.copy(content=token.content[end:])]
+    return [*tokens_out, token.copy(content=token.content[end:])]
 
 
 def _fence(tokens: Sequence[Token], index: int, *_: Any) -> str:

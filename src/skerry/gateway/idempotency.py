@@ -37,12 +37,14 @@ def once(
     def guarded(call: Call, params: P) -> Json | Coroutine[Any, Any, Json]:
         if params.idempotency_key is None:
             return handler(call, params)
-        return _Once(method, handler, first, joins).carry_out(call, params, params.idempotency_key)
+        return _IdempotentHandler(method, handler, first, joins).carry_out(
+            call, params, params.idempotency_key
+        )
 
     return guarded
 
 
-class _Once:
+class _IdempotentHandler:
     """One method with a key."""
 
     def __init__(self, method: str, handler: Callable[..., Any], first: bool, joins: bool) -> None:  # noqa: FBT001 - private
@@ -65,7 +67,7 @@ class _Once:
             recorded = await store.read(lambda reader: idempotency_keys.find(reader, *name))
             if recorded is not None:
                 _check(recorded.digest == digest, key)
-                return self._again(recorded)
+                return self._repeated(recorded)
             effect = _using(*name, digest)
             if self._first:
                 await store.write(effect)
@@ -86,7 +88,7 @@ class _Once:
         answer = self._handler(call, params)
         return await answer if isinstance(answer, Coroutine) else answer
 
-    def _again(self, recorded: idempotency_keys.UsedKey) -> Json:
+    def _repeated(self, recorded: idempotency_keys.UsedKey) -> Json:
         """Returns the answer of the first request."""
         if recorded.answer is not None:
             return Raw(recorded.answer)

@@ -71,7 +71,7 @@ class Nodes:
             self._abandon(before)
             before.client.close(1008, "replaced by a newer connection")
 
-    def leave(self, client: Client) -> None:
+    def remove(self, client: Client) -> None:
         """Removes the node of the connection; its commands end without a result."""
         for node in tuple(self._nodes.values()):
             if node.client is client:

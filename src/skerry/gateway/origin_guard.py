@@ -78,8 +78,8 @@ def _refusal(scope: Scope, config: GatewayConfig) -> int:
     allowed = set(config.control_ui.allowed_origins)
     if host not in hosts and host not in {urlsplit(origin).netloc for origin in allowed}:
         return 421
-    ours = {f"http://{name}" for name in hosts} | allowed
-    if any(origin.lower() not in ours for origin in headers.getlist("origin")):
+    own_origins = {f"http://{name}" for name in hosts} | allowed
+    if any(origin.lower() not in own_origins for origin in headers.getlist("origin")):
         return 403
     return 0
 
@@ -105,5 +105,5 @@ def _is_own(host: str, port: int) -> bool:
     try:
         return "%" not in name and bool(ip_address(name))
     except ValueError:
-        own = socket.gethostname().lower()
-        return name in {own, f"{own}.local"}
+        host_name = socket.gethostname().lower()
+        return name in {host_name, f"{host_name}.local"}

@@ -123,9 +123,9 @@ def _missing(unit: Unit, device: ConnectingDevice, grant: DeviceGrant | None) ->
     if grant is not None and grant.revoked_at is None:
         if _kind(grant.about) != _kind(device.about):
             return "metadata-upgrade"
-        enough = all(allows(grant.scopes, scope) for scope in device.scopes)
-        return "" if enough else "scope-upgrade"
-    if any(other.revoked_at is None for other in devices.grants(unit, device.device_id)):
+        has_scopes = all(allows(grant.scopes, scope) for scope in device.scopes)
+        return "" if has_scopes else "scope-upgrade"
+    if any(issued.revoked_at is None for issued in devices.grants(unit, device.device_id)):
         return "role-upgrade"
     return "not-paired"
 

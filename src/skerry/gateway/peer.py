@@ -36,7 +36,7 @@ class ClientPeer(Struct, frozen=True):
     trusted."""
 
     @property
-    def shown(self) -> str:
+    def display_address(self) -> str:
         """Returns the origin for people: the address, unless it is only that of a proxy."""
         return HIDDEN if self.hidden else self.address
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from skerry import __version__
 from skerry.infra.clock import Clock
 
-_MOST = 200
+_MAX_ENTRIES = 200
 _TEXT = 512
 
 
@@ -84,7 +84,7 @@ class Presence:
             )
             self._change()
 
-    def leave(self, connection_id: str) -> None:
+    def remove(self, connection_id: str) -> None:
         """Removes a client."""
         if self._clients.pop(connection_id, None) is not None:
             self._change()
@@ -96,7 +96,7 @@ class Presence:
 
     def entries(self) -> list[PresenceEntry]:
         """Returns the gateway and at most 200 clients, the latest last."""
-        return [self._self, *list(self._clients.values())[-_MOST:]]
+        return [self._self, *list(self._clients.values())[-_MAX_ENTRIES:]]
 
     def _change(self) -> None:
         self.version += 1

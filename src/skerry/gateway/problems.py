@@ -6,7 +6,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-_MOST: Final = 20
+_MAX_PROBLEMS: Final = 20
 
 _Context = dict[str, Any]
 
@@ -33,7 +33,7 @@ _SENTENCES: Final[dict[str, Callable[[_Context], str]]] = {
 
 def describe(error: ValidationError) -> str:
     """Returns every problem with its path; never a value of the request."""
-    details = error.errors(include_url=False, include_input=False)[:_MOST]
+    details = error.errors(include_url=False, include_input=False)[:_MAX_PROBLEMS]
     return "; ".join(dict.fromkeys(_problem(detail) for detail in details))
 
 
@@ -41,8 +41,8 @@ def _problem(detail: ErrorDetails) -> str:
     path = [str(part)[:64] for part in detail["loc"]]
     kind = detail["type"]
     if kind == "extra_forbidden":
-        where = _path(path[:-1])
-        return f"at {where or 'root'}: unexpected property '{path[-1]}'"
+        parent = _path(path[:-1])
+        return f"at {parent or 'root'}: unexpected property '{path[-1]}'"
     if kind == "missing":
         return _at(path[:-1], f"must have required property '{path[-1]}'")
     sentence = _SENTENCES.get(kind)
@@ -50,8 +50,8 @@ def _problem(detail: ErrorDetails) -> str:
 
 
 def _at(path: list[str], sentence: str) -> str:
-    where = _path(path)
-    return f"at {where}: {sentence}" if where else sentence
+    path_text = _path(path)
+    return f"at {path_text}: {sentence}" if path_text else sentence
 
 
 def _path(path: list[str]) -> str:

@@ -57,7 +57,7 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
         self.conn.max_message_size = MAX_BEFORE_CONNECT
         self.congested = False
         """True while the transport's buffer is full; a write would only enlarge it."""
-        self.on_writable: Callable[[], None] = _nothing
+        self.on_writable: Callable[[], None] = _ignore
         """Called when the buffer has emptied."""
         self._linger_limit: asyncio.TimerHandle | None = None
         self._corked = bytearray()
@@ -202,8 +202,8 @@ class _Limited(h11.Connection):
             h11.RemoteProtocolError: the request is malformed, or its head is too long.
         """
         if self.their_state is h11.IDLE:
-            came, _ = self.trailing_data
-            if len(came) > HEAD_BYTES and not _HEAD_END.search(came, 0, HEAD_BYTES):
+            received, _ = self.trailing_data
+            if len(received) > HEAD_BYTES and not _HEAD_END.search(received, 0, HEAD_BYTES):
                 self.is_too_long = True
                 message = "the head of the request is too long"
                 raise h11.RemoteProtocolError(message, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
@@ -261,7 +261,7 @@ class HttpProtocol(H11Protocol):
             self._head_timer = None
 
 
-def _nothing() -> None:
+def _ignore() -> None:
     pass
 
 

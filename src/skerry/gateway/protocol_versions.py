@@ -23,7 +23,7 @@ _TOOL_TEXT: Final = 8000
 """Characters of a tool's result that an event shows."""
 
 _POLICY_3: Final = ("maxPayload", "maxBufferedBytes", "tickIntervalMs")
-_UNKNOWN: Final = RunFailure("internal", "The run failed.")
+_UNKNOWN_FAILURE: Final = RunFailure("internal", "The run failed.")
 _FAILED: Final = frozenset({StopReason.ERROR, StopReason.TIMEOUT, StopReason.INTERRUPTED})
 _KINDS: Final = {"model.rate_limit": "rate_limit", "model.overflow": "context_length"}
 _REASONS: Final = {
@@ -330,14 +330,14 @@ def run_error(result: RunResult) -> ErrorShape:
 
 
 def _failure(result: RunResult) -> RunFailure:
-    return result.error or _UNKNOWN
+    return result.error or _UNKNOWN_FAILURE
 
 
 def _failure_payload(result: RunResult) -> Object:
     """Returns why the run failed, and the next step for a person where there is one."""
     failure = _failure(result)
-    more = {"remedy": failure.remedy, "attempts": list(failure.attempts)}
-    return {"error": failure.message, **{name: value for name, value in more.items() if value}}
+    details = {"remedy": failure.remedy, "attempts": list(failure.attempts)}
+    return {"error": failure.message, **{name: value for name, value in details.items() if value}}
 
 
 def _error_kind(result: RunResult) -> str:

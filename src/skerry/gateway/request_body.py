@@ -19,21 +19,21 @@ class RefusedPost(Exception):  # noqa: N818 - an answer
         self.headers = dict(headers or {})
 
 
-async def read_body(request: Request, most: int) -> bytes:
+async def read_body(request: Request, max_bytes: int) -> bytes:
     """Returns the body.
 
     Raises:
         RefusedPost: it has more than `most` bytes, or takes longer than `BODY_SECONDS`.
     """
-    too_long = RefusedPost(413, f"the body has more than {most} bytes")
+    too_long = RefusedPost(413, f"the body has more than {max_bytes} bytes")
     length = request.headers.get("content-length", "")
-    if length.isdigit() and int(length) > most:
+    if length.isdigit() and int(length) > max_bytes:
         raise too_long
     body = bytearray()
     with anyio.move_on_after(BODY_SECONDS) as waiting:
         async for chunk in request.stream():
             body += chunk
-            if len(body) > most:
+            if len(body) > max_bytes:
                 raise too_long
     if waiting.cancelled_caught:
         raise RefusedPost(408, f"the body took longer than {BODY_SECONDS:.0f} s")

@@ -134,8 +134,8 @@ class SessionEvents:
             self._sent.setdefault(session.key, {})[session.session_id] = entry.seq
             send("session.message", _message(session, entry, line), topic=messages_of(session.key))
         if change.reason or session.archived is None:
-            why = {"reason": change.reason} if change.reason else {"phase": "message"}
-            payload = row(session) | {"sessionKey": session.key, "ts": self._now_ms(), **why}
+            cause = {"reason": change.reason} if change.reason else {"phase": "message"}
+            payload = row(session) | {"sessionKey": session.key, "ts": self._now_ms(), **cause}
             send("sessions.changed", payload, topic=SESSIONS)
 
 

@@ -5,7 +5,7 @@ from typing import Final
 from skerry.infra.clock import Clock
 from skerry.model.ids import SessionKey
 
-MOST: Final = 20
+MAX_EVENTS: Final = 20
 """Limit on the events queued for one session; the oldest is dropped first."""
 MOST_CHARS: Final = 4_096
 """Limit on one event: all of them together go into one prompt, and are in memory until then."""
@@ -26,7 +26,7 @@ class SystemEvents:
             text = text[: MOST_CHARS - 1] + "…"
         events = self.queued.get(key, ())
         if not events or events[-1][1] != text:
-            events = (*events, (self._clock.now_ms(), text))[-MOST:]
+            events = (*events, (self._clock.now_ms(), text))[-MAX_EVENTS:]
         self.queued[key] = events
         while len(self.queued) > _SESSIONS:
             del self.queued[next(iter(self.queued))]

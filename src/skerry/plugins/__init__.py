@@ -1,1 +1,1 @@
-"""Finds, checks and loads plugins, and keeps what they do from harming anybody."""
+"""Finds, checks and loads plugins, and limits the effects of their failures."""

@@ -1,4 +1,4 @@
-"""Author of a hook's files, and the origins of the text that the author had read."""
+"""Author of a hook's files, and the origins of the untrusted text that the author had read."""
 
 from dataclasses import dataclass
 from hashlib import sha256
@@ -13,7 +13,7 @@ from skerry.policy.file_kinds import FileKind, FileSubject
 from skerry.policy.file_records import HAND, OWNER, FileRecord, FileRecords
 
 PIN: Final = "pin"
-"""The writer, where the configuration has the hash of what the owner read."""
+"""Author of a file whose hash is pinned in the configuration."""
 _WRITERS: Final = {
     "": "its writer is unknown",
     GATEWAY: "a person at the gateway",
@@ -25,20 +25,20 @@ _WRITERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class HookFile:
-    """One file of a hook, as it is now."""
+    """One file of a hook in its present state."""
 
     name: str
     sha256: str
     writer: str = ""
-    """A conversation, `gateway`, `owner`, `hand` or `pin`; empty where nothing tells."""
+    """Session key, `gateway`, `owner`, `hand` or `pin`; empty when unknown."""
     origins: tuple[str, ...] = ()
-    """Origins, beside the owner, of the text that the author had read."""
+    """Origins other than the owner of the text that the author had read."""
     doubt: str = ""
-    """Reason why it does not count as the owner's; empty if it does."""
+    """Reason not to trust the file as the owner's; empty when it is trusted."""
 
     @property
-    def told(self) -> str:
-        """Returns who wrote it, as a person reads it."""
+    def author_text(self) -> str:
+        """Returns a text about the author, for people."""
         by = _WRITERS.get(self.writer, f"written by {self.writer}")
         if not self.origins:
             return f"{self.name}: {by}"
@@ -46,24 +46,24 @@ class HookFile:
 
 
 def author(
-    path: Path, data: bytes, records: FileRecords, pinned: str | None, *, seen: bool
+    path: Path, data: bytes, records: FileRecords, pinned: str | None, *, is_loaded: bool
 ) -> HookFile:
-    """Returns who wrote a file with this content.
+    """Returns the file with its author.
 
     Args:
-        path: Canonical and absolute.
-        data: What the file holds.
-        records: What is known.
-        pinned: The hash that the configuration has for it.
-        seen: Whether the file is about to be loaded: what nothing tells of was then put there
-            by hand, and is noted so.
+        path: Canonical absolute path.
+        data: Content of the file.
+        records: Records of written files.
+        pinned: Hash in the configuration; None for none.
+        is_loaded: True when the file is about to be loaded; then a file without a record gets one
+            that it was written by hand.
     """
     digest = sha256(data)
     record: FileRecord | None = records.matching(str(path), digest.digest())
     if pinned == digest.hexdigest():
         origins = tuple(sorted(record.taint)) if record else ()
         return HookFile(path.name, digest.hexdigest(), PIN, origins)
-    if seen:
+    if is_loaded:
         record = records.loaded(str(path), digest.digest(), len(data))
     if record is None:
         return HookFile(path.name, digest.hexdigest())

@@ -1,4 +1,4 @@
-"""Our own hooks, written as anybody's: `session-memory` and `command-logger`."""
+"""The bundled hooks `session-memory` and `command-logger`."""
 
 import os
 import re
@@ -19,16 +19,16 @@ from skerry.model.message import AssistantMessage, UserMessage
 from skerry.runtime.conversation import taint
 
 LAST: Final = 15
-"""Messages that are kept of a conversation."""
+"""Number of messages that are kept of a conversation."""
 MAX_BYTES: Final = 256 * 1024
 MAX_LOG: Final = 5 * 1024 * 1024
-"""Bytes of the log of commands; then it is moved to `commands.log.1`."""
+"""Size of the log of commands, in bytes, from which it is moved to `commands.log.1`."""
 _SLUG_WORDS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Bundled:
-    """One of our own."""
+    """A bundled hook."""
 
     name: str
     description: str
@@ -37,11 +37,11 @@ class Bundled:
 
 
 def session_memory(event: HookEvent) -> None:
-    """Writes the last messages of a private conversation that begins anew to the workspace.
+    """Writes the last messages of a private conversation to the workspace when it is reset.
 
-    The file is `memory/YYYY-MM-DD-<first words>.md`; no model is asked. A second conversation of
-    that name goes behind the first. Where the conversation had words of others than the owner, the
-    file is in `memory/unverified/`, which no prompt has.
+    The file is `memory/YYYY-MM-DD-<first words>.md`; no model is called. A second conversation with
+    that name is appended. When the conversation contains untrusted text, the file is in
+    `memory/unverified/`, which no prompt includes.
     """
     ended: BeforeReset = event.payload
     messages = [
@@ -56,27 +56,29 @@ def session_memory(event: HookEvent) -> None:
     if event.workspace is None or not lines or not private:
         return
     at = datetime.fromtimestamp(event.timestamp / 1000, UTC).astimezone()
-    first = next((one.text for one in messages[-LAST:] if isinstance(one, UserMessage)), "")
+    first = next(
+        (message.text for message in messages[-LAST:] if isinstance(message, UserMessage)), ""
+    )
     head = f"# {at:%Y-%m-%d %H:%M}, {ended.session_key} ({ended.session_id})"
     text = "\n\n".join((head, *lines)) + "\n"
 
     def change(old: bytes | None) -> bytes:
         return (old + b"\n" if old else b"") + text.encode()
 
-    # What others said there must not be read as the owner's notes.
+    # Untrusted text must not be read as notes of the owner.
     folder = "memory/unverified" if taint(ended.messages) else "memory"
     path = f"{folder}/{at:%Y-%m-%d}-{slug(first)}.md"
     RootedFolder(event.workspace).replace(path, change, max_bytes=MAX_BYTES)
 
 
 def slug(text: str) -> str:
-    """Returns the first words of the text as the part of a file's name, at most 40 characters."""
+    """Returns the first words of the text as part of a file name, at most 40 characters."""
     words = re.findall(r"[^\W_]+", text.lower())[:_SLUG_WORDS]
     return "-".join(words)[:40].strip("-") or "conversation"
 
 
 def command_logger(event: HookEvent) -> None:
-    """Appends a line of JSON to `logs/commands.log` of the state directory, without arguments."""
+    """Appends a line of JSON to `logs/commands.log` in the state directory, without arguments."""
     event_payload: CommandGiven = event.payload
     line = {
         "timestamp": iso(event.timestamp),

@@ -1,7 +1,7 @@
-"""Capabilities of a manifest: a plugin that lists some registers nothing else.
+"""Capabilities of a manifest: a plugin that lists some must register nothing else.
 
-The check finds mistakes, and lets a person read before the installation what a plugin takes part
-in. It does not confine: the code of a plugin runs with all that the gateway may do.
+The list shows a person before the installation what a plugin registers, and the check finds
+mistakes. It is no protection: the code of a plugin has all rights of the gateway.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ _PARTS: Final[Mapping[str, Callable[[Registered], Any]]] = {
     "cli": lambda registered: registered.cli,
     "skills": lambda registered: registered.skill_dirs,
 }
-"""Registrations that belong to each capability."""
+"""Functions that return the registrations of each capability."""
 
 
 def check_capabilities(manifest: Manifest, registered: Registered) -> None:
@@ -43,9 +43,9 @@ def check_capabilities(manifest: Manifest, registered: Registered) -> None:
                 )
     if manifest.contract_tools is not None:
         names = {tool.spec.name for tool in registered.tools}
-        if strange := sorted(names - set(manifest.contract_tools)):
+        if unlisted := sorted(names - set(manifest.contract_tools)):
             raise PluginError(
-                f"The plugin registers the tool {strange[0]}, which contracts.tools of {FILE} does"
+                f"The plugin registers the tool {unlisted[0]}, which contracts.tools of {FILE} does"
                 " not list.",
                 "Add the name to its manifest.",
             )

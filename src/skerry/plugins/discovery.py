@@ -1,11 +1,10 @@
-"""Candidates for plugins: files of the configuration, installed packages and our own; none runs.
+"""Finds candidates for plugins without running them: files, installed packages and bundled ones.
 
-A package names its plugins in the entry points `skerry.plugins`. It is a candidate as soon as it is
-installed, and is loaded when the configuration names it: in `plugins.entries` or `plugins.allow`.
-Of two with one id the first counts: files in the order of `plugins.load.paths`, folders in
-`extensions` of a workspace, those in `extensions` of the state directory, packages in the order of
-their names, then ours. One that claims the slot of the memory is loaded when
-`plugins.slots.memory` names it.
+A package names its plugins in the entry points `skerry.plugins`. An installed package is a
+candidate, and is loaded when `plugins.entries` or `plugins.allow` names it. Of candidates with one
+id the first wins: files in the order of `plugins.load.paths`, folders in `extensions` of a
+workspace, folders in `extensions` of the state directory, packages by name, bundled plugins. A
+plugin that claims the slot of the memory is loaded when `plugins.slots.memory` names it.
 """
 
 import os
@@ -27,12 +26,12 @@ from skerry.plugins.packages import MAIN, Package, read_plugin
 from skerry.plugins.requires import check_requires, check_settings
 
 GROUP: Final = "skerry.plugins"
-"""Entry points of packages that have plugins: `id = "module"` or `id = "module:register"`."""
+"""Group of entry points for plugins: `id = "module"` or `id = "module:register"`."""
 EXTENSIONS: Final = "extensions"
-"""Folder of the state directory, and of a workspace, that has folders of plugins."""
+"""Folder in the state directory and in a workspace that contains folders of plugins."""
 MOST_FOLDERS: Final = 200
 BUNDLED: Final[Mapping[str, str]] = MappingProxyType({"memory-memwal": "skerry_memwal"})
-"""Plugins of this distribution, each with the package whose module `plugin` has `register`."""
+"""Bundled plugins: the package by plugin id, whose module `plugin` has `register`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +40,19 @@ class Candidate:
 
     id: str
     path: Path
-    """The file or folder that has its code."""
+    """File or folder of its code."""
     entry_point: EntryPoint | None = None
-    """None for a file of the configuration."""
+    """Entry point of an installed package; None for other plugins."""
     package_name: str = ""
-    """Name of the package of a plugin of this distribution; empty for others."""
+    """Package of a bundled plugin; empty for other plugins."""
     folder: bool = False
     """True for a folder in `extensions`, which is loaded when the configuration names it."""
     winner: str = ""
-    """The candidate of the same id that comes first; empty where this one does."""
+    """Origin of the candidate with the same id that wins; empty when this one does."""
 
     @property
     def origin(self) -> str:
-        """Returns where it was found, for people."""
+        """Returns the origin of the candidate, for messages."""
         if self.package_name:
             return "the plugins of this distribution"
         if self.folder:
@@ -64,20 +63,20 @@ class Candidate:
         return f"the installed package {name}"
 
     def refusal(self, config: Config) -> str | None:
-        """Returns why it is not to be loaded, or None.
+        """Returns the reason not to load the candidate; None to load it.
 
         Raises:
-            PluginError: it has no usable id, or another plugin has it.
+            PluginError: the id is invalid, or another candidate with it wins.
         """
         if re.fullmatch(ID_PATTERN, self.id) is None:
             raise PluginError(f"{self.id!r} is not a valid id.", "Rename the file.")
         if self.winner:
-            message = f"{self.winner} has the id {self.id} too and comes first."
+            message = f"{self.winner} has the id {self.id} too and is used instead."
             raise PluginError(message, "Rename one of them, or remove it.")
         return self._listed(config) or self._switched(config)
 
     def _listed(self, config: Config) -> str | None:
-        """Returns the list that keeps it out."""
+        """Returns the reason when a list excludes the candidate; None otherwise."""
         section = config.plugins
         if self.id in section.deny:
             return "plugins.deny lists it."
@@ -86,7 +85,7 @@ class Candidate:
         return None
 
     def _switched(self, config: Config) -> str | None:
-        """Returns the switch that is off."""
+        """Returns the reason when a setting disables the candidate; None otherwise."""
         section = config.plugins
         is_installed = self.entry_point is not None or bool(self.package_name) or self.folder
         if is_installed and not is_named(config, self.id):
@@ -101,14 +100,14 @@ class Candidate:
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """Returns the commands of the command line that its manifest names, beside its id."""
+        """Returns the additional commands of the command line in its manifest."""
         try:
             return self.manifest().cli
         except PluginError:
             return ()
 
     def manifest(self) -> Manifest:
-        """Returns its manifest; an empty one where it has none.
+        """Returns the manifest; an empty one when the plugin has none.
 
         Raises:
             PluginError: the manifest cannot be read.
@@ -116,10 +115,10 @@ class Candidate:
         return read_manifest(self.path)
 
     def package(self, config: Config) -> Package:
-        """Returns its checked code.
+        """Reads, checks and returns its code.
 
         Raises:
-            PluginError: it may not be run.
+            PluginError: the code may not be run.
         """
         if self.package_name:
             return Package(self.package_name, {})
@@ -130,10 +129,10 @@ class Candidate:
         return read_plugin(self.path, entry_of(config, self.id).sha256, workspaces, self.id)
 
     def namespace(self, package: Package) -> Mapping[str, Any]:
-        """Runs its first module and returns the names in it.
+        """Imports its first module and returns the module's names.
 
         Raises:
-            Exception: whatever the plugin raises.
+            Exception: any exception that the plugin raises.
         """
         if self.package_name:
             return vars(import_module(f"{self.package_name}.plugin"))
@@ -149,13 +148,13 @@ def entry_of(config: Config, plugin: str) -> PluginEntryConfig:
 
 
 def is_named(config: Config, plugin: str) -> bool:
-    """Returns whether the configuration names the plugin by its id."""
+    """Returns True when the configuration contains the id of the plugin."""
     section = config.plugins
     return plugin in section.entries or plugin in section.allow or plugin == section.slots.memory
 
 
 def candidates(config: Config, *, installed: bool) -> list[Candidate]:
-    """Returns every candidate; `installed` also packages that the configuration does not name."""
+    """Returns all candidates; with `installed` also those that the configuration does not name."""
     paths = [config.path.parent / path.expanduser() for path in config.plugins.load.paths]
     every = [Candidate(path.stem, path) for path in paths]
     named = {*config.plugins.entries, *config.plugins.allow, config.plugins.slots.memory}
@@ -166,18 +165,22 @@ def candidates(config: Config, *, installed: bool) -> list[Candidate]:
     if installed or unseen - BUNDLED.keys():
         packages = _installed()
         every += [package for package in packages if installed or is_named(config, package.id)]
-    every += [ours for ours in _ours() if installed or is_named(config, ours.id)]
+    every += [
+        bundled for bundled in _bundled_candidates() if installed or is_named(config, bundled.id)
+    ]
     first: dict[str, Candidate] = {}
     for candidate in every:
         first.setdefault(candidate.id, candidate)
     return [
-        other if other is first[other.id] else replace(other, winner=first[other.id].origin)
-        for other in every
+        candidate
+        if candidate is first[candidate.id]
+        else replace(candidate, winner=first[candidate.id].origin)
+        for candidate in every
     ]
 
 
 def _extensions(config: Config) -> Iterator[Candidate]:
-    """Yields the folders of plugins in workspaces, then those that were installed."""
+    """Yields the folders of plugins in workspaces, then those in the state directory."""
     workspaces = [config.workspace(agent) for agent in config.agents.ids]
     for home in (*workspaces, config.state_dir):
         try:
@@ -190,15 +193,15 @@ def _extensions(config: Config) -> Iterator[Candidate]:
 
 
 def _is_program(folder: Path) -> bool:
-    """Returns whether a folder without Python has a plugin that is a process."""
+    """Returns True for a folder whose manifest has a process."""
     try:
         return read_manifest(folder).process is not None
     except PluginError:
         return False
 
 
-def _ours() -> Iterator[Candidate]:
-    """Yields the plugins of this distribution, as far as they are installed."""
+def _bundled_candidates() -> Iterator[Candidate]:
+    """Yields the bundled plugins that are installed."""
     for plugin, name in BUNDLED.items():
         spec = PathFinder.find_spec(name)
         if spec is not None and spec.origin is not None:
@@ -211,7 +214,7 @@ def _installed() -> Iterator[Candidate]:
     for point in sorted(
         points, key=lambda entry: (entry.dist.name if entry.dist else "", entry.name)
     ):
-        # Only the first part of the name: to look for more would import it.
+        # Only the first part of the name: finding a submodule would import its package.
         spec = PathFinder.find_spec(point.module.partition(".")[0])
         if spec is not None and spec.origin is not None:
             file = Path(spec.origin)

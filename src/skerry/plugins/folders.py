@@ -1,8 +1,8 @@
-"""Finds, checks and loads hooks: our own, and folders with a HOOK.md and a handler.py.
+"""Finds, checks and loads hooks: bundled ones, and folders with a HOOK.md and a handler.py.
 
-Of two with one name the later place counts: ours, `hooks.internal.load.extraDirs`, `hooks` in the
-state directory, `hooks` in a workspace. Each takes part only when the configuration names it. Its
-code is checked as a plugin's is, and called with the deadlines and counts of plugins.
+Of hooks with one name the last one wins: bundled, `hooks.internal.load.extraDirs`, `hooks` in the
+state directory, `hooks` in a workspace. A hook is loaded only when the configuration enables it.
+Its code is checked as that of a plugin, and called with the same deadlines and counts.
 """
 
 import inspect
@@ -44,7 +44,7 @@ HOOK_MD: Final = "HOOK.md"
 HANDLER: Final = "handler.py"
 LOAD_SECONDS: Final = 10.0
 MAX_FOLDERS: Final = 100
-"""Looked at in one directory."""
+"""Limit of folders that are read in one directory."""
 
 
 class HookStatus(StrEnum):
@@ -53,13 +53,13 @@ class HookStatus(StrEnum):
     ENABLED = "enabled"
     DISABLED = "disabled"
     MISSING = "missing"
-    """Requirement unmet on this machine."""
+    """A requirement is unmet on this machine."""
     FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
 class HookReport:
-    """One hook, as it was found."""
+    """State of one hook."""
 
     name: str
     description: str
@@ -73,18 +73,18 @@ class HookReport:
     emoji: str = ""
     homepage: str = ""
     sha256: str = ""
-    """Hash of its handler.py, if that could be read."""
+    """Hash of its handler.py; empty when it cannot be read."""
     files: tuple[HookFile, ...] = ()
-    """Authors of its files; none for bundled hooks."""
+    """Its files with their authors; empty for bundled hooks."""
 
     def failed(self, error: PluginError) -> "HookReport":
-        """Returns it as one that cannot be loaded."""
+        """Returns the report with status FAILED, and the reason and remedy of the error."""
         return replace(self, status=HookStatus.FAILED, reason=str(error), remedy=error.remedy)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A hook, and how to call it where it takes part."""
+class FoundHook:
+    """A hook that was found, with the parts for loading it."""
 
     report: HookReport
     about: DeclaredHook | None = None
@@ -96,13 +96,13 @@ class Found:
 
 def find_hooks(
     config: Config, environ: Mapping[str, str], records: FileRecords, *, noting: bool = False
-) -> list[Found]:
-    """Returns every hook there is, by name, and what a start would make of it; runs nothing.
+) -> list[FoundHook]:
+    """Returns all hooks sorted by name, with the status that a start would give them; runs none.
 
-    None takes part whose files hold what a run with others' words wrote. `noting` those that take
-    part makes records of files that have none.
+    A hook fails when a run that had read untrusted text wrote one of its files. With `noting`,
+    files of enabled hooks without a record get one.
     """
-    hooks = {entry.report.name: entry for entry in _ours(config)}
+    hooks = {entry.report.name: entry for entry in _bundled_hooks(config)}
     for source, directory in _directories(config):
         for folder in _folders(directory):
             hook = _folder(config, environ, source, folder)
@@ -118,7 +118,7 @@ async def load_hooks(
     clock: Clock,
     records: FileRecords,
 ) -> list[HookReport]:
-    """Lets every hook that takes part do so; one that fails is reported and harms no other."""
+    """Loads and registers the enabled hooks; returns a report of each hook."""
     reports = []
     for find_hook in find_hooks(config, environ, records, noting=True):
         report = find_hook.report
@@ -134,11 +134,11 @@ async def load_hooks(
     return reports
 
 
-def _ours(config: Config) -> list[Found]:
+def _bundled_hooks(config: Config) -> list[FoundHook]:
     text = "does what BOOT.md of a workspace says at each start of the gateway"
     boot = HookReport(BOOT_MD, text, "bundled", "", ("gateway:startup",), HookStatus.ENABLED)
-    all_of_them = [Found(boot)] + [
-        Found(
+    all_of_them = [FoundHook(boot)] + [
+        FoundHook(
             HookReport(
                 bundled.name, bundled.description, "bundled", "", bundled.events, HookStatus.ENABLED
             ),
@@ -150,7 +150,7 @@ def _ours(config: Config) -> list[Found]:
 
 
 def _switched(config: Config, report: HookReport) -> HookReport:
-    """Returns it as disabled, unless the configuration switches it on."""
+    """Returns the report; with status DISABLED unless the configuration enables the hook."""
     section = config.hooks.internal
     if section.takes_part(report.name):
         return report
@@ -178,15 +178,17 @@ def _folders(directory: Path) -> list[Path]:
     return [folder for folder in inside if (folder / HOOK_MD).is_file()][:MAX_FOLDERS]
 
 
-def _folder(config: Config, environ: Mapping[str, str], place: str, folder: Path) -> Found:
+def _folder(
+    config: Config, environ: Mapping[str, str], source_kind: str, folder: Path
+) -> FoundHook:
     name = folder.name
-    report = HookReport(name, "", place, str(folder), (), HookStatus.ENABLED)
+    report = HookReport(name, "", source_kind, str(folder), (), HookStatus.ENABLED)
     workspaces = [config.workspace(agent) for agent in config.agents.ids]
     try:
         head = _head(folder / HOOK_MD)
         about = declared(_text(head), name)
     except PluginError as error:
-        return Found(report.failed(error))
+        return FoundHook(report.failed(error))
     entry = config.hooks.internal.entries.get(about.name) or HookEntryConfig()
     report = replace(
         report,
@@ -202,24 +204,24 @@ def _folder(config: Config, environ: Mapping[str, str], place: str, folder: Path
     try:
         _check(about.name, path)
         source = read_source(path, entry.sha256, workspaces, setting)
-        read_source(folder / HOOK_MD, sha256(head).hexdigest(), ())  # nobody else's
+        read_source(folder / HOOK_MD, sha256(head).hexdigest(), ())  # only the owner can write it
     except PluginError as error:
         if switched.status is HookStatus.DISABLED:
-            return Found(switched)
-        return Found(report.failed(error))
+            return FoundHook(switched)
+        return FoundHook(report.failed(error))
     switched = replace(switched, sha256=source.sha256)
     lacks = missing(about.about, config, environ)
     if lacks and switched.status is HookStatus.ENABLED:
         reason = f"It needs {', '.join(lacks)}."
         switched = replace(switched, status=HookStatus.MISSING, reason=reason, remedy="Add it.")
-    return Found(switched, about, head, source)
+    return FoundHook(switched, about, head, source)
 
 
-def _judged(config: Config, hook: Found, records: FileRecords, *, noting: bool) -> Found:
-    """Returns a hook with who wrote its files; as failed where they hold what does not count.
+def _judged(config: Config, hook: FoundHook, records: FileRecords, *, noting: bool) -> FoundHook:
+    """Returns a hook with the authors of its files; as failed when a file is not trusted.
 
-    That is a copy of what a run with others' words wrote. Its owner goes on by writing it anew, or
-    by pinning the hash of what they read.
+    A file is not trusted when a run that had read untrusted text wrote its content. The owner may
+    write it again, or pin its hash.
     """
     report = hook.report
     entry = config.hooks.internal.entries.get(report.name)
@@ -230,19 +232,19 @@ def _judged(config: Config, hook: Found, records: FileRecords, *, noting: bool) 
     for name, checked in read.items():
         path = Path(report.path).resolve() / name
         data = checked or _peek(path)
-        if data:  # else the status tells why it cannot be read
-            files.append(author(path, data, records, pins.get(name), seen=is_loaded))
+        if data:  # else the status has the reason
+            files.append(author(path, data, records, pins.get(name), is_loaded=is_loaded))
     report = replace(report, files=tuple(files))
     doubted = next((file for file in files if file.doubt), None)
     if report.status is HookStatus.ENABLED and doubted is not None:
         message = f"{doubted.name} does not count as yours: {doubted.doubt}."
-        remedy = "Read it, and write anew what you want of it."
-        return Found(report.failed(PluginError(message, remedy)))
+        remedy = "Read it, and write the parts that you want yourself."
+        return FoundHook(report.failed(PluginError(message, remedy)))
     return replace(hook, report=report)
 
 
 def _check(name: str, path: Path) -> None:
-    """Refuses a name that is no name or ours, and a handler that lies elsewhere."""
+    """Refuses an invalid or bundled name, and a handler outside of its folder."""
     if re.fullmatch(ID_PATTERN, name) is None or name in {
         BOOT_MD,
         *(bundled.name for bundled in BUNDLED),
@@ -281,7 +283,7 @@ def _text(head: bytes) -> str:
         raise PluginError(f"{HOOK_MD} is not UTF-8 text: {error}.") from error
 
 
-async def _loaded(hook: Found) -> Callable[[HookEvent], Any]:
+async def _loaded(hook: FoundHook) -> Callable[[HookEvent], Any]:
     if hook.source is None or hook.about is None:
         raise PluginError("It has no handler.")
     module = ModuleType(f"skerry_hook_{hook.report.name.replace('-', '_')}")
@@ -322,13 +324,13 @@ def _register(
         handled.setdefault(EVENTS[event], set()).add(event)
     for point, events in handled.items():
         adapter = _Adapter(config, clock, point, frozenset(events), handle)
-        call = adapter.later if inspect.iscoroutinefunction(handle) else adapter.now
+        call = adapter.call_async if inspect.iscoroutinefunction(handle) else adapter.call
         hooks.points[point].add(Handler(f"hook {report.name}", call))
 
 
 @dataclass(frozen=True, slots=True)
 class _Adapter:
-    """Makes an event of a payload, and calls the handler if it asked for that event."""
+    """Converts a payload into an event, and calls the handler of a hook that lists the event."""
 
     config: Config
     clock: Clock
@@ -336,11 +338,11 @@ class _Adapter:
     events: frozenset[str]
     handle: Callable[[HookEvent], Any]
 
-    def now(self, payload: Any) -> Any:
+    def call(self, payload: Any) -> Any:
         event = self._event(payload)
         return None if event is None else self.handle(event)
 
-    async def later(self, payload: Any) -> Any:
+    async def call_async(self, payload: Any) -> Any:
         event = self._event(payload)
         return None if event is None else await self.handle(event)
 
@@ -366,7 +368,7 @@ class _Adapter:
 
 
 def _agent(payload: Any) -> AgentId | None:
-    """Returns which agent a payload concerns, where it says so."""
+    """Returns the agent of a payload; None for a payload without one."""
     fields: tuple[str, ...] = payload.__struct_fields__
     if "agent_id" in fields:
         agent: AgentId = payload.agent_id

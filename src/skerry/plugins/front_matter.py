@@ -1,7 +1,7 @@
-"""Reads the front matter of HOOK.md and SKILL.md, and checks what they require of this machine.
+"""Reads the front matter of HOOK.md and SKILL.md, and checks their requirements.
 
-The front matter is the subset of YAML that such files use: `key: value` a line, and `metadata` as
-a JSON object, on its line or indented beneath it (openclaw-behaviour 8.1).
+The front matter is a subset of YAML: lines `key: value`, and `metadata` as a JSON object on its
+line or indented below it (openclaw-behaviour 8.1).
 """
 
 import re
@@ -19,7 +19,7 @@ from skerry.config.source import parse_any
 from skerry.model.errors import ConfigError, PluginError
 
 MAX_HEAD: Final = 65_536
-"""Bytes of such a file."""
+"""Limit of such a file, in bytes."""
 _FRONT: Final = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
 _KEY: Final = re.compile(r"([A-Za-z][A-Za-z0-9_-]*):[ \t]*(.*)")
 
@@ -36,22 +36,22 @@ class Requires(BaseModel):
 
 
 class Metadata(BaseModel):
-    """The part of `metadata` that is for gateways."""
+    """Keys of `metadata` that the gateway uses."""
 
     model_config = ConfigDict(extra="ignore")
 
     emoji: str = ""
     os: tuple[str, ...] = ()
     always: bool = False
-    """True when the requirements are not checked."""
+    """True to skip the check of the requirements."""
     requires: Requires = Requires()
 
 
 def front_matter(text: str, file: str) -> dict[str, str]:
-    """Returns the text of each key of the front matter.
+    """Returns the values of the front matter by key.
 
     Raises:
-        PluginError: there is none.
+        PluginError: the text has no front matter.
     """
     front = _FRONT.match(text.replace("\r\n", "\n"))
     if front is None:
@@ -60,10 +60,10 @@ def front_matter(text: str, file: str) -> dict[str, str]:
 
 
 def metadata(text: str, file: str) -> dict[str, Any]:
-    """Returns the object `metadata`, or the part of it that is for gateways.
+    """Returns the value of `skerry` or `openclaw` in the object `metadata`, or the object itself.
 
     Raises:
-        PluginError: it is not JSON.
+        PluginError: the text is not JSON.
     """
     try:
         tree = parse_any(Path("metadata"), text)
@@ -75,14 +75,14 @@ def metadata(text: str, file: str) -> dict[str, Any]:
 
 
 def first_fault(error: ValidationError, file: str) -> PluginError:
-    """Returns the error about metadata that do not fit."""
+    """Returns the error about the first invalid key of the metadata."""
     fault = error.errors(include_url=False)[0]
-    where = ".".join(map(str, fault["loc"]))
-    return PluginError(f"metadata.{where} of {file}: {fault['msg']}.")
+    path = ".".join(map(str, fault["loc"]))
+    return PluginError(f"metadata.{path} of {file}: {fault['msg']}.")
 
 
 def _values(front: str) -> dict[str, str]:
-    """Returns the text of each key; lines that are indented go on with the one before."""
+    """Returns the values by key; an indented line continues the one before."""
     fields: dict[str, str] = {}
     key = ""
     for line in front.splitlines():
@@ -117,7 +117,7 @@ def unmet(
 
 
 def missing(about: Metadata, config: Config, environ: Mapping[str, str]) -> list[str]:
-    """Returns the unmet requirements, in words; empty if all are met."""
+    """Returns the unmet requirements as texts; empty when all are met."""
     lacking = unmet(about, config, environ)
     texts = [f"the program {name}" for name in lacking.get("bins", ())]
     if names := lacking.get("anyBins"):

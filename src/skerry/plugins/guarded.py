@@ -1,7 +1,8 @@
-"""Guards around the parts of a plugin, so that a slow or broken one harms nothing else.
+"""Guards around the parts of a plugin, which limit the effects of slow or broken ones.
 
-Each call runs as a hook's handler does: in a task of its own, with a deadline, its failures counted
-under what it is called for (`tool weather`), and left alone for a minute after three in a row.
+Each call runs as the handler of a hook does: in a task of its own, with a deadline. Failures are
+counted under a label such as `tool weather`; after three in a row a part is not called for a
+minute.
 """
 
 import logging
@@ -36,64 +37,64 @@ COMMAND_SECONDS: Final = 30.0
 METHOD_SECONDS: Final = 30.0
 CHECK_SECONDS: Final = 10.0
 MAX_TEXT: Final = 1_048_576
-"""Characters that a tool may return."""
+"""Limit of the text of a tool, in characters."""
 MAX_JSON: Final = 1_048_576
-"""Bytes that a method may return."""
+"""Limit of the JSON of a method, in bytes."""
 
 _EXPECTED: Final = (ToolError, ValidationError, CommandError, PluginError)
-"""Exceptions by which a plugin reports an expected error; they are not failures."""
+"""Exceptions that report an expected error; they are not counted as failures."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """An outcome that the plugin raised."""
+class _RaisedOutcome:
+    """An expected error that the plugin raised."""
 
     error: Exception
 
 
 class GuardedCall:
-    """Calls one function of a plugin."""
+    """Calls one function of a plugin, with a deadline of `seconds`."""
 
     def __init__(
         self,
         runner: Runner,
         plugin: str,
-        what: str,
+        label: str,
         call: Callable[[Any], Awaitable[Any]],
         seconds: float,
     ) -> None:
         self._runner = runner
-        self._what = what
+        self._label = label
         self._seconds = seconds
-        self._handler = Handler[Any, Any](plugin, partial(_heard, call))
+        self._handler = Handler[Any, Any](plugin, partial(_call, call))
 
     async def call(self, payload: object, read: Callable[[object], Any]) -> Any:
-        """Calls the handler and returns its result, converted by `read`.
+        """Calls the function and returns its result, converted by `read`.
 
         Raises:
-            HandlerError: it failed, was late, returned nonsense, or rests.
-            SkerryError, ValidationError: what the plugin itself said.
+            HandlerError: the call failed, was late or returned an invalid value, or is suspended.
+            SkerryError, ValidationError: an expected error of the plugin.
         """
-        begun = self._runner.begin(self._what, self._handler, payload)
+        begun = self._runner.begin(self._label, self._handler, payload)
         outcome = await self._runner.end(begun, self._seconds, partial(_read, read))
-        if isinstance(outcome, _Said):
+        if isinstance(outcome, _RaisedOutcome):
             raise outcome.error
         return outcome
 
     def report(self) -> HandlerReport:
-        """Returns how it does."""
-        return self._runner.report(self._what, self._handler)
+        """Returns the counts and state of the function."""
+        return self._runner.report(self._label, self._handler)
 
 
-async def _heard(call: Callable[[Any], Awaitable[Any]], payload: object) -> object:
+async def _call(call: Callable[[Any], Awaitable[Any]], payload: object) -> object:
     try:
         return await call(payload)
     except _EXPECTED as error:
-        return _Said(error)
+        return _RaisedOutcome(error)
 
 
 def _read(read: Callable[[object], Any], value: object) -> object:
-    return value if isinstance(value, _Said) else read(value)
+    return value if isinstance(value, _RaisedOutcome) else read(value)
 
 
 class GuardedTool:
@@ -106,7 +107,7 @@ class GuardedTool:
         tool: Tool,
         is_chosen: Callable[[AgentId, str], bool] = lambda *_: True,
     ) -> None:
-        # A plugin adds to the prompt by its hooks, which the configuration allows or not.
+        # A plugin may add to the prompt by hooks only, which the configuration must allow.
         self.spec: ToolSpec = replace(tool.spec, advice="")
         self.plugin = plugin
         self.reads_only = reads_only(tool)
@@ -126,7 +127,7 @@ class GuardedTool:
         )
 
     async def assess(self, arguments: dict[str, Any], context: ToolContext) -> Assessment:
-        """Returns the answer of the plugin's gate to a call; a broken gate denies it."""
+        """Returns the assessment of a call by the plugin; a failure denies the call."""
         try:
             assessment: Assessment = await self.gate.call((arguments, context), _assessment)
         except HandlerError as error:
@@ -134,11 +135,11 @@ class GuardedTool:
         return assessment
 
     def is_offered(self, caller: Caller) -> bool:
-        """Returns whether the plugin offers it to the caller; one that fails at it does not."""
+        """Returns True when the plugin offers the tool to the caller; False when it fails."""
         if not self._is_chosen(caller.key.agent, self.spec.name):
             return False
         try:
-            # The configuration was asked before.
+            # The configuration was checked before.
             layers = ToolPolicy(frozenset({self.spec.name}))
             return bool(offered([self._tool], caller, layers))
         except Exception:
@@ -146,7 +147,7 @@ class GuardedTool:
             return False
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Returns the result; a failure of the plugin is one that the model can read."""
+        """Returns the result; a failure of the plugin becomes an error result for the model."""
         try:
             result: ToolResult = await self.guard.call((arguments, context), _tool_result)
         except HandlerError as error:
@@ -169,7 +170,7 @@ def _tool_result(value: object) -> ToolResult:
 
 
 def guarded_command(runner: Runner, command: Command) -> tuple[Command, GuardedCall]:
-    """Returns the command with its function guarded, and the guard."""
+    """Returns the command with a guarded function, and the guard."""
     guard = GuardedCall(
         runner, command.plugin, f"command /{command.name}", command.run, COMMAND_SECONDS
     )
@@ -191,10 +192,10 @@ def _text(value: object) -> str:
 
 
 def guarded_method(runner: Runner, method: GatewayMethod) -> tuple[GatewayMethod, GuardedCall]:
-    """Returns the method with its function guarded, and the guard. It then returns encoded JSON."""
+    """Returns the method with a guarded function, whose result is plain JSON, and the guard."""
 
-    async def given(both: tuple[Any, MethodCall]) -> object:
-        return await method.run(*both)
+    async def given(arguments: tuple[Any, MethodCall]) -> object:
+        return await method.run(*arguments)
 
     guard = GuardedCall(runner, method.plugin, f"method {method.name}", given, METHOD_SECONDS)
 
@@ -203,22 +204,23 @@ def guarded_method(runner: Runner, method: GatewayMethod) -> tuple[GatewayMethod
             return await guard.call((params, call), _json)
         except HandlerError as error:
             raise PluginError(
-                f"{method.name} failed: {_told(error)}.", "`skerry plugins list` shows the reason."
+                f"{method.name} failed: {_reason(error)}.",
+                "`skerry plugins list` shows the reason.",
             ) from error
         except SkerryError:
             raise
         except ValidationError as error:
-            wrong = "; ".join(
+            faults = "; ".join(
                 f"{'.'.join(map(str, fault['loc'])) or 'at root'}: {fault['msg']}"
                 for fault in error.errors(include_url=False, include_input=False)
             )
-            raise PluginError(f"{method.name} received invalid parameters: {wrong}") from error
+            raise PluginError(f"{method.name} received invalid parameters: {faults}") from error
 
     return replace(method, run=run), guard
 
 
-def _told(error: HandlerError) -> str:
-    """Returns why a call failed, for a caller; of an exception only its type, never its text."""
+def _reason(error: HandlerError) -> str:
+    """Returns the reason of a failed call for the caller; of an exception only its type."""
     cause = error.__cause__
     if cause is None or isinstance(cause, HandlerError):
         return str(error)
@@ -236,7 +238,7 @@ def _json(value: object) -> object:
 
 
 async def guarded_check(runner: Runner, plugin: str, check: DoctorCheck) -> list[Check]:
-    """Returns the findings of a check of a plugin; a warning where it fails."""
+    """Returns the results of a plugin's check; a warning when it fails."""
     guard = GuardedCall(runner, plugin, "doctor check", lambda _: check(), CHECK_SECONDS)
     try:
         checks: list[Check] = await guard.call(None, _checks)
@@ -255,18 +257,18 @@ def _checks(value: object) -> list[Check]:
 
 
 def guarded_route(runner: Runner, route: HttpRoute) -> tuple[HttpRoute, GuardedCall]:
-    """Returns the route with its function guarded, and the guard.
+    """Returns the route with a guarded function, and the guard.
 
-    A failure, and an answer that comes too late, is 502; the log has the reason.
+    A failed or late response becomes 502; the log has the reason.
     """
-    what = f"route {route.path or '/'}"
-    guard = GuardedCall(runner, route.plugin, what, route.run, route.seconds)
+    label = f"route {route.path or '/'}"
+    guard = GuardedCall(runner, route.plugin, label, route.run, route.seconds)
 
     async def run(request: HttpRequest) -> HttpResponse:
         try:
             response: HttpResponse = await guard.call(request, _response)
         except HandlerError as error:
-            return HttpResponse(f"{what} failed: {_told(error)}.\n", 502)
+            return HttpResponse(f"{label} failed: {_reason(error)}.\n", 502)
         except _EXPECTED as error:
             return HttpResponse(f"{error}\n", 400)
         return response

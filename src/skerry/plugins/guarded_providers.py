@@ -14,7 +14,7 @@ SEARCH_SECONDS: Final = 30.0
 EMBED_SECONDS: Final = 60.0
 MOST_HITS: Final = 50
 MOST_NUMBERS: Final = 8192
-"""Length of a vector."""
+"""Limit of the length of a vector."""
 _LOG: Final = "`skerry plugins list` shows the reason."
 
 
@@ -28,7 +28,7 @@ class GuardedSearch:
         """Returns the results.
 
         Raises:
-            PluginError: it failed, or refused.
+            PluginError: the plugin failed or refused.
         """
         try:
             hits: Sequence[SearchHit] = await self.guard.call(query, _hits)
@@ -44,8 +44,8 @@ class GuardedEmbedding:
         self.model = str(provider.model)
         self.local = bool(provider.local)
 
-        async def embed(given: tuple[Sequence[str], bool]) -> object:
-            return await provider.embed(given[0], is_query=given[1])
+        async def embed(arguments: tuple[Sequence[str], bool]) -> object:
+            return await provider.embed(arguments[0], is_query=arguments[1])
 
         self.guard = GuardedCall(runner, plugin, "embedding", embed, EMBED_SECONDS)
 
@@ -53,7 +53,7 @@ class GuardedEmbedding:
         """Returns a vector for each text.
 
         Raises:
-            PluginError: it failed, or refused.
+            PluginError: the plugin failed or refused.
         """
 
         def read(value: object) -> list[list[float]]:
@@ -67,10 +67,10 @@ class GuardedEmbedding:
 
 
 def guard_providers(runner: Runner, plugin: str, registered: Registered) -> list[GuardedCall]:
-    """Puts guards around what a plugin provides; returns them.
+    """Replaces the providers of a plugin by guarded ones; returns the guards.
 
     Raises:
-        PluginError: it is no provider.
+        PluginError: a registered object is not a provider.
     """
     guards: list[GuardedCall] = []
     try:
@@ -82,16 +82,16 @@ def guard_providers(runner: Runner, plugin: str, registered: Registered) -> list
             registered.embedding = embedding
             guards.append(embedding.guard)
     except AttributeError as error:
-        raise PluginError(f"A provider of it is none: {error}.") from error
+        raise PluginError(f"A registered object is not a provider: {error}.") from error
     return guards
 
 
 def _hits(value: object) -> list[SearchHit]:
     hits = list(value)[:MOST_HITS] if isinstance(value, Iterable) else [value]
-    found = [hit for hit in hits if isinstance(hit, SearchHit)]
-    if len(found) < len(hits):
+    valid_hits = [hit for hit in hits if isinstance(hit, SearchHit)]
+    if len(valid_hits) < len(hits):
         raise HandlerError("it returned something that is not a SearchHit")
-    return found
+    return valid_hits
 
 
 def _vectors(value: Any, texts: int) -> list[list[float]]:

@@ -27,11 +27,11 @@ EVENTS: Final[Mapping[str, str]] = {
 
 
 class HookMetadata(Metadata):
-    """The part of `metadata` that is for gateways, of a hook."""
+    """Keys of `metadata` of a hook that the gateway uses."""
 
     events: tuple[str, ...] = ()
     export: str = Field(default="handle", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
-    """The function of handler.py; `default`, which other gateways write, is `handle`."""
+    """Function in handler.py; `default`, which other gateways use, means `handle`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ class DeclaredHook:
 
 
 def declared(text: str, folder: str) -> DeclaredHook:
-    """Parses the text of HOOK.md; without a name the hook has that of its folder.
+    """Parses the text of HOOK.md; the default name is that of the folder.
 
     Raises:
-        PluginError: it is not to be understood, or asks for an event that there is not.
+        PluginError: the front matter is invalid, or an event is unknown or missing.
     """
     values = front_matter(text, "HOOK.md")
     try:
@@ -57,9 +57,11 @@ def declared(text: str, folder: str) -> DeclaredHook:
         raise first_fault(error, "HOOK.md") from error
     if about.export == "default":
         about = about.model_copy(update={"export": "handle"})
-    unknown = [event for event in about.events if event not in EVENTS]
-    if unknown or not about.events:
-        what = f"Unknown event {unknown[0]!r}." if unknown else "It names no event."
-        raise PluginError(what, f"Events: {', '.join(EVENTS)}.")
+    unknown_events = [event for event in about.events if event not in EVENTS]
+    if unknown_events or not about.events:
+        message = (
+            f"Unknown event {unknown_events[0]!r}." if unknown_events else "It names no event."
+        )
+        raise PluginError(message, f"Events: {', '.join(EVENTS)}.")
     name = values.get("name") or folder
     return DeclaredHook(name, values.get("description", ""), values.get("homepage", ""), about)

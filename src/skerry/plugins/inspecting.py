@@ -10,7 +10,7 @@ from skerry.ports.plugins import PluginReport, PluginStatus
 
 
 def inspect(config: Config) -> list[PluginReport]:
-    """Reports the state that each plugin would have, as far as possible without running it."""
+    """Returns the state that each plugin would have, as far as it is known without running it."""
     reports: list[PluginReport] = []
     for candidate in candidates(config, installed=True):
         report = PluginReport(candidate.id, str(candidate.path), PluginStatus.DISABLED)

@@ -1,4 +1,4 @@
-"""Installs a plugin from a folder or a wheel: copies and checks its files, and runs nothing."""
+"""Installs a plugin from a folder or a wheel: copies and checks its files, without running them."""
 
 import re
 import shutil
@@ -24,7 +24,7 @@ _WHEEL: Final = ".whl"
 
 
 class Installed(Struct, frozen=True):
-    """A plugin whose files were copied."""
+    """An installed plugin."""
 
     id: str
     path: Path
@@ -33,14 +33,15 @@ class Installed(Struct, frozen=True):
 
 
 def install(source: Path, extensions: Path) -> Installed:
-    """Copies a plugin into a folder of its own beneath `extensions`.
+    """Copies a plugin into a new folder in `extensions`.
 
     Args:
         source: A folder with `__init__.py`, or a wheel with one package.
-        extensions: The folder for installed plugins; made if it is missing.
+        extensions: Folder of installed plugins; created if missing.
 
     Raises:
-        PluginError: it is none, is too large, is no Python, or one of its id is installed.
+        PluginError: the source is not a plugin, is too large, is not valid Python, or a plugin with
+            its id is installed.
     """
     make_private(extensions)
     with tempfile.TemporaryDirectory(prefix=".new-", dir=extensions) as temporary:
@@ -75,7 +76,7 @@ def install(source: Path, extensions: Path) -> Installed:
 
 
 def remove(extensions: Path, plugin: str) -> bool:
-    """Removes the files of an installed plugin; returns whether there were some."""
+    """Removes the files of an installed plugin; returns False when there are none."""
     target = extensions / plugin
     if re.fullmatch(ID_PATTERN, plugin) is None or not target.is_dir():
         return False
@@ -95,7 +96,7 @@ def _copied(source: Path, target: Path) -> None:
 
 
 def _files(source: Path) -> Iterator[Path]:
-    """Yields the files of a folder, without links and what programs leave there."""
+    """Yields the files of a folder, without hidden files and caches. Raises for a link."""
     for entry in sorted(source.iterdir()):
         if entry.name in _LEFT_OUT or entry.name.startswith("."):
             continue
@@ -134,7 +135,7 @@ def _package(wheel: Path, names: list[str]) -> str:
     """Returns the name of the only package.
 
     Raises:
-        PluginError: a name leads out of the archive, or there is not one package.
+        PluginError: a path leads out of the archive, or there is no or more than one package.
     """
     paths = [PurePosixPath(name) for name in names]
     if any(path.is_absolute() or ".." in path.parts or "\\" in str(path) for path in paths):

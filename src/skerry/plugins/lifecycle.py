@@ -1,4 +1,4 @@
-"""Begins and ends plugins: `init` before any part takes part, `shutdown` when none does."""
+"""Calls `init` of plugins before their parts are used, and `shutdown` after they were removed."""
 
 import inspect
 import logging
@@ -22,7 +22,7 @@ async def begin(runner: Runner, plugin: str, registered: Registered) -> None:
     """Calls `init` of a plugin, if it has one.
 
     Raises:
-        PluginError: it raised an error, or did not return in time.
+        PluginError: `init` raised an error, or did not return in time.
     """
     if registered.init is None:
         return
@@ -34,7 +34,7 @@ async def begin(runner: Runner, plugin: str, registered: Registered) -> None:
 
 
 async def end(runner: Runner, plugin: str, registered: Registered) -> None:
-    """Calls `shutdown` of a plugin, if it has one; a failure is logged and holds up nothing."""
+    """Calls `shutdown` of a plugin, if it has one; a failure is logged."""
     if registered.shutdown is None:
         return
     guard = _guard(runner, plugin, "shutdown", registered.shutdown, SHUTDOWN_SECONDS)
@@ -45,21 +45,21 @@ async def end(runner: Runner, plugin: str, registered: Registered) -> None:
 
 
 def drop(registered: Registered, package: Package) -> None:
-    """Closes the tables of a plugin that takes no part, and forgets its modules."""
+    """Closes the tables of a removed plugin, and removes its modules."""
     for close in registered.close:
         close()
     package.remove()
 
 
 def _guard(
-    runner: Runner, plugin: str, what: str, function: Callable[[], object], seconds: float
+    runner: Runner, plugin: str, label: str, function: Callable[[], object], seconds: float
 ) -> GuardedCall:
-    """Returns the guarded function; a plain one runs in a thread."""
+    """Returns the function with a guard; a plain function runs in a thread."""
 
     async def call(_: object) -> object:
         if inspect.iscoroutinefunction(function):
             return await function()
-        value = await in_daemon_thread(function, f"{what} {plugin}")
+        value = await in_daemon_thread(function, f"{label} {plugin}")
         return await value if inspect.isawaitable(value) else value
 
-    return GuardedCall(runner, plugin, what, call, seconds)
+    return GuardedCall(runner, plugin, label, call, seconds)

@@ -1,7 +1,7 @@
-"""Loads the plugins that the configuration names, and removes those that it no longer names.
+"""Loads the plugins that the configuration names, and removes all others.
 
-Code is checked, run in a thread with a deadline, and what it registered is taken as a whole or
-not at all. One that fails is reported and changes nothing for the others.
+Code is checked and run in a thread with a deadline. The registrations of a plugin take effect all
+together or not at all. A failed plugin is reported and does not affect the others.
 """
 
 import logging
@@ -57,18 +57,18 @@ PROCESS_SECONDS: Final = 5.0
 
 
 class Gateway(Protocol):
-    """The parts of the gateway that a plugin is connected with."""
+    """The parts of the gateway to which plugins are connected."""
 
     def connect(self, plugin: str, registered: Registered) -> None:
-        """Starts what the plugin registered: events, services, channels, models.
+        """Starts the events, services, channels and models of a plugin.
 
         Raises:
-            PluginError: a name is taken; then nothing is started.
+            PluginError: a name is in use; nothing is started.
         """
         ...
 
     def disconnect(self, plugin: str, registered: Registered) -> None:
-        """Ends all of it."""
+        """Stops the events, services, channels and models of a plugin."""
         ...
 
 
@@ -84,7 +84,7 @@ class Unconnected:
 
 @dataclass(slots=True)
 class _Loaded:
-    """A plugin that takes part."""
+    """A loaded plugin."""
 
     registered: Registered
     entry: PluginEntryConfig
@@ -97,25 +97,25 @@ class _Loaded:
 
 @dataclass(slots=True)
 class _Ready:
-    """A plugin that registered and does not take part yet."""
+    """A plugin whose registrations are not effective yet."""
 
     registered: Registered
     package: Package
 
 
 Outcome = _Ready | _Loaded | PluginError | str
-"""Registrations of a plugin, or why it does not take part."""
+"""A loaded plugin, or the error or reason why it is not loaded."""
 
 
 class Plugins:
-    """Every plugin that the configuration names, and what the loaded ones brought.
+    """All plugins that the configuration names, and the parts of the loaded ones.
 
     Args:
-        hooks: Gets their handlers.
-        commands: Gets their commands.
-        taken: Names of tools that are no plugin's.
-        gateway: Connects the rest.
-        host: Parts of the gateway that every plugin gets.
+        hooks: Receives their handlers.
+        commands: Receives their commands.
+        reserved_tools: Names that no tool of a plugin may have.
+        gateway: Receives events, services, channels and models.
+        host: Parts of the gateway behind each `PluginApi`.
 
     """
 
@@ -123,7 +123,7 @@ class Plugins:
         self,
         hooks: Hooks,
         commands: CommandTable,
-        taken: Collection[str],
+        reserved_tools: Collection[str],
         gateway: Gateway | None = None,
         host: PluginHost | None = None,
     ) -> None:
@@ -135,13 +135,13 @@ class Plugins:
         """Routes of each plugin."""
         self.panels: list[Panel] = []
         self.reports: list[PluginReport] = []
-        self._taken = taken
+        self._reserved_tools = reserved_tools
         self._gateway = gateway or Unconnected()
         self._loaded: dict[str, _Loaded] = {}
         self._network = NetworkRules()
         self._config: Config | None = None
         self._processes = Supervisor(host.clock if host else SystemClock())
-        """Owns the processes of plugins."""
+        """Runs the processes of plugins."""
         self._host = replace(host or PluginHost(), network=lambda: self._network)
 
     @property
@@ -155,12 +155,12 @@ class Plugins:
         return {plugin: loaded.registered for plugin, loaded in self._loaded.items()}
 
     def handlers(self) -> list[HandlerReport]:
-        """Returns how each function of a plugin does, whatever it is called for."""
+        """Returns the counts and state of each function of the plugins."""
         guards = (guard for loaded in self._loaded.values() for guard in loaded.guards)
         return [*self.hooks.report(), *(guard.report() for guard in guards)]
 
     def changed(self, report: PluginReport) -> bool:
-        """Returns whether the files of a loaded plugin are no longer those that were loaded."""
+        """Returns True when the files of a loaded plugin have changed since it was loaded."""
         loaded = self._loaded.get(report.id)
         if loaded is None or not loaded.package.files:
             return False
@@ -171,18 +171,18 @@ class Plugins:
         return False
 
     async def checks(self) -> list[Check]:
-        """Returns the findings of the checks of all plugins; one that fails is a warning."""
+        """Returns the results of the checks of all plugins; a failed check is a warning."""
         return [
-            found
+            finding
             for plugin, loaded in self._loaded.items()
             for check in loaded.registered.checks
-            for found in await guarded_check(self.hooks.runner, plugin, check)
+            for finding in await guarded_check(self.hooks.runner, plugin, check)
         ]
 
     async def apply(self, config: Config) -> None:
-        """Loads what the configuration names, and removes what it no longer names.
+        """Loads the plugins that the configuration names, and removes all others.
 
-        A plugin whose files or entry changed is removed and loaded anew.
+        A plugin with changed files or settings is removed and loaded again.
         """
         self._network = config.tools.web.fetch.ssrf_policy.rules
         self._config = config
@@ -206,7 +206,7 @@ class Plugins:
             logger.info("plugins: %s", ", ".join(changes))
 
     async def _outcomes(self, config: Config, every: list[Candidate]) -> list[Outcome]:
-        """Returns for each candidate what it registered, or why it does not take part."""
+        """Registers each candidate; returns its registrations, or the reason for none."""
         outcomes: list[Outcome] = [""] * len(every)
 
         async def take(number: int, candidate: Candidate) -> None:
@@ -217,7 +217,7 @@ class Plugins:
 
         async with (
             anyio.create_task_group() as group
-        ):  # all at once: one that hangs delays no other
+        ):  # concurrently: a hanging plugin delays no other
             for number, candidate in enumerate(every):
                 try:
                     reason = candidate.refusal(config)
@@ -237,24 +237,24 @@ class Plugins:
         if loaded and loaded.entry == entry and loaded.package.sha256 == package.sha256:
             return loaded
         await self.remove(candidate.id)
-        made = await register(config, candidate, package, self._host, self._processes)
-        return _Ready(made, package)
+        registered = await register(config, candidate, package, self._host, self._processes)
+        return _Ready(registered, package)
 
     async def _remove_others(self, every: list[Candidate], outcomes: list[Outcome]) -> None:
-        """Takes out the plugins that are switched off, failed, or are named no more."""
-        kept = {
+        """Removes the loaded plugins that are disabled, failed, or not named any more."""
+        unchanged = {
             candidate.id
             for candidate, outcome in zip(every, outcomes, strict=True)
             if isinstance(outcome, _Loaded)
         }
-        for plugin in self._loaded.keys() - kept:
+        for plugin in self._loaded.keys() - unchanged:
             await self.remove(plugin)
 
     def _admitted(
         self, config: Config, every: list[Candidate], outcomes: list[Outcome]
     ) -> list[Outcome]:
-        """Returns the outcomes; a plugin with a wrong part, or a name that is taken, fails."""
-        tools, methods = {*self._taken, *self.tools}, set(self.methods)
+        """Returns the outcomes; a plugin with an invalid part or a name in use fails."""
+        tools, methods = {*self._reserved_tools, *self.tools}, set(self.methods)
 
         def admit(candidate: Candidate, outcome: Outcome) -> Outcome:
             if not isinstance(outcome, _Ready):
@@ -273,7 +273,7 @@ class Plugins:
         return [admit(*pair) for pair in zip(every, outcomes, strict=True)]
 
     async def _begin(self, every: list[Candidate], outcomes: list[Outcome]) -> None:
-        """Calls `init` of each new plugin, of all at once; one that fails does not take part."""
+        """Calls `init` of the new plugins concurrently; a failed plugin is not loaded."""
 
         async def one(number: int, candidate: Candidate, ready: _Ready) -> None:
             try:
@@ -288,7 +288,7 @@ class Plugins:
                     group.start_soon(one, number, candidate, outcome)
 
     async def _report(self, config: Config, candidate: Candidate, outcome: Outcome) -> PluginReport:
-        """Lets a plugin that registered take part; returns what became of it."""
+        """Makes the registrations of a plugin effective; returns its report."""
         report = PluginReport(candidate.id, str(candidate.path), PluginStatus.DISABLED)
         if isinstance(outcome, _Loaded):
             return loaded_report(report, outcome.registered)
@@ -308,10 +308,10 @@ class Plugins:
         return loaded_report(report, outcome.registered)
 
     def _take(self, plugin: str, ready: _Ready, entry: PluginEntryConfig) -> None:
-        """Lets everything that a plugin registered take part, or nothing of it.
+        """Makes all registrations of a plugin effective, or none.
 
         Raises:
-            PluginError: the name of a command, an event or a channel is taken.
+            PluginError: the name of a command, an event or a channel is in use.
         """
         registered, runner = ready.registered, self.hooks.runner
         tools = [GuardedTool(runner, plugin, tool, self._is_chosen) for tool in registered.tools]
@@ -331,7 +331,7 @@ class Plugins:
             raise
         guards = [*provided, *(tool.guard for tool in tools)]
         guards += [guard for _, guard in chain(commands, methods, routes)]
-        made = _Loaded(
+        loaded = _Loaded(
             registered,
             entry,
             ready.package,
@@ -340,23 +340,23 @@ class Plugins:
             [method for method, _ in methods],
             [route for route, _ in routes],
         )
-        self._loaded[plugin] = made
+        self._loaded[plugin] = loaded
         self.tools |= {tool.spec.name: tool for tool in tools}
-        self.methods |= {method.name: method for method in made.methods}
-        self.routes[plugin] = made.routes
+        self.methods |= {method.name: method for method in loaded.methods}
+        self.routes[plugin] = loaded.routes
         self.panels += registered.panels
         for hook, handler in registered.handlers:
             self.hooks.points[hook].add(handler)
 
     def _is_chosen(self, agent: AgentId, name: str) -> bool:
-        """Returns whether the tool is not optional, or the configuration of the agent names it."""
+        """Returns True for a tool that is not optional, or that the agent's configuration names."""
         optional = any(name in loaded.registered.optional for loaded in self._loaded.values())
         return not optional or (self._config is not None and names_tool(self._config, agent, name))
 
     async def remove(self, plugin: str) -> None:
-        """Takes out everything that the plugin registered, then calls its `shutdown`.
+        """Removes all registrations of the plugin, then calls its `shutdown`.
 
-        A call under way ends by itself.
+        Running calls are not cancelled.
         """
         loaded = self._loaded.pop(plugin, None)
         if loaded is None:
@@ -374,14 +374,14 @@ class Plugins:
         await self._end(plugin, loaded.registered, loaded.package)
 
     async def close(self) -> None:
-        """Takes out all plugins, when the gateway stops."""
+        """Removes all plugins, when the gateway stops."""
         async with anyio.create_task_group() as group:
             for plugin in list(self._loaded):
                 group.start_soon(self.remove, plugin)
         await self._processes.close(PROCESS_SECONDS)
 
     async def _end(self, plugin: str, registered: Registered, package: Package) -> None:
-        """Calls `shutdown`, closes the tables, and forgets the modules."""
+        """Calls `shutdown`, closes the tables, and removes the modules."""
         await end(self.hooks.runner, plugin, registered)
         drop(registered, package)
 
@@ -390,11 +390,11 @@ async def load_plugins(
     config: Config,
     hooks: Hooks,
     commands: CommandTable,
-    taken: Collection[str],
+    reserved_tools: Collection[str],
     gateway: Gateway | None = None,
     host: PluginHost | None = None,
 ) -> Plugins:
-    """Returns the plugins of the configuration, loaded as far as they let themselves be loaded."""
-    plugins = Plugins(hooks, commands, taken, gateway, host)
+    """Loads the plugins of the configuration and returns them; some may have failed."""
+    plugins = Plugins(hooks, commands, reserved_tools, gateway, host)
     await plugins.apply(config)
     return plugins

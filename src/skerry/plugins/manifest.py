@@ -1,4 +1,4 @@
-"""Reads `openclaw.plugin.json`, the description of a plugin that is known without running it.
+"""Reads `openclaw.plugin.json`, the description of a plugin, without running the plugin.
 
 Both shapes are read: that of OpenClaw (`id`, `kind`, `configSchema`) and that of seed 003 (`name`,
 `capabilities`, `slots`, `config`, `requires`).
@@ -25,12 +25,12 @@ _NO_CODE: Final = frozenset({"skills"})
 
 
 class PluginProcess(Struct, frozen=True):
-    """Program of a plugin that is a process of its own."""
+    """Program of a plugin that runs as a process."""
 
     command: tuple[str, ...]
-    """Program and arguments; started in the folder of the plugin."""
+    """Program and arguments; its working directory is the folder of the plugin."""
     env: tuple[str, ...] = ()
-    """Names of variables of the gateway's environment that it gets."""
+    """Names of additional variables that it gets from the gateway's environment."""
 
 
 class Manifest(Struct, frozen=True):
@@ -44,17 +44,17 @@ class Manifest(Struct, frozen=True):
     author: str = ""
     homepage: str = ""
     slots: tuple[str, ...] = ()
-    """Exclusive slots that it claims."""
+    """Slots that the plugin claims."""
     cli: tuple[str, ...] = ()
-    """Commands of the command line, beside the id."""
+    """Commands of the command line in addition to the id."""
     capabilities: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Kinds of parts that it registers, each with paths of files; empty where it lists none."""
+    """Paths of files by the kind of parts that they register; empty when none are listed."""
     contract_tools: tuple[str, ...] | None = None
-    """Names of all its tools; None where it does not list them."""
+    """Names of all its tools; None when they are not listed."""
     config_schema: dict[str, Any] = field(default_factory=dict)
-    """JSON Schema of `plugins.entries.<id>.config`; empty where it has none."""
+    """JSON Schema of `plugins.entries.<id>.config`; empty for none."""
     defaults: dict[str, Any] = field(default_factory=dict)
-    """Settings that hold where the configuration has none."""
+    """Default settings."""
     requires: dict[str, Any] = field(default_factory=dict)
     skills: tuple[str, ...] = ()
     """Folders with skills, relative to the folder of the manifest."""
@@ -63,7 +63,7 @@ class Manifest(Struct, frozen=True):
 
     @property
     def code_files(self) -> list[tuple[str, str]]:
-        """Returns each file of code with its capability, each file once."""
+        """Returns pairs of capability and file of code, each file once."""
         files: dict[str, str] = {}
         for kind, paths in self.capabilities.items():
             for path in paths:
@@ -73,7 +73,7 @@ class Manifest(Struct, frozen=True):
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Returns the manifest in the folder of a plugin; an empty one where it has none.
+    """Returns the manifest in the folder of a plugin; an empty one without a file.
 
     Raises:
         PluginError: the file cannot be read, is too large, or is not a JSON object.
@@ -145,11 +145,11 @@ def _capabilities(tree: dict[str, Any]) -> dict[str, tuple[str, ...]]:
     """Returns the paths by capability.
 
     Raises:
-        PluginError: there is no such capability.
+        PluginError: a capability is unknown.
     """
-    if unknown := sorted(set(tree) - set(CAPABILITIES)):
+    if unknown_kinds := sorted(set(tree) - set(CAPABILITIES)):
         raise PluginError(
-            f"capabilities of {FILE} lists {unknown[0]!r}.",
+            f"capabilities of {FILE} lists {unknown_kinds[0]!r}.",
             f"Capabilities: {', '.join(CAPABILITIES)}.",
         )
     return {kind: _names(paths) for kind, paths in tree.items()}
@@ -173,16 +173,16 @@ def _process(tree: object) -> PluginProcess | None:
 
 
 def _schema(config: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Returns the schema of `config`: an object, or the path of a file beneath the folder.
+    """Returns the schema in `config`: an object, or the path of a file in the folder.
 
     Raises:
-        PluginError: the file is not beneath the folder, or cannot be read.
+        PluginError: the file is not in the folder, or cannot be read.
     """
     path = config.get("schema")
     if not isinstance(path, str):
         return _mapping(config, "schema")
     file = (folder / path).resolve()
     if not file.is_relative_to(folder.resolve()):
-        message = f"config.schema of {FILE} names {path!r}, which is not beneath its folder."
+        message = f"config.schema of {FILE} names {path!r}, which is not in its folder."
         raise PluginError(message, "Name a file of the plugin.")
     return _object(file)

@@ -1,7 +1,7 @@
 """Reads and imports a plugin of several files: a folder with `__init__.py`.
 
-Its modules are imported from the bytes that were checked, never from the disk again, so a file that
-is changed between the check and its import has no effect.
+Its modules are imported from the checked bytes, so that a change of a file after the check has no
+effect.
 """
 
 import sys
@@ -25,7 +25,7 @@ _CACHES: Final = frozenset({"__pycache__", ".git"})
 
 
 class Package(MetaPathFinder, InspectLoader):
-    """The checked modules of a plugin by name; imports them when `install` was called."""
+    """The checked modules of a plugin by name; `install` imports them."""
 
     def __init__(self, name: str, sources: Mapping[str, PluginSource]) -> None:
         self.name = name
@@ -33,19 +33,19 @@ class Package(MetaPathFinder, InspectLoader):
 
     @property
     def files(self) -> int:
-        """Returns how many files were checked: none of a part of this distribution."""
+        """Returns the number of checked files; 0 for a bundled plugin."""
         return len(self._sources)
 
     @property
     def sha256(self) -> str:
-        """Returns the hash over all files: of one file, that file's own."""
+        """Returns the hash over all files; for a single file its own hash."""
         if len(self._sources) == 1:
             return next(iter(self._sources.values())).sha256
         lines = (f"{name} {source.sha256}\n" for name, source in sorted(self._sources.items()))
         return sha256("".join(lines).encode()).hexdigest()
 
     def module_of(self, path: str) -> str | None:
-        """Returns the name of the module in a file, given relative to the plugin's folder."""
+        """Returns the module name of a file, from its path relative to the plugin's folder."""
         main = self._sources.get(self.name)
         if main is None:
             return None
@@ -53,10 +53,10 @@ class Package(MetaPathFinder, InspectLoader):
         return next((name for name, source in self._sources.items() if source.path == file), None)
 
     def install(self) -> ModuleType:
-        """Runs the first module and returns it; the others are imported when it imports them.
+        """Imports the first module and returns it; it imports the others.
 
         Raises:
-            Exception: whatever the plugin raises.
+            Exception: any exception that the plugin raises.
         """
         self.remove()
         sys.meta_path.append(self)
@@ -68,10 +68,10 @@ class Package(MetaPathFinder, InspectLoader):
         return module
 
     def remove(self) -> None:
-        """Takes every module of the plugin out, also of one that was loaded before under its id."""
+        """Removes the modules of the plugin, and of an earlier plugin with its id."""
         if not self.files:
-            return  # a part of this distribution stays imported
-        names = list(sys.modules)  # at once: another thread may be importing
+            return  # the modules of a bundled plugin are kept
+        names = list(sys.modules)  # a copy: another thread may be importing
         for name in [module for module in names if f"{module}.".startswith(f"{self.name}.")]:
             del sys.modules[name]
         for finder in [entry for entry in sys.meta_path if getattr(entry, "name", "") == self.name]:
@@ -90,7 +90,7 @@ class Package(MetaPathFinder, InspectLoader):
         return spec
 
     def is_package(self, fullname: str) -> bool:
-        """Returns whether the module has others beneath it."""
+        """Returns True for a module with submodules."""
         return self._sources[fullname].path.name == MAIN
 
     def get_code(self, fullname: str) -> CodeType:
@@ -117,7 +117,7 @@ class Package(MetaPathFinder, InspectLoader):
 
 
 class ProgramFiles(Package):
-    """The checked files of a plugin that is a process of its own; none is imported."""
+    """The checked files of a plugin that runs as a process; none is imported."""
 
     def compile(self) -> None:
         """Does nothing: the files need not be Python."""
@@ -151,9 +151,9 @@ def read_plugin(
     if not (path / MAIN).is_file() or len(files) > MAX_FILES:
         message = f"{path} has no {MAIN}, or more than {MAX_FILES} files."
         raise PluginError(message, "Correct plugins.load.paths.")
-    places = () if pinned else tuple(workspaces)
+    agent_folders = () if pinned else tuple(workspaces)
     sources = {
-        _module(name, path, file): read_source(file, None, places, setting) for file in files
+        _module(name, path, file): read_source(file, None, agent_folders, setting) for file in files
     }
     return _pinned(Package(name, sources), path, pinned, setting)
 
@@ -161,19 +161,19 @@ def read_plugin(
 def _read_program(
     path: Path, pinned: str | None, workspaces: Iterable[Path], plugin: str
 ) -> Package:
-    """Returns the checked files of a plugin that is a process of its own.
+    """Reads and checks the files of a plugin that runs as a process.
 
     Raises:
-        PluginError: one of them could have been written by somebody else.
+        PluginError: another user could have written one of them.
     """
     setting = f"plugins.entries.{plugin}.sha256"
     files = [file for file in sorted(path.rglob("*")) if not file.is_dir()]
     files = [file for file in files if not _CACHES & set(file.relative_to(path).parts)]
     if len(files) > MAX_FILES:
         raise PluginError(f"{path} has more than {MAX_FILES} files.", "Move data elsewhere.")
-    places = () if pinned else tuple(workspaces)
+    agent_folders = () if pinned else tuple(workspaces)
     sources = {
-        file.relative_to(path).as_posix(): read_source(file, None, places, setting)
+        file.relative_to(path).as_posix(): read_source(file, None, agent_folders, setting)
         for file in files
     }
     return _pinned(ProgramFiles(plugin, sources), path, pinned, setting)

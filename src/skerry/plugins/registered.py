@@ -1,4 +1,4 @@
-"""Checks of a plugin's registrations, made at the start instead of in a turn."""
+"""Checks of a plugin's registrations when it is loaded, so that no turn fails later."""
 
 import inspect
 import re
@@ -20,10 +20,10 @@ _METHOD_NAME: Final = re.compile(r"[a-z0-9_-]+(\.[A-Za-z0-9_-]{1,64}){1,4}")
 
 
 def check(registered: Registered, tools: Collection[str], methods: Collection[str]) -> None:
-    """Returns when all of it can be taken; `tools` and `methods` are the names that are taken.
+    """Checks all registrations; `tools` and `methods` are the names in use.
 
     Raises:
-        PluginError: a name is wrong or taken, or something is not what it must be.
+        PluginError: a name is invalid or in use, or a part has a wrong type.
     """
     for hook, handler in registered.handlers:
         if not (_is(int, handler.priority) and callable(handler.call)):
@@ -44,7 +44,7 @@ def check(registered: Registered, tools: Collection[str], methods: Collection[st
 
 
 def _check_served(registered: Registered) -> None:
-    """Checks what clients, browsers and the doctor are served with."""
+    """Checks events, routes, wire formats and checks of the doctor."""
     for event in registered.events:
         if _METHOD_NAME.fullmatch(event.name) is None or event.need.scope not in _SCOPES:
             raise PluginError(f"The event {event.name!r} has no valid name or scope.")
@@ -63,14 +63,14 @@ def _is(kind: type, *values: object) -> bool:
     return all(isinstance(value, kind) for value in values)
 
 
-def _check_free(what: str, names: list[str], taken: Collection[str]) -> None:
+def _check_free(kind: str, names: list[str], reserved: Collection[str]) -> None:
     for number, name in enumerate(names):
-        if name in taken or name in names[:number]:
-            raise PluginError(f"A {what} {name} exists already.", "Give it another name.")
+        if name in reserved or name in names[:number]:
+            raise PluginError(f"A {kind} {name} exists already.", "Give it another name.")
 
 
 def _tool_name(tool: Tool) -> str:
-    """Returns the tool's name; a description that is no JSON would break every request."""
+    """Returns the name of a valid tool; a description that is not JSON would break all requests."""
     try:
         spec = msgspec.json.decode(msgspec.json.encode(tool.spec), type=ToolSpec)
         runs = callable(tool.run)

@@ -28,10 +28,10 @@ logger = logging.getLogger(__name__)
 
 REGISTER_SECONDS: Final = 10.0
 DATA: Final = "plugin-data"
-"""Folder in the state directory, with a folder for the files of each plugin."""
+"""Folder in the state directory with a data folder for each plugin."""
 Call = Callable[[], object] | None
 _ENTRANCES: Final = ("register", "activate")
-"""Functions of a module that get the `PluginApi`; the first that it has is called."""
+"""Names of the function that gets the `PluginApi`; the first existing one is called."""
 
 
 async def register(
@@ -41,17 +41,17 @@ async def register(
     host: PluginHost,
     supervisor: Supervisor | None = None,
 ) -> Registered:
-    """Runs the code of a plugin; returns its registrations, none of which takes effect.
+    """Runs the code of a plugin; returns its registrations, which are not effective yet.
 
     Args:
         config: The configuration.
         candidate: The plugin.
         package: Its checked files.
-        host: Parts of the gateway that it gets.
-        supervisor: Owns its process, if it is one; None where no process is started.
+        host: Parts of the gateway behind its `PluginApi`.
+        supervisor: Runs its process, if it has one; None where no process may be started.
 
     Raises:
-        PluginError: it cannot be run, or raised an error.
+        PluginError: the plugin cannot be run, or raised an error.
     """
     manifest = candidate.manifest()
     api = _api(config, candidate, manifest, host)
@@ -116,10 +116,10 @@ async def _registered_by_process(
     """Starts the process of a plugin; returns its registrations.
 
     Raises:
-        PluginError: it cannot be started, or registers what it may not.
+        PluginError: the process cannot be started, or registers an invalid part.
     """
     if manifest.process is None or supervisor is None:
-        raise PluginError("It is a process of its own, which a gateway alone starts.")
+        raise PluginError("The plugin is a process, which only a gateway starts.")
     # Imported here: most gateways have no such plugin.
     from skerry.plugins.remote.start import begin_and_end, start  # noqa: PLC0415 - as above
 
@@ -135,7 +135,7 @@ async def _registered_by_process(
 
 
 def _run(candidate: Candidate, package: Package, api: PluginApi) -> tuple[Call, Call]:
-    """Lets the plugin register; returns its functions `init` and `shutdown`."""
+    """Calls `register` of the plugin; returns its functions `init` and `shutdown`."""
     main = candidate.namespace(package)
     begin, end = (_function(main, name) for name in ("init", "shutdown"))
     entrances = [*_entrances(main), *_files(candidate.manifest(), package)]
@@ -147,18 +147,18 @@ def _run(candidate: Candidate, package: Package, api: PluginApi) -> tuple[Call, 
 
 
 def _function(namespace: Mapping[str, Any], name: str) -> Call:
-    found = namespace.get(name)
-    return found if callable(found) else None
+    function = namespace.get(name)
+    return function if callable(function) else None
 
 
 def _entrances(namespace: Mapping[str, Any]) -> list[Callable[[PluginApi], object]]:
-    """Returns the function of a module that registers, if it has one."""
-    found = [namespace[name] for name in _ENTRANCES if callable(namespace.get(name))]
-    return found[:1]
+    """Returns the function `register` or `activate` of a module; empty when it has none."""
+    functions = [namespace[name] for name in _ENTRANCES if callable(namespace.get(name))]
+    return functions[:1]
 
 
 def _files(manifest: Manifest, package: Package) -> Iterator[Callable[[PluginApi], object]]:
-    """Yields the function that registers of each file that `capabilities` names.
+    """Yields the function `register` of each file in `capabilities`.
 
     Raises:
         PluginError: a file is missing, or has no such function.
@@ -167,7 +167,7 @@ def _files(manifest: Manifest, package: Package) -> Iterator[Callable[[PluginApi
         name = package.module_of(path)
         if name is None:
             message = f"capabilities.{kind} of {FILE} names {path!r}, which is no file of it."
-            raise PluginError(message, "Name a .py file beneath its folder.")
+            raise PluginError(message, "Name a .py file in its folder.")
         entrances = _entrances(vars(import_module(name)))
         if not entrances:
             raise PluginError(f"{path} of capabilities.{kind} has no function `register(api)`.")
@@ -175,7 +175,7 @@ def _files(manifest: Manifest, package: Package) -> Iterator[Callable[[PluginApi
 
 
 def loaded_report(report: PluginReport, registered: Registered) -> PluginReport:
-    """Returns the report of a plugin that takes part, with its parts."""
+    """Returns the report of a loaded plugin, with its parts."""
     return PluginReport(
         report.id,
         report.path,

@@ -22,12 +22,12 @@ MOST_FAULTS: Final = 20
 
 
 def check_requires(manifest: Manifest, environ: Mapping[str, str]) -> None:
-    """Checks that this machine has what the manifest requires.
+    """Checks the requirements of the manifest: programs, variables, the version of Python.
 
-    Ranges of `openclaw` and `node` name other programs and are not compared.
+    `openclaw` and `node` are versions of other programs and are ignored.
 
     Raises:
-        PluginError: something is missing; the message names all of it.
+        PluginError: a requirement is unmet; the message lists all unmet ones.
     """
     needs = manifest.requires
     unmet = [f"the program {name}" for name in _names(needs, "bins") if shutil.which(name) is None]
@@ -42,18 +42,18 @@ def check_requires(manifest: Manifest, environ: Mapping[str, str]) -> None:
 def check_settings(plugin: str, manifest: Manifest, config: Mapping[str, Any]) -> None:
     """Checks the settings of a plugin against the JSON Schema of its manifest.
 
-    Types, required and unknown keys, enumerations, limits and patterns are compared.
+    Types, required and unknown keys, enumerations, limits and patterns are checked.
 
     Raises:
-        PluginError: they do not fit; the message names each key.
+        PluginError: the settings are invalid; the message has the path and fault of each key.
     """
-    wrong = [
+    messages = [
         f"{'.'.join(('config', *path))}: {text}"
         for path, text in faults(manifest.config_schema, config, ())
     ][:MOST_FAULTS]
-    if wrong:
+    if messages:
         key = f"plugins.entries.{plugin}.config"
-        raise PluginError(f"{'; '.join(wrong)}.", f"Correct {key}.")
+        raise PluginError(f"{'; '.join(messages)}.", f"Correct {key}.")
 
 
 def _names(needs: Mapping[str, Any], key: str) -> list[str]:
@@ -61,16 +61,16 @@ def _names(needs: Mapping[str, Any], key: str) -> list[str]:
     return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
 
 
-def _fits(wanted: str) -> bool:
-    """Returns whether this Python is at least the version in `>=3.12`."""
-    match = re.fullmatch(r"\s*>=\s*(\d+)\.(\d+)(?:\.\d+)?\s*", wanted)
+def _fits(requirement: str) -> bool:
+    """Returns True when this Python has at least the version in a text such as `>=3.12`."""
+    match = re.fullmatch(r"\s*>=\s*(\d+)\.(\d+)(?:\.\d+)?\s*", requirement)
     return match is not None and sys.version_info[:2] >= (int(match[1]), int(match[2]))
 
 
 def faults(
     schema: Mapping[str, Any], value: object, path: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yields the path of each value that does not fit a JSON Schema, with what it must be."""
+    """Yields the path and the fault of each value that does not fit a JSON Schema."""
     kind = schema.get("type")
     if isinstance(kind, str) and not _is_kind(kind, value):
         yield path, f"must be {'an' if kind[0] in 'aeio' else 'a'} {kind}"
@@ -93,21 +93,21 @@ def _plain_faults(schema: Mapping[str, Any], value: object) -> Iterator[str]:
     if isinstance(value, str) and isinstance(pattern, str) and re.search(pattern, value) is None:
         yield f"must match {pattern}"
     if isinstance(value, int | float) and not isinstance(value, bool):
-        least, most = schema.get("minimum"), schema.get("maximum")
-        if (least is not None and value < least) or (most is not None and value > most):
-            yield f"must be between {least} and {most}"
+        least, greatest = schema.get("minimum"), schema.get("maximum")
+        if (least is not None and value < least) or (greatest is not None and value > greatest):
+            yield f"must be between {least} and {greatest}"
 
 
 def _members(
     schema: Mapping[str, Any], value: Mapping[str, Any], path: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    known = schema.get("properties", {})
+    properties = schema.get("properties", {})
     for name in schema.get("required", ()):
         if name not in value:
             yield (*path, name), "is required"
     for name, member in value.items():
-        if name in known:
-            yield from faults(known[name], member, (*path, name))
+        if name in properties:
+            yield from faults(properties[name], member, (*path, name))
         elif schema.get("additionalProperties") is False:
             yield (*path, name), "is unknown"
 

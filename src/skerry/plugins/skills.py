@@ -1,4 +1,4 @@
-"""Reads the skills of a plugin: folders with a SKILL.md, below the folders that it names."""
+"""Reads the skills of a plugin: folders with a SKILL.md in the folders that it registered."""
 
 import logging
 import os
@@ -27,14 +27,14 @@ from skerry.sdk.registrations import Registered
 logger = logging.getLogger(__name__)
 
 MAX_SKILLS: Final = 100
-"""Skills of one plugin."""
+"""Limit of the skills of one plugin."""
 MAX_DESCRIPTION: Final = 1024
-"""Characters of a description: the prompt lists it in every run."""
+"""Limit of a description, in characters: the prompt of every run contains it."""
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,62}[a-z0-9])?")
 
 
 def by_name(plugins: Iterable[Registered]) -> dict[str, Skill]:
-    """Returns the skills of plugins: of two with one name, that of the plugin loaded first."""
+    """Returns the skills by name; of two with one name, that of the plugin loaded first."""
     skills: dict[str, Skill] = {}
     for registered in plugins:
         for skill in registered.skills:
@@ -54,17 +54,17 @@ def skills_of(
     config: Config,
     environ: Mapping[str, str],
 ) -> list[Skill]:
-    """Returns the skills below each folder, or of a folder that is one itself.
+    """Returns the skills in each folder, which may itself be a skill.
 
     Args:
         plugin: Id of the plugin.
-        root: Its folder, in which the others must be.
+        root: Folder of the plugin, which must contain all others.
         folders: Folders with skills.
         config: Present configuration, for requirements.
         environ: Environment of the gateway, for requirements.
 
     Raises:
-        PluginError: a folder is missing or leads elsewhere, or a SKILL.md cannot be used.
+        PluginError: a folder is missing or outside of `root`, or a SKILL.md is invalid.
     """
     skills: dict[str, Skill] = {}
     for folder in _skill_folders(root.resolve(), folders):
@@ -82,7 +82,7 @@ def _skill_folders(root: Path, folders: Iterable[Path]) -> Iterator[Path]:
     for named in folders:
         folder = (root / named).resolve()
         if not folder.is_relative_to(root):
-            message = f"The folder of skills {named} is not beneath the folder of the plugin."
+            message = f"The folder of skills {named} is not in the folder of the plugin."
             raise PluginError(message, f"Move it into {root}.")
         if not folder.is_dir():
             raise PluginError(f"The folder of skills {folder} does not exist.", "Correct the path.")
@@ -133,10 +133,10 @@ def _read(plugin: str, folder: Path, config: Config, environ: Mapping[str, str])
 
 
 def _text(folder: Path) -> str:
-    """Returns the text of a SKILL.md that nobody but the owner can write.
+    """Returns the text of a SKILL.md that only the owner can write.
 
     Raises:
-        PluginError: it cannot be read, is too large, or others may write it.
+        PluginError: the file cannot be read, is too large, or other users may write it.
     """
     path = folder / SKILL_MD
     try:

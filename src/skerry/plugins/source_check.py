@@ -1,7 +1,7 @@
-"""Reads the file of a plugin, if it is one that may be run.
+"""Reads the file of a plugin, and checks that only the owner could have written it.
 
-Plugins run inside the gateway with all its rights, so a file is taken only when nobody but the
-owner could have written it. It is read once: what is checked is what is run.
+Plugins run inside the gateway with all its rights. A file is read once, so that the checked bytes
+are executed.
 """
 
 import hashlib
@@ -17,13 +17,13 @@ from skerry.model.errors import PluginError
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-# A directory that may be passed, and not listed, can be opened as a mere place where that exists.
+# O_PATH opens a directory that this user may pass through but not list.
 _DIRECTORY: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 @dataclass(frozen=True, slots=True)
 class PluginSource:
-    """The code of a plugin, as it was checked."""
+    """Checked code of a plugin."""
 
     path: Path
     code: bytes
@@ -33,16 +33,16 @@ class PluginSource:
 def read_source(
     path: Path, pinned: str | None, workspaces: Iterable[Path], setting: str | None = None
 ) -> PluginSource:
-    """Returns the code at `path`.
+    """Reads, checks and returns the code at `path`.
 
     Args:
-        path: The file; links are followed, and what they lead to is checked.
-        pinned: The SHA-256 that it must have; None is any, outside a workspace.
+        path: The file; links are followed, and their targets are checked.
+        pinned: Required SHA-256; None accepts any file outside of a workspace.
         workspaces: Directories that agents write to.
-        setting: The key under which a hash is pinned; without one that of a plugin.
+        setting: Key of the configuration that pins the hash; None for that of a plugin.
 
     Raises:
-        PluginError: it may not be run; the message says why, `remedy` what to do.
+        PluginError: the file may not be run; message and `remedy` are for the owner.
     """
     try:
         real = path.resolve(strict=True)
@@ -63,13 +63,13 @@ def read_source(
         raise PluginError(f"{path} is not the file that was pinned; it has changed.", pin)
     if pinned is None and status.st_nlink != 1:
         raise PluginError(f"{path} has another name, under which it may be written.", pin)
-    places = (real, path.parent.resolve())
+    paths = (real, path.parent.resolve())
     if pinned is None and any(
         location.is_relative_to(workspace.resolve())
-        for location in places
+        for location in paths
         for workspace in workspaces
     ):
-        raise PluginError(f"{path} lies in a workspace, where agents write.", pin)
+        raise PluginError(f"{path} is in a workspace, where agents write.", pin)
     return PluginSource(real, code, digest)
 
 
@@ -86,7 +86,7 @@ def _check_file(path: Path, status: os.stat_result) -> None:
 
 
 def _check_way(path: Path) -> None:
-    """Refuses a name that somebody else could lead to another file, on the way to its end."""
+    """Checks that no other user could redirect the path to another file."""
     for directory in path.absolute().parents:
         _check_directory(directory, directory.stat())
     _check_owner(path, path.lstat())
@@ -94,34 +94,34 @@ def _check_way(path: Path) -> None:
 
 @contextmanager
 def _opened(real: Path) -> Iterator[int]:
-    """Opens the file step by step from the root, so that what was checked is what was passed.
+    """Opens the file component by component from the root, and checks each directory.
 
     Raises:
-        OSError: a part of it is a link by now, or cannot be opened.
+        OSError: a component is a link, or cannot be opened.
     """
-    held = os.open(real.anchor, _DIRECTORY | os.O_CLOEXEC)
+    descriptor = os.open(real.anchor, _DIRECTORY | os.O_CLOEXEC)
     directory = Path(real.anchor)
     try:
-        _check_directory(directory, os.fstat(held))
+        _check_directory(directory, os.fstat(descriptor))
         for name in real.parts[1:-1]:
             directory /= name
-            inner = os.open(name, _DIRECTORY | os.O_CLOEXEC, dir_fd=held)
-            os.close(held)
-            held = inner
-            _check_directory(directory, os.fstat(held))
-        inner = os.open(real.name, _FILE, dir_fd=held)
-        os.close(held)
-        held = inner
-        yield held
+            inner = os.open(name, _DIRECTORY | os.O_CLOEXEC, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = inner
+            _check_directory(directory, os.fstat(descriptor))
+        inner = os.open(real.name, _FILE, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = inner
+        yield descriptor
     finally:
-        os.close(held)
+        os.close(descriptor)
 
 
 def _check_directory(path: Path, status: os.stat_result) -> None:
-    """Refuses a directory in which somebody else could put another file in its place."""
+    """Refuses a directory in which another user could replace a file."""
     _check_owner(path, status)
     open_to_all = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    if open_to_all and not status.st_mode & stat.S_ISVTX:  # in a sticky one only owners rename
+    if open_to_all and not status.st_mode & stat.S_ISVTX:  # in a sticky directory owners rename
         raise PluginError(f"Others may write into {path}.", f"Run: chmod go-w {path}")
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from skerry.app.command_dependencies import CommandDependencies
-from skerry.app.commands import standing
+from skerry.app.commands import state_lines
 from skerry.commands.table import CommandCall
 from skerry.model.errors import ModelsFailedError
 from skerry.testing.model import ScriptedModel
@@ -21,7 +21,7 @@ async def test_status_lists_who_failed_in_the_last_run_and_what_is_used_of_the_l
         assert result.error.message.count(".") == 1
         call = CommandCall("status", "", MAIN, "webchat", is_owner=True)
         desk = CommandDependencies(core.dispatch.runtime.config, core.dispatch)
-        failed, limits = await standing(core.store, desk, call)
+        failed, limits = await state_lines(core.store, desk, call)
     assert all(f"- {one}" in failed for one in attempts)
     assert "model calls" in limits
     assert "a run at most" in limits

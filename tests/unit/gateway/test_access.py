@@ -2,7 +2,7 @@
 
 import pytest
 
-from skerry.gateway.dispatch import OWN, MethodTable
+from skerry.gateway.dispatch import KERNEL_METHODS, MethodTable
 from skerry.policy import access
 from skerry.policy.access import ADMIN, PAIRING, READ, WRITE, Need, Role, Verb
 from skerry.policy.decide import Actor, Request, allows, decide
@@ -47,7 +47,7 @@ def test_a_need_asks_for_the_role_and_the_scope(
 
 
 def test_every_method_has_a_row_and_every_row_a_method() -> None:
-    every = {method.name for method in OWN}
+    every = {method.name for method in KERNEL_METHODS}
     featured = registered().methods.keys()
     # Methods of features that a command of ours stands for have their rows beside the commands.
     assert access.METHODS.keys() - every == {*access.COMMANDS.values()} - every

@@ -50,7 +50,7 @@ async def test_an_answer_has_the_pictures_that_it_names(tmp_path: Path) -> None:
 
 
 async def test_pictures_have_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer_pictures, "MOST", 3)
+    monkeypatch.setattr(answer_pictures, "MAX_PICTURES", 3)
     found = await pictures(tmp_path / "home", "MEDIA: a.png b.png")
     assert [len(one) for one in found] == [1, 2], "the newest come first"
     found = await pictures(tmp_path / "other", "MEDIA: a.png b.png", maxBytes=1024)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from skerry.gateway.system_events import MOST, MOST_CHARS, SystemEvents
+from skerry.gateway.system_events import MAX_EVENTS, MOST_CHARS, SystemEvents
 from skerry.infra.log import LOGS
 from skerry.model.ids import RunId, SessionKey
 from skerry.testing.clock import FakeClock
@@ -104,11 +104,11 @@ def test_system_events_are_bounded_and_a_repeated_one_is_queued_once() -> None:
     events = SystemEvents(FakeClock())
     events.add(MAIN, "x" * 1_000_000)
     assert [len(text) for _, text in events.queued[MAIN]] == [MOST_CHARS]
-    for number in range(MOST + 5):
+    for number in range(MAX_EVENTS + 5):
         events.add(MAIN, str(number))
         events.add(MAIN, str(number))
-    assert [text for _, text in events.queued[MAIN]] == [str(n) for n in range(5, MOST + 5)]
+    assert [text for _, text in events.queued[MAIN]] == [str(n) for n in range(5, MAX_EVENTS + 5)]
     for number in range(300):
         events.add(SessionKey.parse(f"s{number}"), "x")
-    assert len(events.texts()) <= 200 + MOST
+    assert len(events.texts()) <= 200 + MAX_EVENTS
     assert MAIN not in events.queued

@@ -93,8 +93,10 @@ async def test_the_loser_of_two_with_one_id_is_told_which_comes_first(
     first, second = (await loaded(configured(tmp_path, entries={"tea": {}}))).reports
     assert (first.status, first.path) == ("loaded", str(site / "tea_house.py"))
     assert second.status == "failed"
-    assert second.reason == "the installed package tea_house has the id tea too and comes first."
+    assert (
+        second.reason == "the installed package tea_house has the id tea too and is used instead."
+    )
     found = inspect(configured(tmp_path, load={"paths": ["tea.py"]}))
     reasons = [one.reason for one in found if one.id == "tea"]
-    told = f"{file} of plugins.load.paths has the id tea too and comes first."
+    told = f"{file} of plugins.load.paths has the id tea too and is used instead."
     assert reasons == ["", told, told]

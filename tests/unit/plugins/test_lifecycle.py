@@ -225,5 +225,5 @@ async def test_the_one_that_counts_is_loaded_and_the_others_are_told_why(tmp_pat
         plugins = await load_plugins(config, hooks, CommandTable(), ())
         states = [(report.path, report.status.value) for report in plugins.reports]
         assert states[0] == (str(own), "loaded")
-        assert all("comes first" in report.reason for report in plugins.reports[1:])
+        assert all("is used instead" in report.reason for report in plugins.reports[1:])
         await plugins.close()

@@ -72,7 +72,7 @@ def test_a_folder_with_a_file_that_others_may_write_is_refused(folder: Path) -> 
 
 
 def test_a_folder_in_a_workspace_needs_its_hash(folder: Path) -> None:
-    with pytest.raises(PluginError, match="lies in a workspace"):
+    with pytest.raises(PluginError, match="is in a workspace"):
         read_plugin(folder, None, [folder.parent])
 
 

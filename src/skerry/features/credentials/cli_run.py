@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import anyio
 
-from skerry.app.credential_files import Entered, Keeper, problem, where
+from skerry.app.credential_files import Entered, Keeper, describe, problem
 from skerry.app.trial import attempt_profile, first_model
 from skerry.auth.credentials import vault_of
 from skerry.auth.profiles import SECRETS, CredentialKind, Profile
@@ -79,7 +79,7 @@ def _row(profile: Profile, keeper: Keeper, rests: list[RestingProfile]) -> dict[
         "id": profile.id,
         "provider": profile.provider,
         "type": profile.kind.value,
-        "secretIn": where(profile),
+        "secretIn": describe(profile),
         "usable": not fault,
         "state": state,
         "expires": profile.expires,
@@ -103,7 +103,7 @@ def _add(keeper: Keeper, arguments: Namespace) -> int:
     profile = keeper.keep(entered, SystemClock())
     if problem_now := problem(profile, keeper, SystemClock().now_ms()):
         notice(f"The credential cannot be used yet: {problem_now}")
-    value = {"kept": profile.id, "secretIn": where(profile), "tried": took is not None}
+    value = {"kept": profile.id, "secretIn": describe(profile), "tried": took is not None}
     answered = f"The model answered in {took / 1000:.1f} s. " if took is not None else ""
     measurements = {} if took is None else {"latencyMs": took}
     return _print_result(arguments, value | measurements, answered + _stored_text(profile))
@@ -141,7 +141,7 @@ def _tried(keeper: Keeper, entered: Entered, model: str) -> int | None:
 
 
 def _stored_text(profile: Profile) -> str:
-    return f"{profile.id} is stored ({where(profile)}). A running gateway uses it from now on."
+    return f"{profile.id} is stored ({describe(profile)}). A running gateway uses it from now on."
 
 
 def _entered_secret(prompt: str) -> str:
@@ -166,7 +166,7 @@ def _login(keeper: Keeper, arguments: Namespace) -> int:
     if profile.expires:
         end = datetime.fromtimestamp(profile.expires / 1000, UTC).astimezone()
         text += f" Its token is valid until {end:%Y-%m-%d %H:%M} and is renewed before then."
-    return _print_result(arguments, {"kept": profile.id, "secretIn": where(profile)}, text)
+    return _print_result(arguments, {"kept": profile.id, "secretIn": describe(profile)}, text)
 
 
 def _print_result(arguments: Namespace, value: Mapping[str, Any], text: str) -> int:

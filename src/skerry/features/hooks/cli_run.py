@@ -78,7 +78,7 @@ def _list(reports: list[HookReport], *, as_json: bool) -> int:
         if hook.reason:
             show(f"{'':8} {one_line(hook.reason)}")
         for file in hook.files:
-            mark = one_line(file.told)
+            mark = one_line(file.author_text)
             show(f"{'':8} {styled(mark, 'yellow') if file.doubt else styled(mark, 'dim')}")
     return 0
 
@@ -113,7 +113,7 @@ def _info(report: HookReport, *, as_json: bool) -> int:
         ("from", f"{report.place} {report.path}"),
         ("page", report.homepage),
         ("sha256", report.sha256),
-        *(("file", file.told) for file in report.files),
+        *(("file", file.author_text) for file in report.files),
     )
     for label, text in rows:
         if text.strip():

@@ -110,7 +110,7 @@ class Arriving:
                     mirror.keys.get(transcript.session_id, f"imported:{transcript.session_id}"),
                 )
                 self.report.leave_out(str(file), transcript)
-                yield mirror.incoming(key, transcript, archived, mine=self._is_mine(key))
+                yield mirror.incoming(key, transcript, archived, is_owners=self._is_mine(key))
             except (FormatError, OSError, InvalidSessionKeyError) as error:
                 self.report.leave(str(file), f"{error}")
 
@@ -147,4 +147,4 @@ class Arriving:
         if row is not None:
             self._skipped.update(row.ignored)
         archived = None if session.present else Archived.RESET
-        return incoming(key, transcript, row, archived, mine=self._is_mine(key))
+        return incoming(key, transcript, row, archived, is_owners=self._is_mine(key))

@@ -86,7 +86,7 @@ async def _import_file(
         return _Outcome(str(file), f"not imported: {error}")
     outcome = "can be imported"
     if not arguments.dry_run:
-        session = folder.incoming(key, transcript, archived_as(file), mine=arguments.mine)
+        session = folder.incoming(key, transcript, archived_as(file), is_owners=arguments.mine)
         now = SystemClock().now_ms()
         outcome = await store.write(partial(take, incoming=session, now=now))
     return _Outcome(

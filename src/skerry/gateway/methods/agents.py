@@ -57,9 +57,9 @@ def _rows(config: Config, records: FileRecords) -> list[dict[str, Json]]:
     agents: list[dict[str, Json]] = []
     for agent in config.agents.ids:
         row: dict[str, Json] = {"id": agent, "workspace": str(config.workspace(agent))}
-        own = config.agents.by_id.get(agent)
-        if own is not None and own.name:
-            row["name"] = own.name
+        settings = config.agents.by_id.get(agent)
+        if settings is not None and settings.name:
+            row["name"] = settings.name
         if fields := _wire_fields(identity(config, agent, records)):
             row["identity"] = fields
         primary = config.primary_model(agent)
@@ -93,8 +93,10 @@ def _identity(config: Config, agent: AgentId, records: FileRecords) -> Json:
 
 
 def _source(config: Config, agent: AgentId, fields: Mapping[str, str]) -> str:
-    own = config.agents.by_id.get(agent)
-    if own is not None and (own.name or (own.identity is not None and own.identity.name)):
+    settings = config.agents.by_id.get(agent)
+    if settings is not None and (
+        settings.name or (settings.identity is not None and settings.identity.name)
+    ):
         return "config"
     return "workspace" if "name" in fields else "default"
 

@@ -18,7 +18,7 @@ from skerry.model.undelivered import MediaError
 from skerry.replies.shaping import file_placeholder, shaped
 from skerry.runtime.media_out import read_file
 
-MOST: Final = 10
+MAX_PICTURES: Final = 10
 """Pictures of one answer to a request."""
 MOST_BYTES: Final = 1_000_000
 """Bytes of one."""
@@ -37,7 +37,7 @@ def references(answer: AssistantMessage) -> list[str]:
 
 
 async def add_pictures(
-    call: Call, agent: AgentId, payload: dict[str, Any], files: dict[int, list[str]], most: int
+    call: Call, agent: AgentId, payload: dict[str, Any], files: dict[int, list[str]], max_bytes: int
 ) -> None:
     """Adds the pictures that messages name to them, the newest first.
 
@@ -46,18 +46,18 @@ async def add_pictures(
         agent: Agent in whose workspace the files are.
         payload: Answer with `messages`, each as JSON.
         files: Files by the index of the message that names them.
-        most: Characters that all messages may have.
+        max_bytes: Limit of all messages as JSON, in bytes.
 
     """
     config, approvals = call.context.config(), call.context.approvals
-    beneath = RootedFolder(config.workspace(agent), gate(config, records=call.context.records))
+    workspace = RootedFolder(config.workspace(agent), gate(config, records=call.context.records))
     redact = approvals.redact if approvals else str
     lines: list[Raw] = payload["messages"]
-    room, left = most - sum(len(bytes(line)) for line in lines), MOST
+    room, remaining = max_bytes - sum(len(bytes(line)) for line in lines), MAX_PICTURES
     for index, names in sorted(files.items(), reverse=True):  # the newest first
         blocks: list[dict[str, str]] = []
-        for name in names[:left]:
-            work = partial(read_file, beneath, name, MOST_BYTES, redact)
+        for name in names[:remaining]:
+            work = partial(read_file, workspace, name, MOST_BYTES, redact)
             try:
                 file = await anyio.to_thread.run_sync(work)
             except MediaError:
@@ -66,7 +66,7 @@ async def add_pictures(
             if file.kind is AttachmentKind.IMAGE and len(data) <= room:
                 room -= len(data)
                 blocks.append({"type": "image", "data": data, "mimeType": file.mime})
-        left -= len(blocks)
+        remaining -= len(blocks)
         if blocks:
             message: dict[str, Any] = msgspec.json.decode(lines[index])
             message["content"] = [*message["content"], *blocks]

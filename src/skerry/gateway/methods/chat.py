@@ -129,8 +129,8 @@ async def chat_history(call: Call, params: ChatHistoryParams) -> dict[str, Json]
         if running == before:
             break
     if files:
-        most = min(params.max_bytes, _HISTORY_BYTES)
-        await answer_pictures.add_pictures(call, key.agent, payload, files, most)
+        max_bytes = min(params.max_bytes, _HISTORY_BYTES)
+        await answer_pictures.add_pictures(call, key.agent, payload, files, max_bytes)
     text = call.context.broadcast.text
     active: list[Json] = [
         {"runId": run.run_id, "text": text(run.run_id), **_not_written(run)} for run in running
@@ -159,14 +159,14 @@ def _read(
     """Returns the payload, and the files that answers name by the index of their message."""
     session = find(reader, key, params.session_id)
     if session is None:
-        nothing = {"messages": [], "totalMessages": 0, "hasMore": False}
-        return {"sessionKey": str(key), "sessionId": None, **nothing}, {}
+        empty_page = {"messages": [], "totalMessages": 0, "hasMore": False}
+        return {"sessionKey": str(key), "sessionId": None, **empty_page}, {}
     offset = _offset(params, session.tail)
     newest = session.tail - offset
     entries = sessions.entries(reader, session.session_id, limit=params.limit, before=newest + 1)
     lines: list[Raw] = []
     files: list[list[str]] = []
-    size, most = 0, min(params.max_bytes, _HISTORY_BYTES)
+    size, max_bytes = 0, min(params.max_bytes, _HISTORY_BYTES)
     for entry in reversed(entries):
         if sessions.is_compaction(entry.message):
             summary = compactions.at(reader, session.session_id, entry.seq)
@@ -174,10 +174,10 @@ def _read(
         else:
             collected = _collected(reader, entry, params.max_chars)
             line = transcript_line(entry, protocol, params.max_chars, collected=collected)
-        if size + len(line) > most and has_images(entry.message):
+        if size + len(line) > max_bytes and has_images(entry.message):
             line = without_images(line)
         size += len(line)
-        if lines and size > most:
+        if lines and size > max_bytes:
             break
         lines.append(Raw(line))
         files.append(_named_files(entry))

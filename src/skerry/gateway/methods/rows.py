@@ -15,7 +15,7 @@ GLOBAL_SCOPES = ("global", "unknown")
 
 
 def row(
-    session: SessionEntry, protocol: int, model: ModelInfo | None = None, **more: Json
+    session: SessionEntry, protocol: int, model: ModelInfo | None = None, **extra: Json
 ) -> dict[str, Json]:
     """Returns a session as `sessions.list` shows it to a client of `protocol`.
 
@@ -44,7 +44,7 @@ def row(
         }
         if session.archived is not None:
             fields |= {"archivedAt": session.archived_at, "archivedAs": session.archived}
-    return fields | more
+    return fields | extra
 
 
 def runtime() -> dict[str, Json]:

@@ -59,8 +59,8 @@ async def refresh_health(context: GatewayContext) -> Json:
         ]
 
     storage = await context.storage()
-    nothing: list[tuple[int, list[SessionEntry]]] = [(0, []) for _ in (None, *agents)]
-    total, *per_agent = await read_or(context, read, nothing)
+    empty_lists: list[tuple[int, list[SessionEntry]]] = [(0, []) for _ in (None, *agents)]
+    total, *per_agent = await read_or(context, read, empty_lists)
     now = context.clock.now_ms()
     report: dict[str, Json] = {
         "ok": storage["state"] == Storage.OK,
@@ -91,7 +91,7 @@ async def refresh_health(context: GatewayContext) -> Json:
     return report
 
 
-async def read_or(context: GatewayContext, read: Callable[[Reader], T], nothing: T) -> T:
+async def read_or(context: GatewayContext, read: Callable[[Reader], T], default: T) -> T:
     """Returns the result of `read`, or `nothing` from a damaged database: status must still work.
 
     Raises:
@@ -102,13 +102,15 @@ async def read_or(context: GatewayContext, read: Callable[[Reader], T], nothing:
     except StateError:
         if not context.store.condition.damage:
             raise
-        return nothing
+        return default
 
 
 def heartbeat(config: Config, agent: AgentId) -> dict[str, Json]:
     """Returns the settings of an agent's heartbeats."""
-    own = {settings.id: settings.heartbeat for settings in config.agents.list if settings.heartbeat}
-    beats = own.get(agent) if own else config.agents.defaults.heartbeat
+    by_agent = {
+        settings.id: settings.heartbeat for settings in config.agents.list if settings.heartbeat
+    }
+    beats = by_agent.get(agent) if by_agent else config.agents.defaults.heartbeat
     if beats is None or not beats.enabled or not beats.every:
         return {"agentId": agent, "enabled": False, "every": "0m", "everyMs": None}
     return {

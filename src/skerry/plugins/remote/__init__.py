@@ -1,1 +1,1 @@
-"""Plugins that are processes of their own, and speak JSON-RPC over their pipes."""
+"""Plugins that run as processes and exchange JSON-RPC over their pipes."""

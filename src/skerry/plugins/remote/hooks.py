@@ -1,4 +1,4 @@
-"""Hooks of a process: their payloads as JSON, and the changes that it returns."""
+"""Hooks of a process: payloads are sent and changes returned as JSON."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, get_args, get_origin, get_type_hints
@@ -9,14 +9,14 @@ from skerry.model.errors import PluginError
 from skerry.plugins.remote.rpc import RemoteError
 from skerry.sdk.hook_points import Changed, ChangedAtOnce, HookPoints
 
-_AT_ONCE: Final = "It is called inside a transaction, which waits for no other process."
+_AT_ONCE: Final = "It is called inside a transaction, which must not wait for another process."
 
 
 def change_of(hook: str) -> Any:
-    """Returns the type of the change that handlers of a hook return; None where they watch.
+    """Returns the type of the change of a hook; None for a hook that only observes.
 
     Raises:
-        PluginError: handlers of the hook may not wait.
+        PluginError: handlers of the hook must be synchronous.
     """
     kind = get_type_hints(HookPoints)[hook]
     if get_origin(kind) is ChangedAtOnce:
@@ -27,7 +27,7 @@ def change_of(hook: str) -> Any:
 def handler(
     hook: str, kind: Any, call: Callable[[str, dict[str, Any]], Awaitable[Any]]
 ) -> Callable[[object], Awaitable[Any]]:
-    """Returns a handler that asks the process."""
+    """Returns a handler that calls the process."""
 
     async def handle(payload: object) -> Any:
         answer = await call("hook", {"hook": hook, "payload": payload})

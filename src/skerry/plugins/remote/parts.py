@@ -1,4 +1,4 @@
-"""Registers at the `PluginApi` what a process registers; each part asks the process."""
+"""Registers the parts of a process with its `PluginApi`; each part calls the process."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -36,14 +36,14 @@ T = TypeVar("T")
 
 
 class AnyParams(BaseModel, extra="allow"):
-    """Parameters of a method, which are compared with the schema of the process."""
+    """Parameters of a method, which are checked against the schema of the process."""
 
 
 def declared(answer: object) -> DeclaredParts:
     """Returns the registrations of a process.
 
     Raises:
-        PluginError: they do not fit; the message names the key.
+        PluginError: the answer is invalid; the message names the key.
     """
     try:
         return msgspec.convert(answer, DeclaredParts)
@@ -52,10 +52,10 @@ def declared(answer: object) -> DeclaredParts:
 
 
 def add_parts(api: PluginApi, process: RemoteProcess, parts: DeclaredParts) -> None:
-    """Registers all that the process declared.
+    """Registers all parts that the process declared.
 
     Raises:
-        PluginError: a name is wrong, or the configuration does not allow it.
+        PluginError: a name is invalid, or the configuration does not allow the part.
     """
     kinds: tuple[tuple[Iterable[Any], Callable[[PluginApi, RemoteProcess, Any], None]], ...] = (
         (parts.tools, _add_tool),
@@ -83,13 +83,13 @@ class ProcessTool:
         self._process = process
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Compares the arguments with the schema, and asks the process.
+        """Checks the arguments against the schema, and calls the process.
 
         Raises:
-            ToolError: they do not fit, or the process refused.
+            ToolError: the arguments are invalid, or the process refused the call.
         """
-        if wrong := _wrong(self.spec.parameters, arguments):
-            raise ToolError(f"The arguments do not fit: {wrong}. Correct them.")
+        if faults_text := _faults_text(self.spec.parameters, arguments):
+            raise ToolError(f"The arguments do not fit: {faults_text}. Correct them.")
         caller = context.caller
         params = {
             "name": self.spec.name,
@@ -101,7 +101,7 @@ class ProcessTool:
         try:
             answer = await self._process.call("tool", params)
         except RemoteRefusedError as error:
-            raise ToolError(_told(error)) from error
+            raise ToolError(_message(error)) from error
         result = ToolAnswer(answer) if isinstance(answer, str) else _read(answer, ToolAnswer)
         return ToolResult(result.text, is_error=result.is_error, details=result.details)
 
@@ -122,7 +122,7 @@ def _add_command(api: PluginApi, process: RemoteProcess, command: RemoteCommand)
         try:
             return _read(await process.call("command", params), str)
         except RemoteRefusedError as error:
-            raise CommandError(_told(error)) from error
+            raise CommandError(_message(error)) from error
 
     api.register_command(
         command.name,
@@ -134,12 +134,14 @@ def _add_command(api: PluginApi, process: RemoteProcess, command: RemoteCommand)
 
 
 def _add_method(api: PluginApi, process: RemoteProcess, method: RemoteMethod) -> None:
-    async def run(given: AnyParams, call: MethodCall) -> Any:
-        values = given.model_dump()
-        if wrong := _wrong(method.parameters, values):
-            raise PluginError(f"{api.plugin}.{method.name} received invalid parameters: {wrong}.")
+    async def run(parameters: AnyParams, call: MethodCall) -> Any:
+        values = parameters.model_dump()
+        if faults_text := _faults_text(method.parameters, values):
+            raise PluginError(
+                f"{api.plugin}.{method.name} received invalid parameters: {faults_text}."
+            )
         params = {"name": method.name, "params": values, "scopes": call.scopes}
-        return await _asked(process, "method", params)
+        return await _call(process, "method", params)
 
     api.register_gateway_method(method.name, AnyParams, run, scope=method.scope)
 
@@ -175,7 +177,7 @@ def _add_route(api: PluginApi, process: RemoteProcess, route: RemoteRoute) -> No
             "headers": request.headers,
             "body": encoded(request.body),
         }
-        answer = _read(await _asked(process, "route", params), RouteAnswer)
+        answer = _read(await _call(process, "route", params), RouteAnswer)
         body = answer.body or answer.text
         return HttpResponse(body, answer.status, answer.content_type, answer.headers)
 
@@ -191,7 +193,7 @@ def _add_route(api: PluginApi, process: RemoteProcess, route: RemoteRoute) -> No
 
 def _add_checks(api: PluginApi, process: RemoteProcess) -> None:
     async def check() -> list[Check]:
-        findings = _read(await _asked(process, "check", {}), list[DoctorFinding])
+        findings = _read(await _call(process, "check", {}), list[DoctorFinding])
         return [
             Check(finding.name, Level(finding.level), finding.text, finding.remedy)
             for finding in findings
@@ -207,7 +209,7 @@ class ProcessMemory:
         self._process = process
 
     async def search(self, agent: str, query: str, limit: int) -> Sequence[Remembered]:
-        """Returns the texts that answer a question.
+        """Returns the texts that match a query, best first.
 
         Raises:
             MemoryBackendError: the process failed or refused.
@@ -216,7 +218,7 @@ class ProcessMemory:
         return await self._ask("memory.search", params, list[Remembered])
 
     async def forget(self, agent: str, phrases: Sequence[str]) -> int:
-        """Erases every text with one of the phrases.
+        """Erases every text with one of the phrases; returns their number.
 
         Raises:
             MemoryBackendError: the process failed or refused.
@@ -225,7 +227,7 @@ class ProcessMemory:
         return await self._ask("memory.forget", params, int)
 
     async def status(self, agent: str) -> SlotStatus:
-        """Returns the state; one that fails is named."""
+        """Returns the state; a failure of the process is a state too."""
         try:
             return await self._ask("memory.status", {"agent": agent}, SlotStatus)
         except MemoryBackendError as error:
@@ -240,7 +242,7 @@ class ProcessMemory:
             raise failed from error
 
 
-async def _asked(process: RemoteProcess, method: str, params: Mapping[str, Any]) -> Any:
+async def _call(process: RemoteProcess, method: str, params: Mapping[str, Any]) -> Any:
     try:
         return await process.call(method, params)
     except RemoteRefusedError as error:
@@ -248,10 +250,10 @@ async def _asked(process: RemoteProcess, method: str, params: Mapping[str, Any])
 
 
 def _read(value: Any, kind: type[T]) -> T:
-    """Returns an answer as its type.
+    """Converts an answer to its type.
 
     Raises:
-        RemoteError: it does not fit.
+        RemoteError: the answer does not fit the type.
     """
     try:
         return msgspec.convert(value, kind)
@@ -259,9 +261,9 @@ def _read(value: Any, kind: type[T]) -> T:
         raise RemoteError(f"its answer does not fit: {error}") from error
 
 
-def _wrong(schema: Mapping[str, Any], values: Mapping[str, Any]) -> str:
+def _faults_text(schema: Mapping[str, Any], values: Mapping[str, Any]) -> str:
     return "; ".join(f"{'.'.join(path)} {text}" for path, text in faults(schema, values, ()))
 
 
-def _told(error: RemoteRefusedError | SkerryError) -> str:
+def _message(error: RemoteRefusedError | SkerryError) -> str:
     return " ".join(filter(None, (str(error), error.remedy)))

@@ -1,4 +1,4 @@
-"""The process of a plugin: started for its registration, and again where it ended."""
+"""The process of a plugin: started for its registration, and again after it ended."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,16 +13,16 @@ from skerry.infra.supervise import RESTARTS, Supervisor, first_of
 from skerry.plugins.remote.rpc import Note, RemoteError, RpcConnection, Serve
 
 START_SECONDS: Final = 10.0
-"""From the start of the process to its registration."""
+"""Limit from the start of the process to its registration."""
 END_SECONDS: Final = 2.0
-"""Between SIGTERM and SIGKILL."""
+"""Time between SIGTERM and SIGKILL."""
 _LAST_SECONDS: Final = 1.0
-"""For the exit of a process that closed its output."""
-_SHOWN: Final = 200
+"""Wait for the exit of a process that has closed its output."""
+_MAX_SHOWN: Final = 200
 
 
 class _Opened(Struct):
-    """One life of the process."""
+    """One run of the process."""
 
     ready: anyio.Event = field(default_factory=anyio.Event)
     stop: anyio.Event = field(default_factory=anyio.Event)
@@ -30,7 +30,7 @@ class _Opened(Struct):
 
 
 class RemoteProcess:
-    """One plugin. The first call after its process ended starts it again, after a growing wait."""
+    """The process of one plugin. A call restarts an ended process, with growing waits."""
 
     def __init__(
         self, program: Program, supervisor: Supervisor, clock: Clock, answers: tuple[Serve, Note]
@@ -47,7 +47,7 @@ class RemoteProcess:
         self._rest = Rest(RESTARTS)
         self._reason = ""
         self.pid: int | None = None
-        """Number of the process; None while none runs."""
+        """Process id; None while no process runs."""
 
     @property
     def declared(self) -> Mapping[str, Any]:
@@ -55,11 +55,11 @@ class RemoteProcess:
         return self._declared or {}
 
     async def register(self, hello: Mapping[str, Any]) -> Any:
-        """Starts the process; returns what it answers to `register`.
+        """Starts the process; returns its result of `register`.
 
         Raises:
-            RemoteError: it cannot be started, or did not answer.
-            RefusedError: it refused.
+            RemoteError: the process cannot be started, or did not answer.
+            RemoteRefusedError: the process refused.
         """
         self._hello = hello
         await self._open()
@@ -69,8 +69,8 @@ class RemoteProcess:
         """Calls a method of the process; returns its result.
 
         Raises:
-            RemoteError: it failed, or the process ended and is left alone for a while.
-            RefusedError: the process refused it.
+            RemoteError: the call failed, or the process ended and may not be restarted yet.
+            RemoteRefusedError: the process refused the call.
         """
         return await (await self._open()).call(method, params)
 
@@ -93,7 +93,7 @@ class RemoteProcess:
             return await self._begun()
 
     async def _begun(self) -> RpcConnection:
-        """Starts the process and lets it register; it must register the same each time."""
+        """Starts the process and calls `register`, whose result must be the same each time."""
         opened = self._opened = _Opened()
         self._supervisor.start(self._live(opened), f"process {self._program.name}")
         try:
@@ -121,12 +121,12 @@ class RemoteProcess:
         if self._declared is None:
             self._declared = declared
         elif declared != self._declared:
-            raise RemoteError("it registers something else than before; restart the gateway")
+            raise RemoteError("its registrations differ from before; restart the gateway")
         elif declared.get("init"):
             await connection.call("init", {})
 
     async def _live(self, opened: _Opened) -> None:
-        """Runs the process until it ends, or is to end."""
+        """Runs the process until it ends or `stop` is set."""
         began, reason = anyio.current_time(), ""
         try:
             async with child(self._program, listens=True) as process:
@@ -138,7 +138,7 @@ class RemoteProcess:
                 if not opened.stop.is_set() and not connection.reason:
                     with anyio.move_on_after(_LAST_SECONDS):
                         await process.wait()
-            reason = connection.reason or _told(process)
+            reason = connection.reason or _reason_of(process)
         except NotStartedError as error:
             reason = str(error).rstrip(".")
         finally:
@@ -157,8 +157,8 @@ class RemoteProcess:
         opened.ready.set()
 
 
-def _told(process: Child) -> str:
-    """Returns how a process ended, with the last line of its standard error."""
+def _reason_of(process: Child) -> str:
+    """Returns the exit code of a process in a text, with the last line of standard error."""
     lines = process.tail.strip().splitlines()
-    last = f": {lines[-1][:_SHOWN]}" if lines else ""
+    last = f": {lines[-1][:_MAX_SHOWN]}" if lines else ""
     return f"its process ended with code {process.returncode}{last}"

@@ -14,25 +14,25 @@ from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import SkerryError
 
 MOST_LINE: Final = 16 * 1024 * 1024
-"""Bytes of one line."""
+"""Limit of one line, in bytes."""
 MOST_CALLS: Final = 256
-"""Calls that wait for an answer."""
+"""Limit of calls without an answer."""
 MOST_QUEUED: Final = 256
-"""Lines that wait until the process reads them."""
+"""Limit of lines that the process has not read."""
 MOST_SERVED: Final = 32
-"""Requests of the process that are answered at once."""
+"""Limit of concurrent requests of the process."""
 REFUSED: Final = -32000
-"""Code of an error that the process expected; its message is for people."""
+"""Code of an expected error; its message is for people."""
 _INTERNAL: Final = -32603
-_SHOWN: Final = 80
+_MAX_SHOWN: Final = 80
 
 
 class RemoteError(Exception):
-    """A call failed, or the process ended; the message says why."""
+    """A call failed, or the process ended; the message has the reason."""
 
 
 class RemoteRefusedError(Exception):
-    """The process refused a call by an error that it expected."""
+    """The process refused a call with an expected error."""
 
     def __init__(self, message: str, remedy: str) -> None:
         self.remedy = remedy
@@ -62,11 +62,11 @@ class _Call(Struct):
 Serve = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 """Answers a request of the process."""
 Note = Callable[[str, Mapping[str, Any]], None]
-"""Takes a notification of the process."""
+"""Handles a notification of the process."""
 
 
 class RpcConnection:
-    """The two pipes of a process. `run` reads and writes until they end."""
+    """The two pipes of a process; `run` reads and writes them until they close."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class RpcConnection:
         self._queue, self._queued = anyio.create_memory_object_stream[bytes](MOST_QUEUED)
         self._served = 0
         self.reason = ""
-        """Reason why no call is possible any more; empty while it is open."""
+        """Reason of the end of the connection; empty while it is open."""
 
     async def run(self) -> None:
         """Reads and writes until the process closes a pipe, or breaks the protocol."""
@@ -97,7 +97,7 @@ class RpcConnection:
             tasks.cancel_scope.cancel()
 
     def close(self, reason: str) -> None:
-        """Lets every call that waits fail with the reason; the first reason counts."""
+        """Fails all pending calls with the reason; an earlier reason is kept."""
         self.reason = self.reason or reason
         for call in self._calls.values():
             call.error = RemoteError(self.reason)
@@ -109,11 +109,11 @@ class RpcConnection:
     async def call(self, method: str, params: Mapping[str, Any]) -> Any:
         """Calls a method of the process; returns its result.
 
-        A caller that stops waiting sends the notification `cancel`.
+        A cancelled call sends the notification `cancel`.
 
         Raises:
-            RemoteError: the process answered with an error, ended, or does not read.
-            RemoteRefusedError: the process refused it.
+            RemoteError: the process returned an error, ended, or does not read.
+            RemoteRefusedError: the process refused the call.
         """
         if self.reason:
             raise RemoteError(self.reason)
@@ -156,7 +156,7 @@ class RpcConnection:
             async for line in self._queued:
                 await self._out.send(line)
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-            return  # the end of its output tells more
+            return  # the end of its output has the reason
 
     async def _read(self, tasks: anyio.abc.TaskGroup) -> None:
         rest = bytearray()
@@ -187,7 +187,7 @@ class RpcConnection:
     def _answered(self, line: _Line) -> None:
         call = self._calls.pop(line.id, None) if isinstance(line.id, int) else None
         if call is None:
-            return  # nobody waits for it any more
+            return  # the call was cancelled
         if line.error is None:
             call.result = line.result
         else:
@@ -216,9 +216,9 @@ def _parsed(text: bytes) -> _Line:
     try:
         return msgspec.json.decode(text, type=_Line)
     except UNREADABLE as error:
-        shown = text[:_SHOWN].decode("utf-8", "replace")
+        excerpt = text[:_MAX_SHOWN].decode("utf-8", "replace")
         raise RemoteError(
-            f"it wrote a line that is no JSON-RPC: {shown!r}; logs belong to standard error"
+            f"it wrote a line that is no JSON-RPC: {excerpt!r}; logs belong to standard error"
         ) from error
 
 
@@ -230,5 +230,5 @@ def _raised(error: _Error) -> Exception:
 
 
 def encoded(body: bytes) -> str:
-    """Returns bytes as base64, as they are sent."""
+    """Returns bytes as base64 text."""
     return base64.b64encode(body).decode()

@@ -1,4 +1,4 @@
-"""Answers the requests of a plugin's process: transcripts, guarded fetches and the clock."""
+"""Answers the requests of a plugin's process: transcripts, embeddings, fetches and the clock."""
 
 import logging
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from skerry.sdk.registrations import Event
 
 MOST_LOG: Final = 4000
-"""Characters of a line for the log."""
+"""Limit of a line of the log, in characters."""
 _LEVELS: Final = {"debug", "info", "warning", "error"}
 
 
 class Fetch(Words, frozen=True):
-    """Parameters of `http.fetch`, as `PluginHttp.fetch` has them."""
+    """Parameters of `http.fetch`; those of `PluginHttp.fetch`, and the server."""
 
     url: str
     server: str = ""
@@ -50,7 +50,7 @@ class Embed(Words, frozen=True):
 
 
 class Serving:
-    """Answers for one process."""
+    """Answers the requests of one process."""
 
     def __init__(self, api: PluginApi) -> None:
         self._api = api
@@ -58,15 +58,15 @@ class Serving:
         self._servers: dict[str, PluginServer] = {}
 
     def add_event(self, name: str, text: str, scope: str) -> None:
-        """Registers an event, which the notification `event` sends."""
+        """Registers an event that the notification `event` sends."""
         self._events[name] = self._api.register_event(name, text, scope=scope)
 
     async def answer(self, method: str, params: Mapping[str, Any]) -> Any:
         """Answers a request.
 
         Raises:
-            PluginError: there is no such method, or the configuration does not allow it.
-            ValueError: the parameters do not fit.
+            PluginError: the method is unknown, or the configuration does not allow it.
+            ValueError: the parameters are invalid.
         """
         match method:
             case "clock.now":
@@ -76,8 +76,8 @@ class Serving:
             case "transcripts.latest":
                 return await self._api.transcripts.latest()
             case "transcripts.since":
-                asked = msgspec.convert(params, Since)
-                rows = await self._api.transcripts.since(asked.cursor, asked.limit)
+                since = msgspec.convert(params, Since)
+                rows = await self._api.transcripts.since(since.cursor, since.limit)
                 return [msgspec.structs.asdict(row) for row in rows]
             case "transcripts.wait":
                 await self._api.transcripts.wait(msgspec.convert(params, Since).cursor)
@@ -95,7 +95,7 @@ class Serving:
                 raise PluginError(f"The gateway has no method {method!r} for processes.")
 
     def note(self, method: str, params: Mapping[str, Any]) -> None:
-        """Takes a notification: an event to send, or a line for the log."""
+        """Handles a notification: sends an event, or writes a line to the log."""
         logger: logging.Logger = self._api.logger
         if method == "log":
             level = params.get("level")

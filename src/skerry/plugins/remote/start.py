@@ -1,4 +1,4 @@
-"""Starts a plugin that is a process, and registers what it declares."""
+"""Starts a plugin that runs as a process, and registers its parts."""
 
 import os
 import re
@@ -22,21 +22,27 @@ from skerry.sdk.registrations import Registered
 
 API_VERSION: Final = 1
 _BASE: Final = re.compile("PATH|HOME|LANG|LC_ALL|TZ")
-"""Variables that every process gets."""
+"""Names of the variables that every process gets."""
 _PYTHON: Final = "python3"
-"""Word for the Python of the gateway."""
+"""Program name that is replaced by the Python of the gateway."""
 
 
 async def start(
-    folder: Path, wanted: PluginProcess, api: PluginApi, supervisor: Supervisor, clock: Clock
+    folder: Path,
+    declared_process: PluginProcess,
+    api: PluginApi,
+    supervisor: Supervisor,
+    clock: Clock,
 ) -> RemoteProcess:
     """Starts the process and registers its parts at `api`.
 
     Raises:
-        PluginError: it cannot be started, or registers something wrong.
+        PluginError: the process cannot be started, or registers an invalid part.
     """
     serving = Serving(api)
-    program = Program(_command(wanted), _environ(wanted, os.environ), folder, END_SECONDS)
+    program = Program(
+        _command(declared_process), _environ(declared_process, os.environ), folder, END_SECONDS
+    )
     process = RemoteProcess(program, supervisor, clock, (serving.answer, serving.note))
     hello = {
         "apiVersion": API_VERSION,
@@ -62,11 +68,11 @@ async def start(
 
 
 def begin_and_end(registered: Registered, process: RemoteProcess) -> None:
-    """Lets the process begin and end with the plugin."""
+    """Registers functions that begin and end the process with the plugin."""
     answer: Mapping[str, Any] = process.declared
     if answer.get("init"):
         registered.init = partial(_begin, process)
-    registered.shutdown = partial(_end, process, asked=bool(answer.get("shutdown")))
+    registered.shutdown = partial(_end, process, is_called=bool(answer.get("shutdown")))
     registered.close.append(process.kill)
 
 
@@ -77,19 +83,19 @@ async def _begin(process: RemoteProcess) -> None:
         raise PluginError(str(error), error.remedy) from error
 
 
-async def _end(process: RemoteProcess, *, asked: bool) -> None:
+async def _end(process: RemoteProcess, *, is_called: bool) -> None:
     try:
-        if asked and process.pid is not None:
+        if is_called and process.pid is not None:
             await process.call("shutdown", {})
     finally:
         process.kill()
 
 
-def _command(wanted: PluginProcess) -> list[str]:
-    name, *rest = wanted.command
+def _command(declared_process: PluginProcess) -> list[str]:
+    name, *rest = declared_process.command
     return [sys.executable if name == _PYTHON else name, *rest]
 
 
-def _environ(wanted: PluginProcess, environ: Mapping[str, str]) -> dict[str, str]:
-    named = {name: environ[name] for name in wanted.env if name in environ}
+def _environ(declared_process: PluginProcess, environ: Mapping[str, str]) -> dict[str, str]:
+    named = {name: environ[name] for name in declared_process.env if name in environ}
     return allowed(environ, _BASE) | named

@@ -1,4 +1,4 @@
-"""Registrations of a process, as it answers to `register`."""
+"""Types of the result of `register`, and of other results of a process."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from msgspec import Struct, field
 
 
 class Words(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Base: a key that is not known is an error."""
+    """Base class with camel-case keys, which refuses unknown keys."""
 
 
 class RemoteTool(Words, frozen=True):
@@ -20,7 +20,7 @@ class RemoteTool(Words, frozen=True):
 
 
 class RemoteCommand(Words, frozen=True):
-    """A command of conversations, `/name`."""
+    """A chat command, `/name`."""
 
     name: str
     description: str
@@ -33,12 +33,12 @@ class RemoteMethod(Words, frozen=True):
 
     name: str
     parameters: dict[str, Any] = field(default_factory=dict)
-    """JSON Schema of its parameters; empty takes any."""
+    """JSON Schema of its parameters; empty accepts any."""
     scope: str = "operator.admin"
 
 
 class RemoteHook(Words, frozen=True):
-    """A hook that the process takes part in."""
+    """A hook with a handler in the process."""
 
     name: str
     priority: int = 0
@@ -53,7 +53,7 @@ class RemoteEvent(Words, frozen=True):
 
 
 class RemoteRoute(Words, frozen=True):
-    """An HTTP route beneath `/plugins/<id>/`."""
+    """An HTTP route below `/plugins/<id>/`."""
 
     path: str
     methods: tuple[str, ...] = ("GET",)
@@ -63,7 +63,7 @@ class RemoteRoute(Words, frozen=True):
 
 
 class DeclaredParts(Words, frozen=True):
-    """All that a process registers."""
+    """All parts of a process."""
 
     tools: tuple[RemoteTool, ...] = ()
     commands: tuple[RemoteCommand, ...] = ()
@@ -75,9 +75,9 @@ class DeclaredParts(Words, frozen=True):
     events: tuple[RemoteEvent, ...] = ()
     routes: tuple[RemoteRoute, ...] = ()
     checks: bool = False
-    """True when it answers `check`, for `skerry doctor`."""
+    """True when the process answers `check`, for `skerry doctor`."""
     memory: bool = False
-    """True when it claims the slot of the memory."""
+    """True when the process claims the slot `memory`."""
     init: bool = False
     shutdown: bool = False
 
@@ -101,7 +101,7 @@ class RouteAnswer(Words, frozen=True):
 
 
 class DoctorFinding(Words, frozen=True):
-    """A finding of `check`."""
+    """A result of `check`."""
 
     name: str
     level: str
