@@ -5,13 +5,13 @@ from skerry.ports.model import ModelState, ModelStatus
 
 
 def greeting(status: ModelStatus, port: int, token: str | None = None) -> str:
-    """Composes the lines for a person; the first is `ready ws://127.0.0.1:PORT`, for programs.
+    """Returns the lines for a person; the first is `ready ws://127.0.0.1:PORT`, for programs.
 
     Args:
-        status: Which model answers.
-        port: Where the gateway listens.
-        token: Shown in the page's address; None, as at every start but the first, names the command
-            that shows it.
+        status: State of the present model.
+        port: Port of the gateway.
+        token: Token for the address of the page, at the first start; None to name the command that
+            shows it.
     """
     command = called()
     page = f"http://127.0.0.1:{port}/"

@@ -1,4 +1,4 @@
-"""The hook `boot-md`: BOOT.md of a workspace is done once at each start of the gateway."""
+"""The hook `boot-md`: runs BOOT.md of each workspace once at each start of the gateway."""
 
 import logging
 from typing import Final
@@ -18,7 +18,7 @@ from skerry.workspace.prompt_files import BOOT, cut, read_text
 logger = logging.getLogger(__name__)
 
 SCOPE: Final = ("boot",)
-"""Scope of the session in which it is done: `agent:<agent>:boot`."""
+"""Scope of the session of these runs: `agent:<agent>:boot`."""
 _PROMPT: Final = (
     "The gateway has just started. Do what your owner wrote for that, once. When nobody has to be"
     " told of it, your whole reply is NO_REPLY.\n\n"
@@ -26,10 +26,10 @@ _PROMPT: Final = (
 
 
 async def boot(dispatch: Dispatch, config: Config, started_ms: int) -> list[RunId]:
-    """Starts a run for each agent that has something in BOOT.md; returns the runs.
+    """Starts a run for each agent with a checklist in BOOT.md; returns the ids of the runs.
 
-    The id of a run names the start, so that it runs once however often this is called. Where an
-    earlier start left its run open, that one goes on and no other begins.
+    The id of a run contains the time of the start, so that repeated calls start it once. An agent
+    whose run of an earlier start is still active gets no other.
     """
     if not config.hooks.internal.takes_part(BOOT_MD):
         return []
@@ -52,7 +52,7 @@ async def boot(dispatch: Dispatch, config: Config, started_ms: int) -> list[RunI
 
 
 def _checklist(config: Config, agent: AgentId, records: FileRecords) -> str:
-    """Returns the prompt for the model; empty if the file has only headings and comments."""
+    """Returns the prompt for the model; empty for a file of headings and comments only."""
     file = read_text(config.workspace(agent), BOOT, records)
     if file is None:
         return ""

@@ -75,42 +75,42 @@ Service = Callable[[], Coroutine[Any, Any, None]]
 
 
 def _stay(_: float, __: int) -> None:
-    """Leaves it to the caller when the process ends."""
+    """Sets no limit for the end of the process."""
 
 
 class Outside(Struct, frozen=True):
-    """Dependencies from outside the program, so that tests can replace them."""
+    """External dependencies, which tests can replace."""
 
     models: Models | None = None
-    """None is every provider that the configuration and this machine have; else none embeds."""
+    """Models of a test, without embeddings; None for the catalogue."""
     adapters: Sequence[ChannelAdapter] = ()
     unnamed_channels: Mapping[str, AccessRules] = NO_RULES
-    """Rules of channels that the configuration does not name, for the platforms of tests."""
+    """Access rules of channels that the configuration does not name, for tests."""
     memories: Memories | None = None
     clock: Clock = field(default_factory=SystemClock)
     reach: Callable[[str], None] = no_fault
-    """Called at each named fault point."""
+    """Called with the name of each fault point."""
     hooks: Hooks = field(default_factory=Hooks)
-    """Hooks at which plugins register."""
+    """Hooks for plugins."""
     leave_within: Callable[[float, int], object] = _stay
-    """Called with the seconds after which the process is to be gone, whatever does not end, and its
-    exit code: when it is to stop, and again when its state is closed."""
+    """Limits the end of the process: called with seconds and an exit code when the gateway stops,
+    and again when its state is closed."""
     hide: Callable[[Iterable[str]], object] = set
-    """Called with every secret, at the start and when they changed: the log shows none."""
+    """Called with all secrets at the start and after a change, to remove them from the log."""
 
 
 class Application(Struct, frozen=True):
-    """A gateway that works, less its socket."""
+    """A running gateway without its socket."""
 
     context: GatewayContext
     dispatch: Dispatch
     settings: Settings
     hooks: Hooks
     restart: anyio.Event
-    """Set when a change of the configuration needs a restart, and this is the time for it."""
+    """Set when the gateway must restart for a change of the configuration."""
 
     async def drain(self) -> bool:
-        """Accepts nothing more and lets runs end; returns whether all did in `drainSeconds`."""
+        """Refuses new work and waits for runs; returns True when all ended in `drainSeconds`."""
         self.context.health.fail("draining")
         self.hooks.gateway_stop.start(GatewayStop(reason="The gateway is stopping."))
         return await self.dispatch.drain(self.settings.config.gateway.drain_seconds)
@@ -120,10 +120,10 @@ class Application(Struct, frozen=True):
 async def open_application(  # noqa: PLR0915 - one for each part, in the order of their needs
     settings: Settings, environ: Mapping[str, str], outside: Outside
 ) -> AsyncGenerator[Application]:
-    """Owns the state directory for the block, takes up what was left open, and runs.
+    """Runs a gateway for the block: owns the state directory and resumes open runs.
 
     Raises:
-        ConfigError: clients are to show a token, and there is none.
+        ConfigError: the secret that clients must present is not set.
         StateLockedError: another gateway owns the directory.
         StateError: the database cannot be used.
     """
@@ -159,7 +159,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
             outside.reach,
         )
         async with open_memory(host) as memory:
-            tools = OwnTools(  # made when the first message arrives: by then all parts are there
+            tools = OwnTools(  # made when the first message arrives, after `context` is assigned
                 memory.tools,
                 lambda: tool_host(
                     context, environ, delivery, services, host.claims.searches, live.prompts.skills
@@ -259,7 +259,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
 async def _state_of_runs(
     store: Store, config: Callable[[], Config], clock: Clock
 ) -> tuple[Ledger, FileRecords, Live]:
-    """Returns the parts that runs share beside the store: ledger, file records, live state."""
+    """Returns the ledger, the file records and the live state, which all runs share."""
     ledger = Ledger(store, config, clock, CallLog(config().state_dir))
     await ledger.open()
     records = await stored_records(store, clock)
@@ -268,7 +268,7 @@ async def _state_of_runs(
 
 
 def _hide(settings: Settings, environ: Mapping[str, str], outside: Outside) -> Redactor:
-    """Keeps every secret out of the log and the memory, now and when they change."""
+    """Returns a redactor of all secrets, and updates it and the log when they change."""
     redactor = Redactor()
 
     def hide(config: Config) -> None:
@@ -288,13 +288,13 @@ async def open_state(
     *,
     starting: bool = False,
 ) -> AsyncGenerator[tuple[Store, Mirror]]:
-    """Owns the state directory and its database for the block, with the mirror brought up to it.
+    """Owns the state directory, its database and its repaired mirror for the block.
 
-    `starting` a gateway is what people are told of where another one has the directory.
+    `starting` selects the message of `StateLockedError` for a start of a gateway.
 
     Raises:
         StateLockedError: another gateway owns the directory.
-        StateError: there is no directory yet, or the database cannot be used.
+        StateError: the directory does not exist, or the database cannot be used.
     """
     if not config.state_dir.is_dir():
         error = StateError(f"There is no state directory {config.state_dir}.")
@@ -322,7 +322,7 @@ async def open_state(
 async def _models(
     settings: Settings, environ: Mapping[str, str], outside: Outside, store: Store
 ) -> AsyncGenerator[Models]:
-    """Gives every model that the configuration and this machine have."""
+    """Yields the models of a test, or the catalogue of all models."""
     if outside.models is not None:
         yield outside.models
         return
@@ -339,7 +339,7 @@ async def _models(
 async def _working(
     settings: Settings, dispatch: Dispatch, mirror: Mirror, delivery: Senders, outside: Outside
 ) -> AsyncGenerator[None]:
-    """Takes up what was left open, then receives, run and delivers for the block."""
+    """Resumes open runs, then receives, runs and delivers messages during the block."""
     runtime, store = dispatch.runtime, dispatch.runtime.store
     open_runs = await unless_damaged(store, left_open(runtime, settings.config)) or []
     late = LateCalls(dispatch, desk) if (desk := runtime.approvals) else None
@@ -365,14 +365,14 @@ async def _working(
 
 
 def _limits(config: Config) -> tuple[int, int, int]:
-    """Returns how many runs may be on: of people, of sub-agents, of schedules."""
+    """Returns the limits of concurrent runs: of people, of sub-agents, of schedules."""
     of, cron = config.agents.defaults, config.cron
     return of.max_concurrent, of.subagents.max_concurrent, cron.max_concurrent_runs
 
 
 @asynccontextmanager
 async def _running(*services: Service) -> AsyncGenerator[None]:
-    """Keeps the services going for the block, then cancels them."""
+    """Runs the services during the block, then cancels them."""
     async with anyio.create_task_group() as tasks:
         for service in services:
             tasks.start_soon(service)
@@ -381,7 +381,7 @@ async def _running(*services: Service) -> AsyncGenerator[None]:
 
 
 async def _flush(store: Store, mirror: Mirror, delivery: Senders) -> None:
-    """Sends and mirror what the last runs left; what is not done in time the next start does."""
+    """Sends and mirrors the last results within a limit; the next start does the rest."""
     with anyio.move_on_after(FLUSH_SECONDS, shield=True):
         await delivery.flush()
     with anyio.move_on_after(FLUSH_SECONDS, shield=True):

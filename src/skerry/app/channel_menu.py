@@ -9,7 +9,7 @@ from skerry.sdk.channel_host import Menu, MenuCommand
 
 
 def menu_of(config: Callable[[], Config], table: CommandTable, channel: str) -> Menu:
-    """Returns the commands that people of a platform may give at this moment."""
+    """Returns the present commands for the menus of a platform."""
     commands = config().commands
     owners = [
         person

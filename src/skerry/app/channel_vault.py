@@ -1,9 +1,9 @@
-"""Secret state of accounts of platforms: rows of the state database, and a key file beside it.
+"""Secret state of channel accounts: rows of the state database, and a key file.
 
-The file has the key under which an account encrypts the rows, and how often they have changed when
-that was last acted upon. It is written after the COMMIT and before anything is sent, so a database
-with a smaller number went back, whoever restored or copied it. A kill loses no such write, and
-after a loss of power the file may be behind the database, which does no harm.
+The file has the key with which an account encrypts the rows, and the number of changes of the rows
+before the last use. It is written after the COMMIT and before anything is sent, so a database with
+a smaller number was restored from an older state. After a loss of power the file may have the
+smaller number, which does no harm.
 """
 
 import os
@@ -22,7 +22,7 @@ from skerry.store import Store, Unit, channel_secrets
 
 KEY_BYTES: Final = 32
 MOST_BYTES: Final = 4_000_000
-"""Bytes of one value; an account of Olm with all keys that it may have takes 1.6 MB."""
+"""Limit of one value, in bytes; an account of Olm with the maximum of keys has 1.6 MB."""
 _DIGITS: Final = 20
 _MARK_AT: Final = 2 * KEY_BYTES + 1
 
@@ -36,7 +36,7 @@ class StoreVault(Struct):
     file: Path
 
     async def open(self) -> VaultKey:
-        """Returns the key; makes one where there is none."""
+        """Returns the key; creates it at the first call."""
         number = await self._number()
         stored = await anyio.to_thread.run_sync(self._read_file)
         if stored is None:
@@ -47,7 +47,7 @@ class StoreVault(Struct):
         return VaultKey(key, is_behind=number < mark)
 
     async def renew(self) -> VaultKey:
-        """Deletes the whole state; the key stays, or is made where there is none."""
+        """Deletes all values and returns the key, which is kept or created."""
         stored = await anyio.to_thread.run_sync(self._read_file)
 
         def clear(unit: Unit) -> int:
@@ -62,7 +62,7 @@ class StoreVault(Struct):
         return VaultKey(key, is_new=stored is None)
 
     async def read(self, kind: str, name: str) -> bytes:
-        """Returns a value; empty where there is none."""
+        """Returns a value; empty for a missing one."""
         return await self.store.read(
             lambda reader: channel_secrets.read(reader, self.channel, self.account, kind, name)
         )
@@ -76,7 +76,7 @@ class StoreVault(Struct):
     async def write(
         self, changes: Sequence[VaultEntry], limits: Mapping[str, int] | None = None
     ) -> None:
-        """Writes values in one COMMIT, then notes in the file that this was done.
+        """Writes values in one COMMIT, then the number of changes into the file.
 
         Raises:
             ValueError: a value is too large; nothing is written.
@@ -103,7 +103,7 @@ class StoreVault(Struct):
         await anyio.to_thread.run_sync(partial(write_atomic, self.file, line))
 
     def _read_file(self) -> tuple[bytes, int] | None:
-        """Returns key and number; None where there is no file, or one of another shape."""
+        """Returns key and number; None for a missing or invalid file."""
         try:
             key, mark = self.file.read_bytes().split()
             raw = bytes.fromhex(key.decode())
@@ -112,7 +112,7 @@ class StoreVault(Struct):
             return None
 
     def _mark(self, number: int) -> None:
-        """Writes the number into the file if there is one: a few bytes in place, without a wait."""
+        """Overwrites the number in an existing file, without syncing it."""
         try:
             descriptor = os.open(self.file, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Connects the accounts of `channels` in the configuration, each apart from all others."""
+"""Connects the accounts of `channels` in the configuration, independently of each other."""
 
 import logging
 from collections.abc import Callable
@@ -41,9 +41,9 @@ logger = logging.getLogger(__name__)
 
 PROBE_SECONDS: Final = 20.0
 CLOSE_SECONDS: Final = 30.0
-"""Seconds for a send that has begun: it has half of that itself."""
+"""Limit of the wait for a running send, whose own limit is half of it."""
 FOLDER: Final = "channels"
-"""Folder of the state directory with the keys of accounts."""
+"""Folder in the state directory with the keys of accounts."""
 _Key = tuple[ChannelId, AccountId]
 
 
@@ -54,7 +54,7 @@ class _Account(Struct):
     adapter: ChannelAdapter | None = None
     sender: Sender | None = None
     failure: AccountState | None = None
-    """Reason why there is no adapter."""
+    """State of an account whose adapter could not be opened or closed."""
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     ended: anyio.Event = field(default_factory=anyio.Event)
     is_running: bool = False
@@ -89,16 +89,16 @@ class LiveChannels:
         self._changed.set()
 
     def open(self) -> None:
-        """Makes the adapters of accounts that are new in the configuration.
+        """Opens the adapters of new accounts of the configuration.
 
-        Their senders know how answers are cut, so that those of an earlier process can be finished.
+        Their senders are needed to cut and finish answers of an earlier process.
         """
         for key, settings in self._configured().items():
             if key not in self._accounts and key not in self._delivery.senders:
                 self._accounts[key] = self._opened(key, settings)
 
     async def run(self) -> None:
-        """Connects accounts, and follows the configuration until cancelled."""
+        """Connects accounts, and applies changes of the configuration, until cancelled."""
         async with anyio.create_task_group() as tasks:
             while True:
                 self._changed = anyio.Event()
@@ -119,7 +119,7 @@ class LiveChannels:
         }
 
     async def _close_outdated(self) -> None:
-        """Ends what is gone, changed or to be restarted; one account has one sender at a time."""
+        """Closes accounts that were removed or changed, or must restart."""
         configured, restarts = self._configured(), self._restarts
         self._restarts = set()
         outdated = [
@@ -152,7 +152,7 @@ class LiveChannels:
                 PLATFORMS[key[0]], key[1], settings, SenderReports(self._delivery, key)
             )
         except Exception as error:
-            # The code of one platform must not end the others.
+            # A failure of one platform must not end the others.
             logger.exception("%s/%s cannot be opened", *key)
             message = f"It cannot be opened: {type(error).__name__}: {error}"
             remedy = getattr(error, "remedy", "") or "The log has more: `skerry logs`."
@@ -181,7 +181,7 @@ class LiveChannels:
         account.last_inbound_at = self._hosts.clock.now_ms()
 
     def reports(self) -> list[AccountReport]:
-        """Returns every account: connected, switched off, unfinished, and those of plugins."""
+        """Returns the reports of all accounts: connected, disabled, incomplete, and of plugins."""
         reports: list[AccountReport] = []
         for name, section in self._config().channels.items():
             if name in PLATFORMS:
@@ -227,7 +227,7 @@ class LiveChannels:
         )
 
     async def probe(self, channel: str, account: str) -> AccountState:
-        """Returns the state after one question to the platform, if its adapter can ask."""
+        """Returns the state of an account, after a request to the platform if possible."""
         adapter = self.adapter(channel, account)
         if isinstance(adapter, Probes):
             with anyio.move_on_after(PROBE_SECONDS):
@@ -240,14 +240,14 @@ class LiveChannels:
         return self._redacted(account_state(adapter))
 
     def _redacted(self, state: AccountState) -> AccountState:
-        """Returns a state without secrets: a platform may repeat in an error what it was sent."""
+        """Returns a state without secrets, which an error of a platform may contain."""
         return replace(state, message=self._hosts.redact(state.message))
 
     def restart(self, channel: str, account: str) -> None:
-        """Connects an account anew.
+        """Connects an account again.
 
         Raises:
-            KeyError: there is no such account of the configuration.
+            KeyError: the configuration has no such account.
         """
         key = (ChannelId(channel), AccountId(account))
         if key not in self._configured():
@@ -256,20 +256,20 @@ class LiveChannels:
         self._changed.set()
 
     def adapter(self, channel: str, account: str) -> ChannelAdapter | None:
-        """Returns the adapter of an account."""
+        """Returns the adapter of an account; None when it has none."""
         sender = self._delivery.senders.get((ChannelId(channel), AccountId(account)))
         return sender.adapter if sender else None
 
     def parts(self, to: ReplyTo, text: str) -> list[str]:
-        """Cuts a text into parts that the platform takes."""
+        """Cuts a text into parts within the limit of the platform."""
         return self._delivery.parts(to, text)
 
     def wake(self, to: ReplyTo) -> None:
-        """Tells the account's sender that its outbox has something."""
+        """Wakes the account's sender, since its outbox has a new row."""
         self._delivery.wake(to)
 
 
-def open_sender(  # noqa: PLR0913, PLR0917 - the parts of a sender, bound one by one
+def open_sender(  # noqa: PLR0913, PLR0917 - the parts of a sender, bound with `partial`
     settings: Settings,
     store: Store,
     clock: Clock,
@@ -298,13 +298,13 @@ class StoreCursor(Struct, frozen=True):
     account: str
 
     async def read(self, name: str) -> str:
-        """Returns a value; empty where there is none."""
+        """Returns a value; empty for a missing one."""
         return await self.store.read(
             lambda reader: channel_state.read(reader, self.channel, self.account, name)
         )
 
     async def write(self, name: str, value: str) -> None:
-        """Sets a value; returns after the COMMIT."""
+        """Stores a value; returns after the COMMIT."""
         await self.store.write(
             lambda unit: channel_state.write(unit, self.channel, self.account, name, value)
         )
@@ -317,20 +317,20 @@ class SenderReports(Struct, frozen=True):
     key: _Key
 
     async def refused(self, nonce: str, reason: str) -> bool:
-        """Notes that a part did not reach its person after all."""
+        """Records that a part was not delivered after all."""
         sender = self.delivery.senders.get(self.key)
         return sender is not None and await sender.report_refused(nonce, reason)
 
 
 class AccountHosts(Struct, frozen=True):
-    """Parts of the gateway that accounts work with."""
+    """Parts of the gateway that accounts need."""
 
     clock: Clock
     store: Store
     commands: CommandTable
     config: Callable[[], Config]
     redact: Callable[[str], str]
-    """Takes secrets out of what people see of an account."""
+    """Returns a text with its secrets replaced."""
 
     def adapter(
         self,
@@ -339,7 +339,7 @@ class AccountHosts(Struct, frozen=True):
         settings: ChannelAccount,
         reports: SenderReports,
     ) -> ChannelAdapter:
-        """Returns the adapter of an account."""
+        """Opens and returns the adapter of an account."""
         menu = partial(channel_menu.menu_of, self.config, self.commands, platform.name)
         cursor = StoreCursor(self.store, platform.name, account)
         key = self.config().state_dir / FOLDER / platform.name / f"{account}.key"
@@ -350,7 +350,7 @@ class AccountHosts(Struct, frozen=True):
 
 
 def _webhook(adapter: ChannelAdapter | None) -> str:
-    """Returns the path at which an account takes posts; empty for one that takes none."""
+    """Returns the path for posts to an account; empty for an account without posts."""
     if not isinstance(adapter, TakesPosts):
         return ""
     return f"/channels/{adapter.channel}/{adapter.account}"

@@ -15,6 +15,6 @@ class CommandDependencies(Struct, frozen=True):
     config: Callable[[], Config]
     dispatcher: Dispatch
     settings: Settings | None = None
-    """None where nothing keeps the configuration."""
+    """None where no gateway runs."""
     restart: Callable[[], None] | None = None
-    """Ends the gateway so that it starts again, once what runs has ended."""
+    """Restarts the gateway after running work has ended; None where no gateway runs."""

@@ -1,4 +1,4 @@
-"""Our own commands: what the gateway can say of itself without a model."""
+"""The built-in chat commands `/help`, `/commands`, `/status` and `/whoami`."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -23,10 +23,10 @@ def builtin_commands(
     work: Callable[[CommandCall], str] = lambda _: "",
     state_lines: Callable[[CommandCall], Awaitable[list[str]]] = _no_lines,
 ) -> tuple[Command, ...]:
-    """Returns `/help`, `/commands`, `/status` and `/whoami`; the first two list what `table` has.
+    """Returns `/help`, `/commands`, `/status` and `/whoami`; the first two list `table`.
 
-    `work` says what the conversation does now, `more` what else belongs to its state. All
-    are answered also while a run is on: who waits for it asks.
+    `work` returns the present activity of a conversation, `state_lines` further lines of its
+    status. All are answered during a run too, since a person who waits for it may ask.
     """
 
     async def commands(call: CommandCall) -> str:
@@ -72,7 +72,7 @@ def builtin_commands(
 
 
 def activity_text(desk: CommandDependencies, call: CommandCall) -> str:
-    """Returns the active and waiting runs of the conversation beside the command, if any."""
+    """Returns a text about the active and waiting runs of the conversation; empty for none."""
     queue = {session.key: session for session in desk.dispatcher.queue().sessions}.get(
         str(call.key)
     )
@@ -85,7 +85,7 @@ def activity_text(desk: CommandDependencies, call: CommandCall) -> str:
 
 
 async def state_lines(store: Store, desk: CommandDependencies, call: CommandCall) -> list[str]:
-    """Returns who failed in the conversation's last run, and how much of its limits is used."""
+    """Returns lines about failed models of the last run, and about the used limits."""
     ended = await store.read(lambda reader: runs.last_ended(reader, str(call.key), 1))
     failure = ended[0].result.error if ended else None
     lines = []
@@ -99,7 +99,7 @@ async def state_lines(store: Store, desk: CommandDependencies, call: CommandCall
 
 
 def every_command(desk: CommandDependencies) -> tuple[Command, ...]:
-    """Returns all commands that are ours: those of the kernel, then those of features."""
+    """Returns all built-in commands: of the kernel, then of features."""
     runtime = desk.dispatcher.runtime
     store, features = runtime.store, registered()
     return (

@@ -1,4 +1,4 @@
-"""Lets credentials that rest go on resting after a restart."""
+"""Loads and stores the cooldowns of credentials, so that they last over a restart."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ _REASONS: Final = frozenset(Reason)
 
 
 async def kept_cooldowns(store: Store, clock: Clock) -> Cooldowns:
-    """Returns the rests that the store has; those that begin and ends from now on go into it."""
+    """Returns the stored cooldowns; later changes of them are written to the store."""
     forgotten = clock.now_ms() - WINDOW
     loaded = await store.read(cooldowns.load)
     if any(row.until < forgotten for row in loaded):  # an ordinary start writes nothing

@@ -1,4 +1,4 @@
-"""Enters, lists, orders and removes credentials, in the files that a running gateway looks at."""
+"""Stores, lists, orders and removes credentials in the files that a running gateway reads."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,26 +14,26 @@ from skerry.model.ids import AgentId
 from skerry.providers.builtin_providers import HOSTED_PROVIDERS, known_provider
 
 LONGEST: Final = 16_384
-"""Characters of a secret."""
+"""Limit of a secret, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """A credential as somebody enters it."""
+    """A credential that a person enters."""
 
     provider: str
     name: str
     kind: CredentialKind
     secrets: Mapping[str, str] = field(repr=False)
-    """Field to secret, or to `${NAME}`."""
+    """Secrets by field name; each is the secret or a reference `${NAME}`."""
     more: Mapping[str, Any] = field(default_factory=dict)
     """Additional fields of the profile."""
     plain: bool = False
-    """Stores the secrets in the profile itself, not in the vault."""
+    """True to store the secrets in the profile itself instead of the vault."""
 
     @property
     def id(self) -> str:
-        """Returns the name of its profile."""
+        """Returns the id of its profile, `provider:name`."""
         return f"{self.provider}:{self.name}"
 
 
@@ -47,11 +47,11 @@ class Keeper:
 
     @classmethod
     def of(cls, environ: Mapping[str, str], agent: str | None) -> "Keeper":
-        """Returns the keeper of an agent, of the default one where none is named.
+        """Returns the keeper of an agent; None for the default agent.
 
         Raises:
-            ConfigError: the configuration cannot be used.
-            UnknownAgentError: no agent has that id.
+            ConfigError: the configuration is invalid.
+            UnconfiguredAgentError: the agent is unknown.
         """
         loaded = load_good(environ)
         config = loaded.config
@@ -61,10 +61,10 @@ class Keeper:
         return cls(config, loaded.expanded.environ, agent_name)
 
     def provider(self, name: str) -> tuple[str, str]:
-        """Returns a provider's id and the address for which its credentials count.
+        """Returns a provider's id and the address to which its credentials are sent.
 
         Raises:
-            CredentialError: nobody has that name.
+            CredentialError: the provider is unknown.
         """
         described = self.config.models.providers.get(name)
         hosted = known_provider(name)
@@ -81,7 +81,7 @@ class Keeper:
         return hosted.id, hosted.base_url
 
     def has_model(self, provider: str) -> bool:
-        """Returns whether a model of the provider is known that a credential can be tried with."""
+        """Returns True when a credential of the provider can be tried with a known model."""
         described = self.config.models.providers.get(provider)
         return known_provider(provider) is not None or bool(described and described.models)
 
@@ -89,15 +89,15 @@ class Keeper:
         """Returns the profiles of the agent's file.
 
         Raises:
-            CredentialError: it cannot be used.
+            CredentialError: the file is invalid.
         """
         return read(profiles_file(self.config, self.agent), self.agent)
 
     def keep(self, entered: Entered, clock: Clock) -> Profile:
-        """Keeps a credential, in the place of one of the same name; returns its profile.
+        """Stores a credential, replacing one with the same name; returns its profile.
 
         Raises:
-            CredentialError: it makes no sense, or cannot be kept; nothing changed.
+            CredentialError: it is invalid, or cannot be stored; nothing changed.
         """
         profile = self.profile(entered, clock)
         secrets: dict[str, Any] = dict(entered.secrets)
@@ -114,10 +114,10 @@ class Keeper:
         return replace(profile, fields=content)
 
     def profile(self, entered: Entered, clock: Clock) -> Profile:
-        """Returns the profile that a credential would have, with its secrets; keeps nothing.
+        """Returns the profile of a credential, with its secrets, without storing it.
 
         Raises:
-            CredentialError: it makes no sense, or could not be kept where profiles are.
+            CredentialError: it is invalid, or the folder of profiles is in a workspace.
         """
         profiles_file(self.config, self.agent)
         if not is_id(entered.id):
@@ -137,10 +137,10 @@ class Keeper:
         return Profile(entered.id, entered.provider, entered.kind, self.agent, content)
 
     def remove(self, name: str) -> Profile:
-        """Forgets a credential, in the vault too.
+        """Deletes a credential, also from the vault; returns its profile.
 
         Raises:
-            CredentialError: there is none of that name, or the file cannot be written.
+            CredentialError: the profile is unknown, or the file cannot be written.
         """
         removed = self._named(name)
 
@@ -156,10 +156,12 @@ class Keeper:
         return removed
 
     def order(self, provider: str, ids: Sequence[str] | None) -> tuple[str, ...]:
-        """Returns the order of a provider's profiles, after giving it `ids`; none takes turns.
+        """Sets the order of a provider's profiles to `ids`, unless it is None; returns the order.
+
+        With an empty order the profiles are used in turn.
 
         Raises:
-            CredentialError: an id names no profile of the provider.
+            CredentialError: an id is not that of a profile of the provider.
         """
         provider, _ = self.provider(provider)
         if ids is not None:
@@ -191,7 +193,7 @@ def _check(name: str, text: str) -> None:
 
 
 def describe(profile: Profile) -> str:
-    """Returns where a profile's secret is: `vault`, `environment` or `file`."""
+    """Returns the place of a profile's secret: `vault`, `environment` or `file`."""
     name = SECRETS[profile.kind][0]
     value = profile.fields.get(name)
     if profile.entry(name):
@@ -202,7 +204,7 @@ def describe(profile: Profile) -> str:
 
 
 def problem(profile: Profile, keeper: Keeper, now: int) -> str:
-    """Returns why a profile cannot be used, or nothing."""
+    """Returns the reason why a profile cannot be used; empty when it can."""
     name = SECRETS[profile.kind][0]
     try:
         profile.secret(name, keeper.environ, vault_of(keeper.config, keeper.environ))

@@ -1,4 +1,4 @@
-"""Extensions of the gateway: tools, commands, and the additions of plugins to both."""
+"""Tools, commands, hooks and plugins of a gateway."""
 
 from collections.abc import (
     AsyncGenerator,
@@ -57,12 +57,12 @@ class OwnTools(Toolbox):
         host: "Callable[[], ToolHost] | None" = None,
         features: Features | None = None,
     ) -> None:
-        """Makes no tool yet.
+        """Stores the parts; the tools are made at the first use.
 
         Args:
-            memory: Makes the tools of the memory.
-            host: Returns the parts that tools of features get; with None there are no such tools.
-            features: Features that register tools; by default all that are installed.
+            memory: Returns the tools of the memory.
+            host: Returns the host for tools of features; None to have no such tools.
+            features: Features that register tools; by default all installed ones.
 
         """
         super().__init__(self._make_tools)
@@ -70,10 +70,10 @@ class OwnTools(Toolbox):
         self._host = host
         self._registered = features
         self.features: list[Tool] = []
-        """Tools that features registered as plugins do."""
+        """Tools that features registered with the methods of `PluginApi`."""
 
     def reserved_names(self, config: Config) -> frozenset[str]:
-        """Returns the names that no tool of a plugin may have; makes no tool."""
+        """Returns the names that no tool of a plugin may have, without making tools."""
         names = CORE if config.plugins.slots.memory == "memory-core" else CORE - MEMORY_TOOLS
         return names | {tool.spec.name for tool in self.features}
 
@@ -98,7 +98,7 @@ class OwnTools(Toolbox):
 def connect_features(
     hooks: Hooks, tools: OwnTools, parts: PluginParts, features: Features | None = None
 ) -> None:
-    """Lets what features registered as plugins do take part; it stays until the gateway stops."""
+    """Connects the parts that features registered with the methods of `PluginApi`."""
     for name, feature_parts in (features or registered()).registrations.items():
         for hook, handler in feature_parts.handlers:
             hooks.points[hook].add(handler)
@@ -109,7 +109,7 @@ def connect_features(
 class LivePlugins:
     """The plugins of the present configuration. Implements `gateway.context.LoadedPlugins`.
 
-    Nothing of plugins is imported before the configuration names one.
+    Modules for plugins are imported when the configuration names one.
     """
 
     def __init__(
@@ -131,11 +131,11 @@ class LivePlugins:
         self._changed = anyio.Event()
 
     def touch(self, _: Config) -> None:
-        """Follows a change of the configuration soon."""
+        """Applies a change of the configuration soon."""
         self._changed.set()
 
     async def load(self) -> None:
-        """Loads what the configuration names; one that cannot be loaded leaves the others alone."""
+        """Loads the configured plugins; a failed one does not affect the others."""
         config = self._config()
         section = config.plugins
         if self._loaded is None:
@@ -172,7 +172,7 @@ class LivePlugins:
 
     @asynccontextmanager
     async def ending(self) -> AsyncGenerator[None]:
-        """Takes out all plugins at the end of the block."""
+        """Removes all plugins at the end of the block."""
         try:
             yield
         finally:
@@ -187,12 +187,12 @@ class LivePlugins:
 
     @property
     def methods(self) -> Mapping[str, GatewayMethod]:
-        """Returns the methods that plugins brought."""
+        """Returns the gateway methods of plugins."""
         return self._loaded.methods if self._loaded else {}
 
     @property
     def events(self) -> Sequence[Event]:
-        """Returns the events that plugins may send."""
+        """Returns the events of plugins."""
         return self._loaded.events if self._loaded else ()
 
     @property
@@ -202,29 +202,29 @@ class LivePlugins:
 
     @property
     def panels(self) -> Sequence[Panel]:
-        """Returns the panels that plugins added to the page."""
+        """Returns the panels of plugins on the page."""
         return self._loaded.panels if self._loaded else ()
 
     @property
     def skills(self) -> Mapping[str, Skill]:
-        """Returns the skills that plugins brought, by name."""
+        """Returns the skills of plugins by name."""
         return self._runtime.prompts.skills
 
     async def checks(self) -> Sequence[Check]:
-        """Returns the findings of the checks of all plugins."""
+        """Returns the results of the checks of all plugins."""
         return await self._loaded.checks() if self._loaded else ()
 
     def changed(self, report: PluginReport) -> bool:
-        """Returns whether the files of a loaded plugin are no longer those that were loaded."""
+        """Returns True when the files of a loaded plugin have changed since it was loaded."""
         return self._loaded is not None and self._loaded.changed(report)
 
     def handlers(self) -> Sequence[HandlerReport]:
-        """Returns how each function of a plugin does."""
+        """Returns the counts and state of each function of the plugins."""
         return self._loaded.handlers() if self._loaded else self._runtime.hooks.report()
 
 
 def slot_reason(config: Config, reports: Sequence[PluginReport]) -> str:
-    """Returns why the plugin that the memory's slot names is not loaded; empty if it is."""
+    """Returns the reason why the plugin in `plugins.slots.memory` is not loaded; empty if it is."""
     named = (report for report in reports if report.id == config.plugins.slots.memory)
     report = next(named, None)
     if report is None:
@@ -233,7 +233,7 @@ def slot_reason(config: Config, reports: Sequence[PluginReport]) -> str:
 
 
 def provide_commands(desk: CommandDependencies, memory: MemoryHolder) -> None:
-    """Adds our commands to the gateway of `desk`."""
+    """Adds the built-in commands to the gateway of `desk`."""
 
     def fill() -> tuple[Command, ...]:
         return (*commands.every_command(desk), *memory.commands())
@@ -244,6 +244,6 @@ def provide_commands(desk: CommandDependencies, memory: MemoryHolder) -> None:
 async def load_hook_folders(
     config: Config, hooks: Hooks, environ: Mapping[str, str], clock: Clock, store: Store
 ) -> None:
-    """Lets the hooks that the configuration switches on take part; one that fails is logged."""
+    """Loads the hooks that the configuration enables; logs a failed one."""
     if config.hooks.internal.enabled and config.hooks.internal.entries:
         await folders.load_hooks(config, hooks, environ, clock, await stored_records(store, clock))

@@ -1,4 +1,4 @@
-"""Modules that a start of the gateway does without."""
+"""Modules that a start of the gateway does not need."""
 
 from typing import TYPE_CHECKING
 

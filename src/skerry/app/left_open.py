@@ -1,4 +1,4 @@
-"""Runs that the last process left open, of which some run again."""
+"""Runs that the last process did not finish."""
 
 from skerry.app.late import recovery
 from skerry.config.root import Config
@@ -8,7 +8,7 @@ from skerry.store import runs
 
 
 async def left_open(runtime: Runtime, config: Config) -> list[runs.OpenRun]:
-    """Closes what the last process left open and cannot run again; returns what is to run."""
+    """Closes open runs of the last process that must not be repeated; returns those to resume."""
     store = runtime.store
     if not await store.read(runs.any_open):
         return []  # an ordinary start writes nothing

@@ -21,26 +21,26 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 LOOK_SECONDS: Final = 2.0
-"""Seconds that a start waits at most for a check of the database."""
+"""Limit of the wait for a check of the database at a start."""
 FIRST_SECONDS: Final = 60.0
-"""After the start: who is waited for then comes first."""
+"""Wait before the first maintenance, so that it does not delay the first requests."""
 GIVE_SECONDS: Final = 150.0
-"""Between two returns of free memory: of each minute of talk glibc keeps half a MB and more."""
+"""Time between two returns of free memory: glibc keeps over half a MB for a minute of use."""
 BACKUP: Final = "backup"
 CHECK: Final = "integrity check"
 
 
 class Upkeep(Struct, frozen=True):
-    """Looks after one state directory."""
+    """Maintains one state directory."""
 
     store: Store
     state_dir: Path
     clock: Clock
 
     async def run(self) -> None:
-        """Looks for damage, then does what is due each quarter of an hour, until cancelled.
+        """Checks for damage, then runs due tasks every quarter of an hour, until cancelled.
 
-        Free memory is given back more often; that takes some milliseconds.
+        Free memory is returned to the system more often, which takes some milliseconds.
         """
         await anyio.sleep(FIRST_SECONDS)
         await self._quietly(_look(self.store))
@@ -52,9 +52,9 @@ class Upkeep(Struct, frozen=True):
             await self._quietly(self._pass_quarter())
 
     async def _pass_quarter(self) -> None:
-        """Adds up model calls; frees old keys; drops the texts, then the rows, of settled runs."""
+        """Sums up model calls; deletes old keys, and the texts, then the rows, of settled runs."""
         while await self.store.write(usage.fold):
-            pass  # some at once, so that others write in between
+            pass  # a few rows in each unit, so that other units are not delayed
         await self.store.write(idempotency_keys.pass_quarter)
         while await self.store.write(settled_runs.blank):
             pass
@@ -62,7 +62,7 @@ class Upkeep(Struct, frozen=True):
             pass
 
     async def do_due(self) -> None:
-        """Makes the daily backup and looks for damage once a week."""
+        """Makes the daily backup, and checks for damage once a week."""
         if await self._is_due(CHECK, 7 * DAY_MS):
             await self._quietly(self._check())
         if await self._is_due(BACKUP, DAY_MS):
@@ -80,16 +80,16 @@ class Upkeep(Struct, frozen=True):
         await self._note(CHECK, damage[0] if damage else "ok")
 
     async def _back_up(self) -> None:
-        """Copies the database and deletes old copies; a damaged one would displace good copies."""
+        """Copies the database and deletes old copies; a damaged one must not replace them."""
         self.store.refuse_damaged()
-        # A job that does not end must not keep the state without a copy.
+        # An erasure that does not end must not prevent backups for ever.
         since = await self.store.read(incomplete_since)
         waits = since is None or abs(self.clock.now_ms() - since) < DAY_MS
 
         def copy() -> str | None:
             backup = backups.create(self.state_dir, backups.BackupKind.DAILY, self.clock.now_ms())
             if waits and is_forgetting(backup.path):
-                backup.path.unlink()  # it has words that are to be nowhere
+                backup.path.unlink()  # it contains text that is to be erased
                 return None
             backups.rotate(self.state_dir)
             return backup.name
@@ -107,7 +107,7 @@ class Upkeep(Struct, frozen=True):
         await self.store.write(lambda unit: tasks.note(unit, name, now, outcome))
 
     async def _quietly(self, work: Awaitable[object]) -> None:
-        """Awaits it; what fails is logged and tried again a quarter later."""
+        """Awaits `work`; logs a failure. It is tried again in a quarter of an hour."""
         try:
             await work
         except (StateError, OSError):
@@ -116,11 +116,11 @@ class Upkeep(Struct, frozen=True):
 
 @asynccontextmanager
 async def looked_after(store: Store, *, orderly: bool) -> AsyncGenerator[None]:
-    """Looks for damage before the block where the process before did not end in order.
+    """Checks for damage before the block, unless the last process ended in order.
 
-    After one that did, SQLite itself has closed the file: what rotted on the disk since is found
-    soon after the start, when nobody waits for it. That of a large file goes on beside the block,
-    and until then the gateway says that it is not ready.
+    After an orderly end SQLite has closed the file; a check soon after the start finds damage of
+    the disk. The check of a large file goes on during the block, and the gateway is not ready
+    until its end.
     """
     if orderly:
         yield
@@ -141,7 +141,7 @@ async def looked_after(store: Store, *, orderly: bool) -> AsyncGenerator[None]:
 
 
 async def _look(store: Store, *, is_full: bool = False) -> list[str]:
-    """Checks the file and logs its damage; a full check compares the indexes too."""
+    """Checks the file and logs its damage; a full check also compares the indexes."""
     damage = await store.check(whole=is_full)
     if damage:
         logger.error("the database is damaged: %s", "; ".join(damage[:3]))
@@ -149,9 +149,9 @@ async def _look(store: Store, *, is_full: bool = False) -> list[str]:
 
 
 async def unless_damaged(store: Store, work: Awaitable[T]) -> T | None:
-    """Returns the result of `work` at the start; None if a damaged database prevents it.
+    """Returns the result of `work` at the start; None when the damaged database prevents it.
 
-    A gateway that runs can say what is wrong; what was left open stays for the one after.
+    So the gateway starts and can report the damage. Open runs wait for a later start.
     """
     try:
         return await work

@@ -1,4 +1,4 @@
-"""Connects what plugins register with the gateway: events, services, channels and models."""
+"""Connects events, services, channels and models of plugins to the gateway."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from skerry.sdk.slots import SlotClaims
 
 
 class PluginParts(Struct, frozen=True):
-    """Implements `plugins.load.Gateway`. Called in the event loop."""
+    """Implements `plugins.loader.Gateway`. Call it in the event loop only."""
 
     broadcast: Broadcast
     services: Services
@@ -31,10 +31,10 @@ class PluginParts(Struct, frozen=True):
     claims: SlotClaims = field(default_factory=SlotClaims)
 
     def connect(self, plugin: str, registered: Registered) -> None:
-        """Starts what the plugin registered.
+        """Starts the events, services, channels and models of a plugin.
 
         Raises:
-            PluginError: a name is taken; then nothing is started.
+            PluginError: a name is in use; nothing is started.
         """
         self._check(registered)
         loop = asyncio.get_running_loop()
@@ -59,7 +59,7 @@ class PluginParts(Struct, frozen=True):
         self._claim(plugin, registered)
 
     def _claim(self, plugin: str, registered: Registered) -> None:
-        """Notes the memory, the search and the embedding model that the plugin provides."""
+        """Stores the memory, the search and the embedding model of the plugin as claims."""
         if registered.memory is not None:
             self.claims.memory[plugin] = registered.memory
         if registered.search is not None:
@@ -68,7 +68,7 @@ class PluginParts(Struct, frozen=True):
             self.claims.embeddings[plugin] = registered.embedding
 
     def _offer(self, registered: Registered) -> None:
-        """Adds the models and the wire formats that the plugin provides."""
+        """Adds the models and the wire formats of the plugin to the catalogue."""
         if isinstance(self.models, Catalog):
             for api in registered.model_apis:
                 self.models.add_api(api)
@@ -77,7 +77,7 @@ class PluginParts(Struct, frozen=True):
                 self.models.added |= {model.ref: (retrying, model) for model in offered.models}
 
     def disconnect(self, plugin: str, registered: Registered) -> None:
-        """Ends all of it; what a channel has not sent stays in the outbox."""
+        """Stops all parts of the plugin; unsent messages of its channels stay in the outbox."""
         self.services.stop(plugin)
         for claims in (self.claims.memory, self.claims.searches, self.claims.embeddings):
             claims.pop(plugin, None)

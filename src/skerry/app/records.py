@@ -1,4 +1,4 @@
-"""Reads who wrote the files of the workspaces at the start, stores what changes, and forgets."""
+"""Loads, stores and deletes the records of the authors of workspace files."""
 
 from pathlib import Path
 from typing import Final
@@ -16,11 +16,11 @@ KEPT_TAINTED_MS: Final = 365 * _DAY_MS
 
 
 async def stored_records(store: Store, clock: Clock) -> FileRecords:
-    """Returns the records, as far as the database can be read."""
+    """Returns the records in the database; none when it is damaged."""
 
     def keep(record: FileRecord) -> None:
-        # Which content was only seen, and is clean, the next look finds out again: it is worth no
-        # unit of its own. Riders are written before the others, so that what is newer stays.
+        # A clean record of a loaded file can be made again, so it is written with the next unit
+        # only. Such riders are written first, so that newer records override them.
         is_loaded = record.writer == HAND and not record.taint
         write, now = (store.ride if is_loaded else store.post), clock.now_ms()
         write(lambda unit: file_records.keep(unit, record, now))
@@ -30,10 +30,10 @@ async def stored_records(store: Store, clock: Clock) -> FileRecords:
 
 
 async def forget_gone(store: Store, now: int) -> None:
-    """Removes the records of files that are gone, a tainted one after a year.
+    """Removes the records of deleted files after 30 days, tainted ones after a year.
 
-    A copy is told by its record. A file in a folder that is gone too may lie on a disk that is not
-    there now. What is removed here counts until the next start all the same.
+    A record also identifies copies of its file. A file in a missing folder may be on a disk that is
+    not mounted, so its record is kept. Removed records stay effective until the next start.
     """
     before, before_tainted = now - KEPT_MS, now - KEPT_TAINTED_MS
     rows = await store.read(lambda reader: file_records.old(reader, before, before_tainted))

@@ -1,7 +1,7 @@
-"""Follows the configuration file: what can change at once does, for the rest it asks for a restart.
+"""Applies edits of the configuration file, and requests a restart where a change needs one.
 
-It polls a few `stat` calls a second. A watcher of the system's own (inotify, through watchfiles)
-costs 4.4 MB of a gateway's 60, and does not see a change on a network disk.
+It polls with a few `stat` calls a second. A watcher (inotify, through watchfiles) costs 4.4 MB of a
+gateway's 60, and misses changes on a network disk.
 """
 
 import logging
@@ -24,16 +24,15 @@ logger = logging.getLogger(__name__)
 
 POLL_SECONDS: Final = 1.0
 AGAIN_SECONDS: Final = 10.0
-"""While the file is broken it is read anew this often: what was amiss may be elsewhere, such as an
-included file or a secret."""
+"""Time between two reads of an invalid file: the fault may be in an included file or a secret."""
 DEFER_SECONDS: Final = 300.0
-"""Seconds that a restart waits for work in flight; after them it ends that as a stop does."""
+"""Limit of the wait of a restart for running work, which is then stopped."""
 
 _Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
 class Reload:
-    """Run as one task; `restart` is set when the gateway should stop and start again."""
+    """Applies edits while `run` runs; sets `restart` when the gateway must restart."""
 
     def __init__(
         self,
@@ -53,7 +52,7 @@ class Reload:
         settings.on_applied(self._applied)
 
     async def run(self) -> None:
-        """Looks after the file until cancelled, or until a restart is asked for."""
+        """Polls the file until cancelled, or until a restart is requested."""
         last_stamp = self._stamp()
         outdated = self._settings.outdated  # it was edited while the gateway started
         read_at = anyio.current_time()
@@ -73,7 +72,7 @@ class Reload:
         return tuple(map(_stamp, self._settings.files))
 
     async def _at_rest(self, stamp: _Stamp) -> None:
-        """Waits until nobody has written for the configured time."""
+        """Waits until the files were unchanged for `gateway.reload.debounceMs`."""
         while True:
             await anyio.sleep(self._settings.config.gateway.reload.debounce_ms / 1000)
             now = self._stamp()
@@ -108,7 +107,7 @@ class Reload:
         self._tell(changed, "")
 
     def _tell(self, changed: list[str], message: str) -> None:
-        if self._health.report:  # what `health` and the page show until it is looked at anew
+        if self._health.report:  # `health` and the page show it until the next check
             state = condition(self._settings, self._settings.config.path)
             report = {**self._health.report, "configuration": state}
             self._health.update(report)
@@ -122,7 +121,7 @@ class Reload:
         self._broadcast.send("config.changed", payload | ({"message": message} if message else {}))
 
     def _may_restart(self) -> None:
-        """Asks for a due restart when no run is under way, or when it has waited long enough."""
+        """Requests a due restart when no run is active, or after `DEFER_SECONDS`."""
         if self._settings.restart != "automatic" or self._settings.broken is not None:
             self._waits_since = None
             return

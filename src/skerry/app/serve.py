@@ -41,11 +41,11 @@ class PortTakenError(StateError):
 
     def __init__(self, port: int) -> None:
         self.remedy = "Stop it, or choose another port: skerry gateway run --port N"
-        super().__init__(f"Port {port} on this machine is taken by another program.")
+        super().__init__(f"Port {port} on this machine is used by another program.")
 
 
 class PortRefusedError(StateError):
-    """The system does not let this user listen on the gateway's port."""
+    """The system does not allow this user to listen on the gateway's port."""
 
     code = "state.port_refused"
 
@@ -58,18 +58,18 @@ class AddressRefusedError(StateError):
     """`gateway.bind` names an address that this machine does not have."""
 
     code = "state.address_refused"
-    remedy = "Name one of its own in gateway.bind, or `lan` for all of them."
+    remedy = "Set gateway.bind to an address of this machine, or to `lan` for all of them."
 
     def __init__(self, address: str) -> None:
         super().__init__(f"This machine has no address {address}.")
 
 
 CLOSE_SECONDS: Final = 30.0
-"""Seconds after the drain: ten for cancelled work to clean up, ten for replies and mirrors, ten."""
+"""Limit after the drain: 10 s for cancelled work, 10 s for replies and mirrors, 10 s in reserve."""
 LAST_SECONDS: Final = 3.0
-"""Seconds for the end of the process, when its state is closed."""
+"""Limit for the end of the process after its state is closed."""
 RESTART: Final = 75
-"""Exit code when it is to be started again, which systemd's `Restart=on-failure` does.
+"""Exit code that requests a restart, which systemd's `Restart=on-failure` does.
 
 It is EX_TEMPFAIL of sysexits.h.
 """
@@ -78,11 +78,11 @@ It is EX_TEMPFAIL of sysexits.h.
 def main(loaded: Loaded, outside: Outside | None = None) -> int:
     """Serves until SIGTERM or SIGINT; returns the exit code.
 
-    It is 0 after an orderly end, and `RESTART` when it ended so that it is started again.
+    The exit code is 0 after an orderly end, and `RESTART` to request a restart.
 
     Raises:
-        StateError: the port, the state directory or its database cannot be used. What fails later
-            comes in an `ExceptionGroup`.
+        StateError: the port, the state directory or its database cannot be used. A later failure
+            raises an `ExceptionGroup`.
     """
     outside = outside or Outside()
     outside = replace(outside, leave_within=ExitWatchdog().within)
@@ -90,7 +90,7 @@ def main(loaded: Loaded, outside: Outside | None = None) -> int:
 
 
 async def serve(loaded: Loaded, environ: Mapping[str, str], outside: Outside) -> int:
-    """Binds, open the application, answer, drain."""
+    """Binds the socket, opens the application, serves and drains; returns the exit code."""
     settings = Settings(loaded, environ)
     environ = settings.environ
     code = 1
@@ -121,11 +121,11 @@ async def _run(
         application.hooks.gateway_start.start(GatewayStart(port=listener.port))
         await boot(application.dispatch, settings.config, application.context.started_ms)
         auth = settings.config.gateway.auth
-        # Where nobody looks, it would stay in a journal or a file that others may read.
+        # Output that is no terminal may be a journal or a file that other users can read.
         is_seen = settings.is_first and sys.stdout.isatty()
         token = auth.secret if auth.mode is AuthMode.TOKEN and is_seen else None
         gc.collect()
-        gc.freeze()  # what is there now stays: later collections need not look at it
+        gc.freeze()  # present objects live until the end: later collections skip them
         text = greeting(await application.context.models.status(), listener.port, token)
         print(text, flush=True)  # noqa: T201 - its user interface
         logger.info("version %s answers on port %d", __version__, listener.port)
@@ -152,7 +152,7 @@ async def _hurry(stop: AsyncIterator[signal.Signals], draining: anyio.CancelScop
 
 
 def _bind(config: Config, stack: AsyncExitStack) -> list[socket.socket]:
-    """Returns a socket an address, all on one port, closed with `stack`."""
+    """Returns a socket for each address, all on one port; `stack` closes them."""
     port = config.gateway.port
     listening: list[socket.socket] = []
     for address in config.gateway.addresses:
@@ -183,7 +183,7 @@ def _refusal(config: Config, address: str, error: OSError) -> StateError:
         case errno.EADDRNOTAVAIL:
             return AddressRefusedError(address)
         case errno.EADDRINUSE if (running := owner(config.state_dir / LOCK)) is not None:
-            # Most likely it is that one.
+            # Most likely that gateway uses the port.
             return StateLockedError(str(config.state_dir), running.pid, starting=True)
         case errno.EADDRINUSE:
             return PortTakenError(port)

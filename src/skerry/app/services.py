@@ -14,7 +14,7 @@ from skerry.sdk.registrations import Service
 
 
 class Services:
-    """The services of every owner: a feature, or a plugin, whose services come and go."""
+    """Services by their owners: features, and plugins, which may be loaded and removed."""
 
     def __init__(self, clock: Clock) -> None:
         self._supervisor = Supervisor(clock)
@@ -23,19 +23,19 @@ class Services:
         self._changed = anyio.Event()
 
     def start(self, owner: str, services: Iterable[tuple[str, Service]]) -> None:
-        """Runs the services, each with its name, until `stop`; a service that returns has ended."""
+        """Runs named services until `stop`; a service that returns is not restarted."""
         self._registered[owner] = list(services)
         self._changed.set()
 
     def stop(self, owner: str) -> None:
-        """Cancels the services of the owner; one that swallows its cancellation is abandoned."""
+        """Cancels the services of an owner; one that ignores the cancellation is abandoned."""
         self._registered.pop(owner, None)
         scope = self._scopes.pop(owner, None)
         if scope is not None:
             scope.cancel()
 
     async def run(self) -> None:
-        """Keeps the services going until cancelled."""
+        """Runs the services until cancelled."""
         async with anyio.create_task_group() as tasks:
             while True:
                 self._changed = anyio.Event()

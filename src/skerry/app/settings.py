@@ -1,4 +1,4 @@
-"""The configuration in force, and the changes to it that a person makes while it runs."""
+"""The present configuration, and changes to it while the gateway runs."""
 
 import logging
 import secrets
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 class Settings:
-    """Holds the present configuration; whoever needs it asks at each use.
+    """Holds the present configuration; read `config` at each use.
 
     Implements `gateway.configuration.Configuration`.
     """
@@ -45,10 +45,10 @@ class Settings:
         self.present = PresentConfig(loaded.config)
         self.broken: ConfigInvalidError | None = loaded.broken
         self.environ: dict[str, str] = dict(loaded.expanded.environ)
-        """The environment with the variables of the file; it follows the file."""
+        """The environment with the variables of the file; updated with the file."""
         self.hash_key = secrets.token_bytes(32)
         self.overrides: dict[KeyPath, JSON] = {}
-        """Values that replace those of the file until the next start."""
+        """Values that override those of the file until the next start."""
         self._loaded = loaded
         self._environ = environ
         self._clock = clock or SystemClock()
@@ -64,27 +64,27 @@ class Settings:
 
     @property
     def expanded(self) -> Expanded:
-        """Returns the expanded file that is in force."""
+        """Returns the expanded file of the present configuration."""
         return self._loaded.expanded
 
     @property
     def is_first(self) -> bool:
-        """Tells whether the token was made for this start."""
+        """Returns True when the token was created at this start."""
         return self._loaded.is_first
 
     @property
     def revision(self) -> str:
-        """Returns the hash of all that is in force, with the included files."""
+        """Returns the hash of the present configuration, with the included files."""
         return self.revision_of(self._loaded.expanded)
 
     def revision_of(self, expanded: Expanded) -> str:
-        """Returns the hash of all that a file means."""
+        """Returns the hash of an expanded file, without its metadata."""
         tree = {key: value for key, value in expanded.merged.items() if key != META}
         return keyed_hash(self.hash_key, repr(tree))
 
     @property
     def pending(self) -> list[str]:
-        """Returns the places that differ from what the gateway started with and need a restart."""
+        """Returns the keys that changed since the start and need a restart."""
         now = self._loaded.expanded.merged
         changed = [path for path in changes(self._started_with, now) if path[0] != META]
         if self.config.gateway.reload.mode is ReloadMode.RESTART:
@@ -93,19 +93,19 @@ class Settings:
 
     @property
     def restart(self) -> str:
-        """Returns whether a restart is due: `none`, `automatic`, or `needed` from a person."""
+        """Returns `none`, `automatic` for a due restart, or `needed` when a person must do it."""
         if not self.pending:
             return "none"
         return "automatic" if self.config.gateway.reload.mode.restarts else "needed"
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Returns the file in force and those that it includes."""
+        """Returns the configuration file and the included files."""
         return (self.config.path, *self._loaded.expanded.files)
 
     @property
     def outdated(self) -> bool:
-        """Returns whether the file may say something else than what is in force."""
+        """Returns True when the file may differ from the present configuration."""
         if self._loaded.expanded.files:
             return True
         try:
@@ -114,7 +114,7 @@ class Settings:
             return self._loaded.source.exists
 
     def on_applied(self, listener: Callable[[Applied], None]) -> None:
-        """Calls `listener` with what each change of the file changed."""
+        """Calls `listener` after each change of the file, with the changed keys."""
         self._apply_listeners.append(listener)
 
     def on_change(self, listener: Callable[[Config], None]) -> None:
@@ -122,26 +122,26 @@ class Settings:
         self._listeners.append(listener)
 
     def bound(self, port: int) -> None:
-        """Notes the port that the gateway really listens on; 0 let the system choose."""
+        """Sets the port on which the gateway listens; the system chooses it for port 0."""
         gateway = self.config.gateway.model_copy(update={"port": port})
         self.present.config = self.config.model_copy(update={"gateway": gateway})
 
     def started(self) -> None:
-        """Keeps the file that the gateway started with as the last good one."""
+        """Stores the file of this start as the last good one."""
         if self.broken is None:
             keep_good(self._loaded.source, self._loaded.expanded)
 
     async def look(self) -> ConfigFile:
-        """Returns the file as it stands now, with what is wrong with it."""
+        """Reads and checks the file; returns its content and its faults."""
         return await anyio.to_thread.run_sync(self._look)
 
     async def change(self, values: Mapping[str, JSON]) -> None:
-        """Writes values into the file and uses them from now on.
+        """Writes values into the file and applies them.
 
-        What the command line gave (port, address) stays as it is.
+        Options of the command line (port, address) still override them.
 
         Raises:
-            ConfigError: they cannot be written or make no sense; nothing changed.
+            ConfigError: the values are invalid or cannot be written; nothing changed.
         """
 
         def write() -> ConfigWriteResult:
@@ -150,10 +150,10 @@ class Settings:
         await self._apply(write)
 
     async def preview(self, values: Mapping[str, JSON]) -> Loaded:
-        """Returns the configuration with the values applied; nothing is written.
+        """Returns the configuration with the values applied, without writing it.
 
         Raises:
-            ConfigError: they make no sense, or are not for clients.
+            ConfigError: the values are invalid, or clients may not set them.
         """
 
         def look() -> Loaded:
@@ -171,27 +171,28 @@ class Settings:
         *,
         also: tuple[Pattern, ...] = (),
     ) -> Applied:
-        """Writes the tree that `edit` makes of the file, and uses it from now on.
+        """Writes the tree that `edit` returns for the file, and applies it.
 
         Args:
-            edit: Makes it.
-            by: Who asks, for the log of changes.
-            remedy: What a person does where the file has comments, which are not written over.
-            also: Keys that it may change besides what clients may.
+            edit: Returns the new tree.
+            by: Author, for the log of changes.
+            remedy: Advice for a file with comments, which is not overwritten.
+            also: Keys that may be changed in addition to those open to clients.
 
         Raises:
-            ConfigError: it cannot be written, makes no sense, or is not for clients; nothing
-                changed.
+            ConfigError: the tree is invalid, cannot be written, or has changes that are not open to
+                clients; nothing changed.
         """
         return await self._apply(
             lambda: rewrite(self.config.path, edit, self._author(by, also=also), remedy=remedy)
         )
 
     async def reload(self) -> Applied:
-        """Uses the file as it stands from now on.
+        """Reads and applies the file.
 
         Raises:
-            ConfigInvalidError: it is broken; what is in force stays, and `broken` says why.
+            ConfigInvalidError: the file is invalid. The present configuration is kept, and `broken`
+                has the error.
         """
         try:
             return await self._apply(None)
@@ -200,10 +201,10 @@ class Settings:
             raise
 
     async def override(self, overrides: Mapping[KeyPath, JSON]) -> None:
-        """Lets these values hold until the next start, and no earlier ones.
+        """Replaces the overrides, which are effective until the next start.
 
         Raises:
-            ConfigError: they make no sense, or are not for clients; nothing changed.
+            ConfigError: the values are invalid, or clients may not set them; nothing changed.
         """
         async with self._changing:
             config = overridden(self._loaded, overrides)
@@ -221,8 +222,8 @@ class Settings:
         return ConfigAuthor(by, self._environ, directory, self._clock, may, strict=True)
 
     async def _apply(self, write: Callable[[], ConfigWriteResult] | None) -> Applied:
-        async with self._changing:  # else the older of two could be read first and used last
-            with anyio.CancelScope(shield=True):  # what is written is used, whoever hangs up
+        async with self._changing:  # else the older of two files could be applied last
+            with anyio.CancelScope(shield=True):  # a written file is applied also after a cancel
                 loaded = await anyio.to_thread.run_sync(self._write, write)
             before, self._loaded = self._loaded, loaded
             for issue in set(loaded.warnings) - set(before.warnings):
@@ -241,17 +242,17 @@ class Settings:
         return applied
 
     def _gateway(self, config: Config) -> GatewayConfig:
-        """Returns the effective section: most of it was fixed at the start."""
+        """Returns the effective section `gateway`, most of which needs a restart."""
         new = config.gateway
         live = {"reload": new.reload, "control": new.control, "drain_seconds": new.drain_seconds}
         return self.config.gateway.model_copy(update=live)
 
     def _with_overrides(self, loaded: Loaded) -> Config:
-        """Applies the overrides to a new file; those that no longer fit it are dropped."""
+        """Applies the overrides to a new file; drops them when they do not fit it."""
         try:
             return overridden(loaded, self.overrides)
         except ConfigError as error:
-            logger.warning("what /debug set is dropped: %s", error)
+            logger.warning("the values of /debug are dropped: %s", error)
             self.overrides = {}
             return loaded.config
 
@@ -278,16 +279,16 @@ class Settings:
 
 
 def _borrows(name: str, address: object) -> bool:
-    """Returns whether the provider, known by its name, stands at an address that is not its own."""
+    """Returns True when a known provider is configured with another address than its own."""
     provider = known_provider(name)
     return provider is not None and str(address).rstrip("/") != provider.base_url
 
 
 def check_secret(config: Config) -> None:
-    """Refuses to start where clients are to show what is not set: nobody could come in.
+    """Checks that the secret which clients must present is set.
 
     Raises:
-        ConfigError: they are, and it is not.
+        ConfigError: `gateway.auth.mode` needs a secret that is missing.
     """
     auth = config.gateway.auth
     if auth.mode is not AuthMode.NONE and auth.secret is None:

@@ -1,4 +1,4 @@
-"""Lets a person choose the model while the gateway runs. Implements `ports.model.Setup`."""
+"""Writes a person's choice of model into the configuration. Implements `ports.model.Setup`."""
 
 import os
 from collections.abc import Mapping
@@ -26,14 +26,14 @@ MAGIC: Final = b"GGUF"
 
 
 class ModelSettings(Struct, frozen=True):
-    """Writes the choice into `skerry.json`; the next run uses it."""
+    """Writes the choice into `skerry.json`; effective from the next run."""
 
     settings: Settings
     models: Models
     environ: Mapping[str, str]
 
     async def configure_model(self, setup: ModelSetup) -> ModelStatus:
-        """Tries the choice, writes it and uses it; an empty one lets the order of choice decide.
+        """Tries the choice, writes and applies it; an empty choice selects the default order.
 
         A choice that fails its trial changes nothing.
         """
@@ -52,7 +52,7 @@ class ModelSettings(Struct, frozen=True):
         return replace(await self.models.status(), latency_ms=latency)
 
     async def use_model(self, pick: ModelPick) -> ModelStatus:
-        """Writes the choice and uses it; a model that cannot be used changes nothing."""
+        """Writes and applies the choice; a model that cannot be used changes nothing."""
         ref = None
         if pick.ref:
             _, info = await self.models.choose(pick.ref)
@@ -64,7 +64,7 @@ class ModelSettings(Struct, frozen=True):
 
 
 def picked(pick: ModelPick, ref: str | None) -> dict[str, JSON]:
-    """Returns the values of the file that the choice means; `ref` is what its name stands for."""
+    """Returns the values for the configuration; `ref` is the resolved name of the model."""
     if pick.file is None:
         return {PRIMARY: ref}
     values: dict[str, JSON] = {FILE: pick.file}
@@ -74,15 +74,15 @@ def picked(pick: ModelPick, ref: str | None) -> dict[str, JSON]:
 
 
 def _at_once(path: str, flags: int) -> int:
-    """Opens without waiting: a pipe that nobody writes into would be waited for, for ever."""
+    """Opens without blocking: a pipe without a writer would block for ever."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 def gguf(choice: str) -> Path:
-    """Returns the absolute path of a file that looks like a model.
+    """Returns the absolute path of a file with the signature of GGUF.
 
     Raises:
-        ConfigError: it does not, or it cannot be read.
+        ConfigError: the file has another signature, or cannot be read.
     """
     file = Path(choice).expanduser().absolute()
     try:
@@ -102,14 +102,12 @@ def gguf(choice: str) -> Path:
 def changes(
     setup: ModelSetup, configured: ProviderConfig | None, environ: Mapping[str, str]
 ) -> dict[str, JSON]:
-    """Returns the values of the file that the choice means.
+    """Returns the values for the configuration.
 
-    A key that is kept goes only to the address that it was entered for: with a new address the old
-    key is removed.
+    A stored key is used for its address only: a new address removes the old key.
 
     Raises:
-        ConfigError: it names no provider that is known, no model where one is needed, or no key
-            for a provider that asks for one.
+        ConfigError: the provider is unknown, or a necessary model or key is missing.
     """
     if not setup.provider:
         if setup.api_key or setup.base_url or setup.model:

@@ -1,4 +1,4 @@
-"""Parts of the gateway that tools of features get."""
+"""Makes the `ToolHost` that tools of features get."""
 
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -38,7 +38,7 @@ def tool_host(
     searches: Mapping[str, SearchProvider] | None = None,
     skills: Mapping[str, Skill] | None = None,
 ) -> ToolHost:
-    """Returns the host of tools; they are made of it at the first request to a model."""
+    """Returns the host with which tools are made at the first request to a model."""
     return ToolHost(
         start=partial(_start, services or Services(context.clock)),
         config=context.config,
@@ -57,7 +57,7 @@ def tool_host(
 
 
 def _start(services: Services, work: Callable[[], Awaitable[None]], name: str) -> None:
-    """Runs work as a service that is forgotten when it has ended."""
+    """Runs work as a service, which is removed when the work has ended."""
 
     async def run() -> None:
         try:
@@ -78,10 +78,10 @@ class MethodCalls:
     async def __call__(
         self, method: str, params: Mapping[str, Any], scopes: tuple[str, ...]
     ) -> Any:
-        """Returns the payload.
+        """Calls a method and returns its payload as JSON values.
 
         Raises:
-            ToolError: the method refused, with its message.
+            ToolError: the method failed; it has the message that a client would get.
         """
         if self._table is None:
             self._table = dispatch.MethodTable(self._context.plugins)
@@ -92,7 +92,7 @@ class MethodCalls:
             answer = self._table.call(frame, call)
             payload = await answer if isinstance(answer, Coroutine) else answer
         except Exception as error:
-            # A method may fail in any way; the model gets what a client would get.
+            # A method may fail in any way; the model gets the error that a client would get.
             raise ToolError(dispatch.shape(error, method)[0].message) from error
         return msgspec.json.decode(msgspec.json.encode(payload))  # parts of it may be JSON
 
@@ -106,11 +106,11 @@ class DirectMessages:
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """Returns the names of the platforms that have an account here."""
+        """Returns the names of the platforms with an account."""
         return tuple(dict.fromkeys(str(channel) for channel, _ in self._delivery.senders))
 
     def takes_files(self, channel: str) -> bool:
-        """Returns whether the first account of a platform takes files."""
+        """Returns True when the first account of a platform can send files."""
         return self._delivery.takes_files(self._to(channel, ""))
 
     def _to(self, channel: str, person: str) -> ReplyTo:
@@ -120,7 +120,11 @@ class DirectMessages:
     async def send(
         self, channel: str, person: str, text: str, media: OutboundMedia | None = None
     ) -> int:
-        """Adds a direct message to the outbox, from the first account of the platform."""
+        """Queues a direct message from the first account of a platform; returns its parts' number.
+
+        Raises:
+            KeyError: the platform has no account.
+        """
         to = self._to(channel, person)
         parts: list[str | Content] = []
         if text.strip():
@@ -134,4 +138,4 @@ class DirectMessages:
 
 
 def _ignore(_: Json) -> None:
-    """Drops a first answer: a tool waits for the last."""
+    """Drops a first response: a tool waits for the last one."""

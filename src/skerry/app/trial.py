@@ -1,4 +1,4 @@
-"""Calls a model once, to find out whether it answers and how fast."""
+"""Trial calls of a model: tests that it answers, and measures its speed."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -45,27 +45,26 @@ from skerry.sdk.slots import model_parts
 QUESTION: Final = "Answer with the one word: ready"
 """Prompt of a trial."""
 TRIAL_SECONDS: Final = 300.0
-"""Seconds for the whole of a trial: an embedded model may load for two minutes before it
-answers."""
+"""Time limit of a trial: loading an embedded model may take two minutes."""
 ATTEMPT_SECONDS: Final = 25.0
-"""Seconds for the trial of a choice: the page waits for it."""
+"""Time limit of the trial of a choice, for which the page waits."""
 _MAX_TOKENS: Final = 256
-"""Tokens that the answer may have; a model that thinks needs some before its first word."""
+"""Limit of the answer, in tokens; a model that thinks needs some before its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Result of one tiny call of a model; times in seconds."""
+    """Result of a trial; times in seconds."""
 
     model: ModelInfo
     usage: Usage
     first: float
-    """Seconds until the first piece, of thinking or text."""
+    """Seconds until the first output, thinking or text."""
     total: float
 
     @property
     def tokens_per_second(self) -> float:
-        """Returns the speed behind the first piece; 0 where all came at once."""
+        """Returns the speed after the first output; 0 when all output arrived at once."""
         after_first = self.total - self.first
         return self.usage.output / after_first if after_first > 0 else 0.0
 
@@ -76,7 +75,7 @@ async def tried_once(
     """Asks the model one short question.
 
     Raises:
-        ModelError: it failed, or gave no whole answer in time.
+        ModelError: the call failed, or the answer was not complete in time.
     """
     limit = seconds or TRIAL_SECONDS
     times: list[float] = []
@@ -89,7 +88,7 @@ async def tried_once(
     with anyio.move_on_after(limit) as patience:
         reply = await provider.complete(request, ReplyListener(hear, hear))
     if patience.cancelled_caught:
-        raise ModelConnectionError(f"{model.ref} gave no whole answer within {limit:g} s.")
+        raise ModelConnectionError(f"{model.ref} gave no complete answer within {limit:g} s.")
     end = anyio.current_time()
     first = (times[0] if times else end) - begin
     return Trial(model, model.cost.of(reply.usage), first, end - begin)
@@ -98,18 +97,18 @@ async def tried_once(
 async def attempt(
     loaded: Loaded, ref: str, *, entered: bool, parts: ModelParts | None = None
 ) -> int:
-    """Tries a choice before it is taken; returns how many milliseconds the answer took.
+    """Tries a choice before it is written; returns the duration of the answer in milliseconds.
 
-    What its provider says of its models, windows and images, is kept for the model's use.
+    Stores the facts that the provider reports about its models.
 
     Args:
-        loaded: What the configuration would be.
+        loaded: The configuration with the choice.
         ref: The model.
-        entered: Whether its key was entered with it; else the one that would be used is tried.
+        entered: True when its key was entered with it; otherwise a stored credential is tried.
         parts: Wire formats of the running gateway, those of plugins included.
 
     Raises:
-        ModelError: it does not answer; the remedy says what to do.
+        ModelError: the model does not answer; it has a remedy.
 
     """
     agent = loaded.config.agents.default_id
@@ -126,16 +125,17 @@ async def attempt(
 
 
 async def attempt_profile(keeper: Keeper, profile: Profile, secret: str, model: str = "") -> int:
-    """Tries a credential before it is kept; returns how many milliseconds the answer took.
+    """Tries a credential before it is stored; returns the duration of the answer in milliseconds.
 
     Args:
-        keeper: Whose it would be.
-        profile: As it would be kept.
-        secret: What the provider is shown.
-        model: Of this provider; empty takes the one that answers the agent, else the usual one.
+        keeper: Keeper of the credentials of the agent.
+        profile: Profile of the credential.
+        secret: Secret that is sent to the provider.
+        model: Model of the provider; empty for the agent's primary model, if it is of the provider,
+            or the provider's default model.
 
     Raises:
-        ModelError: it does not answer; the remedy says what to do.
+        ModelError: the model does not answer; it has a remedy.
 
     """
     ref = f"{profile.provider}/{model}" if model else profile.provider
@@ -152,12 +152,10 @@ async def attempt_profile(keeper: Keeper, profile: Profile, secret: str, model: 
 
 
 async def first_model(keeper: Keeper, profile: Profile, secret: str) -> str:
-    """Returns the first model that a provider names to who shows it this secret.
-
-    Empty where it names none, or is no address that can be asked for them.
+    """Returns the first model that a provider lists for this secret; empty when it lists none.
 
     Raises:
-        ModelError: it refuses the secret or does not answer; the remedy says what to do.
+        ModelError: the provider refuses the secret or does not answer; it has a remedy.
 
     """
     config = keeper.config
@@ -187,9 +185,9 @@ async def _attempted(
     then: Callable[[Catalog], Awaitable[None]] | None = None,
     parts: ModelParts | None = None,
 ) -> int:
-    """Asks what `choose` gives one short question, then does what follows an answer.
+    """Asks the model of `choose` one short question, then calls `then`; returns milliseconds.
 
-    What fails says that nothing was saved.
+    The remedy of an error contains "Nothing was saved."
     """
     parts = parts or model_parts()
     async with HttpClient() as http, Catalog(config, http, environ, parts) as catalog:
@@ -197,13 +195,13 @@ async def _attempted(
             provider, model = await choose(catalog)
             limited = replace(model, max_tokens=min(_MAX_TOKENS, model.max_tokens))
             begin = anyio.current_time()
-            with suppress(ModelEmptyReplyError):  # it thought, and had no token left to say so
+            with suppress(ModelEmptyReplyError):  # all tokens were used for thinking
                 await tried_once(provider, limited, ATTEMPT_SECONDS)
             took = round((anyio.current_time() - begin) * 1000)
             if then is not None:
                 await then(catalog)
-            return took  # noqa: TRY300 - an answer is what this is about
+            return took  # noqa: TRY300 - the normal result
         except ModelError as error:
-            failed = error  # raised out of the block, which would make a group of it
+            failed = error  # raised below: the block would wrap it into a group
     failed.remedy = f"{remedy_of(failed)} Nothing was saved."
     raise failed

@@ -1,1 +1,1 @@
-"""Credentials of model providers: where they are kept, which is used next, which of them rests."""
+"""Credentials of model providers: storage, choice, renewal and cooldowns."""

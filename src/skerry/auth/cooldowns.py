@@ -1,6 +1,6 @@
-"""Cooldowns of credentials by model, with reason and end (pure but for what it remembers).
+"""Cooldowns of credentials by model, each with a reason and an end (no input or output).
 
-A cool-down belongs to a profile, a model and a reason: one bad model never takes a provider down.
+A cooldown belongs to a profile, a model and a reason: one bad model does not block a provider.
 Steps and limits are those of openclaw-behaviour 6.4. Times are milliseconds of the wall clock.
 """
 
@@ -25,18 +25,18 @@ HOUR: Final = 60 * MINUTE
 REST: Final = Backoff(base=60.0, cap=3_600.0, factor=5.0)
 BILLING_REST: Final = Backoff(base=18_000.0, cap=86_400.0)
 WINDOW: Final = 24 * HOUR
-"""A failure counts on from those before it when it comes so soon after their cool-down ended."""
+"""Time after a cooldown within which a failure continues the count of failures."""
 NEVER: Final = 253_402_300_799_000
 """End of a cooldown that lasts until a person signs in again: the end of the year 9999."""
 SLACK: Final = 60_000
-"""Milliseconds by which a clock is put right without anybody noticing."""
+"""Limit of a correction of the clock, in milliseconds, that is not treated as a jump."""
 
 Key = tuple[str, str]
 """Profile and model."""
 
 
 class Reason(StrEnum):
-    """Reason for a cooldown. Timeouts and broken connections are none: they blame no credential."""
+    """Reason for a cooldown. Timeouts and broken connections cause none."""
 
     RATE_LIMIT = "rate_limit"
     OVERLOADED = "overloaded"
@@ -55,15 +55,15 @@ _REASONS: Final[tuple[tuple[type[ModelError], Reason], ...]] = (
 
 
 def reason_of(error: ModelError) -> Reason | None:
-    """Returns why the credential is to rest after this failure; None when it is not to."""
+    """Returns the reason for a cooldown after this failure; None for no cooldown."""
     return next((reason for kind, reason in _REASONS if isinstance(error, kind)), None)
 
 
 def pause(reason: Reason, failures: int, hint: float | None = None) -> int:
-    """Returns the milliseconds to rest after failure number `failures`, from 1, of one reason.
+    """Returns the cooldown after failure number `failures`, from 1, of one reason, in milliseconds.
 
-    1, 5, 25, then 60 minutes; for an unpaid account 5 hours, doubling to 24. A provider's `hint` in
-    seconds makes it longer, up to an hour.
+    1, 5, 25, then 60 minutes; for an unpaid account 5 hours, doubling to 24. A longer `hint` of the
+    provider, in seconds, replaces it up to an hour.
     """
     match reason:
         case Reason.SIGN_IN:
@@ -75,37 +75,37 @@ def pause(reason: Reason, failures: int, hint: float | None = None) -> int:
 
 
 class Cooldown(Struct, frozen=True):
-    """One credential's rest for one model and one reason."""
+    """Cooldown of one credential for one model and one reason."""
 
     profile: str
     model: str
     reason: Reason
     stamp: str
-    """Fingerprint of the credential that failed: a replacement starts afresh."""
+    """Fingerprint of the failed credential: a replacement has no cooldown."""
     failures: int
     failed_at: int
     until: int
 
     def is_on(self, now: int) -> bool:
-        """Returns whether it rests still; where the clock went back to before it, no longer."""
+        """Returns True during the cooldown; False when the clock was set back before its begin."""
         if self.until >= NEVER:
             return True
         return self.failed_at - SLACK <= now < self.until
 
 
 class Availability(StrEnum):
-    """Decision whether a credential may be used for a model now."""
+    """Availability of a credential for a model."""
 
     READY = "ready"
     PROBE = "probe"
-    """Cooldown over: one call may test whether the credential works again."""
+    """The cooldown is over: one call may test if the credential works again."""
     BUSY = "busy"
-    """The probe call is already in progress."""
+    """The probe call is in progress."""
     COOLING = "cooling"
 
 
 class Cooldowns:
-    """Every rest there is. `keep` is called with each that changed, `drop` with those that ended.
+    """All cooldowns. `keep` is called with each changed one, `drop` with the keys of ended ones.
 
     Both must not block.
     """
@@ -117,7 +117,7 @@ class Cooldowns:
         drop: Callable[[Key], object] = lambda _: None,
     ) -> None:
         self.by_key: dict[Key, dict[Reason, Cooldown]] = {}
-        """Rests of each profile and model that failed since it last answered."""
+        """Cooldowns of each profile and model since its last success."""
         self._keep = keep
         self._drop = drop
         self._probing: set[Key] = set()
@@ -125,16 +125,16 @@ class Cooldowns:
             self.by_key.setdefault((row.profile, row.model), {})[row.reason] = row
 
     def rows(self, now: int) -> list[Cooldown]:
-        """Returns the rests that are on, those that end first in front."""
+        """Returns the active cooldowns, those that end first at the beginning."""
         on = (row for rows in self.by_key.values() for row in rows.values() if row.is_on(now))
         return sorted(on, key=lambda row: (row.until, row.profile, row.model))
 
     def longest(self, key: Key) -> Cooldown | None:
-        """Returns the rest of a profile and model that ends last, if it ever failed."""
+        """Returns the last-ending cooldown of a profile and model; None when there is none."""
         return max(self.by_key.get(key, {}).values(), key=lambda row: row.until, default=None)
 
     def verdict(self, key: Key, stamp: str, now: int) -> Availability:
-        """Returns whether the credential `stamp` may be used. Another than failed is ready."""
+        """Returns the availability of the credential `stamp`. A replaced credential is ready."""
         row = self.longest(key)
         if row is None:
             return Availability.READY
@@ -146,16 +146,16 @@ class Cooldowns:
         return Availability.BUSY if key in self._probing else Availability.PROBE
 
     def begin(self, key: Key) -> bool:
-        """Takes the one probe of a profile and model; returns False when another call has it."""
+        """Starts the single probe of a profile and model; False when another call has it."""
         if key in self._probing:
             return False
         self._probing.add(key)
         return True
 
     def failed(self, key: Key, stamp: str, error: ModelError, now: int) -> Cooldown | None:
-        """Notes a failure; returns the rest that it begins, or None when it begins none.
+        """Records a failure; returns the cooldown that it starts, or None.
 
-        Calls that fail together count once: what fails while the rest is on does not lengthen it.
+        Concurrent failures count once: a failure during a cooldown does not extend it.
         """
         self._probing.discard(key)
         reason = reason_of(error)
@@ -175,11 +175,11 @@ class Cooldowns:
         return row
 
     def succeeded(self, key: Key) -> None:
-        """Notes that it answered: every rest of this profile and model ends."""
+        """Records a success, which ends all cooldowns of this profile and model."""
         self._probing.discard(key)
         if self.by_key.pop(key, None):
             self._drop(key)
 
     def released(self, key: Key) -> None:
-        """Notes that a call was given up: it found out nothing."""
+        """Records a cancelled call, which has no result."""
         self._probing.discard(key)

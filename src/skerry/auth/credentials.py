@@ -1,4 +1,4 @@
-"""The credentials of every agent: which there are, which is next, and the secret to show."""
+"""The credentials of all agents: their profiles, the next one to use, and its secret."""
 
 import logging
 import os
@@ -32,7 +32,7 @@ from skerry.model.ids import AgentId
 logger = logging.getLogger(__name__)
 
 MAX_SESSIONS: Final = 10_000
-"""Sessions whose profile is remembered; the one that was longest silent is forgotten first."""
+"""Limit of sessions whose profile is stored; the least recently used session is dropped."""
 
 _FileStamp = tuple[int, int, int]
 
@@ -43,10 +43,10 @@ def vault_of(config: Config, environ: Mapping[str, str]) -> SealedVault:
 
 
 def profiles_file(config: Config, agent: AgentId) -> Path:
-    """Returns the file of an agent's profiles.
+    """Returns the path of an agent's file of profiles.
 
     Raises:
-        CredentialError: it lies in a workspace, where tools and repositories reach it.
+        CredentialError: the path is in a workspace, which tools and repositories can read.
     """
     path = config.agent_dir(agent) / FILE
     refuse_in_workspace(config, path)
@@ -54,10 +54,10 @@ def profiles_file(config: Config, agent: AgentId) -> Path:
 
 
 def refuse_in_workspace(config: Config, path: Path) -> None:
-    """Refuses a place for credentials that lies in a workspace.
+    """Checks that a path for credentials is not in a workspace.
 
     Raises:
-        CredentialError: it does.
+        CredentialError: the path is in a workspace.
     """
     resolved = path.resolve()
     for agent in config.agents.ids:
@@ -71,7 +71,7 @@ def refuse_in_workspace(config: Config, path: Path) -> None:
 
 
 class Credentials:
-    """Chooses among the profiles of an agent, and those of the default agent behind them."""
+    """Chooses among the profiles of an agent, then those of the default agent."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Credentials:
         self.reconfigure(config)
 
     def reconfigure(self, config: Config) -> None:
-        """Uses `config` from the next choice on."""
+        """Replaces the configuration; effective at the next choice."""
         self._config = config
         self._files: dict[AgentId, tuple[_FileStamp, Profiles]] = {}
         self._profiles_paths: dict[AgentId, Path | None] = {}
@@ -99,9 +99,9 @@ class Credentials:
         self._renewal = Renewal(self._http, self.vault, self.environ, self.clock)
 
     def profiles(self, agent: AgentId) -> Profiles:
-        """Returns the profiles of the agent's own file; none if it cannot be used.
+        """Returns the profiles of the agent's own file; empty for an invalid file.
 
-        The file is read when it changed: a look at it costs 2 us.
+        The file is read again after a change; the check costs 2 us.
         """
         path = self._profiles_path(agent)
         if path is None:
@@ -151,16 +151,16 @@ class Credentials:
         return {profile.provider for each in profile_lists for profile in each.profiles.values()}
 
     def explicit(self, agent: AgentId, provider: str) -> Sequence[str]:
-        """Returns the order that a person gave, by the agent's file or the configuration."""
+        """Returns the configured order of profiles, from the agent's file or the configuration."""
         return self.profiles(agent).order.get(provider) or self._config.auth.order.get(provider, ())
 
     def queue(
         self, agent: AgentId, provider: str, model: str, session_id: str, pin: str
     ) -> list[Profile]:
-        """Returns the profiles in the order in which they are asked for a model.
+        """Returns the profiles for a model in the order of their use.
 
         Raises:
-            ModelAuthError: `pin` names none.
+            ModelAuthError: `pin` is not the name of a profile.
         """
         available = self.of(agent, provider)
         if pin:
@@ -190,7 +190,7 @@ class Credentials:
         return self._until(profile, model) > self.clock.now_ms()
 
     def used(self, profile: Profile, session_id: str) -> None:
-        """Notes that a profile answered: its session keeps to it, others take another."""
+        """Records a success of a profile: its session keeps it, other sessions prefer another."""
         self._uses += 1
         self._used[profile.key] = self._uses
         if session_id:
@@ -204,8 +204,8 @@ class Credentials:
         """Returns the secret for the provider, renewed if necessary.
 
         Raises:
-            ModelAuthError: it is missing, or has ended.
-            ModelError: it could not be renewed now.
+            ModelAuthError: the secret is missing or has expired.
+            ModelError: the secret could not be renewed now.
         """
         if profile.kind is CredentialKind.OAUTH:
             directory = self._config.agent_dir(profile.owner)

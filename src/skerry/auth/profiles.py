@@ -44,35 +44,35 @@ SECRETS: Final[Mapping[CredentialKind, tuple[str, ...]]] = {
     CredentialKind.TOKEN: ("token",),
     CredentialKind.OAUTH: ("access", "refresh"),
 }
-"""The fields of each kind that are secret; the first is what a provider is shown."""
+"""Secret fields of each kind; the first one is sent to the provider."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One credential of one provider, as the file has it."""
+    """One credential of one provider, with the fields of the file."""
 
     id: str
     """`provider:name`."""
     provider: str
     kind: CredentialKind
     owner: AgentId
-    """Agent whose file has the profile."""
+    """Agent that owns the file of the profile."""
     fields: Mapping[str, Any] = field(repr=False)
 
     @property
     def key(self) -> str:
-        """Returns the name of the profile among those of all agents."""
+        """Returns the name of the profile, unique over all agents."""
         return f"{self.owner}/{self.id}"
 
     @property
     def expires(self) -> int | None:
-        """Returns when its token ends, in milliseconds since 1970; None is never, or unknown."""
+        """Returns the expiry of its token, in milliseconds since 1970; None for none or unknown."""
         end = self.fields.get("expires")
         return int(end) if isinstance(end, int | float) and end > 0 else None
 
     @property
     def base_url(self) -> str | None:
-        """Returns the address for which it was entered; it is sent to no other."""
+        """Returns the address for which it was entered; it is sent to no other address."""
         address = self.fields.get("baseUrl")
         return address if isinstance(address, str) else None
 
@@ -89,7 +89,7 @@ class Profile:
         """Returns one of its secrets.
 
         Raises:
-            CredentialError: it is missing, or refers to what is.
+            CredentialError: the secret, or the variable or entry that it refers to, is missing.
         """
         value = self.fields.get(name)
         match value:
@@ -116,7 +116,7 @@ class Profile:
         return value
 
     def entry(self, name: str) -> str | None:
-        """Returns the name under which the vault keeps one of its secrets, if it does."""
+        """Returns the name of one of its secrets in the vault; None when it is not there."""
         match self.fields.get(name):
             case {"source": "vault", "id": str(entry)}:
                 return entry
@@ -129,13 +129,13 @@ class Profiles:
 
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Provider to the ids in the order of use, where the file gives one."""
+    """Configured order of ids, by provider."""
     problems: tuple[str, ...] = ()
-    """Entries of the file that cannot be used, for people."""
+    """Texts about invalid entries of the file."""
 
 
 def parse(content: Mapping[str, Any], owner: AgentId) -> Profiles:
-    """Parses the content of a file; entries that cannot be used are named and left out."""
+    """Parses the content of a file; invalid entries are reported and skipped."""
     profiles: dict[str, Profile] = {}
     problems: list[str] = []
     listed = content.get("profiles")
@@ -169,15 +169,15 @@ def _problem(name: str, entry: Any) -> str:
 
 
 def is_id(name: str) -> bool:
-    """Returns whether it can name a profile."""
+    """Returns True for a valid profile id."""
     return _ID.fullmatch(name) is not None
 
 
 def read(path: Path, owner: AgentId) -> Profiles:
-    """Returns the profiles of a file; none where there is none.
+    """Returns the profiles of a file; empty for a missing file.
 
     Raises:
-        CredentialError: it is damaged, or open to others.
+        CredentialError: the file is invalid, or other users can read it.
     """
     return parse(_content(path), owner)
 
@@ -194,10 +194,10 @@ def _content(path: Path) -> dict[str, Any]:
 
 
 def change(path: Path, edit: Callable[[dict[str, Any]], None]) -> None:
-    """Changes the file under a lock that also holds between processes; whole or not at all.
+    """Changes the file atomically, under a lock that also excludes other processes.
 
     Raises:
-        CredentialError: it is damaged, or cannot be written; it stands as it was.
+        CredentialError: the file is invalid or cannot be written; it is unchanged.
     """
     try:
         make_private(path.parent)
@@ -215,10 +215,10 @@ _KINDS: Final = (CredentialKind.OAUTH, CredentialKind.TOKEN, CredentialKind.API_
 
 
 def split_reference(reference: str) -> tuple[str, str]:
-    """Returns `provider/model` and the profile behind `@`, or empty where none is pinned.
+    """Returns `provider/model`, and the profile after `@`; empty for none.
 
-    A model's own name may hold an `@`: what follows is a profile only in the form `provider:name`,
-    or a short name without `/` behind the last `@`.
+    The name of a model may contain an `@`: a profile follows only in the form `provider:name`, or
+    as a short name without `/` after the last `@`.
     """
     model, at, profile = reference.rpartition("@")
     if not at or not model or not profile or "/" in profile:
@@ -227,7 +227,7 @@ def split_reference(reference: str) -> tuple[str, str]:
 
 
 def pinned(profiles: Sequence[Profile], name: str) -> Profile | None:
-    """Returns the profile that a person named: by its id, or by what follows the provider."""
+    """Returns the profile with this id, or with this name after the provider."""
     ids = {profile.id: profile for profile in reversed(profiles)}
     return ids.get(name) or next(
         (profile for profile in profiles if profile.id.partition(":")[2] == name), None
@@ -242,17 +242,17 @@ def ordered(
     now: int,
     sticky: str = "",
 ) -> list[Profile]:
-    """Returns the profiles in the order in which they are asked.
+    """Returns the profiles in the order of their use.
 
     Args:
-        profiles: Those of one provider, the agent's own first.
-        explicit: Ids in the order that a person gave; others are not used. Empty is round-robin:
-            OAuth, tokens, keys, and among equals the one that was used longest ago.
-        last_used: For each `Profile.key` a number that grows with each use.
-        until: When the profile's rest for this model ends; those that rest come last, first the one
-            that rests shortest.
-        now: The time to which `until` compares.
-        sticky: The `key` of the profile that this session keeps to; first unless it rests.
+        profiles: Profiles of one provider, the agent's own first.
+        explicit: Ids in a configured order; others are not used. Empty is round-robin: OAuth,
+            tokens, keys, and among equals the least recently used one first.
+        last_used: A number by `Profile.key` that increases with each use.
+        until: Returns the end of the profile's cooldown for this model. Profiles in a cooldown are
+            last, the one that ends first before the others.
+        now: Present time, in the unit of `until`.
+        sticky: The `key` of the profile of this session; first unless it is in a cooldown.
 
     """
     if explicit:

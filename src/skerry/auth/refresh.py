@@ -1,7 +1,7 @@
 """Renews OAuth tokens (RFC 6749 section 6): early, and by one process at a time.
 
-A provider may take back the old refresh token when it gives a new one, so the new one is on disk
-before the access token is used, and an abort does not interrupt the exchange.
+A provider may revoke the old refresh token when it issues a new one, so the new one is on disk
+before the access token is used, and a cancellation does not interrupt the exchange.
 """
 
 import fcntl
@@ -28,10 +28,10 @@ from skerry.infra.untrusted_json import UNREADABLE
 from skerry.model.errors import CredentialError, ModelConnectionError, ModelError, ModelSignInError
 
 EARLY: Final = 300_000
-"""Milliseconds before its end at which a token is renewed."""
+"""Milliseconds before the expiry at which a token is renewed."""
 EXCHANGE_SECONDS: Final = 30.0
 LOCK_SECONDS: Final = 45.0
-"""Longer than another process takes for one exchange."""
+"""Limit of the wait for another process, longer than one exchange takes."""
 _LOCK: Final = ".auth-refresh.lock"
 _POLL: Final = 0.05
 _LIMIT: Final = 256 * 1024
@@ -45,32 +45,33 @@ class Tokens:
 
     access: str = field(repr=False)
     refresh: str = field(repr=False)
-    """Empty where it gave no new one."""
+    """Empty when the server returned no new one."""
     expires: int | None
-    """Time in milliseconds since 1970."""
+    """Expiry, in milliseconds since 1970."""
     scope: str = ""
 
 
 class TokenRefusedError(Exception):
-    """The token endpoint said no: the code or the refresh token does not count (any more)."""
+    """The token endpoint refused: the code or the refresh token is invalid."""
 
 
 async def exchange(http: httpx2.AsyncClient, url: str, form: Mapping[str, str], now: int) -> Tokens:
-    """Posts `form` to the token endpoint. Its response is never shown: it may be secret.
+    """Posts `form` to the token endpoint. Its response is never shown, since it may be secret.
 
     Raises:
-        TokenRefusedError: it refused.
-        ModelConnectionError: it could not be reached, failed, or answered with something else.
+        TokenRefusedError: the endpoint refused.
+        ModelConnectionError: the endpoint cannot be reached, failed, or returned an invalid
+            response.
     """
     body, host = await _post(http, url, "x-www-form-urlencoded", urlencode(form).encode())
     return _tokens(body, host, now)
 
 
 async def exchange_key(http: httpx2.AsyncClient, url: str, code: str, verifier: str) -> Tokens:
-    """Returns the API key that a service gives for a code, as one token that does not end.
+    """Returns the API key that a service issues for a code, as a token that does not expire.
 
     Raises:
-        TokenRefusedError: it refused.
+        TokenRefusedError: the service refused.
         ModelConnectionError: as `exchange`.
     """
     form = {"code": code, "code_verifier": verifier, "code_challenge_method": "S256"}
@@ -82,7 +83,7 @@ async def exchange_key(http: httpx2.AsyncClient, url: str, code: str, verifier: 
 
 
 async def _post(http: httpx2.AsyncClient, url: str, kind: str, content: bytes) -> tuple[bytes, str]:
-    """Returns the body of the answer, and the host that gave it."""
+    """Returns the body of the response, and the host that sent it."""
     request = httpx2.Request(
         "POST",
         url,
@@ -129,7 +130,7 @@ def _tokens(body: bytes, host: str, now: int) -> Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """Keeps the tokens of OAuth profiles fresh."""
+    """Renews the tokens of OAuth profiles."""
 
     http: httpx2.AsyncClient
     vault: SealedVault
@@ -138,15 +139,15 @@ class Renewal:
     _locks: dict[str, anyio.Lock] = field(default_factory=dict, init=False)
 
     async def access(self, profile: Profile, directory: Path) -> str:
-        """Returns an access token that counts for a while, renewed if it has to be.
+        """Returns an access token that is valid for a while, renewed if necessary.
 
         Args:
-            profile: Of kind OAuth.
-            directory: Of the file it stands in.
+            profile: Profile of kind OAuth.
+            directory: Folder of its file.
 
         Raises:
-            ModelSignInError: the sign-in has ended; a person has to sign in again.
-            ModelError: no token could be had now.
+            ModelSignInError: the sign-in has expired; a person has to sign in again.
+            ModelError: no token could be obtained now.
         """
         if not self._is_due(profile):
             return await self._secret(profile, "access")
@@ -206,7 +207,7 @@ def _ended(profile: Profile, reason: str) -> ModelError:
 
 
 def store_tokens(path: Path, profile: Profile, tokens: Tokens, vault: SealedVault) -> None:
-    """Puts new tokens in the place of the old ones, where those were kept."""
+    """Replaces the stored tokens by new ones, in the vault or the file."""
     new = {"access": tokens.access}
     if tokens.refresh:
         new["refresh"] = tokens.refresh
@@ -225,7 +226,7 @@ def store_tokens(path: Path, profile: Profile, tokens: Tokens, vault: SealedVaul
 
 @asynccontextmanager
 async def _locked(directory: Path) -> AsyncGenerator[None]:
-    """Is the one process that renews in this directory. The lock ends with the process."""
+    """Holds the lock of a directory for the renewal. The lock ends with the process."""
     make_private(directory)
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(directory / _LOCK, flags, 0o600)

@@ -1,4 +1,4 @@
-"""Encryption of the vault's secrets. Loads `cryptography`, which takes 30 ms."""
+"""Encryption of the vault's secrets. Imports `cryptography`, which takes 30 ms."""
 
 import os
 from base64 import b64decode, b64encode
@@ -15,19 +15,19 @@ from skerry.model.errors import CredentialError
 
 _NONCE_BYTES: Final = 12
 _MAX_BYTES: Final = 2**22
-"""Limit on n times r times p: about 3 s, whatever a file names."""
+"""Limit of n times r times p in a file: about 3 s."""
 
 
 def derived(passphrase: str, salt: str, cost: tuple[int, int, int]) -> bytes:
-    """Returns the key that scrypt makes of a passphrase.
+    """Returns the key that scrypt derives from a passphrase.
 
     Args:
-        passphrase: Of the person.
-        salt: In base64.
-        cost: The parameters n, r and p.
+        passphrase: Passphrase of the person.
+        salt: Salt in base64.
+        cost: Parameters n, r and p.
 
     Raises:
-        CredentialError: there is no passphrase, or the cost is unreasonable.
+        CredentialError: the passphrase is empty, or the cost is too high.
     """
     n, r, p = cost
     if not passphrase:
@@ -40,7 +40,7 @@ def derived(passphrase: str, salt: str, cost: tuple[int, int, int]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Sealer:
-    """Seals and opens secrets of one provider."""
+    """Encrypts and decrypts secrets of one provider."""
 
     provider: str
     key: bytes = field(repr=False)
@@ -52,10 +52,10 @@ class Sealer:
         return {"nonce": b64encode(nonce).decode(), "data": b64encode(data).decode()}
 
     def open(self, name: str, sealed: dict[str, Any]) -> str:
-        """Returns the secret.
+        """Returns the decrypted secret.
 
         Raises:
-            CredentialError: the key does not open it.
+            CredentialError: the key is wrong, or the entry was changed.
         """
         try:
             nonce, data = b64decode(str(sealed["nonce"])), b64decode(str(sealed["data"]))

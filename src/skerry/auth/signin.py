@@ -1,7 +1,8 @@
-"""Signing in to a provider in the browser: OAuth 2 with PKCE for a program on one's own machine.
+"""Sign-in to a provider in the browser: OAuth 2 with PKCE for a local program.
 
-RFC 8252 (native applications): the browser comes back to a port on the loopback address, which is
-open only meanwhile and takes one answer; `state` and the verifier (RFC 7636) tie that to the start.
+RFC 8252 (native applications): the browser is redirected to a port on the loopback address, which
+is open during the sign-in only and accepts one answer; `state` and the verifier (RFC 7636) tie the
+answer to the request.
 """
 
 import base64
@@ -39,13 +40,13 @@ class SignInService:
     authorize_url: str
     token_url: str
     client_id: str
-    """Empty for a service that asks for none."""
+    """Client id; empty for a service that needs none."""
     client_secret: str = field(default="", repr=False)
     scopes: tuple[str, ...] = ()
     port: int = 0
     """Local port that the browser is redirected to; 0 lets the system choose."""
     gives_key: bool = False
-    """True when the service returns an API key for the code, as OpenRouter does, in place of
+    """True when the service returns an API key for the code, as OpenRouter does, instead of
     tokens."""
 
 
@@ -58,12 +59,12 @@ PRESETS: Final = {
         gives_key=True,
     )
 }
-"""Services whose documentation tells everybody how: https://openrouter.ai/docs/oauth."""
+"""Services with a public sign-in for programs: https://openrouter.ai/docs/oauth."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """One sign-in from its start to its tokens."""
+    """One sign-in, from the request to its tokens."""
 
     service: SignInService
     port: int
@@ -78,7 +79,7 @@ class SignIn:
 
     @property
     def redirect(self) -> str:
-        """Returns the address to which the browser comes back."""
+        """Returns the address of the redirection."""
         host = "localhost" if self.service.gives_key else "127.0.0.1"
         return f"http://{host}:{self.port}{self.path}"
 
@@ -103,7 +104,7 @@ class SignIn:
         return f"{self.service.authorize_url}{joint}{urlencode(query)}"
 
     def code(self, answer: str) -> str:
-        """Returns the code in what came back: an address, `code#state`, or the code alone.
+        """Returns the code in an answer: an address, `code#state`, or the code alone.
 
         Raises:
             CredentialError: the service refused, or the answer belongs to another sign-in.
@@ -134,7 +135,7 @@ class SignIn:
         """Exchanges the code at the service for tokens.
 
         Raises:
-            CredentialError: it refuses, or cannot be reached.
+            CredentialError: the service refuses, or cannot be reached.
         """
         service = self.service
         try:
@@ -159,22 +160,22 @@ _RETRY_REMEDY: Final = "Start it again: skerry auth login."
 
 @dataclass(slots=True)
 class Callback:
-    """A port of this machine that waits for the browser."""
+    """A local port to which the browser is redirected."""
 
     port: int
     _answers: "anyio.abc.ObjectReceiveStream[str]"
 
     async def answer(self) -> str:
-        """Returns the path and query with which the browser came back."""
+        """Returns the path and query of the browser's request."""
         return await self._answers.receive()
 
 
 @asynccontextmanager
 async def callback(port: int, path: str = "/callback") -> AsyncGenerator[Callback]:
-    """Waits on the loopback address for the block; only paths that begin with `wanted` count.
+    """Listens on the loopback address for the block; only paths that begin with `wanted` are valid.
 
     Raises:
-        OSError: the port is taken.
+        OSError: the port is in use.
     """
     send, receive = anyio.create_memory_object_stream[str](1)
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port)
@@ -201,7 +202,7 @@ async def callback(port: int, path: str = "/callback") -> AsyncGenerator[Callbac
 
 
 async def typed() -> str:
-    """Returns the line that a person enters in the terminal; never returns where nobody can."""
+    """Returns the line that a person enters in the terminal; never returns without a terminal."""
     while True:
         try:
             await anyio.wait_readable(sys.stdin)
@@ -217,7 +218,7 @@ async def typed() -> str:
 
 
 def printed(tell: Callable[[str], None]) -> Callable[[str], None]:
-    """Returns the function that shows the address of a sign-in in the terminal."""
+    """Returns a function that prints the address of a sign-in in the terminal."""
 
     def show(url: str) -> None:
         tell(f"Open this in a browser:\n\n  {url}\n")
@@ -233,10 +234,10 @@ async def obtained(
     show: Callable[[str], None],
     pasted: Callable[[], Awaitable[str]],
 ) -> Tokens:
-    """Returns the tokens of a sign-in: shows an address, and waits for the browser or a paste.
+    """Signs in with an address, and the answer of the browser or a paste; returns the tokens.
 
     Raises:
-        CredentialError: it was refused, or nobody came back in ten minutes.
+        CredentialError: the service refused, or there was no answer within ten minutes.
     """
     try:
         async with callback(service.port) as waiting, HttpClient() as http:
@@ -254,7 +255,7 @@ async def obtained(
 
 
 async def _answer(waiting: Callback, pasted: Callable[[], Awaitable[str]]) -> str:
-    """Returns the answer from the browser or the one that was pasted, whichever is first."""
+    """Returns the first answer, from the browser or from a paste."""
     queries: list[str] = []
 
     async def take(source: Callable[[], Awaitable[str]]) -> None:
@@ -276,7 +277,7 @@ async def _hand_over(send: "anyio.abc.ObjectSendStream[str]", target: str) -> No
 
 
 async def _target(stream: anyio.abc.SocketStream, port: int) -> str | None:
-    """Returns the target of a GET that a browser on this machine sent to us by our name."""
+    """Returns the target of a GET request of a browser on this machine to this port."""
     head = b""
     try:
         while b"\r\n\r\n" not in head and len(head) < _HEAD_LIMIT:

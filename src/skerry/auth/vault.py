@@ -1,9 +1,9 @@
-"""Secrets in files of `credentials/`, one a provider, encrypted and bound to their place.
+"""Secrets in encrypted files of `credentials/`, one for each provider.
 
-A file is JSON: how its key is made, and each secret by its name, sealed with ChaCha20-Poly1305
-(RFC 8439) under a fresh 96-bit nonce; the provider and the name are authenticated with it, so that
-no secret can be moved to another's place. The key is 32 random bytes in `vault.key` (0600), or made
-by scrypt (RFC 7914) from a passphrase in the environment. No keyring is needed.
+A file is JSON: the parameters of its key, and each secret by its name, encrypted with
+ChaCha20-Poly1305 (RFC 8439) under a new 96-bit nonce. Provider and name are authenticated with it,
+so that a secret cannot be moved to another name. The key is 32 random bytes in `vault.key` (0600),
+or derived by scrypt (RFC 7914) from a passphrase in the environment. No keyring is needed.
 """
 
 import os
@@ -27,7 +27,7 @@ KEY_FILE: Final = "vault.key"
 RESTORE: Final = "Restore it from a backup, or remove the file and enter the secrets again."
 KEY_BYTES: Final = 32
 _LIMIT: Final = 1024 * 1024
-"""Bytes of a file; a thousand tokens fit."""
+"""Limit of a file, in bytes; enough for a thousand tokens."""
 _COST: Final = {"n": 2**15, "r": 8, "p": 1}
 """Parameters of scrypt: 32 MB and about 0.1 s."""
 _PROVIDER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -35,14 +35,14 @@ _PROVIDER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class SealedVault:
-    """The encrypted files of a state directory. Keys are read when the first secret is."""
+    """The encrypted files of a state directory. The key is read with the first secret."""
 
     directory: Path
     passphrase: str = field(default="", repr=False)
-    """Empty keeps the key in a file."""
+    """Passphrase; empty to store the key in a file."""
 
     def put(self, provider: str, secrets: dict[str, str]) -> None:
-        """Keeps secrets by their names, all at once; those of the same name are replaced.
+        """Stores secrets by their names, in one write; replaces those with the same name.
 
         Raises:
             CredentialError: the vault cannot be opened or written.
@@ -55,7 +55,7 @@ class SealedVault:
         )
 
     def drop(self, provider: str, names: set[str]) -> None:
-        """Forgets secrets; a name that is not kept is no error."""
+        """Deletes secrets; unknown names are ignored."""
         if self._path(provider).exists():
             self._change(
                 provider,
@@ -66,7 +66,7 @@ class SealedVault:
         """Returns a secret.
 
         Raises:
-            CredentialError: it is not kept, or the key does not open it.
+            CredentialError: the secret is not stored, or the key is wrong.
         """
         content = self._read(provider)
         sealed = content["secrets"].get(name) if content else None
@@ -146,10 +146,10 @@ class SealedVault:
 
 
 def read_private(path: Path, limit: int) -> bytes | None:
-    """Returns the content of a file that its owner alone may read; None where there is none.
+    """Returns the content of a file that only its owner can read; None for a missing file.
 
     Raises:
-        CredentialError: it is a link, too large, or open to others.
+        CredentialError: the file is a link, too large, or readable by other users.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -11,7 +11,7 @@ _STYLES: Final = {Level.OK: "green", Level.WARNING: "yellow", Level.FAILURE: "re
 
 
 def show_checks(checks: Sequence[Check], *, as_json: bool) -> None:
-    """Prints what was found, each with what helps."""
+    """Prints the results of checks, each with its remedy."""
     if as_json:
         show_json([asdict(check) for check in checks])
         return

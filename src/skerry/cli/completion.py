@@ -1,4 +1,4 @@
-"""`skerry completion`: prints what makes a shell complete the commands and options."""
+"""`skerry completion`: prints a script with which a shell completes commands and options."""
 
 from argparse import Namespace
 

@@ -1,4 +1,4 @@
-"""Changes values of the configuration file, and lets a running gateway use them."""
+"""Changes values of the configuration file, and applies them in a running gateway."""
 
 import os
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _ADMIN: Final = ("operator.admin",)
 
 
 def change(values: Mapping[str, JSON], *, quiet: bool = False) -> int:
-    """Writes the values into the file and lets a running gateway use it; returns the exit code.
+    """Writes values into the file and applies them in a running gateway; returns the exit code.
 
     `quiet` prints only warnings, for commands that print a result of their own.
     """
@@ -42,7 +42,7 @@ def change(values: Mapping[str, JSON], *, quiet: bool = False) -> int:
 
 
 def _sound() -> bool:
-    """Returns whether the file can be used as it is, so that a refusal is about the change."""
+    """Returns True when the present file is valid, so that a refusal is caused by the change."""
     try:
         load(os.environ, fetch=False)
     except ConfigInvalidError:
@@ -50,32 +50,32 @@ def _sound() -> bool:
     return True
 
 
-def report_written(written: ConfigWriteResult, *, quiet: bool = False) -> int:
-    """Prints what was changed, and lets a running gateway use it; returns the exit code."""
-    if not written.changed:
+def report_written(result: ConfigWriteResult, *, quiet: bool = False) -> int:
+    """Prints the changed keys, and applies them in a running gateway; returns the exit code."""
+    if not result.changed:
         if not quiet:
             notice("Nothing changed.")
         return 0
     if not quiet:
-        show(f"Changed {', '.join(map(show_key_path, written.changed))} in {written.source.path}.")
-    for issue in written.unknown_keys:
+        show(f"Changed {', '.join(map(show_key_path, result.changed))} in {result.source.path}.")
+    for issue in result.unknown_keys:
         notice(f"warning: {plain(str(issue))}")
     state_dir, _ = locate(os.environ)
     if owner(state_dir / LOCK) is not None:
-        anyio.run(_tell, written, quiet)
+        anyio.run(_tell, result, quiet)
     return 0
 
 
-async def _tell(written: ConfigWriteResult, quiet: bool) -> None:  # noqa: FBT001 - called by anyio.run
-    """Lets the running gateway use the file, and says what needs a restart."""
-    params = {"raw": written.source.raw, "baseHash": written.source.hash}
+async def _tell(result: ConfigWriteResult, quiet: bool) -> None:  # noqa: FBT001 - called by anyio.run
+    """Applies the file in the running gateway, and prints the keys that need a restart."""
+    params = {"raw": result.source.raw, "baseHash": result.source.hash}
     try:
         async with GatewayClient(find(os.environ), scopes=_ADMIN) as client:
             answer = await client.request("config.apply", params)
     except (ClientError, ConfigError) as error:
         notice(f"The running gateway uses the change after a restart: {plain(str(error))}")
         return
-    waiting = ", ".join(needs_restart(written.changed))
+    waiting = ", ".join(needs_restart(result.changed))
     match answer["restart"]:
         case "automatic":
             notice(f"The running gateway restarts for {waiting} once no run is in progress.")
@@ -86,7 +86,7 @@ async def _tell(written: ConfigWriteResult, quiet: bool) -> None:  # noqa: FBT00
 
 
 def config_file() -> Path:
-    """Returns the path of the file, whose folders exist then."""
+    """Returns the path of the file; creates its folders."""
     state_dir, path = locate(os.environ)
     make_private(state_dir)
     make_private(path.parent)
@@ -94,6 +94,6 @@ def config_file() -> Path:
 
 
 def author() -> ConfigAuthor:
-    """Returns the author that the file names of changes by this command."""
+    """Returns the author of changes by this command, for the file."""
     state_dir, _ = locate(os.environ)
     return ConfigAuthor(BY, os.environ, state_dir)

@@ -1,6 +1,6 @@
 """Prints a failure in three lines: the reason, the remedy, the help.
 
-With `--json` the same is on stdout too, as one object: `{"ok": false, "error": {...}}`.
+With `--json` it is also printed to stdout as one object: `{"ok": false, "error": {...}}`.
 """
 
 import errno
@@ -21,7 +21,7 @@ _OF_SYSTEM: Final = {
 }
 _OTHERWISE: Final = "Check the name and its permissions."
 TIMED_OUT: Final = 124
-"""The exit code of the command `timeout`."""
+"""Exit code of the command `timeout`."""
 DEBUG: Final = "SKERRY_DEBUG"
 
 
@@ -37,9 +37,9 @@ class FailedError(SkerryError):
 
 
 def report(error: Exception, command: str, *, as_json: bool = False) -> int:
-    """Prints the failure of `command` (`skerry gateway call`) on stderr; returns the exit code.
+    """Prints the failure of `command` (`skerry gateway call`) to stderr; returns the exit code.
 
-    With `as_json` it is printed as one JSON object on stdout too.
+    With `as_json` it is also printed to stdout as one JSON object.
     """
     if os.environ.get(DEBUG):
         traceback.print_exception(error)
@@ -52,7 +52,7 @@ def report(error: Exception, command: str, *, as_json: bool = False) -> int:
 
 
 def show_wrong_usage(error: WrongUsageError) -> None:
-    """Prints wrong usage as one JSON object on stdout; stderr has it for people."""
+    """Prints wrong usage as one JSON object to stdout, in addition to the text on stderr."""
     remedy = f"`{error.command} --help` lists its arguments."
     failure = {"code": "usage", "message": error.message, "remedy": remedy}
     show_json({"ok": False, "error": failure})
@@ -80,7 +80,7 @@ def _exit_code(error: Exception) -> int:
 
 
 def _object(error: Exception, reason: str, remedy: str) -> dict[str, object]:
-    """Returns the failure for scripts; of a gateway's refusal the wire's own codes."""
+    """Returns the failure for scripts; the error of a gateway with the codes of the wire."""
     failure: dict[str, object] = {"code": _code(error), "message": reason, "remedy": remedy}
     if isinstance(error, GatewayRefusedError):
         failure |= {"code": error.details_code or error.wire_code, "wireCode": error.wire_code}
@@ -102,7 +102,7 @@ def _code(error: Exception) -> str:
 
 
 def complain(reason: str, remedy: str, command: str, code: int = 0) -> int:
-    """Prints the three lines on stderr; returns `code`, or 1."""
+    """Prints the three lines to stderr; returns `code`, or 1."""
     for label, text in (
         ("Reason", reason),
         ("Try", remedy or "`skerry doctor` checks this installation."),

@@ -1,4 +1,4 @@
-"""`skerry gateway status` and `call`: ask a running gateway."""
+"""`skerry gateway status` and `call`: send requests to a running gateway."""
 
 import json
 import os
@@ -57,7 +57,7 @@ async def _status(arguments: Namespace) -> int:
 
 
 def page_of(address: GatewayAddress) -> str:
-    """Returns the address of the page, without what lets a person in."""
+    """Returns the address of the page, without a token."""
     return f"http{address.url.removeprefix('ws').rstrip('/')}/"
 
 
@@ -65,7 +65,7 @@ async def state(address: GatewayAddress) -> dict[str, Any]:
     """Returns the state of a running gateway: version, model, sessions, uptime.
 
     Raises:
-        ClientError: none runs there, or it does not let this client in.
+        ClientError: no gateway runs there, or it refuses this client.
     """
     async with GatewayClient(address, scopes=READ) as client:
         health = await client.request("health")
@@ -90,7 +90,7 @@ async def state(address: GatewayAddress) -> dict[str, Any]:
 
 
 def duration(milliseconds: int) -> str:
-    """Returns a time in its two largest units: `3 d 4 h`, `61 s` as `1 min 1 s`."""
+    """Returns a time in its two largest units: `3 d 4 h`; 61 s is `1 min 1 s`."""
     seconds = milliseconds // 1000
     parts = []
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s")):
@@ -101,7 +101,7 @@ def duration(milliseconds: int) -> str:
 
 
 def attention(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields the problems that need a person, each with its remedy."""
+    """Yields the problems that a person must solve, each with its remedy."""
     yield from _configuration(status.get("configuration", {}))
     yield from _storage(status.get("storage", {}))
     plugins = status.get("plugins", {})
@@ -124,7 +124,7 @@ def attention(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _people(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields the devices and senders who wait, and the accounts that are not well."""
+    """Yields lines about waiting devices and senders, and about failing accounts."""
     if waiting := status.get("devices", {}).get("pending"):
         yield f"Devices that wait for approval: {waiting}.", "skerry devices list"
     if waiting := status.get("pairing", {}).get("pending"):
@@ -148,8 +148,8 @@ def _storage(storage: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _configuration(configuration: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if configuration.get("state") == "last-good":
-        why = one_line(configuration.get("message", ""))
-        yield f"The last good configuration is used. {why}".strip(), configuration["remedy"]
+        reason = one_line(configuration.get("message", ""))
+        yield f"The last good configuration is used. {reason}".strip(), configuration["remedy"]
     if paths := ", ".join(configuration.get("restartPaths", ())):
         automatic = configuration.get("restart") == "automatic"
         remedy = (
@@ -161,7 +161,7 @@ def _configuration(configuration: Mapping[str, Any]) -> Iterator[tuple[str, str]
 
 
 def _queue(queue: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields how full the lanes are, and a row for each conversation with work."""
+    """Yields the use of the lanes, and a row for each conversation with work."""
     lanes = [
         f"{lane['name']} {lane['running']} of {lane['limit']}"
         + (f" ({lane['waiting']} wait)" if lane["waiting"] else "")
@@ -177,7 +177,7 @@ def _queue(queue: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _channels(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Returns the accounts on chat platforms, each with its state."""
+    """Returns lines with the state of each account on chat platforms."""
     return ", ".join(
         one_line(f"{row['channel']}/{row['account']} {row['state'] if row['enabled'] else 'off'}")
         for row in rows
@@ -219,7 +219,7 @@ async def _call(arguments: Namespace) -> int:
 
 
 def _feature_call(method: str) -> Callable[..., Awaitable[Any]] | None:
-    """Returns the function with which a feature calls its method; None calls it as any other."""
+    """Returns the function with which a feature calls its method; None for the usual call."""
     if method.partition(".")[0] not in {feature.name for feature in FEATURES}:
         return None
     from skerry.sdk.features import registered  # noqa: PLC0415 - for methods of features alone
@@ -229,7 +229,7 @@ def _feature_call(method: str) -> Callable[..., Awaitable[Any]] | None:
 
 
 def _near(method: str, hello: Any) -> str:
-    """Returns which methods of the gateway are named much like this one."""
+    """Returns the methods of the gateway with names similar to this one."""
     methods = hello.get("features", {}).get("methods", ())
     near = ", ".join(spelt_like(method, methods, limit=3))
     return f"Did you mean {near}?" if near else "docs/reference/protocol.md lists every method."

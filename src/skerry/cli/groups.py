@@ -13,11 +13,11 @@ GROUPS = (
     ("what it uses", ()),
     ("this shell", ("completion",)),
 )
-"""The commands of the kernel as the help lists them; those of features follow in each group."""
+"""Commands of the kernel by group of the help; commands of features follow in each group."""
 
 
 def groups() -> list[tuple[str, list[str]]]:
-    """Returns every command in the group of the help that shows it."""
+    """Returns all commands by group of the help."""
     return [
         (
             title,
@@ -28,7 +28,7 @@ def groups() -> list[tuple[str, list[str]]]:
 
 
 def feature(add: Add, entry: Feature, *, whole: bool) -> None:
-    """Adds the command of a feature; `whole` with what is beneath it, which imports its parser."""
+    """Adds the command of a feature; `whole` imports its parser and adds its subcommands."""
     _, text = entry.cli or ("", "")
     parser = command(add, entry.command, None, text)
     if whole:

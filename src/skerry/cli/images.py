@@ -1,4 +1,4 @@
-"""Images from files, as a message carries them."""
+"""Images from files, as attachments of a message."""
 
 import base64
 from collections.abc import Sequence
@@ -8,15 +8,15 @@ from typing import Final
 from skerry.model.errors import ClientError
 
 MAX_BYTES: Final = 6_291_456
-"""Limit of the gateway on one image, in bytes."""
+"""Limit of the gateway for one image, in bytes."""
 
 
 def attachments(files: Sequence[str]) -> list[dict[str, str]]:
     """Returns the files as `attachments` of `agent` and `chat.send`.
 
     Raises:
-        ClientError: one is too large.
-        OSError: one cannot be read.
+        ClientError: a file is too large.
+        OSError: a file cannot be read.
     """
     return [_attachment(Path(name).expanduser()) for name in files]
 

@@ -1,4 +1,4 @@
-"""Reads JSON objects from stdin, a line each: the option `--stdin` of commands for programs."""
+"""Reads JSON objects from stdin, one a line: option `--stdin` of commands for programs."""
 
 import json
 import math
@@ -9,27 +9,27 @@ from typing import Any, BinaryIO, Final, NoReturn
 from msgspec import Struct
 
 MAX_LINE: Final = 1024 * 1024
-"""Bytes of a line; what a longer one holds is dropped."""
+"""Limit of a line, in bytes; the rest of a longer line is dropped."""
 
 
 class BadLine(Struct, frozen=True):
     """A line that is no JSON object."""
 
     number: int
-    """From 1."""
+    """Number of the line, from 1."""
     message: str
 
     @property
     def answer(self) -> dict[str, Any]:
-        """Returns the answer to the line."""
+        """Returns the response to the line."""
         error = {"code": "bad-line", "message": self.message, "line": self.number}
         return {"id": None, "error": error}
 
 
 def lines(stream: BinaryIO | None = None) -> Iterator[dict[str, Any] | BadLine]:
-    """Yields the objects of stdin; a line is read when the caller asks for it.
+    """Yields the objects of stdin; reads a line when the caller requests it.
 
-    Empty lines are skipped. A line that is too long, no JSON or no object becomes a `BadLine`.
+    Empty lines are skipped. A line that is too long or no JSON object becomes a `BadLine`.
     """
     source = stream or getattr(sys.stdin, "buffer", None)
     number = 0
@@ -47,8 +47,8 @@ def decoded(line: bytes) -> Any:
     """Returns the value of a line; each number in it can be written as JSON again.
 
     Raises:
-        ValueError: it is no JSON.
-        RecursionError: it is too deep.
+        ValueError: the line is not JSON.
+        RecursionError: the value is nested too deep.
     """
     return json.loads(line.decode(), parse_constant=_refused, parse_float=_finite)
 
@@ -75,5 +75,5 @@ def _refused(name: str) -> NoReturn:
 
 
 def answer(value: object) -> None:
-    """Prints an answer as a line of ASCII, at once: its reader may wait for it."""
+    """Prints a response as a line of ASCII and flushes it, since its reader may wait for it."""
     print(json.dumps(value), flush=True)

@@ -26,15 +26,15 @@ from skerry.infra.features import FEATURES
 
 C = TypeVar("C", int, int | None)
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
-"""Words that may be the id of a plugin."""
+"""Names that may be the id of a plugin."""
 INTERRUPTED = 130
-"""The exit code after Ctrl-C, as shells have it."""
+"""Exit code after Ctrl-C, as in shells."""
 _EPILOG = "`skerry COMMAND --help` says more; `skerry --version` prints the version."
 EXIT_CODES = "exit codes: 0 done, 1 it failed, 2 wrong usage, 124 out of time, 130 interrupted"
 
 
 class _Top(Parser):
-    """The parser of `skerry` itself; its help shows the commands in groups."""
+    """Parser of `skerry` itself, whose help shows the commands in groups."""
 
     texts: dict[str, str]
     """Help text of each command."""
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _guarded(run: Callable[[], C], command: str, *, as_json: bool) -> C | int:
-    """Returns the exit code of a command, also where it fails or is interrupted."""
+    """Returns the exit code of a command, also when it fails or is interrupted."""
     try:
         code = run()
         sys.stdout.flush()
@@ -96,7 +96,7 @@ def _guarded(run: Callable[[], C], command: str, *, as_json: bool) -> C | int:
 
 
 def _load(module: str) -> Callable[[Namespace], int]:
-    """Imports a command; later garbage collections skip its modules, which stay for good."""
+    """Imports a command; later garbage collections skip its modules."""
     gc.disable()
     path = module if "." in module else f"skerry.cli.{module}"
     run: Callable[[Namespace], int] = import_module(path).run
@@ -109,9 +109,9 @@ def _load(module: str) -> Callable[[Namespace], int]:
 def make_parser(name: str | None = None) -> "_Top":
     """Returns the parser of the whole command line.
 
-    With the `name` of a command it has that one only: to make them all takes 20 ms of CPU, and
-    half a megabyte, which a gateway would keep for good. Of a feature it then has name and text
-    alone; None makes all of it.
+    With the `name` of a command it contains that command only: all parsers take 20 ms of CPU and
+    half a megabyte, which a gateway would keep. A command of a feature then has name and text only;
+    None builds all of it.
     """
     parser = _Top(
         prog="skerry",
@@ -134,7 +134,7 @@ def make_parser(name: str | None = None) -> "_Top":
 
 
 def _parts() -> dict[str | None, Callable[[Add], object]]:
-    """Returns the function that adds each command."""
+    """Returns functions that add the commands, by name."""
     return {
         "gateway": _gateway,
         "status": _status,

@@ -1,4 +1,4 @@
-"""Explains wrong usage: suggests the nearest command, and repeats nothing that may be a secret."""
+"""Explains wrong usage: suggests the nearest command, and never prints a possible secret."""
 
 import re
 import sys
@@ -9,7 +9,7 @@ from skerry.infra.spelling import spelt_like
 
 _UNRECOGNIZED: Final = "unrecognized arguments: "
 _PLAIN: Final = re.compile(r"[a-z]+(?:-[a-z]+)*|-{1,2}[A-Za-z][A-Za-z-]*")
-"""A word that is shown again: commands and options are such, tokens and passwords hardly ever."""
+"""Words that are printed again: commands and options match, tokens and passwords hardly ever."""
 _MOST_PLAIN: Final = 24
 _HIDDEN: Final = "(hidden)"
 
@@ -24,10 +24,10 @@ class WrongUsageError(SystemExit):
 
 
 class Parser(ArgumentParser):
-    """A parser that suggests commands near an unknown one."""
+    """Parser that suggests commands near an unknown one."""
 
     def error(self, message: str) -> NoReturn:
-        """Prints what is wrong on stderr.
+        """Prints the error to stderr.
 
         Raises:
             WrongUsageError: always.
@@ -50,7 +50,7 @@ class Parser(ArgumentParser):
 
 
 def _listed(words: list[str]) -> str:
-    """Returns the words that nothing takes, without the values of options among them."""
+    """Returns the unrecognized words, without values of options."""
     words_shown: list[str] = []
     for word in words:
         is_value = (

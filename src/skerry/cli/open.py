@@ -18,8 +18,8 @@ from skerry.infra.atomic import write_atomic
 from skerry.infra.process import ProcessError, hand_over
 
 LINK: Final = "open-page.html"
-"""The file that a browser is given, in the state directory (0600): an address on a command line
-could be read in the list of processes."""
+"""File for the browser in the state directory (0600): an address in a command line would be visible
+in the list of processes."""
 _PAGE: Final = """<!doctype html>
 <meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>Skerry</title>
 <script>location.replace({address})</script>
@@ -30,8 +30,7 @@ _SECONDS: Final = 10.0
 def run(arguments: Namespace) -> int:
     """Runs `skerry open`; returns the exit code.
 
-    The address with the token is printed to a terminal only: what goes into a pipe or a journal
-    stays there.
+    The address with the token is printed to a terminal only: a pipe or a journal would store it.
     """
     address = find(os.environ, url=arguments.url, token=arguments.token)
     mode = anyio.run(state, address)["authMode"]
@@ -58,7 +57,7 @@ def _has_display() -> bool:
 
 
 def _browse(link: str, folder: Path) -> bool:
-    """Opens the address in the browser; returns whether one accepted it."""
+    """Opens the address in the browser; returns False when no browser accepted it."""
     program = which("open" if sys.platform == "darwin" else "xdg-open")
     if program is None:
         return False

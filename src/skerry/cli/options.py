@@ -1,34 +1,34 @@
-"""Parts shared by the parsers of commands: common options, and checks of values."""
+"""Parts of the parsers of commands: common options, and checks of values."""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 
 Add = Callable[..., ArgumentParser]
 THINKING = ("off", "minimal", "low", "medium", "high", "xhigh")
-"""Levels of `model.thinking`, repeated so that help needs no import."""
+"""Levels of `model.thinking`, repeated here so that help needs no import."""
 TOKEN_CHARACTERS = 4096
-"""The longest token that is read from a file."""
+"""Limit of a token that is read from a file."""
 
 
 def command(add: Add, name: str, module: str | None, text: str) -> ArgumentParser:
-    """Returns the parser of a new command; `module` runs it, with its name as the action."""
+    """Returns the parser of a new command; `module` runs it with its name as the action."""
     parser = add(name, help=text, description=text[0].upper() + text[1:] + ".")
     parser.set_defaults(module=module, action=name, parser=parser)
     return parser
 
 
 def group(add: Add, name: str, text: str) -> Add:
-    """Adds a command with commands of its own; returns the function that adds those."""
+    """Adds a command with subcommands; returns the function that adds them."""
     return subcommands(command(add, name, None, text))
 
 
 def subcommands(parser: ArgumentParser) -> Add:
-    """Returns the function that adds commands to a command."""
+    """Returns the function that adds subcommands to a command."""
     return parser.add_subparsers(metavar="COMMAND", title="commands").add_parser
 
 
 def reach(parser: ArgumentParser) -> ArgumentParser:
-    """Adds the options that name the gateway."""
+    """Adds the options for the address and token of the gateway."""
     parser.add_argument("--url", help="the gateway's address (default: from the configuration)")
     parser.add_argument(
         "--token",
@@ -40,7 +40,7 @@ def reach(parser: ArgumentParser) -> ArgumentParser:
 
 
 def session(parser: ArgumentParser) -> ArgumentParser:
-    """Adds the options that name a conversation."""
+    """Adds the options for the conversation."""
     parser.add_argument(
         "--session", default="main", metavar="KEY", help="conversation (default: main)"
     )
@@ -49,24 +49,24 @@ def session(parser: ArgumentParser) -> ArgumentParser:
 
 
 def message(parser: ArgumentParser, image: str) -> None:
-    """Adds the options of a message: images, described by `image`, and the reasoning effort."""
+    """Adds the options of a message: images, with the help text `image`, and reasoning effort."""
     parser.add_argument("--image", action="append", default=[], metavar="FILE", help=image)
     parser.add_argument("--thinking", choices=THINKING, help="reasoning effort of the model")
 
 
 def timeout(parser: ArgumentParser, text: str) -> None:
-    """Adds the time limit."""
+    """Adds the option for the time limit."""
     parser.add_argument("--timeout", type=seconds, metavar="S", help=text)
 
 
 def output(parser: ArgumentParser) -> ArgumentParser:
-    """Adds the option for scripts."""
+    """Adds the option for JSON output."""
     parser.add_argument("--json", action="store_true", help="print JSON for scripts")
     return parser
 
 
 def token(text: str) -> str:
-    """Returns a token, of `@FILE` the first line of the file."""
+    """Returns a token; for `@FILE` the first line of the file."""
     if not text.startswith("@"):
         return text
     try:
@@ -81,7 +81,7 @@ def token(text: str) -> str:
 
 
 def whole(least: int, greatest: int) -> Callable[[str], int]:
-    """Returns the check of an option whose value is a whole number from `least` to `most`."""
+    """Returns the check of an option for a whole number from `least` to `greatest`."""
 
     def parse(text: str) -> int:
         if not (text.isascii() and text.isdecimal() and least <= int(text) <= greatest):
@@ -92,12 +92,12 @@ def whole(least: int, greatest: int) -> Callable[[str], int]:
 
 
 hits = whole(1, 50)
-"""Limit of a search: as many as `store.search` returns."""
+"""Limit of a search, that of `store.search`."""
 days = whole(1, 366)
 
 
 def bind(text: str) -> str:
-    """Returns the address to listen on: `loopback`, `lan` or an address."""
+    """Returns an address to listen on: `loopback`, `lan` or an IP address."""
     from ipaddress import ip_address  # noqa: PLC0415 - for this option alone; help does without it
 
     if text not in {"loopback", "lan"}:
@@ -109,7 +109,7 @@ def bind(text: str) -> str:
 
 
 def seconds(text: str) -> float:
-    """Returns a time of at most a day."""
+    """Returns a time in seconds of at most a day."""
     try:
         number = float(text)
     except ValueError:

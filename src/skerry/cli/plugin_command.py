@@ -1,4 +1,4 @@
-"""`skerry <id>`: the command that a plugin brings; the plugin is loaded in this process."""
+"""`skerry <id>`: the command of a plugin, which is loaded in this process."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ _SCOPES = ("operator.read", "operator.write", "operator.admin")
 
 
 def run(words: Sequence[str]) -> int | None:
-    """Runs `skerry <id> ...`; returns the exit code, or None where no plugin has that id.
+    """Runs `skerry <id> ...`; returns the exit code, or None when no plugin has that id.
 
     Raises:
         PluginError: the plugin cannot be loaded, or has no command.

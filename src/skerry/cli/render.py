@@ -1,4 +1,4 @@
-"""Prints for people and for scripts."""
+"""Prints texts for people, and JSON for scripts."""
 
 import json
 import os
@@ -22,7 +22,7 @@ _CODES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": 
 
 
 def plain(text: str) -> str:
-    """Returns text without control characters: for all text of a model or a gateway."""
+    """Returns text without control characters; use it for all text of a model or a gateway."""
     return _UNPRINTABLE.sub("", text)
 
 
@@ -34,7 +34,7 @@ def one_line(text: str) -> str:
 def styled(text: str, style: str, stream: TextIO | None = None) -> str:
     """Returns the text in a style: `bold`, `dim`, `red`, `green` or `yellow`.
 
-    It has none when the stream (default stdout) is no terminal, or when NO_COLOR is set.
+    The text is unchanged when the stream (default stdout) is no terminal, or NO_COLOR is set.
     """
     stream = sys.stdout if stream is None else stream
     colours = stream.isatty() and not os.environ.get("NO_COLOR")
@@ -54,15 +54,15 @@ def notice(text: str) -> None:
 
 
 def show_json(value: object) -> None:
-    """Prints one JSON value on one line, in ASCII: exact, and nothing in it steers a terminal."""
+    """Prints one JSON value on one line, in ASCII, without control characters."""
     print(json.dumps(value, ensure_ascii=True))
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
     """Returns the rows as text with aligned columns, two spaces apart.
 
-    A cell of more than 60 columns makes its own row longer, not all others. On a terminal the last
-    column is cut at its edge; through a pipe everything is there.
+    A cell of more than 60 columns extends its own row only. On a terminal the last column is cut at
+    the edge; a pipe gets all of it.
     """
     widths = [min(max(map(width, column)), _WIDEST) for column in zip(*rows, strict=True)]
     lines = [
@@ -90,7 +90,7 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def width(text: str) -> int:
-    """Returns how many columns of a terminal the text takes."""
+    """Returns the width of the text in columns of a terminal."""
     return sum(_columns(character) for character in text)
 
 
@@ -121,7 +121,7 @@ def local_time(milliseconds: int, *, seconds: bool = False) -> str:
 
 
 def model_line(status: ModelStatus) -> str:
-    """Returns in one line which model answers, or why none does and what to do."""
+    """Returns a line about the present model, or the reason and remedy when there is none."""
     about = one_line(f"{status.message} {status.remedy}")
     if status.model is None:
         return about or "none can answer yet"
@@ -131,7 +131,7 @@ def model_line(status: ModelStatus) -> str:
 
 
 def text_of(message: object) -> str:
-    """Returns the text of a message as the wire has it: `{content: text or [{type, text}]}`."""
+    """Returns the text of a message of the wire: `{content: text or [{type, text}]}`."""
     content = message.get("content") if isinstance(message, Mapping) else None
     if isinstance(content, str):
         return content

@@ -1,4 +1,4 @@
-"""`skerry gateway run`: runs the gateway. It imports no client, so that it starts sooner."""
+"""`skerry gateway run`: runs the gateway. Imports no client, to start sooner."""
 
 import logging
 import os
@@ -42,13 +42,13 @@ def run(arguments: Namespace) -> int:
     folder = loaded.config.state_dir / LOGS
     with writing(folder, redactor, SystemClock(), verbose=arguments.verbose):
         code = serve(loaded, Outside(hide=redactor.set_secrets))
-    return again() if code == RESTART else code
+    return start_again() if code == RESTART else code
 
 
-def again() -> int:
-    """Replaces this program by a new start of it: the same process for its supervisor.
+def start_again() -> int:
+    """Replaces this process by a new start of the program, under the same process id.
 
-    No thread and no imported plugin remains. Where that fails it returns `RESTART`, and systemd
+    No thread and no imported plugin remains. On a failure it returns `RESTART`, with which systemd
     starts it again.
     """
     for stream in (sys.stdout, sys.stderr):

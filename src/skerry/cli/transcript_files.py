@@ -1,4 +1,4 @@
-"""The transcript files of a folder, with the data of its session map."""
+"""The transcript files of a folder, with the data of its map of sessions."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ from skerry.store.session_import import IncomingSession
 
 NAME: Final = re.compile(r".{1,255}\.jsonl(?:\.(reset|deleted)\..{1,255})?")
 _LONGEST_HEADER: Final = 1 << 20
-"""Bytes of the first line, which is looked at alone."""
+"""Limit of the first line, which is read separately, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,9 @@ class Folder:
     """The transcripts of a folder and their conversations."""
 
     rows: Mapping[str, mapped.MappedSession]
-    """Rows of the sessions in the map, by session id."""
+    """Rows of the map by session id."""
     keys: Mapping[str, str]
-    """Session keys of all whose conversation is known, or can be derived."""
+    """Session keys by session id, from the map or derived."""
 
     @classmethod
     def of(cls, folder: Path) -> "Folder":
@@ -92,14 +92,14 @@ def incoming(
 
 
 def transcripts(folder: Path) -> Iterator[tuple[Path, Archived | None]]:
-    """Yields the transcript files of a folder, what was archived first, each with what as."""
+    """Yields the transcript files of a folder, archived first, with the reason of archiving."""
     for file in sorted(files(folder), key=lambda path: path.name.endswith(".jsonl")):
         if not file.is_symlink():
             yield file, archived_as(file)
 
 
 def archived_as(file: Path) -> Archived | None:
-    """Returns why the session was archived, from the name of its file."""
+    """Returns the reason why the session was archived, from the name of its file."""
     matched = NAME.fullmatch(file.name)
     return Archived(matched[1]) if matched and matched[1] else None
 
@@ -116,7 +116,7 @@ def files(path: Path) -> Iterator[Path]:
 
 
 def broken_lines(report: TranscriptReport) -> Iterator[str]:
-    """Yields the lines of a file that cannot be read, and why."""
+    """Yields the unreadable lines of a file, each with the reason."""
     yield from report.broken
     if report.broken_lines > len(report.broken):
         yield f"{report.broken_lines - len(report.broken)} more lines cannot be read"

@@ -1,1 +1,1 @@
-"""Speaks to a gateway; used by the command line and the tests."""
+"""Client of a gateway, used by the command line and the tests."""

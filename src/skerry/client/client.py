@@ -33,9 +33,9 @@ from skerry.infra.supervise import in_background
 from skerry.model.errors import ClientError, GatewayRefusedError, GatewayUnreachableError
 
 MAX_FRAME: Final = 26_214_400 + 65_536
-"""The most bytes of one frame: what a gateway may send, and its envelope."""
+"""Limit of one frame, in bytes: the gateway's limit and the envelope."""
 EVENT_BUFFER: Final = 4096
-"""Events that may wait for a subscriber; a slower one is closed."""
+"""Limit of unread events of a subscriber; beyond it the stream is closed."""
 HANDSHAKE_SECONDS: Final = 10.0
 SCOPES: Final = ("operator.read", "operator.write", "operator.admin")
 
@@ -54,11 +54,11 @@ _REMEDIES: Final = {
 _MESSAGES: Final = {
     "DEVICE_IDENTITY_REQUIRED": "The gateway requires its token, and none is configured here.",
 }
-"""Messages that replace those of the wire which do not help a person."""
+"""Messages by error code that replace unhelpful messages of the wire."""
 
 
 class _Connect(connect):
-    """A handshake that follows no redirect: the token is sent to the given address only."""
+    """A handshake without redirects: the token is sent to the given address only."""
 
     def process_redirect(self, exc: Exception) -> Exception | str:
         return exc
@@ -76,18 +76,18 @@ class _Pending:
 class GatewayClient(anyio.AsyncContextManagerMixin):
     """One connection. Use as `async with GatewayClient(address) as client:`.
 
-    Entering connects and greets; leaving closes. A connection that is lost stays lost: pending
+    Entering connects; the end of the block closes. A lost connection is not opened again: pending
     requests raise `GatewayUnreachableError`, subscriptions end, and `closed` is set.
 
     Raises on entering:
         GatewayUnreachableError: no gateway answers there.
-        GatewayRefusedError: the gateway does not admit this client.
+        GatewayRefusedError: the gateway refuses this client.
     """
 
     def __init__(self, address: GatewayAddress, *, scopes: Sequence[str] = SCOPES) -> None:
         self.address = address
         self.hello: JSON = None
-        """The payload of `hello-ok`."""
+        """Payload of `hello-ok`."""
         self._scopes = tuple(scopes)
         self._numbers = count(1)
         self._pending: dict[str, _Pending] = {}
@@ -112,19 +112,19 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
         timeout: float | None = 30.0,  # noqa: ASYNC109 - a parameter is simpler for callers
         expect_final: bool = False,
     ) -> JSON:
-        """Returns the payload of the response.
+        """Sends a request and returns the payload of the response.
 
         Args:
-            method: Such as `health`.
-            params: Its parameters.
-            timeout: Seconds; None waits as long as the connection lives.
-            expect_final: For methods with two responses (`agent`): wait for the last one, not for
-                that whose status is `accepted`.
+            method: Name of the method, such as `health`.
+            params: Parameters of the method.
+            timeout: Time limit in seconds; None waits until the connection ends.
+            expect_final: True for methods with two responses (`agent`), to wait for the last one
+                instead of that with the status `accepted`.
 
         Raises:
-            GatewayRefusedError: the gateway answered with an error.
+            GatewayRefusedError: the gateway returned an error.
             GatewayUnreachableError: the connection was lost.
-            TimeoutError: no answer in time. The gateway may still be at work.
+            TimeoutError: no response within the limit. The gateway may still execute the request.
         """
         number = str(next(self._numbers))
         pending = self._pending[number] = _Pending(expect_final)
@@ -144,9 +144,9 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
 
     @contextmanager
     def subscribe(self) -> Iterator[MemoryObjectReceiveStream[GatewayEvent]]:
-        """Gives the events from now on. The stream ends when the connection does.
+        """Yields the events from now on, until the connection ends.
 
-        It also ends when more than `EVENT_BUFFER` events wait in it.
+        The stream also ends when more than `EVENT_BUFFER` events are unread.
         """
         send, receive = anyio.create_memory_object_stream[GatewayEvent](EVENT_BUFFER)
         self._subscribers.append(send)
@@ -159,7 +159,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
             self._subscribers.remove(send)
 
     async def _greeted(self) -> ClientConnection:
-        """Connects, waits for the challenge and greets; no frame is sent before the challenge."""
+        """Connects, waits for the challenge and sends `connect`; sends no frame before."""
         try:
             with anyio.fail_after(HANDSHAKE_SECONDS):
                 socket = await _Connect(
@@ -197,7 +197,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
         self.hello = answer.payload
 
     async def _device(self, key: Path, introduction: JSON, challenge: object) -> JSON:
-        """Returns the signed identity of this machine, for a gateway on another one."""
+        """Returns the signed identity of this machine, for a gateway on another machine."""
         payload: JSON = challenge.payload if isinstance(challenge, GatewayEvent) else None
         sign = partial(device_key.device, key, introduction, payload)
         try:
@@ -238,7 +238,7 @@ class GatewayClient(anyio.AsyncContextManagerMixin):
             raise self._unreachable(error) from error
 
     async def _receive(self) -> None:
-        """Passes on frames until the connection ends; then fails every pending request."""
+        """Receives frames until the connection ends; then fails all pending requests."""
         try:
             while True:
                 match decode(await self._socket.recv()):

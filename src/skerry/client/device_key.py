@@ -9,20 +9,20 @@ from typing import Any, Final
 from skerry.infra.atomic import write_atomic
 
 KEY: Final = "device.pem"
-"""File of the state directory; the first connection to another machine makes it."""
+"""File in the state directory; created by the first connection to another machine."""
 
 
 def device(path: Path, introduction: Mapping[str, Any], challenge: Mapping[str, Any]) -> Any:
     """Returns the `device` of a `connect` with these parameters, signed for this challenge.
 
     Args:
-        path: The key, made where there is none.
-        introduction: The other parameters.
-        challenge: The payload of `connect.challenge`.
+        path: File of the key; created if missing.
+        introduction: The other parameters of `connect`.
+        challenge: Payload of `connect.challenge`.
 
     Raises:
         OSError: the key cannot be read or written.
-        ValueError: the file holds no key.
+        ValueError: the file contains no key.
         KeyError: the challenge lacks a value to sign.
     """
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - for a gateway on another machine alone

@@ -1,4 +1,4 @@
-"""Finds the gateway's address and token: from flags, the environment, or the configuration."""
+"""Finds the address and the token of the gateway: from options, environment, or configuration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,21 +28,21 @@ class GatewayAddress:
     url: str
     token: str | None = field(default=None, repr=False)
     key: Path | None = None
-    """The key that identifies this machine to a gateway on another one."""
+    """File of the key that identifies this machine to a gateway on another machine."""
 
 
 def find(
     environ: Mapping[str, str], *, url: str | None = None, token: str | None = None
 ) -> GatewayAddress:
-    """Returns the address of the gateway that options, environment or configuration name.
+    """Returns the address of the gateway from options, environment or configuration.
 
-    The url is `url`, `SKERRY_GATEWAY_URL`, or this machine: the port in the environment,
-    that of the gateway which runs on the state directory, or the configured one. The token is
-    `token`, that of the environment, or that of the configuration. Another machine gets only
-    `token`, or the token of the environment when its url is from there too.
+    The url is `url`, `SKERRY_GATEWAY_URL`, or this machine with the port of the environment, of the
+    gateway that runs on the state directory, or of the configuration. The token is `token`, that of
+    the environment, or that of the configuration. Another machine gets `token` only, or the token
+    of the environment when the url is from there too.
 
     Raises:
-        ConfigInvalidError: the configuration is needed and wrong.
+        ConfigInvalidError: the configuration is needed and invalid.
         ClientError: the url is invalid, or would send the token over a network unencrypted.
     """
     named = url or environ.get(URL)
@@ -61,12 +61,12 @@ def find(
 
 
 def configured(environ: Mapping[str, str]) -> Loaded:
-    """Returns the configuration for other programs than the gateway: no secret is fetched.
+    """Returns the configuration for programs other than the gateway, without fetching secrets.
 
     A variable that only the gateway has, such as a key, may be unset; its value is `UNFETCHED`.
 
     Raises:
-        ConfigInvalidError: anything else is wrong, and there is no good one.
+        ConfigInvalidError: the configuration has another fault, and there is no last good one.
     """
     try:
         return load_good(environ, fetch=False)

@@ -1,4 +1,4 @@
-"""Frames that a gateway sends, as typed values."""
+"""Frames of a gateway as typed values."""
 
 from typing import Any, Final
 
@@ -7,7 +7,7 @@ import msgspec
 from skerry.infra.untrusted_json import UNREADABLE
 
 JSON = Any
-"""A payload, whose form depends on the method."""
+"""A payload; its form depends on the method."""
 
 PROTOCOL: Final = 4
 
@@ -23,7 +23,7 @@ class WireError(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class GatewayResponse(msgspec.Struct, frozen=True, tag="res", tag_field="type"):
-    """The answer to one request; some methods give two with one id."""
+    """The response to a request; some methods send two with one id."""
 
     id: str
     ok: bool
@@ -32,7 +32,7 @@ class GatewayResponse(msgspec.Struct, frozen=True, tag="res", tag_field="type"):
 
 
 class GatewayEvent(msgspec.Struct, frozen=True, tag="event", tag_field="type"):
-    """Something that happened. `seq` counts the frames of this connection, without gaps."""
+    """An event. `seq` numbers the events of this connection without gaps."""
 
     event: str
     payload: JSON = None
@@ -46,7 +46,7 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 def decode(data: str | bytes) -> GatewayResponse | GatewayEvent | None:
-    """Returns the frame, or None for an unknown kind."""
+    """Returns the frame; None for an unknown kind."""
     try:
         return _decoder.decode(data)
     except UNREADABLE:

@@ -18,10 +18,10 @@ from skerry.ports.model import (
 
 
 async def model_status(client: GatewayClient) -> ModelStatus:
-    """Returns which model answers now; a gateway without `models.status` is asked for its list.
+    """Returns the state of the present model; uses the list of a gateway without `models.status`.
 
     Raises:
-        ClientError: the gateway cannot be asked.
+        ClientError: the gateway cannot be reached, or returned an error.
     """
     try:
         status = await client.request("models.status")
@@ -33,39 +33,39 @@ async def model_status(client: GatewayClient) -> ModelStatus:
 
 
 async def model_use(client: GatewayClient, pick: ModelPick) -> ModelStatus:
-    """Chooses a model; returns which answers now.
+    """Chooses a model; returns the state of the present model.
 
     Raises:
-        ClientError: the gateway cannot be asked, or does not take the choice.
+        ClientError: the gateway cannot be reached, or refused the choice.
     """
     params = {"ref": pick.ref or "", "file": pick.file or "", "pin": pick.pin}
     return _status(await client.request("models.use", params))
 
 
 async def model_trust(client: GatewayClient, server: str, *, is_trusted: bool) -> ModelStatus:
-    """Uses a local server that was found as it runs now, or no longer.
+    """Confirms a detected local server, or withdraws the confirmation.
 
     Raises:
-        ClientError: the gateway cannot be asked, or does not take it.
+        ClientError: the gateway cannot be reached, or refused it.
     """
     params = {"server": server, "trusted": is_trusted}
     return _status(await client.request("models.trust", params))
 
 
 async def model_list(client: GatewayClient) -> list[ModelInfo]:
-    """Returns the models that can be used now, the one in use first.
+    """Returns the models that can be used now, the present one first.
 
     Raises:
-        ClientError: the gateway cannot be asked.
+        ClientError: the gateway cannot be reached, or returned an error.
     """
     return [_info(model) for model in (await client.request("models.list")).get("models", [])]
 
 
 async def model_offering(client: GatewayClient) -> Offering:
-    """Returns the models that can be used, and those that their providers name.
+    """Returns the usable models, and those that their providers list.
 
     Raises:
-        ClientError: the gateway cannot be asked.
+        ClientError: the gateway cannot be reached, or returned an error.
     """
     answer = await client.request("models.list", {"view": "all"})
     models = tuple(_info(model) for model in answer.get("models", []))

@@ -1,4 +1,4 @@
-"""The command `/retry`, which clients carry out by the method `chat.retry`."""
+"""The command `/retry`, which clients execute with the method `chat.retry`."""
 
 from typing import Final
 

@@ -1,8 +1,7 @@
-"""Server of uvicorn, without the command line that its package also imports.
+"""Imports uvicorn's server without the command line of its package.
 
-`import uvicorn` brings click, multiprocessing and every reloader that is installed: more CPU than
-the server itself costs, and 2.4 MB. Nothing here uses them, and the package has no import without
-them.
+`import uvicorn` also imports click, multiprocessing and every installed reloader: more CPU than the
+server itself needs, and 2.4 MB. The gateway uses none of them.
 """
 
 import sys
@@ -13,14 +12,14 @@ from typing import Final
 
 _COMMAND_LINE: Final = "uvicorn.main"
 _NAMES: Final = ("Server", "main", "run")
-"""Names that the package imports from there and exports again."""
+"""Names that `uvicorn` imports from its command line and exports again."""
 
 
 @contextmanager
 def _without_command_line() -> Iterator[None]:
-    """Replaces the command line of the package by an empty module, for the block only.
+    """Replaces the command line of the package by an empty module during the block.
 
-    The command line itself can be imported afterwards.
+    It can be imported normally afterwards.
     """
     if "uvicorn" in sys.modules:
         yield

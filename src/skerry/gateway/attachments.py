@@ -1,4 +1,4 @@
-"""Images of a message: decoded from the forms that clients send into blocks of the transcript."""
+"""Images of a message: converts the forms that clients send into blocks of the transcript."""
 
 import base64
 import binascii
@@ -14,9 +14,9 @@ from skerry.model.ids import AgentId
 from skerry.model.message import ImageBlock, Message
 
 MAX_IMAGE: Final = 6_291_456
-"""Bytes of one image."""
+"""Limit of one image, in bytes."""
 MAX_TOGETHER: Final = 19_464_192
-"""Bytes of all images of a message: as base64 they fit a frame."""
+"""Limit of all images of a message, in bytes; as base64 they fit into a frame."""
 MAX_COUNT: Final = 20
 
 POLICY: Final = {"maxBytes": MAX_TOGETHER, "maxImageBytes": MAX_IMAGE}
@@ -27,12 +27,12 @@ _SPACE: Final = re.compile(r"\s+")
 
 
 def images(attachments: Sequence[dict[str, Any]]) -> tuple[ImageBlock, ...]:
-    """Returns the attachments as images; their first bytes decide the type.
+    """Returns the attachments as images; their first bytes determine the type.
 
-    The base64 is in `content`, as it is or as a data URL, or in `source.data`.
+    The base64 is in `content`, plain or as a data URL, or in `source.data`.
 
     Raises:
-        RefusedError: one is not an image that models take, is not readable, or is too large.
+        RefusedError: an attachment is no supported image, is not valid base64, or is too large.
     """
     blocks: list[ImageBlock] = []
     total_bytes = 0
@@ -54,10 +54,10 @@ def images(attachments: Sequence[dict[str, Any]]) -> tuple[ImageBlock, ...]:
 
 
 async def check_model(call: Call, agent: AgentId) -> None:
-    """Checks that the model which will answer reads images.
+    """Checks that the model which will answer accepts images.
 
     Raises:
-        RefusedError: it does not.
+        RefusedError: the model does not accept images.
     """
     reference = call.context.config().primary_model(agent)
     try:
@@ -71,12 +71,12 @@ async def check_model(call: Call, agent: AgentId) -> None:
 
 
 def has_images(message: Message) -> bool:
-    """Returns whether a message of the transcript has images."""
+    """Returns True for a message of the transcript with images."""
     return any(isinstance(block, ImageBlock) for block in message.content)
 
 
 def without_images(line: bytes) -> bytes:
-    """Returns an encoded message with the sizes of its images in place of their data."""
+    """Returns an encoded message in which the sizes of images replace their data."""
     message = msgspec.json.decode(line)
     for block in message["content"]:
         if block["type"] == "image":

@@ -1,7 +1,7 @@
-"""Encoding of run events for clients: `agent` and `chat` events, throttled, encoded once.
+"""Encodes run events for clients: `agent` and `chat` events, throttled, encoded once.
 
-Both families carry the text so far, so every delta repeats all before it. One pair per 150 ms keeps
-a long answer from costing the square of its length, and a lost delta is healed by the next.
+Both kinds contain the whole text so far. One pair per 150 ms avoids a quadratic cost for a long
+answer, and the next delta replaces a lost one.
 """
 
 import asyncio
@@ -45,11 +45,11 @@ THROTTLE_SECONDS: Final = 0.15
 MAX_TOPICS: Final = 256
 """Limit on the subscriptions of one client."""
 _ABOUT: Final = 120
-"""Characters that describe a tool call."""
+"""Limit of the description of a tool call, in characters."""
 
 
 class Subscriber(Protocol):
-    """One client's end of the events."""
+    """A client that receives events."""
 
     @property
     def id(self) -> str:
@@ -57,12 +57,12 @@ class Subscriber(Protocol):
         ...
 
     def event(self, head: bytes, *, droppable: bool) -> None:
-        """Takes the frame of an event, which still lacks its number."""
+        """Queues the frame of an event, to which the number is added."""
         ...
 
 
 class _Audience(Struct, frozen=True):
-    """Clients of one protocol version that receive events of runs; `tools`: also of tools."""
+    """Clients of one protocol version that receive run events; with `tools` also tool events."""
 
     version: Version4
     readers: set[Subscriber] = field(default_factory=set[Subscriber])
@@ -70,23 +70,23 @@ class _Audience(Struct, frozen=True):
 
 
 class _Stream(Struct):
-    """Events of one run sent so far. `seq` counts its `agent` events for each version."""
+    """State of the events of one run. `seq` counts its `agent` events for each version."""
 
     event: RunEvent
     seq: dict[int, int] = field(default_factory=lambda: dict.fromkeys(VERSIONS, 0))
     text: str = ""
     thought: str = ""
-    """Thinking of the present response so far."""
+    """Thinking of the present response."""
     pending: list[str] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
-    """Thinking that is not sent yet, as `pending` is text."""
+    """Thinking that is not sent yet, as `pending` is for text."""
     parted: bool = False
     complete: int = 0
-    """Length of the text of complete responses."""
+    """Length of the text of all complete responses."""
     tool_calls: dict[str, str] = field(default_factory=dict)
-    """First argument of each tool call in progress, by the id of the call."""
+    """First argument of each running tool call, by the id of the call."""
     updates: dict[str, ToolUpdated] = field(default_factory=dict)
-    """The newest output of each tool call in progress that is not sent yet, by the id."""
+    """Newest unsent output of each running tool call, by its id."""
     flushed_at: float = float("-inf")
     timer: asyncio.TimerHandle | None = None
 
@@ -97,7 +97,7 @@ class _Stream(Struct):
 
 
 class Broadcast:
-    """Sends events to every client that may receive them. Nothing here waits."""
+    """Sends events to all clients that may receive them. No method blocks."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -119,7 +119,7 @@ class Broadcast:
         *,
         tools: bool,
     ) -> None:
-        """Sends a client the events that its role and scopes allow; `tools`: tool events too."""
+        """Adds a client for the events of its role and scopes; with `tools` also tool events."""
         self._subscribed[subscriber.id] = subscriber, set()
         actor = Actor(role=role, scopes=scopes)
         for need, clients in self._clients.items():
@@ -132,7 +132,7 @@ class Broadcast:
                 audience.tools.add(subscriber)
 
     def remove(self, subscriber: Subscriber) -> None:
-        """Sends a client no more events."""
+        """Removes a client."""
         for topic in tuple(self._subscribed.get(subscriber.id, (subscriber, set[str]()))[1]):
             self.unsubscribe(subscriber.id, topic)
         self._subscribed.pop(subscriber.id, None)
@@ -143,19 +143,19 @@ class Broadcast:
             audience.tools.discard(subscriber)
 
     def has(self, name: str) -> bool:
-        """Returns whether there is such an event."""
+        """Returns True when the event exists."""
         return name in self._needs
 
     def allow(self, name: str, need: Need) -> None:
-        """Lets an event be sent to those who meet the need: reading, writing or admin."""
+        """Adds an event for clients that meet the need: read, write or admin scope."""
         self._needs[name] = need
 
     def forbid(self, name: str) -> None:
-        """Lets an event be sent no longer."""
+        """Removes an event."""
         del self._needs[name]
 
     def subscribe(self, connection_id: str, topic: str) -> bool:
-        """Subscribes a client to a topic; returns False when it has too many subscriptions."""
+        """Subscribes a client to a topic; returns False when its limit is reached."""
         subscriber, topics = self._subscribed[connection_id]
         if topic not in topics and len(topics) >= MAX_TOPICS:
             return False
@@ -174,11 +174,11 @@ class Broadcast:
 
     @property
     def has_topics(self) -> bool:
-        """Returns whether any client subscribed to anything."""
+        """Returns True while a client has a subscription."""
         return bool(self._topics)
 
     def is_wanted(self, topic: str) -> bool:
-        """Returns whether any client subscribed to the topic."""
+        """Returns True while a client is subscribed to the topic."""
         return topic in self._topics
 
     def text(self, run_id: RunId) -> str:
@@ -194,7 +194,7 @@ class Broadcast:
         *,
         topic: str | None = None,
     ) -> None:
-        """Sends an event to the clients that may receive it, and are subscribed to `topic`."""
+        """Sends an event to the clients with its scope, with `topic` only to its subscribers."""
         clients = self._clients[self._needs[name]]
         if topic is not None:
             clients = clients.intersection(self._topics.get(topic, {}).values())
@@ -202,20 +202,20 @@ class Broadcast:
             _send(clients, frames.event(name, payload, version), droppable=False)
 
     def receivers(self, name: str) -> int:
-        """Returns how many clients may receive the event."""
+        """Returns the number of clients that may receive the event."""
         return len(self._clients[self._needs[name]])
 
     def tick(self) -> None:
-        """Sends every client a sign that the gateway runs."""
+        """Sends a tick to every client."""
         head = frames.event("tick", {"ts": self._clock.now_ms()})
         _send(self._clients[UNRESTRICTED], head, droppable=True)
 
     def shutdown(self, reason: str, restart_expected_ms: int) -> None:
-        """Sends all clients the stop of the gateway, and the latest time of the next start."""
+        """Announces the stop of the gateway, and the time of the next start, to all clients."""
         self.send("shutdown", {"reason": reason, "restartExpectedMs": restart_expected_ms})
 
     def publish(self, event: RunEvent) -> None:
-        """Sends an event of a run. Called in the event loop, in the order of the events."""
+        """Sends an event of a run. Call it in the event loop, in the order of the events."""
         stream = self._stream(event)
         match event.body:
             case TextDelta(delta):
@@ -261,7 +261,7 @@ class Broadcast:
         stream.parted = True
 
     def _withdraw(self, stream: _Stream) -> None:
-        """Withdraws the text of the present response; clients show the remaining text."""
+        """Withdraws the text of the present response; clients get the remaining text."""
         stream.stop_timer()
         stream.thoughts.clear()
         stream.thought = ""
@@ -312,7 +312,7 @@ class Broadcast:
         self._send_run(stream, lambda _: (event,), droppable=True)
 
     def _flush_updates(self, stream: _Stream) -> None:
-        """Sends the newest output of each tool call; one that a slow client misses is repeated."""
+        """Sends the newest output of each tool call; output that a client missed is sent again."""
         updates = tuple(stream.updates.values())
         stream.updates.clear()
         for body in updates:
@@ -321,7 +321,7 @@ class Broadcast:
     def _send_run(
         self, stream: _Stream, encode: Callable[[Version4], Events], *, droppable: bool = False
     ) -> None:
-        """Sends events of a run to its readers, encoded once for each version that one speaks."""
+        """Sends run events to its readers, encoded once for each protocol version in use."""
         for audience in self._audiences.values():
             if audience.readers:
                 for event in encode(audience.version):
@@ -384,6 +384,6 @@ def _compaction(body: CompactionStarted | CompactionEnded) -> dict[str, Json]:
 
 
 def _first_text(arguments: dict[str, Any]) -> str:
-    """Returns the beginning of the first text among a tool's arguments: most often a path."""
+    """Returns the beginning of the first text among a tool's arguments, often a path."""
     texts = (argument for argument in arguments.values() if isinstance(argument, str))
     return next(texts, "")[:_ABOUT]

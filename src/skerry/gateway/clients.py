@@ -1,4 +1,4 @@
-"""The admitted connections of devices, so that they can be found and closed."""
+"""Registry of the admitted connections of devices."""
 
 from typing import Final, Protocol
 
@@ -6,7 +6,7 @@ _REVOKED: Final = 1008
 
 
 class Client(Protocol):
-    """One connection, as nodes and device methods use it."""
+    """A connection, as nodes and device methods use it."""
 
     @property
     def id(self) -> str:
@@ -14,16 +14,16 @@ class Client(Protocol):
         ...
 
     def event(self, head: bytes, *, droppable: bool) -> None:
-        """Sends an event over it."""
+        """Sends an event over the connection."""
         ...
 
     def close(self, code: int, reason: str) -> None:
-        """Closes it after the frames that were sent before."""
+        """Closes the connection after the queued frames."""
         ...
 
 
 class Clients:
-    """Admitted connections with their device and role."""
+    """Admitted connections with their devices and roles."""
 
     def __init__(self) -> None:
         self._devices: dict[Client, tuple[str, str]] = {}
@@ -39,7 +39,7 @@ class Clients:
     def dismiss(
         self, device_id: str, reason: str, *, role: str | None = None, but: str = ""
     ) -> None:
-        """Closes the connections of a device, in one role or in all, but the one with id `but`."""
+        """Closes the connections of a device in one role or all roles, except the id `but`."""
         for client, (device, its_role) in tuple(self._devices.items()):
             if device == device_id and role in {None, its_role} and client.id != but:
                 client.close(_REVOKED, reason)

@@ -1,4 +1,4 @@
-"""Writing the configuration for a client: a limit of their rate, and failures as refusals."""
+"""Writes the configuration for clients: limits their rate, and converts failures to refusals."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -20,15 +20,15 @@ from skerry.model.errors import (
 _UNRECOGNISED: Final = frozenset({UNKNOWN_KEY, NO_EFFECT, LACKING})
 
 Edit = Callable[[Source, Expanded], dict[str, Any]]
-"""Returns the tree to write, for the file as it is."""
+"""Returns the new tree for the present file."""
 
 
 async def written(
     call: Call, edit: Edit, method: str, *, also: tuple[Pattern, ...] = ()
 ) -> Applied:
-    """Writes and applies the tree that `edit` returns; failures become refusals.
+    """Writes and applies the tree that `edit` returns; converts failures to refusals.
 
-    With `also`, keys that the method itself changes, no rate limit of clients holds.
+    `also` names keys that the method itself changes; with it the rate limit does not apply.
     """
     now = call.context.clock.now_ms()
     wait = 0 if also else call.context.config_writes.wait_ms(call.device_id or "", now)
@@ -45,7 +45,7 @@ async def written(
 
 
 async def applied(call: Call, change: Awaitable[Applied]) -> Applied:
-    """Waits for a change; its failures become refusals.
+    """Awaits a change; converts failures to refusals.
 
     Raises:
         RefusedError: the file would be invalid, or a protected key would change.
@@ -73,7 +73,7 @@ def invalid_config(call: Call, error: ConfigInvalidError) -> RefusedError:
 
 
 def issue_row(issue: ConfigIssue) -> dict[str, str]:
-    """Returns the issue as clients expect it: an unknown key is an issue of its section."""
+    """Returns the issue in the form of the protocol: an unknown key is an issue of its section."""
     if issue.message in _UNRECOGNISED:
         section, _, key = issue.path.rpartition(".")
         return {"path": section, "message": f'Unrecognized key: "{key}"', "remedy": issue.remedy}

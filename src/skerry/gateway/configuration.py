@@ -22,7 +22,7 @@ _MOST_WRITERS: Final = 1000
 
 
 class ConfigFile(Struct, frozen=True):
-    """The file as it is now. `loaded` is None when it is invalid; `issues` has the reasons."""
+    """Present content of the file. For an invalid file `loaded` is None; `issues` has faults."""
 
     source: Source
     loaded: Loaded | None
@@ -31,12 +31,12 @@ class ConfigFile(Struct, frozen=True):
 
     @property
     def expanded(self) -> Expanded | None:
-        """Returns the expanded file, if it is valid."""
+        """Returns the expanded file; None for an invalid file."""
         return self.loaded.expanded if self.loaded else None
 
 
 class Applied(Struct, frozen=True):
-    """Configuration now in force, and the paths at which it differs from the previous one."""
+    """The new configuration, and the paths at which it differs from the previous one."""
 
     source: Source
     expanded: Expanded
@@ -44,24 +44,24 @@ class Applied(Struct, frozen=True):
 
 
 class Configuration(Protocol):
-    """The configuration: the file, and the configuration in force."""
+    """Protocol of the configuration: its file, and the effective values."""
 
     hash_key: bytes
-    """Key of the hashes of protocol 4; another in every process."""
+    """Key of the hashes of protocol 4; random for each process."""
 
     @property
     def broken(self) -> ConfigInvalidError | None:
-        """Errors of the file, while the last good one is in force instead."""
+        """Error of the file, while the last good one is used."""
         ...
 
     @property
     def expanded(self) -> Expanded:
-        """Returns the expanded file that is in force."""
+        """Returns the expanded file of the present configuration."""
         ...
 
     @property
     def revision(self) -> str:
-        """Returns the hash of all that is in force, with the included files."""
+        """Returns the hash of the present configuration, with the included files."""
         ...
 
     @property
@@ -71,7 +71,7 @@ class Configuration(Protocol):
 
     @property
     def restart(self) -> str:
-        """Returns which restart is due: `none`, `automatic`, or `needed` from a person."""
+        """Returns `none`, `automatic` for a due restart, or `needed` when a person must do it."""
         ...
 
     def revision_of(self, expanded: Expanded) -> str:
@@ -79,7 +79,7 @@ class Configuration(Protocol):
         ...
 
     async def look(self) -> ConfigFile:
-        """Reads the file, with its issues."""
+        """Reads and checks the file."""
         ...
 
     async def edit(
@@ -91,18 +91,18 @@ class Configuration(Protocol):
     ) -> Applied:
         """Writes the tree that `edit` returns for the file, and applies it.
 
-        `also` names keys that it may change besides what clients may: `edit` is ours, not a
-        client's text.
+        `also` names keys that may be changed in addition to those open to clients; `edit` is code
+        of the gateway, not a client's text.
         """
         ...
 
     async def reload(self) -> Applied:
-        """Applies the file as it is now."""
+        """Reads and applies the file."""
         ...
 
 
 def condition(keeper: Configuration, path: Path) -> dict[str, Json]:
-    """Returns which configuration is in force, and the paths that need a restart."""
+    """Returns the state of the configuration, and the paths that need a restart."""
     pending: list[Json] = list(keeper.pending)
     due: dict[str, Json] = {"restart": keeper.restart, "restartPaths": pending} if pending else {}
     if keeper.broken is None:
@@ -112,12 +112,12 @@ def condition(keeper: Configuration, path: Path) -> dict[str, Json]:
 
 
 class WriteRate(Struct):
-    """Lets each client write three times a minute (openclaw-behaviour 14.1)."""
+    """Limits the writes of each client to three a minute (openclaw-behaviour 14.1)."""
 
     _writes: dict[str, deque[int]] = field(default_factory=dict)
 
     def wait_ms(self, client_id: str, now_ms: int) -> int:
-        """Counts a write of `who`; returns 0, or how long it has to wait."""
+        """Counts a write of `client_id`; returns 0, or the milliseconds to wait before it."""
         for name in [
             name for name, times in self._writes.items() if times[-1] <= now_ms - PERIOD_MS
         ]:

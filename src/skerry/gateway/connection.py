@@ -1,4 +1,4 @@
-"""Connections of clients: accepted, greeted, their requests handled in order, frames sent."""
+"""Connections of clients: handshake, requests in order, responses and events."""
 
 import logging
 from collections.abc import Coroutine
@@ -42,21 +42,21 @@ logger = logging.getLogger(__name__)
 
 HANDSHAKE_SECONDS: Final = 10.0
 MAX_IN_FLIGHT: Final = 256
-"""Requests of one client that may wait at the same time."""
+"""Limit of concurrently waiting requests of one client."""
 
 MAX_WORKING: Final = 16
-"""Limit on the requests in progress; at the limit no further request is read."""
+"""Limit of requests in progress; at the limit no further request is read."""
 MAX_UNREAD: Final = 1024 * 1024
-"""Bytes that may wait to be read by a client whose further requests are read."""
+"""Limit of unread bytes of a client; above it no further request is read."""
 _TOOL_EVENTS: Final = "tool-events"
 _MAX_HANDSHAKES: Final = 256
 
 
 class Accept:
-    """Accepts WebSockets; only so many may be in their handshake at a time.
+    """Accepts WebSockets, with a limit on concurrent handshakes.
 
-    One too many replaces the oldest: a client in good faith has introduced itself by then, and
-    whoever holds many handshakes open cannot keep others out.
+    Beyond the limit the oldest handshake is closed: a normal client has introduced itself by then,
+    and an attacker with many open handshakes cannot block others.
     """
 
     def __init__(self, context: GatewayContext) -> None:
@@ -92,7 +92,7 @@ class Accept:
 
 
 class ClientConnection:
-    """One WebSocket, from its challenge to its end."""
+    """One WebSocket from its challenge to its end."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class ClientConnection:
         self._tasks: anyio.abc.TaskGroup | None = None
 
     async def shake_hands(self) -> Admitted | None:
-        """Challenges the client and returns it once admitted; else sends why and closes it."""
+        """Challenges the client; returns it when admitted, else sends the error and closes."""
         nonce = str(uuid4())
         challenge = {"nonce": nonce, "ts": self._context.clock.now_ms(), "capabilities": []}
         head = frames.event("connect.challenge", challenge)
@@ -137,7 +137,7 @@ class ClientConnection:
         return None
 
     async def serve(self, admitted: Admitted) -> None:
-        """Serves the client until it disconnects or is given up."""
+        """Serves the client until it disconnects or is closed."""
         client = admitted.params.client
         about = (self.id, client.id, client.mode, admitted.protocol)
         logger.info("connection %s opened: %s/%s, protocol %d", *about)
@@ -151,7 +151,7 @@ class ClientConnection:
             logger.info("connection %s closed", self.id)
 
     def event(self, head: bytes, *, droppable: bool) -> None:
-        """Sends an event; a droppable one is lost when the client is slow."""
+        """Sends an event; a droppable one is dropped when the client is slow."""
         self._out.event(head, droppable=droppable)
 
     async def _refuse(self, error: HandshakeError) -> None:
@@ -163,7 +163,7 @@ class ClientConnection:
         self._protocol.end(error.close_code, error.reason)
 
     def _welcome(self, admitted: Admitted) -> None:
-        """Answers `connect` and starts to send events, with no gap between snapshot and events."""
+        """Answers `connect` and starts sending events, without a gap after the snapshot."""
         context = self._context
         self._failures.forget(self._peer)
         self._protocol.admit()
@@ -251,13 +251,13 @@ class ClientConnection:
             outcome.close()  # its task was cancelled before it began
 
     def close(self, code: int, reason: str) -> None:
-        """Closes the connection after the frames sent so far, and cancels its requests."""
+        """Closes the connection after the queued frames, and cancels its requests."""
         self._protocol.end(code, reason)
         if self._tasks is not None:
             self._tasks.cancel_scope.cancel()
 
     def _give_up(self) -> None:
-        """Closes a client that does not read."""
+        """Closes the connection of a client that does not read."""
         self.close(1008, "slow consumer")
 
     async def _read(self, admitted: Admitted) -> None:
@@ -267,7 +267,7 @@ class ClientConnection:
             await self._wait_for_room()
 
     async def _read_one(self, admitted: Admitted) -> int | None:
-        """Handles the next message; returns its length, None when the client disconnected."""
+        """Handles the next message; returns its length, or None when the client disconnected."""
         text = await self._next_text()
         if text is None:
             return None
@@ -281,9 +281,9 @@ class ClientConnection:
         return len(text)
 
     async def _wait_for_room(self) -> None:
-        """Leaves a client's next request unread while too many are in progress, or too much unread.
+        """Delays the client's next request while too many are in progress, or too much is unread.
 
-        Otherwise a client that requests much and reads nothing delays all others.
+        So a client that sends many requests and reads nothing does not delay others.
         """
         while self._working >= MAX_WORKING or self._out.waiting_bytes > MAX_UNREAD:
             await self._resumed.wait()
@@ -293,7 +293,7 @@ class ClientConnection:
         self._resumed = anyio.Event()
 
     async def _next_text(self) -> str | None:
-        """Returns the next message; None when the client disconnected. Binary is read as empty."""
+        """Returns the next message; None after the client disconnected. Binary is read as empty."""
         while True:
             message = await self._receive()
             if message["type"] == "websocket.receive":

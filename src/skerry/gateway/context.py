@@ -1,4 +1,4 @@
-"""Services that the application passes to the gateway."""
+"""`GatewayContext`: the services that the application passes to the gateway."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -43,11 +43,11 @@ from skerry.store import Store
 from skerry.store.condition import Storage
 
 RENDER: Final = "skerry.gateway.html:render"
-"""Renderer of Markdown as HTML; it imports nothing of the gateway."""
+"""Renderer of Markdown as HTML, which imports nothing of the gateway."""
 
 
 class LoadedPlugins(Protocol):
-    """Plugins, as the gateway uses them."""
+    """Protocol of the plugins for the gateway."""
 
     @property
     def reports(self) -> Sequence[PluginReport]:
@@ -56,12 +56,12 @@ class LoadedPlugins(Protocol):
 
     @property
     def methods(self) -> Mapping[str, GatewayMethod]:
-        """Returns the methods that plugins brought."""
+        """Returns the gateway methods of plugins."""
         ...
 
     @property
     def events(self) -> Sequence[Event]:
-        """Returns the events that plugins may send."""
+        """Returns the events of plugins."""
         ...
 
     @property
@@ -71,50 +71,50 @@ class LoadedPlugins(Protocol):
 
     @property
     def panels(self) -> Sequence[Panel]:
-        """Returns the panels that plugins added to the page."""
+        """Returns the panels of plugins on the page."""
         ...
 
     @property
     def skills(self) -> Mapping[str, Skill]:
-        """Returns the skills that plugins brought, by name."""
+        """Returns the skills of plugins by name."""
         ...
 
     async def checks(self) -> Sequence[Check]:
-        """Returns the findings of the checks of all plugins."""
+        """Returns the results of the checks of all plugins."""
         ...
 
     def changed(self, report: PluginReport) -> bool:
-        """Returns whether the files of a loaded plugin are no longer those that were loaded."""
+        """Returns True when the files of a loaded plugin have changed since it was loaded."""
         ...
 
     def handlers(self) -> Sequence[HandlerReport]:
-        """Returns the state of each function of a plugin."""
+        """Returns the counts and state of each function of the plugins."""
         ...
 
 
 class PendingLogin(Protocol):
-    """A login to a platform that a person carries out elsewhere, while its client is connected."""
+    """Login to a platform, which a person completes elsewhere while the client waits."""
 
     @property
     def is_over(self) -> bool:
-        """Returns whether there is an outcome."""
+        """Returns True when the login has an outcome."""
         ...
 
     def paste(self, text: str) -> None:
-        """Gives it the address at which the browser of the person ended."""
+        """Passes on the address at which the person's browser ended."""
         ...
 
     def cancel(self) -> None:
-        """Ends it."""
+        """Cancels the login."""
         ...
 
     async def outcome(self, seconds: float) -> Json:
-        """Returns the result, None if there is none within so many seconds; raises its failure."""
+        """Returns the result, or None when there is none within `seconds`; raises its failure."""
         ...
 
 
 class GatewayContext(Struct, frozen=True):
-    """Everything that methods and connections use.
+    """All services of methods and connections.
 
     `config` is called at each request, so that rights follow the present configuration.
     """
@@ -138,38 +138,38 @@ class GatewayContext(Struct, frozen=True):
     hooks: Hooks = field(default_factory=Hooks)
     commands: CommandTable = field(default_factory=CommandTable)
     in_flight: dict[tuple[str, str], bytes] = field(default_factory=dict)
-    """Requests with an idempotency key that are being carried out: method, key, content."""
+    """Running requests with an idempotency key: method, key, content."""
     logins: dict[str, PendingLogin] = field(default_factory=dict)
-    """Logins to platforms that are under way, and outcomes that nobody asked for yet, by id."""
+    """Running logins to platforms, and unread outcomes, by id."""
     show_prompt: Callable[[SessionKey], Awaitable[PromptReport]] | None = None
     """Returns the prompt of the next message; None where no agent runs."""
     hurry: Callable[[ReplyTo], None] = lambda _: None
-    """Makes the sender of an account try now what it holds back in that conversation."""
+    """Makes the sender of an account retry held-back messages of a conversation now."""
     budgets: Callable[[], list[dict[str, Json]]] = list
     """Returns the use of each budget today."""
     memory: MemoryService | None = None
-    """None where the slot of the memory is a plugin's, or empty."""
+    """None where a plugin fills the slot of the memory, or it is empty."""
     forgets: Forgets | None = None
     """None where no agent runs."""
     renders: Expendable = field(default_factory=partial(Expendable, RENDER, cpu_seconds=5))
-    """Renders Markdown as HTML, in a process of its own."""
+    """Renders Markdown as HTML in a child process."""
     records: FileRecords = field(default_factory=FileRecords)
-    """Records of the writers of the workspaces' files."""
+    """Records of the authors of workspace files."""
     approvals: ApprovalDesk | None = None
     """None where no agent runs."""
     signals: Signals = field(default_factory=Signals)
     """Wakes services of features."""
     internal_runs: InternalRuns | None = None
-    """Starts the runs of the gateway's own; None where no agent runs."""
+    """Starts runs without a message of a person; None where no agent runs."""
     plugins: LoadedPlugins | None = None
-    """None when the configuration names none."""
+    """None when the configuration has no models for transcription."""
     tools: Callable[[], Sequence[ToolSpec]] = tuple
-    """Returns the tools that there are, those of plugins included, whoever may use them."""
+    """Returns all tools, those of plugins included."""
     channels: Channels | None = None
     """Accounts on chat platforms; None where no gateway runs."""
 
     async def storage(self) -> dict[str, Json]:
-        """Returns the state of the database, after a new try where it last failed."""
+        """Returns the state of the database; tries again when it failed before."""
         await self.store.works()
         condition = self.store.condition
         state = condition.storage
@@ -182,5 +182,5 @@ class GatewayContext(Struct, frozen=True):
         return report
 
     async def failing(self) -> list[str]:
-        """Returns the parts that do not work now; `state` is the database, as on a full disk."""
+        """Returns the failing parts; `state` is the state of the database, such as a full disk."""
         return [*self.health.failing, *([] if await self.store.works() else ["state"])]

@@ -1,4 +1,4 @@
-"""The identity of a device: an Ed25519 key, and what it signs when it connects."""
+"""Identity of a device: an Ed25519 key, and the text that it signs when it connects."""
 
 import base64
 import binascii
@@ -12,7 +12,7 @@ from msgspec import Struct
 from skerry.gateway.handshake_errors import bad_device
 
 SKEW_MS: Final = 600_000
-"""Tolerance for the clock of a device, in milliseconds. The nonce is what prevents replays."""
+"""Allowed difference of a device's clock, in milliseconds. The nonce prevents replays."""
 _KEY_BYTES: Final = 32
 
 
@@ -25,15 +25,15 @@ class Claim(Struct, frozen=True, kw_only=True):
     role: str
     scopes: Sequence[str]
     signed_at: int
-    """Milliseconds of its own clock."""
+    """Time of the device's clock, in milliseconds since 1970."""
     token: str
-    """The token that it presents, or empty."""
+    """Presented token; empty for none."""
     nonce: str
     platform: str
     device_family: str
 
     def signed(self) -> tuple[bytes, bytes]:
-        """Returns both texts that devices sign: only version 3 has platform and family."""
+        """Returns both texts that devices may sign: only version 3 has platform and family."""
         fields = (
             self.device_id,
             self.client_id,
@@ -55,7 +55,7 @@ def key(device_id: str, public_key: str) -> bytes:
     """Returns the raw key of 32 bytes.
 
     Raises:
-        HandshakeError: it is no key, or the id is not its SHA-256.
+        HandshakeError: the key is invalid, or the id is not its SHA-256.
     """
     raw = _decoded(public_key)
     if len(raw) != _KEY_BYTES or sha256(raw).hexdigest() != device_id.lower():
@@ -64,10 +64,10 @@ def key(device_id: str, public_key: str) -> bytes:
 
 
 async def check(claim: Claim, raw_key: bytes, signature: str, nonce: str, now_ms: int) -> None:
-    """Checks that the owner of the key signed the claim, now and for this connection.
+    """Checks that the owner of the key signed the claim recently and for this connection.
 
     Raises:
-        HandshakeError: it did not.
+        HandshakeError: the signature, the time or the nonce is wrong.
     """
     if abs(now_ms - claim.signed_at) > SKEW_MS:
         raise bad_device("device-signature-stale")

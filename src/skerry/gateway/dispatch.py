@@ -1,8 +1,8 @@
-"""Dispatch of a request frame to its method: table, scopes, parameters, errors for the wire.
+"""Dispatches request frames to methods: table, scopes, parameters, errors of the wire.
 
-A client of the published protocol may send every property of its schema. A method declares beside
-its model those that have no effect here, and those that it cannot support; see `Params`. The first
-are reported in the answer, the others refused by name.
+A client of the published protocol may send every property of its schema. A method declares, in
+addition to its model, properties without effect and unsupported ones; see `Params`. The former are
+reported in the response, the latter are refused by name.
 """
 
 import logging
@@ -56,7 +56,7 @@ KERNEL_METHODS: Final[tuple[Method[Any], ...]] = (
     *models.METHODS,
     *commands.METHODS,
 )
-"""Methods that every conversation needs; the others are those of features and plugins."""
+"""Methods of the kernel; features and plugins add others."""
 
 
 class MethodTable:
@@ -76,48 +76,48 @@ class MethodTable:
 
     @property
     def needs(self) -> Mapping[str, access.Need]:
-        """Returns the needs of each method: of the kernel, of features, of plugins."""
+        """Returns the needs of all methods: of the kernel, of features, of plugins."""
         kernel_needs = {name: method.need for name, method in self._added.items()}
         return MappingProxyType({**kernel_needs, **self._needs})
 
     @property
     def _added(self) -> Mapping[str, GatewayMethod]:
-        """Returns the methods of plugins as they are now; plugins come and go."""
+        """Returns the present methods of plugins."""
         return self._plugins.methods if self._plugins else {}
 
     @property
     def names(self) -> list[str]:
-        """Every method, sorted."""
+        """Returns the names of all methods, sorted."""
         return sorted({*self._needs, *self._added})
 
     @property
     def named(self) -> list[str]:
-        """Every method that `hello-ok` names, sorted."""
+        """Returns the names of the methods in `hello-ok`, sorted."""
         return [name for name in self.names if name not in self._features.unnamed]
 
     @property
     def events(self) -> list[str]:
-        """Returns the names of all events that may be sent."""
+        """Returns the names of all events."""
         added = (event.name for event in self._plugins.events) if self._plugins else ()
         return [*access.EVENTS, *self._features.events, *added]
 
     @property
     def methods(self) -> list[Method[Any]]:
-        """Every method, sorted by name."""
+        """Returns all methods, sorted by name."""
         return [method for name in self.names if (method := self._find(name))]
 
     def waits(self, name: str) -> bool:
-        """Returns whether the method is answered only when a run ends."""
+        """Returns True for a method that answers when a run ends."""
         method = self._methods.get(name)
         return method is not None and method.waits
 
     def call(self, frame: RequestFrame, call: Call) -> Json | Coroutine[Any, Any, Json]:
-        """Returns the payload, or a coroutine of it.
+        """Calls a method; returns its payload, or a coroutine of it.
 
         Raises:
-            RefusedError: no such method, the role is another, a scope is missing, or the parameters
-                do not fit.
-            Exception: whatever the method raises; `shape` makes an answer of it.
+            RefusedError: the method is unknown, the role or scope is missing, or the parameters are
+                invalid.
+            Exception: any exception of the method; `shape` converts it to a response.
         """
         _check_access(self._need(frame.method), call, frame.method)
         if self._is_of_feature(frame.method):
@@ -125,14 +125,14 @@ class MethodTable:
         return self._call(frame, call)
 
     def _need(self, name: str) -> access.Need:
-        """Returns the need of a method; plugins are asked for names that are none of ours."""
+        """Returns the need of a method of the kernel, a feature or a plugin."""
         if (need := self._needs.get(name)) is not None:
             return need
         added = self._added.get(name)
         return added.need if added else access.UNLISTED
 
     async def _call_feature(self, frame: RequestFrame, call: Call) -> Json:
-        """Calls a method of a feature, all of which are imported by the first call of one."""
+        """Calls a method of a feature; the first such call imports the methods of all features."""
         await anyio.to_thread.run_sync(self._features.load_methods)  # the loop must not wait for it
         answer = self._call(frame, call)
         return await answer if isinstance(answer, Coroutine) else answer
@@ -150,7 +150,7 @@ class MethodTable:
         return method.handler(call, params)
 
     def _is_of_feature(self, name: str) -> bool:
-        """Returns whether it is a method of a feature while none of those is imported."""
+        """Returns True for a method of a feature before those are imported."""
         return name not in self._methods and name in self._needs and not self._is_whole
 
     def _find(self, name: str) -> Method[Any] | None:
@@ -171,7 +171,7 @@ class MethodTable:
 
 
 def _of_plugin(registered: GatewayMethod) -> Method[BaseModel]:
-    """Returns a plugin's method as one of ours."""
+    """Returns a plugin's method as a method of the gateway."""
 
     def handler(call: Call, params: BaseModel) -> Coroutine[Any, Any, Json]:
         return _answer(registered, call, params)
@@ -193,10 +193,10 @@ def _check_access(need: access.Need, call: Call, name: str) -> None:
 
 
 def parameters(method: Method[P], raw: bytes) -> tuple[P, list[Json]]:
-    """Returns the parameters, and a warning for each property that has no effect.
+    """Returns the parameters, and a warning for each property without effect.
 
     Raises:
-        RefusedError: they do not fit, or ask for what the method cannot do.
+        RefusedError: the parameters are invalid, or request an unsupported property.
     """
     raw = _EMPTY if raw in {b"", b"null"} else raw
     try:
@@ -213,7 +213,7 @@ def parameters(method: Method[P], raw: bytes) -> tuple[P, list[Json]]:
 
 
 def with_warnings(payload: Json, warnings: list[Json]) -> Json:
-    """Returns a payload with the warnings, where it is an object."""
+    """Returns the payload with the warnings added, when it is an object."""
     if not warnings or not isinstance(payload, dict):
         return payload
     listed = payload.get("warnings")
@@ -243,7 +243,7 @@ def _extra(error: ValidationError) -> set[str]:
 
 
 def _without_declared(method: Method[Any], raw: bytes, extra: set[str]) -> tuple[bytes, list[Json]]:
-    """Returns the frame's parameters without the declared ones among `extra`, and the warnings."""
+    """Returns the parameters without the declared ones among `extra`, and the warnings."""
     properties = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
     refused, ignored = method.params.refused, method.params.ignored
     warnings: list[Json] = []
@@ -266,7 +266,7 @@ def _without_declared(method: Method[Any], raw: bytes, extra: set[str]) -> tuple
 
 
 def shape(error: Exception, method: str) -> tuple[ErrorShape, Json]:
-    """Returns the error, and the payload beside it, that answer a request whose method raised."""
+    """Returns the error and the payload of the response to a request whose method raised."""
     match error:
         case RefusedError():
             return error.shape, error.payload

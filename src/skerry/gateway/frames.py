@@ -1,8 +1,7 @@
-"""The frames of the wire: requests in, responses and events out, each one JSON text.
+"""Frames of the wire: requests, responses and events, each one JSON text.
 
-A request is decoded into its struct at once, with its parameters left as raw JSON for the method's
-own model. Only when that fails is the text parsed a second time, to distinguish the cases and to
-echo the id of the client, whatever it is.
+A request is decoded into its struct at once, with raw parameters for the model of its method. Only
+when that fails is the text parsed again, to find the fault and the id of the client.
 """
 
 import json
@@ -13,21 +12,21 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 PROTOCOLS: Final = (4, 3)
-"""The versions of the protocol that are served, the preferred one first."""
+"""Supported versions of the protocol, the preferred one first."""
 PROTOCOL: Final = PROTOCOLS[0]
 MAX_BEFORE_CONNECT: Final = 64 * 1024
-"""Bytes that a frame may have before `connect` succeeded."""
+"""Limit of a frame before `connect` succeeded, in bytes."""
 MAX_PAYLOAD: Final = 26_214_400
-"""Bytes that a frame may have after it."""
+"""Limit of a frame after it, in bytes."""
 MAX_BUFFERED: Final = 52_428_800
-"""Bytes that may wait for one client before it is disconnected."""
+"""Limit of unread bytes of one client, above which it is disconnected."""
 
 Json = Any
-"""Value that `msgspec.json.encode` takes: dictionaries, lists, structs, `Raw`, plain values."""
+"""Values that `msgspec.json.encode` accepts: dictionaries, lists, structs, `Raw`, plain values."""
 
 
 class ErrorCode(StrEnum):
-    """Every value that `error.code` has; ours go into `details.code`."""
+    """All values of `error.code`; the gateway's own codes are in `details.code`."""
 
     INVALID_REQUEST = "INVALID_REQUEST"
     UNAVAILABLE = "UNAVAILABLE"
@@ -44,7 +43,7 @@ class RequestFrame(
     rename="camel",
     forbid_unknown_fields=True,
 ):
-    """A request; `params` is its raw JSON, empty when there are none."""
+    """A request; `params` is raw JSON, empty for none."""
 
     id: Annotated[str, Meta(min_length=1, max_length=512)]
     method: Annotated[str, Meta(min_length=1, max_length=128)]
@@ -54,7 +53,7 @@ class RequestFrame(
 
 
 class Malformed(Struct, frozen=True):
-    """JSON that is no request: the id to answer to, and what is wrong."""
+    """JSON that is no request: the id for the response, and the fault."""
 
     id: Json
     problem: str
@@ -80,14 +79,14 @@ class ResponseFrame(Struct, frozen=True, tag="res", tag_field="type", omit_defau
 
 
 class StateVersion(Struct, frozen=True):
-    """Grows whenever presence or health changed."""
+    """Counters that increase with each change of presence or health."""
 
     presence: int
     health: int
 
 
 class EventFrame(Struct, frozen=True, tag="event", tag_field="type", omit_defaults=True):
-    """An event without its number, which each connection adds for itself."""
+    """An event without its number, which each connection adds."""
 
     event: str
     payload: Json
@@ -100,14 +99,14 @@ _encode: Final = msgspec.json.Encoder().encode
 _KEYS: Final = frozenset({"type", "id", "method", "params", "traceparent", "expectedProfileId"})
 _NO_ID: Final = "invalid"
 TOO_DEEP: Final = Malformed(_NO_ID, "must NOT be nested this deep")
-"""Result for a text nested too deep to check whether it is JSON."""
+"""Result for a text that is nested too deep to check."""
 
 
 def parse(text: str) -> RequestFrame | Malformed | None:
-    """Returns the request, what is wrong with it, or None when the text is no JSON at all.
+    """Returns the request, its fault, or None for a text that is no JSON.
 
-    A text nested too deep, or with an infinite number, is answered: its sender waits.
-    Half a surrogate pair, which a browser sends for a cut emoji, reads as `?`.
+    A text that is nested too deep or has an infinite number gets a response, since its sender
+    waits. Half a surrogate pair, which a browser sends for a cut emoji, reads as `?`.
     """
     try:
         return _requests.decode(text)
@@ -175,20 +174,20 @@ def refusal(request_id: Json, error: ErrorShape, payload: Json = None) -> bytes:
 
 
 def event(name: str, payload: Json, version: StateVersion | None = None) -> bytes:
-    """Returns the frame of an event without its end, so that one encoding serves every client."""
+    """Returns the frame of an event without its end; one encoding is used for all clients."""
     return _encode(EventFrame(name, payload, version))[:-1]
 
 
 def numbered(head: bytes, seq: int) -> bytes:
-    """Returns the whole frame of an event as the `seq`-th of a connection."""
+    """Returns the whole frame of an event with the number `seq` of a connection."""
     return b'%b,"seq":%d}' % (head, seq)
 
 
 def unnumbered(head: bytes) -> bytes:
-    """Returns the whole frame of an event before the numbering begins."""
+    """Returns the whole frame of an event without a number."""
     return head + b"}"
 
 
 def raw(value: Json) -> Raw:
-    """Returns `value` encoded, for payloads that are sent in more than one frame."""
+    """Returns `value` encoded, for a payload that is sent in several frames."""
     return Raw(_encode(value))

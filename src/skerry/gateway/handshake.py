@@ -1,4 +1,4 @@
-"""Checks of a handshake, in the order in which they are made."""
+"""The checks of a handshake, in their order."""
 
 from typing import Annotated, Any, Literal
 
@@ -106,7 +106,7 @@ class ConnectParams(Params):
 
 
 class Admitted(Struct, frozen=True):
-    """A client that is admitted."""
+    """An admitted client."""
 
     request_id: str
     params: ConnectParams
@@ -115,9 +115,9 @@ class Admitted(Struct, frozen=True):
     role: Role
     scopes: tuple[str, ...]
     device: Paired | None
-    """The paired device; None for a client that presented only the shared secret."""
+    """The paired device; None for a client with the shared secret only."""
     actor: Actor
-    """The client, as the policy sees it."""
+    """The client as an actor of the policy."""
 
 
 class Handshake(Struct, frozen=True):
@@ -134,7 +134,7 @@ async def admit(frame: RequestFrame | Malformed | None, handshake: Handshake) ->
     """Returns the client that the first frame introduces.
 
     Raises:
-        HandshakeError: it is not admitted.
+        HandshakeError: the client is not admitted.
     """
     if frame is None or frame == TOO_DEEP:
         raise HandshakeError(1000, "")
@@ -180,7 +180,7 @@ def _actor(role: Role, scopes: tuple[str, ...]) -> Actor:
 
 
 def _agree(params: ConnectParams) -> int:
-    """Returns the version of the protocol to speak: the highest that both sides support."""
+    """Returns the highest protocol version that both sides support."""
     for version in PROTOCOLS:
         if params.min_protocol <= version <= params.max_protocol:
             return version
@@ -195,12 +195,12 @@ def _role(params: ConnectParams) -> Role:
 
 
 def _is_named(params: ConnectParams, mode: AuthMode, protocol: int) -> bool:
-    """Returns whether a wrong secret is reported so; version 3 calls a password a missing token."""
+    """Returns True when a wrong secret is reported as such; version 3 calls it a missing token."""
     return protocol > 3 or mode is not AuthMode.TOKEN or bool(params.auth.token)  # noqa: PLR2004 - the version
 
 
 def _check_alone(role: Role, secret: SecretCheck, handshake: Handshake, is_named: bool) -> None:  # noqa: FBT001 - of one caller
-    """Admits a client without a device only with the secret, as an operator, on this machine."""
+    """Checks a client without a device: it needs the secret, role operator, and this machine."""
     gateway = handshake.context.config().gateway
     if secret is SecretCheck.WRONG:
         raise handshake_errors.unauthorized(
@@ -218,7 +218,7 @@ async def _pair(
     secret: SecretCheck,
     handshake: Handshake,
 ) -> Paired:
-    """Pairs the device; returns it with the scopes that it has."""
+    """Pairs the device; returns it with its scopes."""
     credentials, (role, scopes) = params.auth, requested
     mode = handshake.context.config().gateway.auth.mode
     token = credentials.device_token or credentials.token

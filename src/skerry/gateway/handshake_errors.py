@@ -14,7 +14,7 @@ _WRONG_PROTOCOL: Final = 1002
 
 
 class HandshakeError(Exception):
-    """A refused client, with the close code, its reason, and the response before it."""
+    """A refused client: the response, the close code and its reason."""
 
     def __init__(
         self,
@@ -30,18 +30,18 @@ class HandshakeError(Exception):
         self.request_id = request_id
         self.shape = shape
         self.is_guess = is_guess
-        """True when it may be an attempt to guess the token, and is slowed down."""
+        """True when it may be an attempt to guess the token, and is delayed."""
         super().__init__(reason)
 
 
 def invalid(message: str, details: Json = None) -> HandshakeError:
-    """Returns the refusal of a `connect` that is wrong in itself."""
+    """Returns the refusal of an invalid `connect`."""
     shape = ErrorShape(ErrorCode.INVALID_REQUEST, message, details)
     return HandshakeError(_REFUSED, message, shape=shape)
 
 
 def wrong_protocol(lowest: int, highest: int) -> HandshakeError:
-    """Returns the refusal of a client that speaks none of our versions."""
+    """Returns the refusal of a client without a supported version."""
     details = {
         "code": "PROTOCOL_MISMATCH",
         "clientMinProtocol": lowest,
@@ -72,7 +72,7 @@ def unauthorized(
     device_may_retry: bool = False,
     is_guess: bool = False,
 ) -> HandshakeError:
-    """Returns the refusal of a client without the shared secret; `shown`: it sent a wrong one."""
+    """Returns the refusal of a client with a wrong (`has_credential`) or missing shared secret."""
     problem = "mismatch" if has_credential else "missing"
     message = f"unauthorized: gateway {mode} {problem} (it is gateway.auth.{mode} in skerry.json)"
     step = "retry_with_device_token" if device_may_retry else "update_auth_credentials"
@@ -87,7 +87,7 @@ def unauthorized(
 
 
 def wrong_device_token(*, revoked: bool) -> HandshakeError:
-    """Returns the refusal of a device whose own token is wrong or revoked."""
+    """Returns the refusal of a device with a wrong or revoked token."""
     message = "unauthorized: device token mismatch (skerry devices rotate makes a new one)"
     if revoked:
         message = "unauthorized: the access of this device was revoked (connect with the gateway's"
@@ -103,7 +103,7 @@ def wrong_device_token(*, revoked: bool) -> HandshakeError:
 
 
 def locked_out(seconds: float) -> HandshakeError:
-    """Returns the refusal of an address that failed too often; its credentials were not read."""
+    """Returns the refusal of a locked-out address, whose credentials were not checked."""
     message = "unauthorized: too many failed authentication attempts (retry later)"
     details = {
         "code": "AUTH_RATE_LIMITED",
@@ -122,14 +122,14 @@ def locked_out(seconds: float) -> HandshakeError:
 
 
 def no_device() -> HandshakeError:
-    """Returns the refusal of a client that needs a device identity and sent none."""
+    """Returns the refusal of a client without a required device identity."""
     message = "device identity required"
     shape = ErrorShape(ErrorCode.NOT_PAIRED, message, {"code": "DEVICE_IDENTITY_REQUIRED"})
     return HandshakeError(_REFUSED, message, shape=shape)
 
 
 def bad_device(reason: str) -> HandshakeError:
-    """Returns the refusal of an invalid device identity; `reason` as the peer names it."""
+    """Returns the refusal of an invalid device identity; `reason` is the text for the client."""
     message, code = _DEVICE_ERRORS[reason]
     return invalid(message, {"code": f"DEVICE_AUTH_{code}", "reason": reason})
 
@@ -151,7 +151,7 @@ _PAIRING: Final = {
 
 
 def not_paired(waiting: DeviceRequest, *, revoked: bool) -> HandshakeError:
-    """Returns the refusal of a device that waits for a person to approve it."""
+    """Returns the refusal of a device that needs the approval of a person."""
     message = f"pairing required: {_REVOKED if revoked else _PAIRING[waiting.reason]}"
     details = {
         "code": "PAIRING_REQUIRED",

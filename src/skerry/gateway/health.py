@@ -4,10 +4,9 @@ from skerry.gateway.frames import Json
 
 
 class Health:
-    """Failing parts, and the last full report. `version` increases with every change.
+    """Failing parts, and the last full report. `version` increases with each change.
 
-    The application names the failing parts, as `fail("draining")`; before it is built, `starting`
-    answers.
+    The application marks parts with `fail("draining")`; during its construction `starting` answers.
     """
 
     def __init__(self) -> None:
@@ -18,11 +17,11 @@ class Health:
 
     @property
     def ready(self) -> bool:
-        """Returns whether nothing fails."""
+        """Returns True while no part fails."""
         return not self.failing
 
     def fail(self, part: str) -> None:
-        """Marks a part as failing, such as `draining`: no client is admitted."""
+        """Marks a part as failing, such as `draining`; clients are refused then."""
         self.failing.append(part)
         self.version += 1
 

@@ -1,8 +1,8 @@
-"""Markdown as HTML that is safe to insert into a page.
+"""Renders Markdown as HTML that is safe to insert into a page.
 
-Two guards, each enough alone: the parser lets no raw HTML through, and what it makes is sanitised
-against a list of elements. Nothing in the result loads or runs anything. The module imports
-nothing of the gateway, so that a process of its own can render.
+Two independent guards: the parser passes no raw HTML, and its output is sanitised with a list of
+elements. The result loads and runs nothing. The module imports nothing of the gateway, so that a
+child process can render.
 """
 
 import re
@@ -16,7 +16,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
 MAX_CHARS: Final = 64_000
-"""Characters of one text that are parsed; a longer one is shown unchanged."""
+"""Limit of a text that is rendered, in characters; a longer one is shown unchanged."""
 _MAX_NESTING: Final = 20
 
 _BLOCKS: Final = {"blockquote", "hr", "li", "ol", "p", "pre", "ul"}
@@ -35,20 +35,20 @@ _LINK: Final = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 _URL: Final = re.compile(r"https?://[^\s<>\"'`\\^{}|\[\]]+", re.IGNORECASE)
 _LANGUAGE: Final = re.compile(r"[A-Za-z0-9_+#.-]{1,32}")
 _OVERRIDES: Final = dict.fromkeys((0x202A, 0x202B, 0x202D, 0x202E), "\N{REPLACEMENT CHARACTER}")
-"""Characters that make text read in another order than it is written, to deceive."""
+"""Characters that change the display order of text, which can deceive."""
 _CODE_CONTROLS: Final = {
     code: f"\N{LEFT CEILING}U+{code:04X}\N{RIGHT CEILING}" for code in range(0x2066, 0x206A)
 }
-"""Replacements in code, where the isolating controls deceive too; they are named there."""
+"""Replacements in code, where the isolating controls can deceive too; they are shown by name."""
 
 
 def render(texts: Sequence[str]) -> list[str]:
-    """Returns each text as sanitised HTML; what is longer than `MAX_CHARS` as plain text in `pre`.
+    """Returns each text as sanitised HTML; a text beyond `MAX_CHARS` as plain text in `pre`.
 
     Elements are those of CommonMark, tables and strike-through. Links are http, https or mailto,
-    also an address in plain text; they open in a new tab and send no referrer.
-    An image becomes a link. A fence is `pre` with its language in `data-language`. Takes about a
-    millisecond per 2,000 characters.
+    also addresses in plain text; they open in a new tab and send no referrer. An image becomes a
+    link. A fence is `pre` with its language in `data-language`. Cost: about a millisecond per 2,000
+    characters.
     """
     parser = _parser()
     cleaner = nh3.Cleaner(
@@ -71,7 +71,7 @@ def _html(parser: MarkdownIt, text: str) -> str:
 
 
 def _parser() -> MarkdownIt:
-    """Returns a parser whose HTML needs no style attribute and has no picture in it."""
+    """Returns a parser whose HTML has no style attributes and no images."""
     options = {"html": False, "breaks": True, "linkify": False, "maxNesting": _MAX_NESTING}
     parser = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
     parser.core.ruler.push("addresses", _link_addresses)
@@ -89,12 +89,12 @@ def _parser() -> MarkdownIt:
 
 
 def _is_link(url: str) -> bool:
-    """Returns whether it may be a link; a relative one would lead into the gateway."""
+    """Returns True for a valid target; a relative one would be an address of the gateway."""
     return _LINK.match(url) is not None
 
 
 def _link_addresses(state: StateCore) -> None:
-    """Turns the addresses in plain text into links."""
+    """Converts addresses in plain text to links."""
     for block in state.tokens:
         children, within = [], 0
         for token in block.children or ():
@@ -107,7 +107,7 @@ def _link_addresses(state: StateCore) -> None:
 
 
 def _linked(state: StateCore, token: Token) -> list[Token]:
-    """Returns the text with its addresses as links; what ends a sentence is no part of one."""
+    """Returns the text with its addresses as links, without punctuation at their ends."""
     tokens_out: list[Token] = []
     end = 0
     for match in _URL.finditer(token.content):
@@ -137,7 +137,7 @@ def _code(tokens: Sequence[Token], index: int, *_: Any) -> str:
 
 
 def _image(tokens: Sequence[Token], index: int, *_: Any) -> str:
-    """Returns a link: a page must not load an address that a model or its input names."""
+    """Returns a link: a page must not load an address that a model or its input contains."""
     token = tokens[index]
     source = str(token.attrs.get("src", ""))
     return f'<a href="{escapeHtml(source)}">{escapeHtml(token.content or source)}</a>'

@@ -1,8 +1,8 @@
-"""Executes a request with an idempotency key once: a repeat gets the answer of the first.
+"""Executes a request with an idempotency key once; a repeat gets the first response.
 
-The key is written in the unit of the effect, so that after a crash both exist or neither. Runs
-need none: a run's id is its key. Methods that detect a repeat themselves (`config.*` by the hash of
-the file, the approvals of devices by their request) need no key.
+The key is written in the unit of the effect, so that after a crash both exist or neither. Runs need
+no key: the id of a run is its key. Nor do methods that detect a repeat themselves (`config.*` by
+the hash of the file, approvals of devices by their request).
 """
 
 import hashlib
@@ -24,14 +24,15 @@ P = TypeVar("P", bound=OnceParams)
 def once(
     method: str, handler: Handler[P], *, first: bool = False, joins: bool = False
 ) -> Handler[P]:
-    """Returns the handler guarded by the key of a request; without a key it is called as it is.
+    """Returns the handler with a check of the request's key; without a key it is called directly.
 
     Args:
-        method: Its name; a key counts for one method.
-        handler: Calls `call.effect(unit)` in the unit that has its effect.
-        first: Use the key before the handler is called, for its effect is not in the store; a
-            handler that raises has had none.
-        joins: A repeat in flight is handed on; else it is refused as being in flight.
+        method: Name of the method; a key is unique for one method.
+        handler: Calls `call.effect(unit)` in the unit of its effect.
+        first: True to store the key before the call, for a handler whose effect is not in the
+            store; when the handler raises, it had no effect.
+        joins: True to pass a concurrent repeat to the handler; False to refuse it.
+
     """
 
     def guarded(call: Call, params: P) -> Json | Coroutine[Any, Any, Json]:
@@ -45,7 +46,7 @@ def once(
 
 
 class _IdempotentHandler:
-    """One method with a key."""
+    """Handler of a method with idempotency keys."""
 
     def __init__(self, method: str, handler: Callable[..., Any], first: bool, joins: bool) -> None:  # noqa: FBT001 - private
         self._method = method

@@ -1,4 +1,4 @@
-"""Serves the gateway's application on a socket."""
+"""Serves the gateway's application on sockets."""
 
 import socket
 from collections.abc import AsyncGenerator, Iterator
@@ -19,7 +19,7 @@ _CLOSE_SECONDS: Final = 6
 class Listener(anyio.AsyncContextManagerMixin):
     """Serves `app` on bound sockets. Use as `async with Listener(app, sock) as listener:`.
 
-    Inside the block it answers; leaving it closes every connection with 1012 and the sockets.
+    At the end of the block it closes every connection with code 1012, and the sockets.
     """
 
     def __init__(self, app: ASGIApp, *sockets: socket.socket) -> None:
@@ -64,7 +64,7 @@ class Listener(anyio.AsyncContextManagerMixin):
 
 
 class _Server(Server):
-    """uvicorn without its signal handlers, which would end the process by signal, and its tick."""
+    """uvicorn's server without its signal handlers, which would end the process, and its tick."""
 
     task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
 

@@ -1,4 +1,4 @@
-"""Definition of a gateway method, and the errors by which it refuses a request."""
+"""Definition of gateway methods, and the errors with which they refuse requests."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from types import MappingProxyType
@@ -21,9 +21,9 @@ NONE: Final[Mapping[str, str]] = MappingProxyType({})
 Name = Annotated[
     str, StringConstraints(min_length=1, max_length=512, pattern=r"^[^\x00-\x1f\x7f]*$")
 ]
-"""A short text without control characters, so that it can be shown anywhere."""
+"""A short text without control characters."""
 EntryId = Annotated[str, StringConstraints(max_length=8, pattern=r"^[0-9a-f]{8}$")]
-"""The name of a message of a transcript."""
+"""Id of a message in a transcript."""
 Message = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
 IdempotencyKey = Annotated[
     str, StringConstraints(min_length=1, max_length=256, pattern=r"^[\x20-\x7e]*$")
@@ -31,22 +31,22 @@ IdempotencyKey = Annotated[
 
 
 class Params(BaseModel):
-    """Parameters of a method: camelCase on the wire, nothing unknown, no value converted.
+    """Parameters of a method: camelCase on the wire, no unknown keys, no converted values.
 
-    Every property of the published schemas is a field that has an effect, or is listed in one of
-    the two tables by its name on the wire, with a sentence for the client. With null, false or an
-    empty value it requests nothing, and passes.
+    Every property of the published schemas is a field with an effect, or is listed in one of the
+    two tables by its wire name, with a sentence for the client. With null, false or an empty value
+    it requests nothing and is accepted.
 
-    The validator of each is built when the method is first called: a start needs none of them.
+    Validators are built at the first call of a method, so that a start needs none.
     """
 
     ignored: ClassVar[Mapping[str, str]] = NONE
-    """Parameters accepted without effect: reported in `warnings` of the answer."""
+    """Parameters without effect, reported in `warnings` of the response."""
     refused: ClassVar[Mapping[str, str]] = NONE
-    """Parameters that would change the outcome and are unsupported, with the reason for the
+    """Unsupported parameters, which would change the outcome, each with the reason for the
     error."""
     usual: ClassVar[Mapping[str, str]] = NONE
-    """Values of those that request the default behaviour."""
+    """Values of unsupported parameters that request the default behaviour."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -63,17 +63,17 @@ class NoParams(Params):
 
 
 class OnceParams(Params):
-    """Parameters of a method with an effect; a repeat with the same key has no second one."""
+    """Parameters of a method with an idempotency key; a repeat has no second effect."""
 
     idempotency_key: IdempotencyKey | None = None
 
 
 def no_effect(unit: Unit) -> None:
-    """Records nothing with an effect: its request has no idempotency key."""
+    """Records no effect: the request has no idempotency key."""
 
 
 class RefusedError(Exception):
-    """The answer to a request is an error. `remedy` goes into the details, as the next step."""
+    """The response to a request is an error; `remedy` is in its details as the next step."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class RefusedError(Exception):
             details = {**(details or {}), "remedy": remedy}
         self.shape = ErrorShape(code, message, details, retryable)
         self.payload: Json = None
-        """Sent beside the error where a method has one."""
+        """Payload that is sent with the error; None for none."""
         super().__init__(message)
 
     @classmethod
@@ -112,23 +112,23 @@ def missing_scope(scope: str, remedy: str = "") -> ErrorShape:
 
 
 class Call(Struct, frozen=True):
-    """One request: the services that the method may use, and the client that sent it."""
+    """One request: its client, and the services for its method."""
 
     context: GatewayContext
     actor: Actor
-    """The client, as the policy sees it."""
+    """The client as an actor of the policy."""
     scopes: tuple[str, ...]
     protocol: int
-    """The version of the protocol that was agreed with the client: 3 or 4."""
+    """Protocol version of the client: 3 or 4."""
     connection_id: str
     device_id: str | None
-    """The client's paired device; None for a client that presented only the shared secret."""
+    """The client's paired device; None for a client with the shared secret only."""
     respond: Callable[[Json], None]
-    """Sends a first response; what the handler returns is the last."""
+    """Sends a first response; the result of the handler is the last one."""
     effect: Callable[[Unit], None] = no_effect
-    """Called in the unit that has the effect of a `once` method, so that its key is used there."""
+    """Called in the unit of the effect of a method with a key, to store the key."""
     warnings: list[Json] = field(default_factory=list)
-    """Warnings for the client beside the answer; see `warn`."""
+    """Warnings in the response; see `warn`."""
 
     def warn(self, path: str, message: str) -> None:
         """Adds a warning about a property of the request to the answer."""
@@ -156,10 +156,10 @@ class Call(Struct, frozen=True):
         return agent
 
     def session_key(self, key: str | None, agent: str | None) -> SessionKey:
-        """Returns the key that a request names by key or agent; without both, the main one.
+        """Returns the session key of a request with a key or an agent; by default the main one.
 
         Raises:
-            InvalidSessionKeyError: the key does not parse, or belongs to another agent.
+            InvalidSessionKeyError: the key is invalid, or belongs to another agent.
         """
         return self.context.config().session_key(key, agent)
 
@@ -169,16 +169,16 @@ Handler = Callable[[Call, P], Json | Coroutine[Any, Any, Json]]
 
 
 class Method(Struct, Generic[P], frozen=True):
-    """One method; `access.METHODS`, or its feature, has what its caller needs.
+    """One method. `access.METHODS` or its feature has the need of its caller.
 
-    `handler` returns the payload, or a coroutine of it where it has to wait.
+    `handler` returns the payload, or a coroutine of it when it must wait.
 
-    Handlers are called in the order of the requests; what they do before they return, and before
-    the first `await` of their coroutine, happens in that order too.
+    Handlers are called in the order of the requests. Their synchronous part, and the part of their
+    coroutine before the first `await`, run in that order.
     """
 
     name: str
     params: type[P]
     handler: Handler[P]
     waits: bool = False
-    """True when it is answered only when a run ends: it costs nothing meanwhile."""
+    """True for a method that answers when a run ends, and needs no resources meanwhile."""

@@ -1,4 +1,4 @@
-"""Nodes: connected machines that run commands, and their commands in progress."""
+"""Nodes: connected machines that run commands, and their running commands."""
 
 from typing import Final
 from uuid import uuid4
@@ -11,20 +11,20 @@ from skerry.gateway.clients import Client
 from skerry.gateway.frames import Json
 
 MAX_INVOCATIONS: Final = 256
-"""Limit on the commands in progress of one node."""
+"""Limit of running commands of one node."""
 
 
 class Invocation(Struct):
-    """A command in progress on a node."""
+    """A running command of a node."""
 
     key: str
     """The caller's idempotency key: a repeat waits for the same result."""
     done: anyio.Event = field(default_factory=anyio.Event)
     answer: dict[str, Json] | None = None
-    """Answer of the node; None when it disconnected."""
+    """Response of the node; None when it disconnected."""
 
     def end(self, answer: dict[str, Json] | None) -> None:
-        """Sets the answer and wakes the callers."""
+        """Sets the response and wakes the callers."""
         self.answer = answer
         self.done.set()
 
@@ -33,10 +33,10 @@ class ConnectedNode(Struct):
     """A connected node."""
 
     node_id: str
-    """The id of its device."""
+    """Id of its device."""
     client: Client
     about: dict[str, Json]
-    """Description that it sent when it connected."""
+    """Description that it sent in `connect`."""
     commands: tuple[str, ...]
     connected_at: int
     inventory: dict[str, Json] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class ConnectedNode(Struct):
     invocations: dict[str, Invocation] = field(default_factory=dict)
 
     def begin(self, key: str) -> tuple[str, Invocation, bool]:
-        """Returns a new command's id and itself, or the one under the same key and False."""
+        """Returns id, command and True for a new command, or False for one with the same key."""
         for name, invocation in self.invocations.items():
             if invocation.key == key:
                 return name, invocation, False
@@ -53,7 +53,7 @@ class ConnectedNode(Struct):
         return name, invocation, True
 
     def send(self, event: str, payload: Json) -> None:
-        """Sends the node an event of its own."""
+        """Sends an event to the node."""
         self.client.event(frames.event(event, payload), droppable=False)
 
 
@@ -64,7 +64,7 @@ class Nodes:
         self._nodes: dict[str, ConnectedNode] = {}
 
     def join(self, node: ConnectedNode) -> None:
-        """Adds a node; an older connection of the same device is closed."""
+        """Adds a node, and closes an older connection of the same device."""
         before = self._nodes.get(node.node_id)
         self._nodes[node.node_id] = node
         if before is not None:
@@ -72,24 +72,24 @@ class Nodes:
             before.client.close(1008, "replaced by a newer connection")
 
     def remove(self, client: Client) -> None:
-        """Removes the node of the connection; its commands end without a result."""
+        """Removes the node of a connection; its commands end without a result."""
         for node in tuple(self._nodes.values()):
             if node.client is client:
                 del self._nodes[node.node_id]
                 self._abandon(node)
 
     def find(self, node_id: str) -> ConnectedNode | None:
-        """Returns the connected node."""
+        """Returns the connected node of a device; None without one."""
         return self._nodes.get(node_id)
 
     def of(self, connection_id: str) -> ConnectedNode | None:
-        """Returns the node of a connection."""
+        """Returns the node of a connection; None without one."""
         return next(
             (node for node in self._nodes.values() if node.client.id == connection_id), None
         )
 
     def all(self) -> list[ConnectedNode]:
-        """Returns every connected node."""
+        """Returns all connected nodes."""
         return list(self._nodes.values())
 
     @staticmethod

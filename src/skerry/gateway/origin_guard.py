@@ -1,7 +1,7 @@
-"""Checks of `Host` and `Origin` before each request, and the headers of every HTTP response.
+"""Checks `Host` and `Origin` of each request, and sets the headers of all HTTP responses.
 
-A web page anywhere can make a browser connect to 127.0.0.1. What it cannot do is choose these two
-headers: `Host` names another site when a name was rebound to loopback, `Origin` names the page.
+Any web page can make a browser connect to 127.0.0.1. It cannot choose these two headers: `Host`
+contains another site after DNS rebinding, and `Origin` contains the page.
 """
 
 import socket
@@ -29,16 +29,16 @@ _HEADERS: Final = {
 
 
 class OriginGuard:
-    """Refuses requests that were not meant for this gateway, before anything else reads them."""
+    """Refuses requests with a foreign `Host` or `Origin` before any other code reads them."""
 
     def __init__(self, app: ASGIApp, config: Callable[[], GatewayConfig]) -> None:
         self._app = app
         self._config = config
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """Passes the request on or refuses it: 421 for a foreign host, 403 for a foreign origin.
+        """Passes the request on, or refuses it: 421 for a foreign host, 403 for a foreign origin.
 
-        It is no coroutine itself: an accepted WebSocket keeps nothing of this guard while it lives.
+        It is no coroutine, so that an open WebSocket keeps no frame of this guard in memory.
         """
         if scope["type"] == "lifespan":
             return self._app(scope, receive, send)
@@ -66,7 +66,7 @@ _TEXTS: Final = {
 
 
 def _refusal(scope: Scope, config: GatewayConfig) -> int:
-    """Returns the HTTP status of the refusal, or 0."""
+    """Returns the HTTP status of the refusal; 0 for none."""
     headers = Headers(scope=scope)
     port = scope["server"][1]
     hosts = {f"{name}:{port}" for name in _NAMES}
@@ -85,9 +85,9 @@ def _refusal(scope: Scope, config: GatewayConfig) -> int:
 
 
 def _is_own(host: str, port: int) -> bool:
-    """Returns whether the host is an address, or this machine's name, with our port.
+    """Returns True for an IP address or this machine's name, with the gateway's port.
 
-    An address is safe: only a name can be pointed at this machine by its owner.
+    An address is safe: only the DNS entry of a name can be changed by its owner.
     """
     parts = urlsplit(f"//{host}")
     try:

@@ -1,4 +1,4 @@
-"""The static page: a few files, read together at the first request."""
+"""Serves the static page: a few files, read together at the first request."""
 
 import gzip
 import hashlib
@@ -24,7 +24,7 @@ _Files = dict[str, tuple[bytes, str, str]]
 
 
 class Pages:
-    """The files beneath a folder by their path. What is not among them does not exist."""
+    """The files in a folder by path; only these can be requested."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -32,7 +32,7 @@ class Pages:
         self._small: dict[str, bytes] = {}
 
     async def serve(self, request: Request) -> Response:
-        """Returns a file, 304 when the browser has it, 404 when there is none."""
+        """Returns a file, 304 when the browser has it, or 404."""
         path = request.scope["path"]
         if self._files is None:
             self._files = _read(self._folder)
@@ -54,7 +54,7 @@ class Pages:
         return Response(content, headers={**headers, "content-type": kind})
 
     def _compressed(self, tag: str, content: bytes) -> bytes:
-        """Returns the content compressed, which is done when it is first asked for."""
+        """Returns the compressed content, computed at the first request."""
         if tag not in self._small:
             self._small[tag] = gzip.compress(content, mtime=0)
         return self._small[tag]
@@ -72,7 +72,7 @@ def _read(folder: Path) -> _Files:
 
 
 def _policy(host: str) -> str:
-    """Returns the content security policy: only files of this gateway. `host` was checked."""
+    """Returns the content security policy: only files of this gateway. `host` is checked before."""
     return (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
         f" connect-src 'self' ws://{host} wss://{host}; frame-ancestors 'none'; base-uri 'none';"

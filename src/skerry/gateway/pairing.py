@@ -25,17 +25,17 @@ class ConnectingDevice(Struct, frozen=True, kw_only=True):
     public_key: str
     role: Role
     scopes: tuple[str, ...]
-    """Scopes that it requests."""
+    """Requested scopes."""
     about: DeviceInfo
     token: str | None
-    """Token presented as its own, unless that is the shared secret."""
+    """Presented token, unless it is the shared secret."""
     by_secret: bool
     """True when it presented the shared secret."""
     local: bool
 
 
 class Paired(Struct, frozen=True):
-    """A device that is admitted, with the requested scopes that it has."""
+    """An admitted device, with those of the requested scopes that it has."""
 
     device_id: str
     scopes: tuple[str, ...]
@@ -45,7 +45,7 @@ class Paired(Struct, frozen=True):
 
 
 class PendingApproval(Struct, frozen=True):
-    """A device that is admitted when a person approves the request."""
+    """A device that needs the approval of a person."""
 
     request: DeviceRequest
     revoked: bool
@@ -53,7 +53,7 @@ class PendingApproval(Struct, frozen=True):
 
 
 class WrongToken(Struct, frozen=True):
-    """A device that presented neither the secret nor its own token; `known`: it is paired."""
+    """A device without the secret and without a valid token; `known`: it is paired."""
 
     known: bool
     revoked: bool
@@ -62,7 +62,7 @@ class WrongToken(Struct, frozen=True):
 async def pair(
     context: GatewayContext, device: ConnectingDevice
 ) -> Paired | PendingApproval | WrongToken:
-    """Admits the device, or records its request and announces it to those who may approve it."""
+    """Admits the device, or stores its request and announces it to clients that may approve it."""
     now = context.clock.now_ms()
     ids = _NewIds(str(uuid4()), new_token())
     outcome, fresh = await context.store.write(lambda unit: _pair(unit, device, now, ids))
@@ -72,7 +72,7 @@ async def pair(
 
 
 class _NewIds(Struct, frozen=True):
-    """Ids made outside the unit, which may run twice."""
+    """Ids that are made outside of the unit, which may run twice."""
 
     request_id: str
     token: str
@@ -119,7 +119,7 @@ def _pair(
 
 
 def _missing(unit: Unit, device: ConnectingDevice, grant: DeviceGrant | None) -> str:
-    """Returns why the device has to be approved; empty when it has not."""
+    """Returns the reason why the device needs approval; empty when it does not."""
     if grant is not None and grant.revoked_at is None:
         if _kind(grant.about) != _kind(device.about):
             return "metadata-upgrade"
@@ -131,9 +131,9 @@ def _missing(unit: Unit, device: ConnectingDevice, grant: DeviceGrant | None) ->
 
 
 def _kind(about: DeviceInfo) -> tuple[str, str]:
-    """Returns the kind of machine that the device claims to be, pinned when it was approved.
+    """Returns the kind of machine that the device reports, which its approval pins.
 
-    Numbers do not count: "iOS 26.1" becomes "iOS 26.2" without approval.
+    Numbers are ignored: "iOS 26.1" becomes "iOS 26.2" without approval.
     """
     name = unicodedata.normalize("NFKC", about.platform).casefold()
     platform = "".join(char for char in name if not char.isdecimal() and char not in " ._-")
@@ -148,7 +148,7 @@ def tell(context: GatewayContext, role: str, event: str, payload: Json) -> None:
 
 
 def pending(request: DeviceRequest) -> dict[str, Json]:
-    """Returns a request as the wire has it."""
+    """Returns a request in the form of the wire."""
     return {
         "requestId": request.request_id,
         "deviceId": request.device_id,
@@ -163,7 +163,7 @@ def pending(request: DeviceRequest) -> dict[str, Json]:
 
 
 def paired(grants: Iterable[DeviceGrant]) -> list[dict[str, Json]]:
-    """Returns the devices of the grants as the wire has them; tokens are never sent."""
+    """Returns the devices of the grants in the form of the wire, without tokens."""
     by_id: dict[str, dict[str, Json]] = {}
     for grant in grants:
         device = by_id.get(grant.device_id)
@@ -198,7 +198,7 @@ def paired(grants: Iterable[DeviceGrant]) -> list[dict[str, Json]]:
 
 
 def new_token() -> str:
-    """Returns a token that nobody can guess."""
+    """Returns a random token."""
     return secrets.token_urlsafe(_TOKEN_BYTES)
 
 

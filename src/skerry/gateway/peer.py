@@ -1,4 +1,4 @@
-"""Origin of a connection: the address that counts, and whether it is this machine."""
+"""Origin of a connection: its effective address, and whether it is this machine."""
 
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -28,21 +28,20 @@ class ClientPeer(Struct, frozen=True):
     """Remote end of a connection."""
 
     address: str
-    """Address that counts: the peer itself, or the client of a trusted proxy."""
+    """Effective address: that of the peer, or of the client of a trusted proxy."""
     local: bool
-    """True when it is this machine, and no proxy header names another client."""
+    """True for this machine, unless a proxy header names another client."""
     hidden: bool = False
-    """True when `address` is only that of a proxy: its statement about the client is not
-    trusted."""
+    """True when `address` is that of an untrusted proxy, whose headers are ignored."""
 
     @property
     def display_address(self) -> str:
-        """Returns the origin for people: the address, unless it is only that of a proxy."""
+        """Returns the origin for people: the address, or a text for an untrusted proxy."""
         return HIDDEN if self.hidden else self.address
 
     @property
     def bucket(self) -> str:
-        """Returns the name under which its failures count; one for a site of IPv6 addresses."""
+        """Returns the key under which failures are counted; one per network of IPv6 addresses."""
         parsed = _parsed(self.address)
         name = self.address if parsed is None else str(parsed)
         if isinstance(parsed, IPv6Address) and not parsed.is_loopback:
@@ -51,10 +50,10 @@ class ClientPeer(Struct, frozen=True):
 
 
 def peer(scope: Scope, trusted: Sequence[str]) -> ClientPeer:
-    """Returns the remote end of the request of an ASGI scope.
+    """Returns the remote end of the request in an ASGI scope.
 
-    `X-Forwarded-For` is trusted only from the networks in `trusted`: of its addresses the last
-    that is no trusted proxy counts. Any forwarding header makes the connection a remote one.
+    `X-Forwarded-For` is trusted only from the networks in `trusted`: its last address that is no
+    trusted proxy is used. Any forwarding header makes the connection a remote one.
     """
     direct = str(scope["client"][0]) if scope.get("client") else ""
     headers = Headers(scope=scope)
@@ -80,7 +79,7 @@ def _within(address: str, networks: Sequence[str]) -> bool:
 
 
 def _parsed(text: str) -> IPv4Address | IPv6Address | None:
-    """Returns the address; `::ffff:127.0.0.1` is `127.0.0.1`."""
+    """Returns the parsed address; `::ffff:127.0.0.1` becomes `127.0.0.1`."""
     try:
         parsed = ip_address(text)
     except ValueError:

@@ -1,8 +1,8 @@
-"""HTTP routes and page panels of plugins, all beneath `/plugins/<id>/`.
+"""HTTP routes and page panels of plugins, below `/plugins/<id>/`.
 
-A route is asked with `Authorization: Bearer <token>`, unless it is public. A browser cannot send
-that header when it imports a module, so the address of a panel has a ticket, which only a client
-that showed the token gets (`plugins.panels`); it ends with the token and with the gateway.
+A route needs `Authorization: Bearer <token>`, unless it is public. A browser cannot send that
+header when it imports a module, so the address of a panel contains a ticket, which only a client
+with the token gets (`plugins.panels`); it is valid until the token changes or the gateway ends.
 """
 
 import hmac
@@ -39,7 +39,7 @@ def _ticket(context: GatewayContext, panel: Panel) -> str:
 
 
 class PluginRoutes:
-    """Answers requests for what plugins added."""
+    """Serves the routes and panels of plugins."""
 
     def __init__(self, context: GatewayContext) -> None:
         self._context = context
@@ -47,7 +47,7 @@ class PluginRoutes:
         self._pages: dict[Panel, Pages] = {}
 
     async def serve(self, request: Request) -> Response:
-        """Returns the answer of the route, 401 without the token, 404 where there is none."""
+        """Returns the response of the route; 401 without the token, 404 for an unknown route."""
         plugin, path = request.path_params["plugin"], request.path_params["path"]
         if path.startswith("panels/"):
             return await self._panel(request, plugin, path)
@@ -72,7 +72,7 @@ class PluginRoutes:
         return await _answer(request, route, body)
 
     async def _refusal(self, request: Request) -> Response | None:
-        """Returns the refusal of a request without the token; failures are slowed down."""
+        """Returns the refusal of a request without the token, delayed after failures."""
         gateway = self._context.config().gateway
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         bearer = token.strip() if kind.lower() == "bearer" else None
@@ -89,7 +89,7 @@ class PluginRoutes:
         return None
 
     async def _panel(self, request: Request, plugin: str, path: str) -> Response:
-        """Returns a file of a panel, to a request with its ticket."""
+        """Returns a file of a panel for a request with its ticket."""
         ticket, _, file = path.removeprefix("panels/").partition("/")
         panels = self._context.plugins.panels if self._context.plugins else ()
         for panel in panels:

@@ -15,7 +15,7 @@ _TEXT = 512
 
 
 class PresenceEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """One client, or the gateway itself, as others see it."""
+    """One client, or the gateway itself, as other clients see it."""
 
     host: str
     ip: str
@@ -35,17 +35,17 @@ class PresenceEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
 
 
 class PresenceUpdate(Struct, frozen=True):
-    """Changes of its entry that a client sends."""
+    """Changes of its entry, sent by a client."""
 
     text: str
     reason: str | None = None
     last_input_seconds: int | None = None
-    """Seconds since a person used that machine."""
+    """Seconds since a person used the machine."""
     tags: tuple[str, ...] = ()
 
 
 class Presence:
-    """The gateway and its clients. `version` grows with every change."""
+    """The gateway and its clients. `version` increases with each change."""
 
     def __init__(self, clock: Clock) -> None:
         self.version = 1
@@ -90,12 +90,12 @@ class Presence:
             self._change()
 
     async def after(self, version: int) -> None:
-        """Returns when something has changed since `version`."""
+        """Waits for a change after `version`."""
         while self.version == version:
             await self._changed.wait()
 
     def entries(self) -> list[PresenceEntry]:
-        """Returns the gateway and at most 200 clients, the latest last."""
+        """Returns the gateway and at most 200 clients, the newest last."""
         return [self._self, *list(self._clients.values())[-_MAX_ENTRIES:]]
 
     def _change(self) -> None:

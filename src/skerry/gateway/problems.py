@@ -1,4 +1,4 @@
-"""Describes invalid parameters in the words of the published protocol."""
+"""Describes invalid parameters in the terms of the published protocol."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -32,7 +32,7 @@ _SENTENCES: Final[dict[str, Callable[[_Context], str]]] = {
 
 
 def describe(error: ValidationError) -> str:
-    """Returns every problem with its path; never a value of the request."""
+    """Returns each problem with its path, without values of the request."""
     details = error.errors(include_url=False, include_input=False)[:_MAX_PROBLEMS]
     return "; ".join(dict.fromkeys(_problem(detail) for detail in details))
 

@@ -1,7 +1,7 @@
-"""uvicorn's WebSocket protocol, with frame limits by stage, and the frames that wait for a client.
+"""uvicorn's WebSocket protocol with frame limits by stage, and the queued frames of a client.
 
-After the handshake the application writes through this object, not through ASGI's `send`: that
-waits until the transport is writable, so a client that never reads could never be closed.
+After the handshake the application writes through this object instead of ASGI's `send`, which waits
+until the transport is writable: a client that never reads could not be closed.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ STATE_KEY: Final = "protocol"
 """Key of the protocol in `scope["state"]`."""
 
 HEAD_BYTES: Final = 16 * 1024
-"""Limit on the head of an HTTP request, in bytes."""
+"""Limit of the head of an HTTP request, in bytes."""
 HEAD_SECONDS: Final = 10.0
 """Time limit for the head of the first HTTP request, in seconds."""
 CLOSE_SECONDS: Final = 5.0
@@ -43,14 +43,14 @@ _TOO_LONG: Final = (
 )
 _CORK_BYTES: Final = 64 * 1024
 _LENGTH_16: Final = 126
-"""Lengths from this on have two bytes of their own, or eight."""
+"""Lengths from which a header has two or eight bytes for the length."""
 _MAX_16: Final = 0xFFFF
 _HEAD_16: Final = Struct("!BBH")
 _HEAD_64: Final = Struct("!BBQ")
 
 
 class GatewayProtocol(WebSocketsSansIOProtocol):
-    """One WebSocket. Handed to the application as `scope["state"]["protocol"]`."""
+    """One WebSocket; the application gets it as `scope["state"]["protocol"]`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -64,13 +64,13 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
         self._uncorking: asyncio.Handle | None = None
 
     def admit(self) -> None:
-        """Allows frames of the full size, once the client is admitted."""
+        """Allows frames of the full size after the client was admitted."""
         self.conn.max_message_size = MAX_PAYLOAD
 
     def write(self, texts: Iterable[bytes]) -> None:
         """Writes text frames; does nothing once the connection is closing.
 
-        Frames of one turn of the event loop are written together: each write is a system call,
+        Frames of one iteration of the event loop are written together: each write is a system call,
         which costs more than the rest of a frame, and the end of a run has five frames.
         """
         if self.disconnected or self.conn.state is not OPEN:
@@ -83,7 +83,7 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
             self._uncorking = self.loop.call_soon(self._uncork)
 
     def end(self, code: int, reason: str = "") -> None:
-        """Closes, behind what was written before; if the client does not react, in 5 seconds."""
+        """Closes after the written frames; aborts after 5 s without a reaction of the client."""
         if self.disconnected or self.close_sent or self.conn.state is not OPEN:
             return
         self._uncork()
@@ -109,17 +109,18 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
         self.on_writable()
 
     def shutdown(self) -> None:
-        """Closes because the gateway stops."""
+        """Closes the connection because the gateway stops."""
         if self.handshake_complete and not self.close_sent:
             self.end(1012, "service restart")
         else:
             super().shutdown()
 
     def handle_parser_exception(self) -> None:
-        """Closes because of a frame that cannot be read, most often one that is too big.
+        """Closes after an invalid frame, mostly one that is too large.
 
-        The client is still sending it. Closing now would reset the connection, and the client would
-        not receive the reason; so the rest is read and discarded until it was silent for a moment.
+        The client is still sending it. Closing at once would reset the connection, and the client
+        would not receive the reason. So the rest is read and discarded until the client is silent
+        for a moment.
         """
         code = self.conn.close_sent.code if self.conn.close_sent else 1002
         self.conn.data_to_send()  # has the library's wording; peers send none
@@ -130,7 +131,7 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
         self._linger()
 
     def data_received(self, data: bytes) -> None:
-        """Reads, or discards data while lingering."""
+        """Parses received data, or discards it while lingering."""
         self._uncork()  # what reading makes the library write comes behind it
         if self._linger_limit is not None:
             self._linger()
@@ -138,17 +139,17 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
         super().data_received(data)
 
     def handle_text(self, event: Frame) -> None:
-        """Hands a frame on; the parser keeps the frame until the next, but not its data."""
+        """Passes a frame on; the parser keeps the frame until the next one, but not its data."""
         super().handle_text(event)
         event.data = b""
 
     def handle_cont(self, event: Frame) -> None:
-        """Hands on the next part of a message, as `handle_text`."""
+        """Passes on the next part of a message, as `handle_text`."""
         super().handle_cont(event)
         event.data = b""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stops every timer, and wakes writers."""
+        """Cancels all timers, and wakes writers."""
         if self._linger_limit is not None:
             self._linger_limit.cancel()
         super().connection_lost(exc)
@@ -180,7 +181,7 @@ class GatewayProtocol(WebSocketsSansIOProtocol):
 def _text_head(size: int) -> bytes:
     """Returns the frame header of a whole text from a server (RFC 6455, 5.2).
 
-    The library's way to it costs a tenth of a turn. No compression is agreed, so it is this simple.
+    The library would need a tenth of the CPU of a turn for it. It is simple without compression.
     """
     if size < _LENGTH_16:
         return b"\x81%c" % size
@@ -190,7 +191,7 @@ def _text_head(size: int) -> bytes:
 
 
 class _Limited(h11.Connection):
-    """An HTTP connection whose limit of heads also holds for one that comes in a single read."""
+    """An HTTP connection that also limits a head which arrives in a single read."""
 
     is_too_long = False
     """True when the head of a request was longer than allowed."""
@@ -211,7 +212,7 @@ class _Limited(h11.Connection):
 
 
 class HttpProtocol(H11Protocol):
-    """One HTTP connection; its first request must be complete within 10 seconds."""
+    """One HTTP connection; its first request must be complete within 10 s."""
 
     _head_timer: asyncio.TimerHandle | None = None
     _linger_timer: asyncio.TimerHandle | None = None
@@ -221,23 +222,23 @@ class HttpProtocol(H11Protocol):
         self.conn = self._limited = _Limited(h11.SERVER, HEAD_BYTES)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        """Starts the clock."""
+        """Starts the timer of the first request."""
         super().connection_made(transport)
         self._head_timer = self.loop.call_later(HEAD_SECONDS, transport.abort)
 
     def data_received(self, data: bytes) -> None:
-        """Reads, or discards the data after a refusal."""
+        """Parses received data, or discards it after a refusal."""
         if self._linger_timer is None:
             super().data_received(data)
 
     def handle_events(self) -> None:
-        """Stops the clock when the head of the request is there."""
+        """Cancels the timer when the head of the request is complete."""
         super().handle_events()
         if self.scope is not None:
             self._stop_clock()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuses what cannot be read; a head that is too long with 431."""
+        """Refuses an invalid request; with 431 when its head is too long."""
         if not self._limited.is_too_long:
             super().send_400_response(msg)
             return
@@ -249,7 +250,7 @@ class HttpProtocol(H11Protocol):
         self._linger_timer = self.loop.call_later(_LINGER_SECONDS, self.transport.close)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stops the clocks."""
+        """Cancels the timers."""
         self._stop_clock()
         if self._linger_timer is not None:
             self._linger_timer.cancel()
@@ -270,16 +271,16 @@ def _shortened(reason: str) -> str:
 
 
 MAX_DELTAS: Final = 1024 * 1024
-"""Bytes that may wait before deltas are dropped."""
+"""Limit of queued bytes, above which deltas are dropped."""
 _WRITE_BYTES: Final = 64 * 1024
 
 
 class OutgoingFrames:
-    """The frames to one client.
+    """Queue of the frames to one client.
 
-    They go straight to the transport while it accepts them, and wait here otherwise. An event gets
+    Frames are written to the transport while it accepts them, and queued otherwise. An event gets
     its number when it is written, so that dropped deltas leave no gap. `on_overflow` is called
-    once, when more waits than a client may leave unread; `on_drained` after some was written.
+    once, when the queue exceeds the limit; `on_drained` after queued frames were written.
     """
 
     def __init__(
@@ -305,7 +306,7 @@ class OutgoingFrames:
             self._protocol.write((frame,))
 
     def event(self, head: bytes, *, droppable: bool) -> None:
-        """Sends an event; a droppable one is lost when the client is more than 1 MiB behind."""
+        """Sends an event; a droppable one is dropped when more than 1 MiB is queued."""
         if self._protocol.congested or self._waiting:
             if not (droppable and self.waiting_bytes > MAX_DELTAS):
                 self._wait(head, is_event=True)
@@ -314,7 +315,7 @@ class OutgoingFrames:
         self._protocol.write((frames.numbered(head, self._seq),))
 
     def close(self) -> None:
-        """Drops the waiting frames and accepts no more."""
+        """Drops the queued frames and accepts no more."""
         self._closed = True
         self._waiting.clear()
         self.waiting_bytes = 0

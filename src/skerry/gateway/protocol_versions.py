@@ -1,8 +1,7 @@
-"""Answers and events of runs as clients receive them, in versions 3 and 4 of the protocol.
+"""Encodes responses and events of runs for versions 3 and 4 of the protocol.
 
-A client passes over keys that it does not know. So both versions get the same payload wherever one
-can hold what each wants. Version 4 is the base; version 3 overrides what cannot be shared, or is
-sent often.
+Clients ignore unknown keys, so both versions get the same payload where one can contain the keys of
+both. Version 4 is the base; version 3 overrides payloads that cannot be shared, or are sent often.
 """
 
 import math
@@ -20,7 +19,7 @@ from skerry.model.run import RunFailure, RunResult, StopReason
 Object = dict[str, Json]
 
 _TOOL_TEXT: Final = 8000
-"""Characters of a tool's result that an event shows."""
+"""Limit of a tool's result in an event, in characters."""
 
 _POLICY_3: Final = ("maxPayload", "maxBufferedBytes", "tickIntervalMs")
 _UNKNOWN_FAILURE: Final = RunFailure("internal", "The run failed.")
@@ -37,18 +36,18 @@ _REASONS: Final = {
     "model.connection": "timeout",
     "model.not_found": "model_not_found",
 }
-"""The wire's words for why a provider did not answer, by the code of the error."""
+"""Wire values for the reason why a provider did not answer, by error code."""
 
 
 class AgentEvent(Struct, frozen=True):
-    """An `agent` event, less the run it belongs to and its number."""
+    """An `agent` event without its run and its number."""
 
     stream: str
     data: Object
 
 
 class ChatPayload(Struct, frozen=True):
-    """A `chat` event, less the run it belongs to and its number."""
+    """A `chat` event without its run and its number."""
 
     payload: Object
 
@@ -62,11 +61,11 @@ class Version4:
     protocol: int = 4
 
     def hello(self, hello: Object) -> Object:
-        """Returns the payload of `hello-ok`, given what both versions have."""
+        """Returns the payload of `hello-ok` from the common payload."""
         return hello
 
     def error(self, shape: ErrorShape) -> ErrorShape:
-        """Returns the error with the codes that this version has."""
+        """Returns the error with the codes of this version."""
         return shape
 
     def accepted(self, run_id: str, key: str, agent: str, at: int) -> Object:
@@ -75,9 +74,9 @@ class Version4:
         return {**about, "status": "accepted", "acceptedAt": at}
 
     def in_flight(self, run_id: str, key: str, agent: str) -> Object | None:
-        """Returns the only response to a key whose run has not ended.
+        """Returns the only response to a repeated key whose run has not ended.
 
-        None means that it is answered like the first request: accepted now, the end when it comes.
+        None means the usual two responses: accepted now, and the end of the run.
         """
         return {"runId": run_id, "sessionKey": key, "agentId": agent, "status": "in_flight"}
 
@@ -115,17 +114,17 @@ class Version4:
         )
 
     def added(self, delta: str, message: Json) -> ChatPayload:
-        """Returns the `chat` event of added text; `message` has the text so far."""
+        """Returns the `chat` event of added text; `message` has the whole text so far."""
         return ChatPayload({"state": "delta", "deltaText": delta, "message": message})
 
     def replaced(self, text: str, message: Json) -> ChatPayload:
-        """Returns the `chat` event after a failed model's text was withdrawn."""
+        """Returns the `chat` event after the text of a failed model was withdrawn."""
         return ChatPayload(
             {"state": "delta", "deltaText": text, "replace": True, "message": message}
         )
 
     def tool_finished(self, body: ToolFinished, about: str) -> AgentEvent:
-        """Returns the end of a tool call; `about` says in a few words what was requested."""
+        """Returns the end of a tool call; `about` describes the call in a few words."""
         data = {"phase": "result", "name": body.name, "toolCallId": body.call_id, "meta": about}
         result: Object = {"content": [{"type": "text", "text": body.text[:_TOOL_TEXT]}]}
         if body.details is not None:
@@ -133,7 +132,7 @@ class Version4:
         return AgentEvent("tool", {**data, "isError": body.is_error, "result": result})
 
     def tool_updated(self, body: ToolUpdated) -> AgentEvent:
-        """Returns the output of a tool call so far, the end of a long one."""
+        """Returns the output of a tool call so far; only the end of a long output."""
         partial: Object = {"content": [{"type": "text", "text": body.text[-_TOOL_TEXT:]}]}
         if body.details is not None:
             partial["details"] = body.details
@@ -143,7 +142,7 @@ class Version4:
     def ended(self, result: RunResult) -> Events:
         """Returns the tokens, the end of the life cycle, and the last `chat` event.
 
-        There is no phase `finishing`: an end is sent after its COMMIT, when all is settled.
+        There is no phase `finishing`: the end is sent after the COMMIT.
         """
         aborted = result.stop_reason is StopReason.ABORTED
         reason = _stop_reason(result)
@@ -179,7 +178,7 @@ class Version3(Version4):
     protocol = 3
 
     def hello(self, hello: Object) -> Object:
-        """Adds the host, and leaves out later keys; `auth` only carries a device's token."""
+        """Adds the host and removes later keys; `auth` contains a device's token only."""
         payload = {
             **hello,
             "server": {**hello["server"], "host": socket.gethostname()},
@@ -191,18 +190,18 @@ class Version3(Version4):
         return payload
 
     def error(self, shape: ErrorShape) -> ErrorShape:
-        """Turns a forbidden request into an invalid one: this version has no other code."""
+        """Replaces the code of a forbidden request, which version 3 does not have."""
         if shape.code is ErrorCode.FORBIDDEN:
             return ErrorShape(ErrorCode.INVALID_REQUEST, shape.message)
         return shape
 
     def accepted(self, run_id: str, key: str, agent: str, at: int) -> Object:
-        """Returns the run and when it was accepted."""
+        """Returns the run and the time at which it was accepted."""
         del key, agent
         return {"runId": run_id, "status": "accepted", "acceptedAt": at}
 
     def in_flight(self, run_id: str, key: str, agent: str) -> None:
-        """Clients of this version take a single response other than accepted for the end."""
+        """Returns an accepted response, since a version 3 client takes any other as the end."""
 
     def agent(self, run: RunEvent, event: AgentEvent, seq: int, ts: int) -> Object:
         """Returns the payload without session id and agent."""
@@ -257,7 +256,7 @@ class Version3(Version4):
 
 
 VERSIONS: Final[Mapping[int, Version4]] = MappingProxyType({3: Version3(), 4: Version4()})
-"""The encoding of each version that is served."""
+"""Encodings by supported version."""
 
 
 def assistant_message(text: Json, at: int) -> Json:
@@ -270,7 +269,7 @@ def assistant_message(text: Json, at: int) -> Json:
 
 
 def has_failed(result: RunResult) -> bool:
-    """Returns whether the run ended in an error; an aborted one did not."""
+    """Returns True when the run ended with an error; False when it was aborted."""
     return result.stop_reason in _FAILED
 
 
@@ -307,7 +306,7 @@ def final_response(result: RunResult) -> Json:
 
 
 def wait_response(result: RunResult) -> Json:
-    """Returns the payload of `agent.wait` for a run that ended."""
+    """Returns the payload of `agent.wait` for an ended run."""
     failed = has_failed(result)
     payload: Object = {
         "runId": result.run_id,
@@ -322,7 +321,7 @@ def wait_response(result: RunResult) -> Json:
 
 
 def run_error(result: RunResult) -> ErrorShape:
-    """Returns the error of a run that failed."""
+    """Returns the error of a failed run."""
     failure = _failure(result)
     details = {"code": failure.code, **({"remedy": failure.remedy} if failure.remedy else {})}
     wait = None if failure.retry_after is None else math.ceil(failure.retry_after * 1000)
@@ -334,21 +333,21 @@ def _failure(result: RunResult) -> RunFailure:
 
 
 def _failure_payload(result: RunResult) -> Object:
-    """Returns why the run failed, and the next step for a person where there is one."""
+    """Returns the failure of a run, with the remedy if there is one."""
     failure = _failure(result)
     details = {"remedy": failure.remedy, "attempts": list(failure.attempts)}
     return {"error": failure.message, **{name: value for name, value in details.items() if value}}
 
 
 def _error_kind(result: RunResult) -> str:
-    """Returns the failure as one of the wire's few kinds."""
+    """Returns the kind of the failure on the wire."""
     if result.stop_reason is StopReason.TIMEOUT:
         return "timeout"
     return _KINDS.get(_failure(result).code, "unknown")
 
 
 def _error_detail(result: RunResult) -> Json:
-    """Returns which model failed, and why in a word; `_error_kind` has no kind for a wrong key."""
+    """Returns the failed model and the reason in a word; `_error_kind` has none for a wrong key."""
     reason = _REASONS.get(_failure(result).code, "unknown")
     model = {"provider": result.provider[:300], "model": result.model[:300]}
     return {**{key: value for key, value in model.items() if value}, "failoverReason": reason}
@@ -363,13 +362,13 @@ def _payloads(result: RunResult) -> list[Json]:
 
 
 def _terminal_reply(result: RunResult) -> Json:
-    """Returns the text that the person is shown in the end."""
+    """Returns the final text for the person."""
     text = _text(result)
     return {"disposition": "visible" if text else "silent", "text": text}
 
 
 def _stop_reason(result: RunResult) -> str:
-    """Returns the wire's word for why the run ended: `stop`, `length`, or who aborted it."""
+    """Returns the stop reason on the wire: `stop`, `length`, or the source of an abort."""
     match result.stop_reason:
         case StopReason.DONE:
             return "length" if result.cut_off else "stop"
@@ -384,7 +383,7 @@ def _started(at: int, joined: str | None) -> AgentEvent:
 
 
 def _joined(host: str | None) -> Object:
-    """Returns the run that the message has entered; the published `chat` events have no room."""
+    """Returns the run that the message has entered; `chat` events have no field for it."""
     return {"joined": host} if host else {}
 
 

@@ -1,4 +1,4 @@
-"""Reads the body of an HTTP request under a limit of size and time."""
+"""Reads the body of an HTTP request with limits of size and time."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -7,11 +7,11 @@ import anyio
 from starlette.requests import Request
 
 BODY_SECONDS: Final = 10.0
-"""Seconds that a body may take to arrive."""
+"""Time limit of a body."""
 
 
 class RefusedPost(Exception):  # noqa: N818 - an answer
-    """A request is refused with an HTTP status."""
+    """The request is refused with an HTTP status."""
 
     def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
@@ -23,7 +23,7 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
     """Returns the body.
 
     Raises:
-        RefusedPost: it has more than `most` bytes, or takes longer than `BODY_SECONDS`.
+        RefusedPost: the body has more than `max_bytes`, or takes longer than `BODY_SECONDS`.
     """
     too_long = RefusedPost(413, f"the body has more than {max_bytes} bytes")
     length = request.headers.get("content-length", "")

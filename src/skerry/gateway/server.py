@@ -34,23 +34,24 @@ _PRESENCE_SECONDS: Final = 0.5
 _SERVING: Final = "skerry.gateway.connection"
 """Module that serves clients, with the methods of a conversation."""
 _ANY: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
-"""HTTP methods that a route of a plugin may have."""
+"""HTTP methods of routes of plugins."""
 
 
 class Serves(Protocol):
-    """The object of a feature that serves the requests beneath its path (`http_prefix`)."""
+    """Object of a feature that serves the HTTP requests below its path (`http_prefix`)."""
 
     async def serve(self, request: Request, /) -> Response:
-        """Answers every request beneath the path of the feature."""
+        """Answers a request below the path of the feature."""
         ...
 
 
 def create_app(context: GatewayContext, pages: Path | None = None) -> Starlette:
-    """Returns the application; it must be served by `Listener`, whose protocol connections use.
+    """Returns the ASGI application; it must be served by `Listener`, whose protocol it needs.
 
     Args:
-        context: What methods and connections use.
-        pages: The folder of the page; without one, Skerry's own page.
+        context: Services of methods and connections.
+        pages: Folder of the page; None for Skerry's own page.
+
     """
     folder = pages or Path(skerry.__file__).parent / "web"
     return Starlette(
@@ -71,7 +72,7 @@ def create_app(context: GatewayContext, pages: Path | None = None) -> Starlette:
 
 
 class _WebSockets:
-    """Accepts WebSockets; what serves them is imported with the first client."""
+    """Accepts WebSockets; the module that serves them is imported with the first client."""
 
     def __init__(self, context: GatewayContext) -> None:
         self._context = context
@@ -161,7 +162,7 @@ def _lifespan(
 
 
 async def _tick(context: GatewayContext) -> None:
-    """Sends ticks, by whose absence clients notice a gateway that ended."""
+    """Sends ticks, whose absence tells clients that the gateway has ended."""
     while True:
         await anyio.sleep(context.config().gateway.tick_interval_ms / 1000)
         context.broadcast.tick()
@@ -179,7 +180,7 @@ async def _send_health(context: GatewayContext) -> None:
 
 
 async def _send_presence(context: GatewayContext) -> None:
-    """Sends the presence of clients, twice a second at most: each change is sent to all of them."""
+    """Sends the presence of clients, at most twice a second, since all clients get each change."""
     presence = context.presence
     version = presence.version
     while True:
@@ -190,7 +191,7 @@ async def _send_presence(context: GatewayContext) -> None:
 
 
 async def _send_session_events(context: GatewayContext) -> None:
-    """Sends changes of sessions in the encoding of version 4: version 3 has no such events."""
+    """Sends changes of sessions in the encoding of version 4; version 3 has no such events."""
     await context.session_events.due()  # by a client's subscription, so that one has connected
     while True:
         try:

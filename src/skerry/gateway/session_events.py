@@ -1,7 +1,7 @@
-"""Sends subscribed clients the sessions that changed, and the new messages in them.
+"""Sends changed sessions and new messages to subscribed clients.
 
-A commit only names the sessions that it touched; a little later their changes are read and sent, so
-that many commits cost one read. While no client is subscribed, nothing is read.
+A commit only reports the ids of the sessions that it changed; a moment later the changes are read
+and sent, so that many commits cost one read. Without subscriptions nothing is read.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,21 +19,21 @@ from skerry.store.store import TouchedSessions
 
 COLLECT_SECONDS: Final = 0.05
 SESSIONS: Final = "sessions"
-"""The topic of the clients that receive every change of a session."""
+"""Topic of clients that receive all changes of sessions."""
 _BATCH: Final = 200
-"""Messages of one session that are sent at a time."""
+"""Limit of messages of one session that are sent at a time."""
 
 Row = Callable[[SessionEntry], dict[str, Json]]
 Line = Callable[[TranscriptEntry], bytes]
 
 
 def messages_of(key: str) -> str:
-    """Returns the topic of the clients that receive the messages of the conversation `key`."""
+    """Returns the topic of clients that receive the messages of the conversation `key`."""
     return f"messages:{key}"
 
 
 class _Change(Struct, frozen=True):
-    """Change of one session that is to be sent."""
+    """Unsent change of one session."""
 
     session: SessionEntry
     reason: str
@@ -41,7 +41,7 @@ class _Change(Struct, frozen=True):
 
 
 class SessionEvents:
-    """Changes of sessions, for subscribers. Tell `touched` of commits and keep `run` going."""
+    """Changes of sessions for subscribers. Report commits to `touched`, and run `run`."""
 
     def __init__(self, broadcast: Broadcast, now_ms: Callable[[], int]) -> None:
         self._broadcast = broadcast
@@ -50,12 +50,12 @@ class SessionEvents:
         self.touched = TouchedSessions(COLLECT_SECONDS)
         """Sessions that may have changed."""
         self._reasons: dict[str, str] = {}
-        """Reasons of those changes that are more than new messages."""
+        """Reasons of changes other than new messages."""
 
     def follow(self, key: str, session: SessionEntry | None, *, first: bool) -> None:
-        """Begins to send the messages of a conversation that come after the tail of its `session`.
+        """Starts sending the messages of a conversation after the present end of its `session`.
 
-        `first`: no client has followed it until now.
+        `first` is True when no client was subscribed before.
         """
         if first:
             self._sent.pop(key, None)
@@ -67,17 +67,17 @@ class SessionEvents:
             self.touched.add([session.session_id])  # a message may have arrived since it was read
 
     def skip(self, session: SessionEntry) -> None:
-        """Marks the session's messages as sent: it is about to be restored."""
+        """Marks the messages of a session as sent, before it is restored."""
         if (sent := self._sent.get(session.key)) is not None:
             sent[session.session_id] = session.tail
 
     def changed(self, session_ids: Sequence[str], reason: str) -> None:
-        """Marks sessions that changed by more than new messages."""
+        """Marks sessions with changes other than new messages."""
         self._reasons.update(dict.fromkeys(session_ids, reason))
         self.touched.add(session_ids)
 
     async def due(self) -> None:
-        """Returns when changes are to be sent: some client is subscribed."""
+        """Waits until there are changes for a subscriber."""
         while True:
             await self.touched.due()
             if self._broadcast.has_topics:
@@ -85,17 +85,18 @@ class SessionEvents:
             self._take()
 
     def _take(self) -> tuple[set[str], dict[str, str]]:
-        """Returns the sessions that may have changed, and the reasons."""
+        """Returns the changed sessions and the reasons, and clears both."""
         reasons, self._reasons = self._reasons, {}
         return self.touched.take(), reasons
 
     async def run(self, store: Store, row: Row, line: Line) -> None:
-        """Sends the changes, at most every 50 ms.
+        """Sends the changes, at most every 50 ms, until cancelled.
 
         Args:
-            store: The store that has them.
+            store: Store of the sessions.
             row: Encodes a session as a row.
             line: Encodes a message.
+
         """
         while True:
             await self.due()
@@ -111,7 +112,7 @@ class SessionEvents:
                 self._send(change, row, line)
 
     def _forget(self) -> None:
-        """Drops the positions of conversations that no client follows any more."""
+        """Drops the positions of conversations without subscribers."""
         for key in [key for key in self._sent if not self._broadcast.is_wanted(messages_of(key))]:
             del self._sent[key]
 

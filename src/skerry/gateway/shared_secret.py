@@ -1,4 +1,4 @@
-"""The shared secret, the scopes that it gives, and how failures are slowed down."""
+"""The shared secret, its scopes, and the delays after failures."""
 
 import hmac
 from collections import OrderedDict
@@ -18,15 +18,12 @@ DELAYS: Final = Backoff(base=0.25, cap=2.0)
 _FORGET_AFTER: Final = 60.0
 _ADDRESSES: Final = 4096
 LOCKED_AFTER: Final = 10
-"""Failures of one remote address, none a minute after the other, that lock it out."""
+"""Failures of a remote address, each within a minute of the last, that lock it out."""
 LOCKED_SECONDS: Final = 300.0
 
 
 def operator_scopes(scopes: Iterable[str] | None) -> tuple[str, ...]:
-    """Returns the scopes that an operator requests: those of the list that exist.
-
-    Without a list it is reading alone.
-    """
+    """Returns the valid ones of the scopes that an operator requests; by default the read scope."""
     if scopes is None:
         return _UNASKED
     return tuple(scope for scope in dict.fromkeys(scopes) if scope in OPERATOR_SCOPES)
@@ -36,7 +33,7 @@ class SecretCheck(Enum):
     """Result of checking a client's shared secret."""
 
     RIGHT = auto()
-    """Correct secret, or none is required."""
+    """The secret is correct, or none is required."""
     WRONG = auto()
     MISSING = auto()
 
@@ -45,7 +42,7 @@ def check_secret(config: AuthConfig, token: str | None, password: str | None) ->
     """Compares the client's token or password with the secret of the configured mode.
 
     A password is also accepted in the field for a token. Where a token is required, a password
-    alone is wrong, not missing.
+    without a token is wrong, not missing.
     """
     if config.mode is AuthMode.NONE:
         return SecretCheck.RIGHT
@@ -60,7 +57,7 @@ def check_secret(config: AuthConfig, token: str | None, password: str | None) ->
 
 
 def same_secret(expected: str, presented: str) -> bool:
-    """Returns whether the secrets are equal, in a time that is independent of the difference."""
+    """Compares two secrets in constant time."""
     return hmac.compare_digest(expected.encode(), presented.encode())
 
 
@@ -72,22 +69,22 @@ class _Record(Struct):
 
 
 class Failures(Struct):
-    """Slows down repeated failures: 0.25 s, 0.5 s, 1 s, then 2 s, per address.
+    """Delays responses to repeated failures: 0.25 s, 0.5 s, 1 s, then 2 s, per address.
 
     Failures of one address are answered one after another, so that many connections do not guess
-    faster than one. On this machine the right secret is never delayed, so no program can lock out
-    another; a remote address is locked out for 5 minutes after `LOCKED_AFTER` failures.
+    faster. On this machine the right secret is never delayed, so that no program can lock out
+    another. A remote address is locked out for 5 minutes after `LOCKED_AFTER` failures.
     """
 
     _records: OrderedDict[str, _Record] = field(default_factory=OrderedDict)
 
     def locked(self, peer: ClientPeer, now: float) -> float:
-        """Returns for how many more seconds the address is locked out; 0 when it is not."""
+        """Returns the seconds for which the address is still locked out; 0 when it is not."""
         record = self._records.get(peer.bucket)
         return 0.0 if record is None else max(0.0, record.locked_until - now)
 
     def delay(self, peer: ClientPeer, now: float) -> float:
-        """Records a failure; returns how many seconds to wait before it is answered."""
+        """Records a failure; returns the seconds to wait before the response."""
         record = self._records.pop(peer.bucket, None)
         if record is None or now - record.last > _FORGET_AFTER:
             record = _Record()
@@ -106,5 +103,5 @@ class Failures(Struct):
         return record.answered - now
 
     def forget(self, peer: ClientPeer) -> None:
-        """Drops the failures of an address that has presented the right secret."""
+        """Drops the failures of an address after a correct secret."""
         self._records.pop(peer.bucket, None)

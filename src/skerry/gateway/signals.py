@@ -1,20 +1,20 @@
-"""Wakes services of features by a name, from the methods and tools of the same feature."""
+"""Wakes services of features by name, from methods and tools of the same feature."""
 
 import anyio
 
 
 class Signals:
-    """Named signals. One that is set while nobody waits ends the next wait at once."""
+    """Named signals. A signal without a waiter ends the next wait at once."""
 
     def __init__(self) -> None:
         self._events: dict[str, anyio.Event] = {}
 
     def set(self, name: str) -> None:
-        """Wakes who waits for the name. Call it in the event loop."""
+        """Sets the signal and wakes its waiters. Call it in the event loop."""
         self._events.setdefault(name, anyio.Event()).set()
 
     async def wait(self, name: str, seconds: float | None = None) -> None:
-        """Waits until the name is set, or for that many seconds at most."""
+        """Waits until the signal is set, at most `seconds`."""
         event = self._events.setdefault(name, anyio.Event())
         with anyio.move_on_after(seconds):
             await event.wait()

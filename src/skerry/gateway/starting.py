@@ -1,4 +1,4 @@
-"""Answers HTTP while the gateway starts: alive, and not ready yet."""
+"""Answers HTTP requests while the gateway starts: alive, but not ready."""
 
 import asyncio
 import socket
@@ -16,7 +16,7 @@ _ANSWER: Final = (
 
 @asynccontextmanager
 async def starting(*listening: socket.socket) -> AsyncGenerator[None]:
-    """Answers requests during the block with 503; the sockets stay open after it."""
+    """Answers requests with 503 during the block; the sockets stay open after it."""
     connections: set[asyncio.Transport] = set()
     loop = asyncio.get_running_loop()
     servers = [
@@ -33,7 +33,7 @@ async def starting(*listening: socket.socket) -> AsyncGenerator[None]:
 
 
 class _Starting(asyncio.Protocol):
-    """One connection: the head of a request, an answer, the end."""
+    """One connection: reads the head of a request, answers, closes."""
 
     _transport: asyncio.Transport
 
@@ -47,7 +47,7 @@ class _Starting(asyncio.Protocol):
         self._connections.add(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Answers once the head of the request is there."""
+        """Answers when the head of the request is complete."""
         self._head += data
         if b"\r\n\r\n" in self._head or len(self._head) > _HEAD_BYTES:
             self._transport.write(_answer(live=self._head.startswith(_LIVE)))

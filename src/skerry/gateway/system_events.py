@@ -1,4 +1,4 @@
-"""System events that the next run of a session receives beside its message, in their order."""
+"""System events, which the next run of a session gets in addition to its message."""
 
 from typing import Final
 
@@ -6,22 +6,22 @@ from skerry.infra.clock import Clock
 from skerry.model.ids import SessionKey
 
 MAX_EVENTS: Final = 20
-"""Limit on the events queued for one session; the oldest is dropped first."""
+"""Limit of queued events of one session; the oldest are dropped."""
 MOST_CHARS: Final = 4_096
-"""Limit on one event: all of them together go into one prompt, and are in memory until then."""
+"""Limit of one event, in characters: all of them are kept in memory and added to one prompt."""
 _SESSIONS: Final = 200
 
 
 class SystemEvents:
-    """Queue of system events, in memory only: events that wait at a stop are dropped."""
+    """Queue of system events in memory; a stop drops them."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.queued: dict[SessionKey, tuple[tuple[int, str], ...]] = {}
-        """Events of each session that has some, each with its time in milliseconds."""
+        """Queued events by session, each with its time in milliseconds."""
 
     def add(self, key: SessionKey, text: str) -> None:
-        """Queues an event for the session's next run; repeats of the last one are queued once."""
+        """Queues an event for the session's next run; a repetition of the last one is ignored."""
         if len(text) > MOST_CHARS:
             text = text[: MOST_CHARS - 1] + "…"
         events = self.queued.get(key, ())
@@ -32,7 +32,7 @@ class SystemEvents:
             del self.queued[next(iter(self.queued))]
 
     def delivered(self, key: SessionKey, events: tuple[tuple[int, str], ...]) -> None:
-        """Removes events that a run received."""
+        """Removes the events that a run has received."""
         remaining = tuple(event for event in self.queued.get(key, ()) if event not in events)
         if remaining:
             self.queued[key] = remaining
@@ -40,5 +40,5 @@ class SystemEvents:
             self.queued.pop(key, None)
 
     def texts(self) -> list[str]:
-        """Returns the texts of all queued events, of whichever session."""
+        """Returns the texts of the queued events of all sessions."""
         return [text for events in self.queued.values() for _, text in events]

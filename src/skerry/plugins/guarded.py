@@ -194,10 +194,10 @@ def _text(value: object) -> str:
 def guarded_method(runner: Runner, method: GatewayMethod) -> tuple[GatewayMethod, GuardedCall]:
     """Returns the method with a guarded function, whose result is plain JSON, and the guard."""
 
-    async def given(arguments: tuple[Any, MethodCall]) -> object:
+    async def run_method(arguments: tuple[Any, MethodCall]) -> object:
         return await method.run(*arguments)
 
-    guard = GuardedCall(runner, method.plugin, f"method {method.name}", given, METHOD_SECONDS)
+    guard = GuardedCall(runner, method.plugin, f"method {method.name}", run_method, METHOD_SECONDS)
 
     async def run(params: object, call: MethodCall) -> object:
         try:

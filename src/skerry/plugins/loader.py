@@ -275,7 +275,7 @@ class Plugins:
     async def _begin(self, every: list[Candidate], outcomes: list[Outcome]) -> None:
         """Calls `init` of the new plugins concurrently; a failed plugin is not loaded."""
 
-        async def one(number: int, candidate: Candidate, ready: _Ready) -> None:
+        async def begin_plugin(number: int, candidate: Candidate, ready: _Ready) -> None:
             try:
                 await begin(self.hooks.runner, candidate.id, ready.registered)
             except PluginError as error:
@@ -285,7 +285,7 @@ class Plugins:
         async with anyio.create_task_group() as group:
             for number, (candidate, outcome) in enumerate(zip(every, outcomes, strict=True)):
                 if isinstance(outcome, _Ready) and outcome.registered.init is not None:
-                    group.start_soon(one, number, candidate, outcome)
+                    group.start_soon(begin_plugin, number, candidate, outcome)
 
     async def _report(self, config: Config, candidate: Candidate, outcome: Outcome) -> PluginReport:
         """Makes the registrations of a plugin effective; returns its report."""

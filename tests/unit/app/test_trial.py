@@ -42,7 +42,7 @@ async def test_a_trial_of_a_server_that_is_silent_ends(
         (tmp_path / "skerry.json").write_text(json.dumps({"models": {"providers": {"den": den}}}))
         done = await trial({"SKERRY_STATE_DIR": str(tmp_path)}, "den/m")
     assert isinstance(done, ModelConnectionError)
-    assert str(done) == "den/m gave no whole answer within 0.1 s."
+    assert str(done) == "den/m gave no complete answer within 0.1 s."
 
 
 async def choose(home: Path, setup: ModelSetup) -> ModelStatus:
