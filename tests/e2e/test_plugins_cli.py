@@ -65,7 +65,7 @@ def home(tmp_path: Path) -> Home:
 
 async def test_a_folder_is_installed_pinned_and_removed(home: Home) -> None:
     _, told = await home.run("install", str(home.source), code=1)
-    assert "with all that the gateway may do" in told
+    assert "with all rights of the gateway" in told
     assert not (home.state / "extensions" / "tea").exists()
     await home.run("install", str(home.source), "--yes")
     copy = home.state / "extensions" / "tea"

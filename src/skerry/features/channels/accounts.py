@@ -69,13 +69,13 @@ async def channels_login(call: Call, params: LoginParams) -> Json:
     """
     platform = platform_named(params.channel)
     required = [key for key, _ in platform.section.login]
-    unknown = sorted(params.credentials.keys() - set(required))
+    unknown_keys = sorted(params.credentials.keys() - set(required))
     missing = [key for key in required if key not in params.credentials]
-    if unknown or missing:
+    if unknown_keys or missing:
         listed = ", ".join(required) or "none"
         raise RefusedError(
             f"{platform.label} requires these credentials: {listed}.",
-            f"Unknown: {', '.join(unknown) or 'none'}; missing: {', '.join(missing)}.",
+            f"Unknown: {', '.join(unknown_keys) or 'none'}; missing: {', '.join(missing)}.",
         )
     account = params.account_id or DEFAULT
     values: dict[KeyPath, str] = {(key,): params.credentials[key].strip() for key in required}

@@ -129,9 +129,9 @@ def _check(platform: Platform, params: StartParams) -> None:
         message = f"{platform.label} has no login of the kind {params.kind!r}; it has: {listed}."
         raise RefusedError(message, "Enter its credentials with `channels.login`.")
     keys = [key for key, _ in kinds[params.kind]]
-    if unknown := sorted(params.settings.keys() - set(keys)):
+    if unknown_keys := sorted(params.settings.keys() - set(keys)):
         listed = ", ".join(keys) or "none"
-        raise RefusedError(f"Unknown settings: {', '.join(unknown)}.", f"Settings: {listed}.")
+        raise RefusedError(f"Unknown settings: {', '.join(unknown_keys)}.", f"Settings: {listed}.")
 
 
 def _added(logins: dict[str, PendingLogin]) -> tuple[str, LoginAttempt]:

@@ -190,9 +190,9 @@ def _edit() -> int:
         base = (
             source.Source(path, before.decode("utf-8", "replace")).hash if path.exists() else None
         )
-        written = write_text(path, source.text(copy, after), author(), base=base)
+        change = write_text(path, source.text(copy, after), author(), base=base)
     except ConfigError as error:
         error.remedy = f"Your text is kept in {copy}; `skerry config edit` continues with it."
         raise
     copy.unlink()
-    return report_written(written)
+    return report_written(change)

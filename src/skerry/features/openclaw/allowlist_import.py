@@ -36,18 +36,18 @@ class Patterns:
             return
         file = parse(path.read_bytes()) if path.stat().st_size <= MAX_BYTES else None
         if file is None:
-            report.leave(FILE, "the file is damaged, too large, or of another version")
+            report.skip(FILE, "the file is damaged, too large, or of another version")
             return
         for entry in file.entries():
             if reason := problem(entry.pattern):
-                report.leave(
+                report.skip(
                     f"{FILE}: {entry.pattern}", f"the pattern would match nothing: {reason}"
                 )
                 continue
             self._entries.setdefault(entry.agent, []).append(entry)
         self._modes = file.modes()
         for note in file.left_out():
-            report.leave(FILE, note)
+            report.skip(FILE, note)
 
     def with_modes(self, tree: dict[str, Any]) -> dict[str, Any]:
         """Returns a configuration with the modes of the file, where they are stricter."""
@@ -61,9 +61,7 @@ class Patterns:
             if name in names:
                 key_path = ("agents", "list", names.index(agent_id(name)), *key_path)
             elif name != EVERY_AGENT and (names or name != MAIN_AGENT):
-                self._report.leave(
-                    f"{FILE}: modes of {name}", "the configuration has no such agent"
-                )
+                self._report.skip(f"{FILE}: modes of {name}", "the configuration has no such agent")
                 continue
             for key, value in modes.items():
                 order = {"security": SECURITIES, "ask": ASKS}[key]
@@ -78,7 +76,7 @@ class Patterns:
         for agent, entries in self._entries.items():
             if agent not in {"*", *config.agents.ids}:
                 if agent not in self._unknown_agents:
-                    self._report.leave(f"{FILE}: {agent}", "the configuration has no such agent")
+                    self._report.skip(f"{FILE}: {agent}", "the configuration has no such agent")
                 self._unknown_agents.add(agent)
                 continue
             key_path = (KEY, agent)

@@ -213,9 +213,9 @@ async def _jobs(home: Path, loaded: Loaded, report: Report) -> None:
     importer.read(jobs(home, report))
     report.jobs += importer.names
     for name, reason in importer.refused:
-        report.leave(f"cron job {name}", reason)
+        report.skip(f"cron job {name}", reason)
     for name in importer.changed:
-        report.leave(
+        report.skip(
             f"receiver of cron job {name}", "the reply goes to the chat of your latest message"
         )
     if report.applied and importer.names:
@@ -240,7 +240,7 @@ def _credentials(home: Path, loaded: Loaded, report: Report) -> None:
                         keeper.keep(entered, SystemClock())
                 report.credentials.append(label)
             except CredentialError as error:
-                report.leave(f"credential {label}", str(error))
+                report.skip(f"credential {label}", str(error))
 
 
 def _profiles(folder: Path, report: Report) -> dict[str, Any]:
@@ -254,11 +254,11 @@ def _profiles(folder: Path, report: Report) -> dict[str, Any]:
         if not content and file.is_file() and not file.is_symlink():
             content = msgspec.json.decode(file.read_bytes())
     except OSError as error:
-        report.leave(str(folder), f"{_UNREADABLE_CREDENTIALS}: {error.strerror}")
+        report.skip(str(folder), f"{_UNREADABLE_CREDENTIALS}: {error.strerror}")
     except sqlite3.Error as error:
-        report.leave(str(folder / database.FILE), f"{_UNREADABLE_CREDENTIALS}: {error}; {REPAIR}")
+        report.skip(str(folder / database.FILE), f"{_UNREADABLE_CREDENTIALS}: {error}; {REPAIR}")
     except UNREADABLE:  # the error text may contain a part of a secret
-        report.leave(str(folder), f"{_UNREADABLE_CREDENTIALS}: they are not JSON; {_ENTER}")
+        report.skip(str(folder), f"{_UNREADABLE_CREDENTIALS}: they are not JSON; {_ENTER}")
     profiles = content.get("profiles") if isinstance(content, dict) else None
     return profiles if isinstance(profiles, dict) else {}
 

@@ -100,11 +100,11 @@ def name_the_rest(home: Path, imported: set[Path], report: Report) -> None:
         if path.name.startswith(_EARLIER):
             earlier += 1
         elif path in set(workspaces(home)):
-            report.leave(path.name, "no agent of the configuration has this workspace")
+            report.skip(path.name, "no agent of the configuration has this workspace")
         else:
-            report.leave(path.name, _REASONS.get(path.name, "this version does not use it"))
+            report.skip(path.name, _REASONS.get(path.name, "this version does not use it"))
     if earlier:
-        report.leave(
+        report.skip(
             f"{earlier} earlier copies of openclaw.json", "only the present one is imported"
         )
 
@@ -125,7 +125,7 @@ def jobs(home: Path, report: Report) -> list[Any]:
             with database.opened(file) as opened:
                 stored += database.jobs(opened)
         except (OSError, sqlite3.Error) as error:
-            report.leave(str(file), f"its scheduled jobs cannot be read: {error}")
+            report.skip(str(file), f"its scheduled jobs cannot be read: {error}")
     content = _json(home, home / "cron" / "jobs.json")
     listed = content.get("jobs") if isinstance(content, dict) else content
     return [*stored, *listed] if isinstance(listed, list) else stored

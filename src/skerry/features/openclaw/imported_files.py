@@ -92,7 +92,7 @@ def copy(
         _greet_nobody(workspace.path, target, report)
         report.workspaces.append(counted(workspace.path, copied, workspace.agent, target))
         for relative_path, reason in copied.refused:
-            report.leave(str(workspace.path / relative_path), reason)
+            report.skip(str(workspace.path / relative_path), reason)
 
 
 def _greet_nobody(origin: Path, target: Path, report: Report) -> None:
@@ -104,7 +104,7 @@ def _greet_nobody(origin: Path, target: Path, report: Report) -> None:
     if not greeting.is_file():
         return
     if not is_untouched(greeting.read_bytes()):
-        report.leave(
+        report.skip(
             str(greeting), "you changed it, so it is kept: the agent still asks for your name"
         )
     elif report.applied:

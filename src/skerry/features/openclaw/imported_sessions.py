@@ -61,10 +61,10 @@ class Arriving:
         main_keys = {str(SessionKey.main(agent)) for agent in self.config.agents.ids}
         self.report.owners += sorted(keys & (main_keys | self._named()))
         for key in sorted(self._named() - keys):
-            self.report.leave(f"--mine {key}", "the home has no session of this conversation")
+            self.report.skip(f"--mine {key}", "the home has no session of this conversation")
         if self._unplaced:
             reason = "the session map names no conversation for them; each becomes imported:ID"
-            self.report.leave(f"the conversation of {self._unplaced} sessions", reason)
+            self.report.skip(f"the conversation of {self._unplaced} sessions", reason)
         for name, number in sorted(self._skipped.items()):
             self.report.left_out[f"setting {name}"] += number
 
@@ -83,11 +83,11 @@ class Arriving:
         for agent, folder in agents(self.home):
             if agent not in self.config.agents.ids:
                 folder_name = f"agents/{folder.name}"
-                self.report.leave(folder_name, "the configuration has no such agent")
+                self.report.skip(folder_name, "the configuration has no such agent")
                 continue
             for part in ("sessions", "agent"):
                 if not inside(self.home, folder / part):
-                    self.report.leave(str(folder / part), _OUTSIDE)
+                    self.report.skip(str(folder / part), _OUTSIDE)
             if inside(self.home, folder / "sessions"):
                 yield from self._files(agent, folder / "sessions")
             file = folder / "agent" / database.FILE
@@ -112,7 +112,7 @@ class Arriving:
                 self.report.leave_out(str(file), transcript)
                 yield mirror.incoming(key, transcript, archived, is_owners=self._is_mine(key))
             except (FormatError, OSError, InvalidSessionKeyError) as error:
-                self.report.leave(str(file), f"{error}")
+                self.report.skip(str(file), f"{error}")
 
     def _stored(self, agent: AgentId, file: Path) -> Iterator[IncomingSession]:
         try:
@@ -121,26 +121,26 @@ class Arriving:
                     if transcript := self._incoming_session(agent, session):
                         yield transcript
         except OSError as error:
-            self.report.leave(str(file), f"the file cannot be read: {error.strerror}")
+            self.report.skip(str(file), f"the file cannot be read: {error.strerror}")
         except sqlite3.Error as error:
-            self.report.leave(str(file), f"the file cannot be read: {error}; {REPAIR}")
+            self.report.skip(str(file), f"the file cannot be read: {error}; {REPAIR}")
 
     def _incoming_session(
         self, agent: AgentId, session: database.ForeignSession
     ) -> IncomingSession | None:
         session_name = f"session {session.session_id}"
         if session.damage:
-            self.report.leave(session_name, f"{session.damage}; {REPAIR}")
+            self.report.skip(session_name, f"{session.damage}; {REPAIR}")
             return None
         if session.packed:
             reason = f"{session.packed} of its lines are compressed; export it with OpenClaw first"
-            self.report.leave(session_name, reason)
+            self.report.skip(session_name, reason)
             return None
         try:
             transcript = read(session.lines)
             key = self._key(agent, session.key)
         except (FormatError, InvalidSessionKeyError) as error:
-            self.report.leave(session_name, str(error))
+            self.report.skip(session_name, str(error))
             return None
         self.report.leave_out(session_name, transcript)
         row = mapped.row(session.key, session.about) if session.present else None

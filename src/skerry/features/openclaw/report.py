@@ -51,7 +51,7 @@ class Report:
     """Entries of sessions that are not imported, by their kind."""
     unmapped: list[Unmapped] = field(default_factory=list)
 
-    def leave(self, name: str, reason: str) -> None:
+    def skip(self, name: str, reason: str) -> None:
         """Records a part that is not imported."""
         self.unmapped.append(Unmapped(name, reason))
 
@@ -61,7 +61,7 @@ class Report:
             self.left_out["entry of an abandoned branch"] += session.report.other_branch
         self.left_out.update(session.report.left_out)
         for reason in broken_lines(session.report):
-            self.leave(name, reason)
+            self.skip(name, reason)
 
     def count(self, outcome: str) -> None:
         """Counts a session."""

@@ -95,7 +95,7 @@ async def _recreate(sandboxes: Sandboxes, config: Config, arguments: Namespace) 
 
 async def _running_containers(sandboxes: Sandboxes) -> list[StoredContainer]:
     """Returns the containers of the backends that respond."""
-    return [row for backend in sandboxes.containers for row in await backend.kept()]
+    return [row for backend in sandboxes.containers for row in await backend.stored_containers()]
 
 
 def _explain(sandboxes: Sandboxes, config: Config, arguments: Namespace) -> int:

@@ -139,7 +139,7 @@ class Containers:
             with anyio.CancelScope(shield=True):
                 await self._end(warm, mark)
 
-    async def kept(self) -> list[StoredContainer]:
+    async def stored_containers(self) -> list[StoredContainer]:
         """Returns the containers of this installation, of other processes too; never raises."""
         if shutil.which(self.name, path=self._environ.get("PATH", os.defpath)) is None:
             return []
@@ -200,7 +200,11 @@ class Containers:
         make_private(self._folder)
         if not self._warm:  # of a process that was killed before its container opened the pipe
             await self.remove(
-                [stored.id for stored in await self.kept() if not _lives(stored.process)]
+                [
+                    stored.id
+                    for stored in await self.stored_containers()
+                    if not _lives(stored.process)
+                ]
             )
             await anyio.to_thread.run_sync(_unmount_left, self._folder / "mounts")
         profile = self._folder / "seccomp.json"
@@ -316,8 +320,8 @@ class Containers:
             warm.commands -= 1
             scope = mark if warm.commands else "all"
             try:
-                done = await self._call("exec", warm.name, "/bin/sh", "-c", _END, "sh", scope)
-                remaining = int(done.out.decode().strip() or MOST_LEFT + 1)
+                result = await self._call("exec", warm.name, "/bin/sh", "-c", _END, "sh", scope)
+                remaining = int(result.out.decode().strip() or MOST_LEFT + 1)
             except (ProcessError, ValueError):
                 remaining = MOST_LEFT + 1
             if remaining > MOST_LEFT and not warm.commands:

@@ -110,9 +110,9 @@ async def test_the_container_ends_with_its_process(folder: Path) -> None:
             ready = anyio.Path(folder, "workspace", "ready")
             while not await ready.exists():  # noqa: ASYNC110 - another process makes it
                 await anyio.sleep(0.2)
-            assert await engine.kept()
+            assert await engine.stored_containers()
             process.kill()
-        while await engine.kept():  # noqa: ASYNC110 - another process ends
+        while await engine.stored_containers():  # noqa: ASYNC110 - another process ends
             await anyio.sleep(0.2)
 
 
