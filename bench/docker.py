@@ -55,7 +55,7 @@ async def main(state: Path) -> None:
     (container,) = [
         container_row
         for engine in sandboxes.containers
-        for container_row in await engine.kept()
+        for container_row in await engine.stored_containers()
         if container_row.scope == "agent-main"
     ]
     rounds = [
