@@ -55,14 +55,21 @@ teams() {
 }
 
 # Their dependencies must not mix with ours, so they have environments of their own. The SDKs judge
-# how we read streams.
+# how we read streams. Our pip installs them, and Python compiles only the modules that are used:
+# a pip for each, and the bytecode of all modules, would be half of the work.
+install_in() {
+    local folder=$1
+    shift
+    .venv/bin/python -m pip --python "$folder/bin/python" install --quiet --disable-pip-version-check --no-compile "$@"
+}
+
 apart() {
     local folder=$1
     shift
     if [[ "$(cat "$folder/installed" 2>/dev/null)" != "$*" ]]; then
         echo "Installing $* in $folder"
-        .venv/bin/python -m venv --clear "$folder"
-        "$folder/bin/pip" install --quiet --disable-pip-version-check "$@"
+        .venv/bin/python -m venv --clear --without-pip "$folder"
+        install_in "$folder" "$@"
         echo "$*" >"$folder/installed"
     fi
 }
@@ -89,10 +96,10 @@ memwal() {
     apart .venv-memwal-0.1.12 memwal==0.1.12 pytest pytest-asyncio
     apart .venv-memwal-0.2.1 httpx pynacl certifi anyio pytest pytest-asyncio
     .venv-memwal-0.2.1/bin/python -c 'import memwal' 2>/dev/null ||
-        .venv-memwal-0.2.1/bin/pip install --quiet --disable-pip-version-check --no-deps memwal==0.2.1
+        install_in .venv-memwal-0.2.1 --no-deps memwal==0.2.1
     if [[ ! -e .venv-memwal-0.1.12/suite ]]; then
         local part=.venv-memwal-0.1.12/suite.part
-        "$python" -m pip download --quiet --disable-pip-version-check --no-deps --no-binary :all: --dest "$part" memwal==0.1.12
+        .venv/bin/python -m pip --python "$python" download --quiet --disable-pip-version-check --no-deps --no-binary :all: --dest "$part" memwal==0.1.12
         tar --extract --gzip --strip-components=1 --directory "$part" --file "$part"/memwal-0.1.12.tar.gz
         mv "$part" .venv-memwal-0.1.12/suite
     fi

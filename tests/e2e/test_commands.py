@@ -63,7 +63,7 @@ async def test_the_configuration_is_changed_as_over_the_wire(tmp_path: Path) -> 
         assert '"dmScope": null' in await page.say("/config show session")
         assert "is removed" in await page.say("/config unset messages.queue.mode")
         assert application.context.config().messages.queue.mode == "collect"
-        assert (await page.say("/debug show")).startswith("/debug is off.")
+        assert (await page.say("/debug show")).startswith("/debug is disabled.")
 
 
 async def test_what_debug_sets_is_written_nowhere_and_outlives_a_change(tmp_path: Path) -> None:

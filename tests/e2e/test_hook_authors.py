@@ -129,7 +129,7 @@ async def test_the_list_says_who_wrote_each_file_while_the_gateway_runs(tmp_path
         found = {one["name"]: one for one in listed if one["name"] in ENTRIES}
         statuses = {name: one["status"] for name, one in found.items()}
         assert statuses == dict.fromkeys(ENTRIES, "failed") | {"good": "enabled"}
-        assert "lies in a workspace" in found["found"]["reason"]
+        assert "is in a workspace" in found["found"]["reason"]
         files = {(n, f["name"]): f for n, one in found.items() for f in one["files"]}
         tainted = {place for place, one in files.items() if one["doubt"]}
         assert tainted == {("evil", "HOOK.md"), ("evil", "handler.py"), ("half", "HOOK.md")}

@@ -21,7 +21,7 @@ async def test_scripts_read_what_was_made_and_the_state_names_the_command_to_sta
     home.mkdir(mode=0o700)
     environ = {"HOME": str(home), "PATH": os.environ["PATH"], "SKERRY_STATE_DIR": str(home)}
     wrong = await run_command("relayer", "init", "--connect", "--url", "here:x", environ=environ)
-    assert (wrong.returncode, b"is no address" in wrong.stderr) == (2, True)
+    assert (wrong.returncode, b"is not an address" in wrong.stderr) == (2, True)
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
     words = ("relayer", "init", "--connect", "--json", "--url", f"http://127.0.0.1:{port}")

@@ -66,7 +66,7 @@ async def test_a_model_that_was_taken_off_the_list_is_not_asked_and_its_person_h
                     status = said(await ask(client, f"/model status {number}"[:13]))
                 assert [said(first), said(again)] == ["by small", "by small"]
                 await gateway.stop()
-    assert "another one answers" in status
+    assert "another model answers" in status
     (note,) = noted(tmp_path)
     assert note.startswith("den/large cannot be used: ")
     assert note.endswith("den/small answered. `/model default` ends it.")

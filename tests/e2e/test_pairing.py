@@ -50,7 +50,7 @@ async def test_the_owner_approves_a_stranger_who_then_is_answered(tmp_path: Path
     arguments = ["--platform", str(platform.folder)]
     home = tmp_path / "state"
     async with running_gateway(home=home, config=CONFIG, arguments=arguments) as gateway:
-        assert "No sender waits" in await pairing(gateway, "list")
+        assert "No sender is waiting" in await pairing(gateway, "list")
         platform.say("hello", message_id="m1")
         platform.say("are you there?", message_id="m2")
         await acknowledged(platform, 2)
@@ -62,7 +62,7 @@ async def test_the_owner_approves_a_stranger_who_then_is_answered(tmp_path: Path
             sessions = (await client.request("sessions.list"))["sessions"]
         assert not sessions, "a message that is refused begins no conversation"
         done = await pairing(gateway, "approve", "memory", request["code"].lower())
-        assert "alice may write to memory/default" in done
+        assert "alice may now write to memory/default" in done
         platform.say("now?", message_id="m3")
         assert [one.text for one in await arrived(platform, 2)][1:] == ["echo: now?"]
         platform.say("in a group", message_id="m4", kind="group", peer="alice")

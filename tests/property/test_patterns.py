@@ -19,7 +19,7 @@ def patterns() -> list[Pattern]:
 def test_every_module_is_looked_at(patterns: list[Pattern]) -> None:
     files = {pattern.file for pattern in patterns}
     assert {"skerry/infra/log.py", "skerry_recall/chunk.py", "skerry/model/provenance.py"} <= files
-    assert {f"skerry_recall/{name}.py" for name in ("dates", "counted", "rerank")} <= files
+    assert {f"skerry_recall/{name}.py" for name in ("dates", "relative_days", "rerank")} <= files
     assert len(patterns) > 100
 
 

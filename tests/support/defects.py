@@ -82,7 +82,7 @@ if __name__ == "__main__":
     at = sys.argv.index("--defect")
     planted = [DEFECTS[sys.argv[at + 1]]]
     if sys.argv[at + 1] in CLOSING:
-        planted.append((recovery, "_goes_on", _closed))
+        planted.append((recovery, "_can_continue", _closed))
     del sys.argv[at : at + 2]
     for module, name, defect in planted:
         if not hasattr(module, name):

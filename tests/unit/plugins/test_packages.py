@@ -127,7 +127,7 @@ async def test_a_new_plugin_loads_and_its_own_tests_pass(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", ["Tea", "../tea", ""])
 def test_a_name_that_is_no_id_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(PluginError, match="no id"):
+    with pytest.raises(PluginError, match="not a plugin id"):
         create(tmp_path, name)
 
 

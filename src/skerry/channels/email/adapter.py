@@ -289,7 +289,7 @@ class EmailAdapter(Account):
         handle = _HANDLE.fullmatch(attachment.handle)
         if handle is None or attachment.size > max_bytes:
             raise MediaError(
-                f"{attachment.name} has {attachment.size} bytes; {max_bytes} are taken."
+                f"{attachment.name} has {attachment.size} bytes; {max_bytes} are allowed."
             )
         validity, uid, number, encoding = handle.groups()
         try:

@@ -218,7 +218,7 @@ async def test_files_go_both_ways(bridge: str, tmp_path: Path) -> None:
         (file,) = message.attachments
         assert (file.kind, file.name) == (AttachmentKind.AUDIO, "f1.ogg")
         assert await adapter.fetch(file, 1000) == b"x" * 100
-        with pytest.raises(MediaError, match="10 are taken"):
+        with pytest.raises(MediaError, match="10 are allowed"):
             await adapter.fetch(file, 10)
         with pytest.raises(MediaError, match="more than 10 bytes"):
             await adapter.fetch(msgspec.structs.replace(file, size=0), 10)

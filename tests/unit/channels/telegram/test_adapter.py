@@ -202,7 +202,7 @@ async def test_a_file_is_fetched_up_to_the_limit() -> None:
         with pytest.raises(MediaError, match="more than 10 bytes"):
             await adapter.fetch(file, 10)
         claimed = Attachment(AttachmentKind.FILE, named["file_id"], name="f", size=2_000_000)
-        with pytest.raises(MediaError, match="2000000 bytes; 1000000 are taken"):
+        with pytest.raises(MediaError, match="2000000 bytes; 1000000 are allowed"):
             await adapter.fetch(claimed, 5_000_000)
         with pytest.raises(MediaError, match="wrong file_id"):
             await adapter.fetch(Attachment(AttachmentKind.FILE, "gone", name="f"), 10)
