@@ -1,6 +1,9 @@
 """The patches of tests/mutations can be applied, name tests, and say what those prove."""
 
+import subprocess
+import sys
 import tomllib
+from pathlib import Path
 
 from scripts.mutate import fault, patches
 from scripts.requirements import ROOT, rules
@@ -21,6 +24,30 @@ def test_what_each_spoils_stands_there_once() -> None:
     assert faults
     wrong = {name: why for name, why in faults.items() if why}
     assert wrong == {}, "move the patch with its line, or take both away"
+
+
+def test_no_patch_uses_a_name_that_its_file_lacks(tmp_path: Path) -> None:
+    # A patch that was left behind by a rename fails by a NameError, whatever its tests are for.
+    for number, patch in enumerate(PATCHES):
+        if patch.file.endswith(".py"):
+            text = (ROOT / patch.file).read_text(encoding="utf-8")
+            spoiled = text.replace(patch.find, patch.put, 1)
+            (tmp_path / f"patch{number}.py").write_text(spoiled, encoding="utf-8")
+    assert len(list(tmp_path.iterdir())) > len(PATCHES) // 2
+    check = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--select", "F821"]
+    done = subprocess.run(
+        [*check, "--output-format", "concise", "."],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = [line for line in done.stdout.splitlines() if line.startswith("patch")]
+    wrong = {
+        PATCHES[int(line.partition(".")[0].removeprefix("patch"))].name: line for line in lines
+    }
+    assert wrong == {}
+    assert done.returncode == 0, done.stderr
 
 
 def test_every_test_that_is_named_exists() -> None:
