@@ -62,10 +62,10 @@ class FileRules(Protocol):
         """Returns the reason to refuse writing; None to allow it."""
         ...
 
-    def wrote(self, opened: Opened, data: bytes, *, whole: bool) -> None:
+    def wrote(self, opened: Opened, data: bytes, kept: bytes | None) -> None:
         """Records the content that is about to be written.
 
-        `whole` is True when nothing of the old content is kept.
+        `kept` is the old content of the file; None when nothing of it is kept.
         """
         ...
 
@@ -188,7 +188,7 @@ class RootedFolder(Struct, frozen=True):
             if _mark(was) != _mark(_status(folder, parts[-1])):
                 raise OSError(errno.ESTALE, "it was changed meanwhile; read it again", path)
             if self.rules is not None:  # before: a crash leaves a record without its file
-                self.rules.wrote(file, data, whole=whole)
+                self.rules.wrote(file, data, None if whole else old)
             os.replace(temporary, parts[-1], src_dir_fd=folder, dst_dir_fd=folder)
             os.fsync(folder)
         return was is None

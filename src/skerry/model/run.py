@@ -95,7 +95,10 @@ class ExpectedState(Struct, frozen=True):
     session."""
 
 
-RESERVED_IDS: Final = ("announce-", "approval-", "boot-", "command-", "pairing-", "subagent-")
+RESERVED_IDS: Final = (
+    *("announce-", "approval-", "boot-", "command-", "cron-", "heartbeat-", "hook-", "pairing-"),
+    *("send-", "subagent-"),
+)
 """Prefixes of the ids of runs that the gateway starts. A client's run must not have one: the run of
 the gateway with the same id would be treated as a repetition, and would not be executed."""
 

@@ -62,10 +62,11 @@ class FileGate(Struct, frozen=True):
         """Returns the reason why the file may not be written, or None."""
         return self._refusal(Verb.WRITE, opened, self.closed.writing(opened.path))
 
-    def wrote(self, opened: Opened, data: bytes, *, whole: bool) -> None:
+    def wrote(self, opened: Opened, data: bytes, kept: bytes | None) -> None:
         """Records the new content of the file, and the origins of the text that the writer read.
 
-        With `whole` the file is replaced; else its earlier taint is kept.
+        The taint of the old content, which may be that of the file it copies, is kept with it;
+        `kept` is None when the file is replaced.
         """
         if self.records is None:
             return
@@ -75,14 +76,22 @@ class FileGate(Struct, frozen=True):
         taint |= self.read_origins
         if not self.actor.is_owner:
             taint |= {self.actor.origin}
-        before = self.records.of(path)
-        if before is not None and not whole:
-            taint |= before.taint
+        if kept is not None:
+            taint |= self.records.of_file(path, len(kept), lambda: sha256(kept).digest())
         self.records.note(FileRecord(path, sha256(data).digest(), len(data), self.writer, taint))
 
     def for_gateway(self, read_origins: frozenset[Origin]) -> Self:
         """Returns the gate for the gateway itself, which may write text of these origins."""
         return replace(self, actor=OWNER, read_origins=read_origins)
+
+    def carrying(self, origin: Origin) -> Self:
+        """Returns the gate for writing text of a file whose text has this origin.
+
+        Also a call that a person approved records the origin: the person saw the name of the file.
+        """
+        origins = foreign({origin})
+        actor = replace(self.actor, taint=self.actor.taint | origins)
+        return replace(self, actor=actor, read_origins=self.read_origins | origins)
 
     def origin(self, opened: Opened, file: BinaryIO, text: str) -> Origin:
         """Returns the origin of the text of an opened file, of which `text` is shown.

@@ -22,7 +22,7 @@ from skerry.store.held_messages import HeldMessage
 STRETCH: Final = 10
 """Limit on the wait for a sender who keeps writing, as a multiple of the debounce."""
 _Sender = tuple[str, str]
-"""Key of a conversation, and id of a sender in it."""
+"""Key of a conversation, and key of a sender in it."""
 
 
 class _Quiet(Struct):
@@ -56,12 +56,12 @@ class Debounce(Struct):
                 after another message of its sender.
 
         """
-        waits = (str(key), item.message.sender_id) in self._waiting
+        waits = (str(key), item.sender) in self._waiting
         if seconds and (answers or waits):
             await self._hold(item, key, seconds)
             return True
         if waits:
-            await self.release(key, item.message.sender_id)
+            await self.release(key, item.sender)
         return False
 
     async def _hold(self, item: HeldMessage, key: SessionKey, seconds: float) -> None:
@@ -72,14 +72,14 @@ class Debounce(Struct):
                 held_messages.add(unit, str(key), item)
 
         await self.store.write(write)
-        sender, now = (str(key), message.sender_id), asyncio.get_running_loop().time()
+        sender, now = (str(key), item.sender), asyncio.get_running_loop().time()
         quiet = self._waiting.get(sender)
         if quiet is not None:
             quiet.last = now
             return
         self._waiting[sender] = _Quiet(now, now, seconds)
-        lane = f"{key}:held:{message.sender_id}"
-        job = partial(self.release, key, message.sender_id)
+        lane = f"{key}:held:{item.sender}"
+        job = partial(self.release, key, item.sender)
         self.lanes.submit(lane, job, counted=False, delay=partial(self._delay, sender))
 
     async def release(self, key: SessionKey, sender: str) -> None:

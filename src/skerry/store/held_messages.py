@@ -21,6 +21,15 @@ class HeldMessage(Struct, frozen=True):
     run_id: RunId
     """Run id in the ledger row of the message."""
 
+    @property
+    def sender(self) -> str:
+        """Returns the key of its sender: only messages with the same key are joined.
+
+        An id is unique only on its platform, and the joined message has one author.
+        """
+        message = self.message
+        return f"{message.channel}/{message.account}/{self.author}/{message.sender_id}"
+
 
 _encode = msgspec.json.encode
 _decode: Final = msgspec.json.Decoder(HeldMessage).decode
@@ -30,7 +39,7 @@ def add(unit: Unit, key: str, message: HeldMessage) -> None:
     """Adds a message to those of its conversation and sender."""
     unit.execute(
         "INSERT INTO held_message (session_key, sender, body) VALUES (?, ?, ?)",
-        (key, message.message.sender_id, _encode(message)),
+        (key, message.sender, _encode(message)),
     )
 
 

@@ -263,7 +263,14 @@ async def test_a_run_goes_on_when_its_client_leaves(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("method", ["agent", "chat.send"])
-@pytest.mark.parametrize("key", ["approval-5", "boot-main-1", "announce-x"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("approval-5", "boot-main-1", "announce-x", "cron-2f1c-1795525200000", "hook-1f"),
+        *("heartbeat-main-1795525200000", "send-1f-turn-1"),
+    ],
+)
+@pytest.mark.abuse(118)
 async def test_a_key_of_the_gateways_own_runs_is_refused(wire: Wire, method: str, key: str) -> None:
     params = {"message": "hello", "idempotencyKey": key}
     if method == "chat.send":

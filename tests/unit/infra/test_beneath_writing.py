@@ -28,7 +28,7 @@ class Closed:
 
     writing = reading
 
-    def wrote(self, opened: Opened, data: bytes, *, whole: bool) -> None:
+    def wrote(self, opened: Opened, data: bytes, kept: bytes | None) -> None:
         pass
 
 

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 MOST_FILES: Final = 64
+"""Files of which the content is read; of further files, size and times are part of the digest."""
 MOST_BYTES: Final = 8 * 1024 * 1024
 """Bytes read of one file; for a longer file its size and times are part of the digest."""
 
@@ -34,14 +35,32 @@ def binding(
     digest = hashlib.sha256()
     facts = (command, str(cwd), sorted(env.items()), list(about))
     digest.update(msgspec.json.encode(facts))
-    for word in sorted(set(words))[:MOST_FILES]:
+    file_count = 0
+    for word in sorted(set(words)):
         digest.update(f"\0{word}\0".encode("utf-8", "surrogateescape"))
-        digest.update(_content(cwd / word))
+        for name in _file_names(word):
+            content = _content(cwd / name, reads=file_count < MOST_FILES)
+            file_count += bool(content)
+            digest.update(content)
     return digest.digest()
 
 
-def _content(path: Path) -> bytes:
-    """Returns a digest of a regular file; empty for other kinds."""
+def _file_names(word: str) -> Iterable[str]:
+    """Returns the word, and the value that it attaches to an option, each of which may be a file.
+
+    Forms: `--file=NAME`, `key=NAME`, `-fNAME` and `@NAME`.
+    """
+    values = [word.partition("=")[2], word[2:] if word.startswith("-") else ""]
+    values.append(word[1:] if word.startswith("@") else "")
+    return [word, *dict.fromkeys(value for value in values if value)]
+
+
+def _content(path: Path, *, reads: bool) -> bytes:
+    """Returns a digest of a regular file; empty for other kinds.
+
+    Without `reads`, size and times stand for the content. A program can set the time of a change,
+    but not that of the inode.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
@@ -52,9 +71,9 @@ def _content(path: Path) -> bytes:
             return b""
         digest = hashlib.sha256(f"{status.st_dev} {status.st_ino} {status.st_size}".encode())
         with os.fdopen(os.dup(descriptor), "rb") as file:
-            digest.update(file.read(MOST_BYTES))
-        if status.st_size > MOST_BYTES:
-            digest.update(str(status.st_mtime_ns).encode())
+            digest.update(file.read(MOST_BYTES if reads else 0))
+        if status.st_size > MOST_BYTES or not reads:
+            digest.update(f"{status.st_mtime_ns} {status.st_ctime_ns}".encode())
         return digest.digest()
     except OSError:
         return b"?"

@@ -49,6 +49,9 @@ class NodeCommand(Struct, frozen=True):
 async def find(call: Call, name: str | None) -> ExecNode:
     """Returns the connected node that runs commands.
 
+    A node chooses its name itself, so that a name which two paired nodes have names neither, also
+    while one of them is not connected.
+
     Args:
         call: Calls a gateway method.
         name: Id or name of the node; None means the only connected node.
@@ -56,13 +59,23 @@ async def find(call: Call, name: str | None) -> ExecNode:
     Raises:
         ToolError: no such node is connected, or several are.
     """
-    listed = await call("node.list", {}, (READ,))
+    rows = (await call("node.list", {}, (READ,)))["nodes"]
+    paired: dict[str, str] = {
+        row["nodeId"]: str(row.get("displayName") or row["nodeId"][:12]) for row in rows
+    }
+    named = [key for key in paired if name in {None, key}]
+    named = named or [key for key in paired if name == paired[key]]
+    if name is not None and len(named) > 1:
+        raise ToolError(
+            f"{len(named)} paired nodes call themselves {name!r}, and tools.exec.node names one by"
+            f" its id: {', '.join(named)}. Ask your owner."
+        )
     nodes = [
-        ExecNode(row["nodeId"], str(row.get("displayName") or row["nodeId"][:12]))
-        for row in listed["nodes"]
+        ExecNode(row["nodeId"], paired[row["nodeId"]])
+        for row in rows
         if row["connected"] and RUN in row["commands"]
     ]
-    matching = [node for node in nodes if name in {None, node.id, node.name}]
+    matching = [node for node in nodes if node.id in named]
     if len(matching) == 1:
         return matching[0]
     names = ", ".join(node.name for node in nodes) or "none"

@@ -18,6 +18,7 @@ from skerry.model.errors import SkerryError, ToolError
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
+from skerry.policy.file_gate import FileGate
 from skerry.ports.tool import ToolContext
 from skerry.sdk.arguments import named
 
@@ -43,6 +44,8 @@ class PatchStep(Struct, frozen=True):
     """Expected content; None for a file that must not exist."""
     new: bytes | None
     """New content; None for a file that is deleted."""
+    origin: Origin = Origin.LOCAL
+    """Origin of the file from which the new content was moved."""
 
 
 class ApplyPatch:
@@ -90,7 +93,7 @@ def _steps(file: FilePatch, context: ToolContext) -> list[PatchStep]:
     if file.kind == "add":
         text = "".join(line + "\n" for line in file.lines)
         return [PatchStep(file.path, None, encoded(text, file.path))]
-    old = _content(file.path, context)
+    old, origin = _content(file.path, context)
     if file.kind == "delete":
         return [PatchStep(file.path, old, None)]
     mark = codecs.BOM_UTF8 if old.startswith(codecs.BOM_UTF8) else b""
@@ -101,15 +104,19 @@ def _steps(file: FilePatch, context: ToolContext) -> list[PatchStep]:
     new = mark + encoded(applied(text, file), file.path)
     if not file.move_to:
         return [PatchStep(file.path, old, new)]
-    return [PatchStep(file.move_to, None, new), PatchStep(file.path, old, None)]
+    return [PatchStep(file.move_to, None, new, origin), PatchStep(file.path, old, None)]
 
 
-def _content(path: str, context: ToolContext) -> bytes:
-    with explained("apply_patch", path), context.workspace.open(path) as file:
+def _content(path: str, context: ToolContext) -> tuple[bytes, Origin]:
+    """Returns the content of a file, and the origin of its text."""
+    rules, origin = context.workspace.rules, Origin.LOCAL
+    with explained("apply_patch", path), context.workspace.look(path) as (file, opened):
         data = file.read(MAX_BYTES + 1)
+        if isinstance(rules, FileGate):
+            origin = rules.origin(opened, file, data.decode("utf-8", "replace"))
     if len(data) > MAX_BYTES:
         raise PatchError(f"{path} has more than {MAX_BYTES} bytes.")
-    return data
+    return data, origin
 
 
 def _carried_out(steps: list[PatchStep], changer: Changer) -> list[FileDiff]:
@@ -134,7 +141,8 @@ def _carried_out(steps: list[PatchStep], changer: Changer) -> list[FileDiff]:
 def _step(step: PatchStep, changer: Changer) -> FileDiff:
     if step.new is None:
         return changer.remove(step.path, step.old or b"")
-    return changer.replace(step.path, _only(step.path, step.old, step.new))
+    change = _only(step.path, step.old, step.new)
+    return changer.replace(step.path, change, origin=step.origin)
 
 
 def _only(path: str, old: bytes | None, new: bytes) -> Callable[[bytes | None], bytes]:

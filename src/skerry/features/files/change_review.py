@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 
+from msgspec.structs import replace
+
 from skerry.features.files.diffs import FileDiff, diff
 from skerry.features.files.journal import Journal
 from skerry.features.files.parameters import MAX_BYTES, explained
-from skerry.infra.rooted_fs import Opened
+from skerry.infra.rooted_fs import Opened, RootedFolder
 from skerry.model.errors import ToolError
+from skerry.model.origin import Origin
 from skerry.policy.file_gate import FileGate
 from skerry.policy.file_kinds import LASTING, kind_of
 from skerry.ports.tool import ToolContext
@@ -22,9 +25,17 @@ class Changer:
         self._journal = journal
 
     def replace(
-        self, path: str, change: Callable[[bytes | None], bytes], *, whole: bool = False
+        self,
+        path: str,
+        change: Callable[[bytes | None], bytes],
+        *,
+        whole: bool = False,
+        origin: Origin = Origin.LOCAL,
     ) -> FileDiff:
-        """Replaces a file's content by `change(old)`; `old` is None for a new file."""
+        """Replaces a file's content by `change(old)`; `old` is None for a new file.
+
+        `origin` is that of the file from which the new content was moved.
+        """
         diffs: list[FileDiff] = []
         with explained(self._tool, path), ExitStack() as copies:
 
@@ -34,7 +45,8 @@ class Changer:
                 self._keep(copies, path, old, new)
                 return new
 
-            self._context.workspace.replace(path, changed, max_bytes=MAX_BYTES, whole=whole)
+            workspace = _carrying(self._context.workspace, origin)
+            workspace.replace(path, changed, max_bytes=MAX_BYTES, whole=whole)
         return diffs[0]
 
     def remove(self, path: str, expected: bytes) -> FileDiff:
@@ -65,3 +77,13 @@ class Changer:
             return False
         target = self._context.workspace.root.resolve() / path
         return kind_of(Opened(target), rules.workspaces) in LASTING
+
+
+def _carrying(workspace: RootedFolder, origin: Origin) -> RootedFolder:
+    """Returns the workspace for writing text of a file whose text has this origin."""
+    rules = workspace.rules
+    return (
+        replace(workspace, rules=rules.carrying(origin))
+        if isinstance(rules, FileGate)
+        else workspace
+    )
