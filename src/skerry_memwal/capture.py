@@ -61,6 +61,13 @@ class Capture:
         if event.success:
             self._wake.set()
 
+    async def prepare(self) -> None:
+        """Stores the cursor before a message is accepted, so that the first message is captured."""
+        try:
+            await self._begin()
+        except Exception:  # the service does it again; the tools work without it
+            self._relayer.logger.exception("memory-memwal: the cursor cannot be stored yet")
+
     async def run(self) -> None:
         """Captures until cancelled."""
         cursor = await self._begin()

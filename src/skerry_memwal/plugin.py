@@ -31,6 +31,7 @@ def register(api: PluginApi) -> None:
     api.hooks.before_prompt_build(Recall(relayer, prompt_texts).handle)
     capture = Capture(api, relayer, outbox, prompt_texts)
     api.hooks.agent_end(capture.on_agent_end)
+    api.register_init(capture.prepare)
     api.register_service(PLUGIN, capture.run)
     backend = Backend(relayer, outbox)
     api.claim_slot("memory", backend)

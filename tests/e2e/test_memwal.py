@@ -154,6 +154,29 @@ async def test_a_kill_anywhere_loses_nothing_and_stores_nothing_twice(
     assert len(set(keys)) == len(said)
 
 
+@pytest.mark.requirement("memwal-capture-after-response")
+async def test_a_message_from_before_the_first_start_of_the_service_is_captured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def not_yet(_: object) -> None:
+        await anyio.sleep_forever()
+
+    home, model = tmp_path / "state", ScriptedModel(lambda _: ["Noted."])
+    async with fake_relayer() as (relayer, url):
+        given = config(url)
+        with monkeypatch.context() as patch:
+            patch.setattr(capture.Capture, "run", not_yet)
+            async with (
+                whole_gateway(home, Hooks(), config=given, model=model) as (_, to),
+                GatewayClient(to) as client,
+            ):
+                await ask(client, FACT, "k0")
+        assert not relayer.of("/api/analyze")
+        async with whole_gateway(home, Hooks(), model=model):
+            await until(lambda: bool(relayer.memories))
+    assert [one.text for one in relayer.memories] == [FACT]
+
+
 @pytest.mark.requirement("memwal-capture-order")
 @pytest.mark.requirement("memwal-log-lines")
 async def test_what_a_server_that_is_down_did_not_get_is_sent_when_it_is_back(

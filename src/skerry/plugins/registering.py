@@ -79,7 +79,8 @@ async def register(
         logger.exception("plugin %s", candidate.id)
         raise PluginError(f"It raised {type(error).__name__}: {error}") from error
     registered = sealed(api)
-    registered.sha256, registered.init, registered.shutdown = package.sha256, begin, end
+    registered.sha256, registered.shutdown = package.sha256, end
+    registered.init = begin or registered.init
     if time.cancelled_caught:
         message = f"It did not register within {REGISTER_SECONDS:g} s."
         raise PluginError(message, "`register` must only register.")

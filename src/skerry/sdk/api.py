@@ -273,6 +273,19 @@ class PluginApi(Provides):
         self._check_open()
         self._registered.services.append((f"{self.plugin}.{name}", run))
 
+    def register_init(self, call: Callable[[], object]) -> None:
+        """Calls `call` after all parts of the plugin were accepted and before any is used.
+
+        At a start of the gateway that is before it takes the first message. A function `init` of
+        the module does the same without the `PluginApi`, and replaces `call`. A failure, or more
+        than 10 s, means that the plugin is not loaded.
+
+        Raises:
+            PluginError: `register` has returned.
+        """
+        self._check_open()
+        self._registered.init = call
+
     def register_event(self, name: str, text: str, *, scope: str = READ) -> Event:
         """Registers and returns the event `<id>.<name>`: `event(payload)` sends it to clients.
 

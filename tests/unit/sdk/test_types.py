@@ -80,6 +80,7 @@ GOOD = (
     'api.register_service("x", service)',
     'api.register_event("x", "X.")({"n": 1})',
     "api.register_doctor_check(check)",
+    "api.register_init(plain)",
     'api.register_http_route("x", route)',
     'api.register_cli_command("x", cli)',
     'api.register_page_panel("X", Path("x"))',
