@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from skerry.model.errors import GatewayRefusedError
@@ -125,6 +126,32 @@ async def test_a_clock_that_jumps_forward_runs_a_job_once_and_one_set_back_runs_
         rig.pass_time(HOUR)
         entries = await rig.runs(2)
         assert {entry["dueAtMs"] for entry in entries} == {START + HOUR, START + 2 * HOUR}
+
+
+async def test_a_run_that_ends_after_the_clock_was_set_back_leaves_its_job_with_a_time(
+    tmp_path: Path,
+) -> None:
+    async with jobs(tmp_path) as rig:
+        await rig.write()  # with a chat for the reply, an id of a run is not compared by its text
+        job = await rig.add()
+        rig.pass_time(HOUR)
+        await rig.runs(1)
+        rig.clock.advance(-HOUR // 2)
+        await rig.ask("cron.run", id=job, mode="force")
+        await rig.runs(2)
+        assert (await rig.job(job))["nextRunAtMs"] == START + HOUR, "this run was claimed before"
+        rig.pass_time(HOUR // 2)
+        with anyio.fail_after(60):
+            while (await rig.job(job)).get("nextRunAtMs") != START + 2 * HOUR:
+                pass
+        rig.pass_time(HOUR)
+        entries = await rig.runs(3)
+        assert sorted(entry["dueAtMs"] - START for entry in entries) == [
+            HOUR // 2,
+            HOUR,
+            2 * HOUR,
+        ]
+        assert all(entry["status"] == "ok" for entry in entries)
 
 
 async def test_a_job_that_ran_once_is_gone_and_one_that_is_to_stay_is_switched_off(

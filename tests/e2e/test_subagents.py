@@ -10,6 +10,9 @@ import pytest
 
 from skerry.client.client import GatewayClient
 from skerry.client.discover import GatewayAddress
+from skerry.infra import supervise
+from skerry.infra.backoff import Backoff
+from skerry.model.errors import StoreFailedError
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.message import ToolCall, ToolResultMessage, UserMessage
 from skerry.model.origin import Origin
@@ -124,6 +127,23 @@ async def test_a_kill_at_any_step_loses_no_report_and_doubles_none(
     async with life(folder, models=models()) as third:
         assert len(await announced(third)) == 1
         assert reports(third) == 1
+
+
+async def test_a_report_that_the_store_refuses_is_announced_later_without_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervise, "RESTARTS", Backoff(base=0.01, cap=60.0))
+    refusals = [StoreFailedError("The disk is full."), StoreFailedError("The disk is full.")]
+
+    def refuse(point: str) -> None:
+        if point == "subagent.before-announce" and refusals:
+            raise refusals.pop()
+
+    async with life(tmp_path, refuse, models(), CONFIG) as living:
+        living.platform.say("spawn count the boats", peer="ann", message_id="m1")
+        (text,) = await announced(living)
+        assert "did: count the boats" in text
+        assert not refusals
 
 
 async def test_a_kill_when_a_session_was_archived_archives_it_once(tmp_path: Path) -> None:

@@ -57,13 +57,14 @@ def tool_host(
 
 
 def _start(services: Services, work: Callable[[], Awaitable[None]], name: str) -> None:
-    """Runs work as a service, which is removed when the work has ended."""
+    """Runs work as a service, which is removed when the work has returned.
+
+    Work that raises is started again, so that a full disk at its end loses nothing.
+    """
 
     async def run() -> None:
-        try:
-            await work()
-        finally:
-            services.stop(name)
+        await work()
+        services.stop(name)
 
     services.start(name, [(name, run)])
 

@@ -5,7 +5,6 @@ import logging
 import re
 from argparse import ArgumentParser
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
@@ -21,7 +20,7 @@ from skerry.policy.access import READ
 from skerry.ports.tool import Tool
 from skerry.sdk.cli import CliCall, CliCommand
 from skerry.sdk.fetch import PluginHttp
-from skerry.sdk.hook_points import HookPoints
+from skerry.sdk.hook_points import EveryPoint, HookPoints
 from skerry.sdk.host import PluginHost
 from skerry.sdk.http import HttpRequest, HttpResponse, HttpRoute
 from skerry.sdk.methods import GatewayMethod, MethodCall
@@ -134,7 +133,7 @@ class PluginApi(Provides):
     @property
     def hooks(self) -> HookPoints:
         """Returns the hooks: `hooks.<name>(call)` registers a handler, as `on` does."""
-        return cast("HookPoints", _Points(self.on))
+        return cast("HookPoints", EveryPoint(self.on))
 
     @property
     def transcripts(self) -> Transcripts:
@@ -274,14 +273,9 @@ class PluginApi(Provides):
         self._registered.services.append((f"{self.plugin}.{name}", run))
 
     def register_init(self, call: Callable[[], object]) -> None:
-        """Calls `call` after all parts of the plugin were accepted and before any is used.
+        """Calls `call` before any part of the plugin is used, as a function `init` of its module.
 
-        At a start of the gateway that is before it takes the first message. A function `init` of
-        the module does the same without the `PluginApi`, and replaces `call`. A failure, or more
-        than 10 s, means that the plugin is not loaded.
-
-        Raises:
-            PluginError: `register` has returned.
+        The plugin is not loaded when it fails, or needs more than 10 s.
         """
         self._check_open()
         self._registered.init = call
@@ -393,16 +387,6 @@ class PluginApi(Provides):
         database = Database(self.data_dir, steps)
         self._registered.close.append(database.close)
         return database
-
-
-class _Points:
-    """Implements `HookPoints` for every name."""
-
-    def __init__(self, on: Callable[..., None]) -> None:
-        self._on = on
-
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        return partial(self._on, name)
 
 
 def sealed(api: PluginApi) -> Registered:

@@ -1,6 +1,7 @@
 """Types of `api.hooks`: `api.hooks.before_tool_call(handler)` is checked for each hook."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Protocol, TypeVar
 
 from skerry.hooks import events as e
@@ -74,3 +75,13 @@ class HookPoints(Protocol):
     before_reset: Watched[e.BeforeReset]
     session_end: Watched[e.SessionEnd]
     gateway_stop: Watched[e.GatewayStop]
+
+
+class EveryPoint:
+    """Implements `HookPoints` for every name."""
+
+    def __init__(self, on: Callable[..., None]) -> None:
+        self._on = on
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return partial(self._on, name)

@@ -71,7 +71,8 @@ class Execution(Struct, frozen=True):
     async def start(self, job: Job, due_at: int, trigger: str) -> RunId:
         """Claims the run of a due time and starts it; a claimed run is not started again.
 
-        A run that cannot be started counts as failed.
+        A run that cannot be started counts as failed. When the time was claimed before the clock was
+        set back, the job waits for its next time.
 
         Raises:
             BusyError: the gateway stops; the job remains due.
@@ -79,6 +80,9 @@ class Execution(Struct, frozen=True):
         """
         now = self.runs.now_ms()
         run_id = RunId(f"cron-{job.id}-{due_at}")
+        if await self.context.store.read(lambda reader: tables.is_claimed(reader, job.id, due_at)):
+            await self.context.store.write(partial(_skip, job_id=job.id, due_at=due_at))
+            return run_id
         subject = msgspec.json.encode(Subject(job.id, due_at))
         to = await self.target(job)
 
@@ -228,6 +232,21 @@ class Execution(Struct, frozen=True):
         if to is None:
             to = await self.context.store.read(lambda reader: last_routes.last(reader, agent))
         return to, self.runs.delivery.parts(to, text) if to is not None else []
+
+
+def _skip(unit: Unit, job_id: str, due_at: int) -> None:
+    """Moves a job that waits for a claimed time to its next time."""
+    job = job_records.get(unit, job_id)
+    if job is not None and job.state.next_run_at_ms == due_at:
+        job_records.put(unit, unclaimed(unit, job))
+
+
+def unclaimed(unit: Unit, job: Job) -> Job:
+    """Returns the job with the first time, from its present one on, that was not claimed."""
+    due_at = job.state.next_run_at_ms
+    while due_at is not None and tables.is_claimed(unit, job.id, due_at):
+        due_at = scheduled_time(job, due_at)
+    return replace(job, state=replace(job.state, next_run_at_ms=due_at))
 
 
 def _end(unit: Unit, due_at: int, entry: JobLogEntry, result: RunResult | None) -> None:

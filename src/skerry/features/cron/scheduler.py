@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from skerry.features.cron import job_records, tables
-from skerry.features.cron.execution import LATE_MS, OWNER, Execution, scheduled_time
+from skerry.features.cron.execution import LATE_MS, OWNER, Execution, scheduled_time, unclaimed
 from skerry.features.cron.job_webhooks import Webhooks
 from skerry.features.cron.jobs import At, Job
 from skerry.gateway.context import GatewayContext
@@ -121,13 +121,8 @@ class Scheduler(Struct):
         def write(unit: Unit) -> None:
             for job in job_records.jobs(unit):
                 changed = recomputed(job, now)
-                while changed is not None and _is_claimed(unit, changed):
-                    next_time = scheduled_time(changed, changed.state.next_run_at_ms or now)
-                    changed = replace(
-                        changed, state=replace(changed.state, next_run_at_ms=next_time)
-                    )
                 if changed is not None:
-                    job_records.put(unit, changed)
+                    job_records.put(unit, unclaimed(unit, changed))
 
         jobs = await self.context.store.read(job_records.jobs)
         if any(recomputed(job, now) is not None for job in jobs):
@@ -148,8 +143,3 @@ def recomputed(job: Job, now: int) -> Job | None:
     if state.next_run_at_ms is not None and state.next_run_at_ms <= following:
         return None
     return replace(job, state=replace(state, next_run_at_ms=following))
-
-
-def _is_claimed(unit: Unit, job: Job) -> bool:
-    due_at = job.state.next_run_at_ms
-    return due_at is not None and tables.is_claimed(unit, job.id, due_at)
