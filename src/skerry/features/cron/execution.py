@@ -71,8 +71,8 @@ class Execution(Struct, frozen=True):
     async def start(self, job: Job, due_at: int, trigger: str) -> RunId:
         """Claims the run of a due time and starts it; a claimed run is not started again.
 
-        A run that cannot be started counts as failed. When the time was claimed before the clock was
-        set back, the job waits for its next time.
+        A run that cannot be started counts as failed. When the time was claimed before the clock
+        was set back, the job waits for its next time.
 
         Raises:
             BusyError: the gateway stops; the job remains due.
