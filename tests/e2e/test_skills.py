@@ -129,4 +129,4 @@ async def test_a_plugin_that_is_removed_takes_its_skills_along(tmp_path: Path) -
             while (await client.request("skills.status"))["skills"]:  # noqa: ASYNC110 - the gateway looks at the file each second
                 await anyio.sleep(0.05)
         assert application.context.plugins is not None
-        assert dict(application.context.plugins.skills) == {}
+        assert dict(application.context.plugins.skills.plugins) == {}

@@ -62,12 +62,14 @@ from skerry.runtime.late_calls import LateCalls
 from skerry.runtime.prompt_report import report
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.usage.ledger import Ledger
+from skerry.sdk.features import bundled_skills
 from skerry.sdk.slots import Live, MemoryHost, model_parts, open_memory, open_transcriber
 from skerry.store import DATABASE, Store, no_fault, open_store
 from skerry.store.call_log import CallLog
 from skerry.store.indexing import Indexer
 from skerry.store.mirror import Mirror
 from skerry.workspace.prompt_builder import Prompts
+from skerry.workspace.skill_catalogue import SkillCatalogue
 from skerry.workspace.workspace_init import seed
 
 FLUSH_SECONDS = 5.0
@@ -143,7 +145,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
     ):
         store.follow(session_events.touched.add)
         store.follow(indexer.touched.add)
-        ledger, records, live = await _state_of_runs(store, config, clock)
+        ledger, records, live = await _state_of_runs(store, config, clock, environ)
         host = MemoryHost(
             config,
             environ,
@@ -162,7 +164,12 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
             tools = OwnTools(  # made when the first message arrives, after `context` is assigned
                 memory.tools,
                 lambda: tool_host(
-                    context, environ, delivery, services, host.claims.searches, live.prompts.skills
+                    context,
+                    environ,
+                    delivery,
+                    services,
+                    host.claims.searches,
+                    live.prompts.skills.loaded,
                 ),
             )
             delivery = Senders({})
@@ -257,13 +264,14 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
 
 
 async def _state_of_runs(
-    store: Store, config: Callable[[], Config], clock: Clock
+    store: Store, config: Callable[[], Config], clock: Clock, environ: Mapping[str, str]
 ) -> tuple[Ledger, FileRecords, Live]:
     """Returns the ledger, the file records and the live state, which all runs share."""
     ledger = Ledger(store, config, clock, CallLog(config().state_dir))
     await ledger.open()
     records = await stored_records(store, clock)
-    live = Live(ActiveRuns(), ConversationCache(store), Prompts.over(store, records))
+    skills = SkillCatalogue(environ, records, bundled_skills())
+    live = Live(ActiveRuns(), ConversationCache(store), Prompts.over(store, records, skills))
     return ledger, records, live
 
 

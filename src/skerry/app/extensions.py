@@ -23,7 +23,6 @@ from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
 from skerry.hooks.runner import HandlerReport
 from skerry.infra.clock import Clock
-from skerry.model.skill import Skill
 from skerry.policy.tool_names import CORE, MEMORY_TOOLS
 from skerry.ports.checks import Check
 from skerry.ports.plugins import PluginReport
@@ -39,6 +38,7 @@ from skerry.sdk.registrations import Event, Panel
 from skerry.sdk.slots import MemoryHolder
 from skerry.sdk.transcripts import Transcripts
 from skerry.store import Store, no_fault
+from skerry.workspace.skill_catalogue import SkillCatalogue
 
 if TYPE_CHECKING:
     from skerry.sdk.tool_host import ToolHost
@@ -158,9 +158,9 @@ class LivePlugins:
             )
             self._tools.plugins = self._loaded.tools
         await self._loaded.apply(config)
-        skills = self._runtime.prompts.skills
-        skills.clear()
-        skills |= plugin_skills.by_name(self._loaded.registered.values())
+        self._runtime.prompts.skills.plugins = plugin_skills.by_name(
+            self._loaded.registered.values()
+        )
         self._parts.claims.reason = slot_reason(config, self._loaded.reports)
 
     async def run(self) -> None:
@@ -206,8 +206,8 @@ class LivePlugins:
         return self._loaded.panels if self._loaded else ()
 
     @property
-    def skills(self) -> Mapping[str, Skill]:
-        """Returns the skills of plugins by name."""
+    def skills(self) -> SkillCatalogue:
+        """Returns the skills of agents."""
         return self._runtime.prompts.skills
 
     async def checks(self) -> Sequence[Check]:

@@ -14,12 +14,12 @@ from skerry.gateway.frames import Json, RequestFrame
 from skerry.gateway.late import dispatch
 from skerry.gateway.method import Call
 from skerry.model.errors import ToolError
-from skerry.model.ids import ChannelId, RunId
+from skerry.model.ids import AgentId, ChannelId, RunId
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.origin import Origin
 from skerry.model.outbound import Additions, Content, OutboundMedia
 from skerry.model.rights import Rights
-from skerry.model.skill import Skill
+from skerry.model.skill import SkillSet
 from skerry.policy.access import Role
 from skerry.policy.decide import Actor
 from skerry.runtime.delivery import Senders
@@ -36,7 +36,7 @@ def tool_host(
     delivery: Senders | None = None,
     services: Services | None = None,
     searches: Mapping[str, SearchProvider] | None = None,
-    skills: Mapping[str, Skill] | None = None,
+    skills: Callable[[AgentId], SkillSet] | None = None,
 ) -> ToolHost:
     """Returns the host with which tools are made at the first request to a model."""
     return ToolHost(
@@ -52,7 +52,7 @@ def tool_host(
         outgoing=DirectMessages(context, delivery) if delivery else None,
         redact=context.approvals.redact if context.approvals else str,
         searches=searches if searches is not None else {},
-        skills=skills if skills is not None else {},
+        skills=skills or (lambda _: SkillSet()),
     )
 
 

@@ -17,6 +17,7 @@ from skerry.config.messages import MentionConfig
 from skerry.config.models import AllowedModel
 from skerry.config.replies import ReplyDefaults
 from skerry.config.sandbox import SandboxConfig
+from skerry.config.skills import SkillName
 from skerry.config.tools import AgentTools
 from skerry.model.ids import MAIN_AGENT, AgentId, agent_id
 from skerry.model.thinking import ThinkingLevel
@@ -177,6 +178,8 @@ class AgentConfig(OpenSection):
     """Rules on the agent's tools, in addition to those in section `tools`."""
     group_chat: MentionConfig | None = None
     """Recognition of group messages that are addressed to the agent."""
+    skills: tuple[SkillName, ...] | None = Field(default=None, max_length=1000)
+    """Names of the skills that the agent may use; `[]` is none, and when unset, all."""
 
     @field_validator("id")
     @classmethod

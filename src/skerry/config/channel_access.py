@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from pydantic import BeforeValidator, Field, model_validator
 
 from skerry.config.base import Section
+from skerry.config.skills import SkillName
 from skerry.policy.channel_access import ANY, AccessRules, DmPolicy, GroupAccess, GroupPolicy
 
 Person = Annotated[
@@ -14,7 +15,6 @@ Person = Annotated[
 ]
 """Id of a sender on the platform, with or without `channel:`; some ids are written as numbers."""
 People = Annotated[tuple[Person, ...], Field(max_length=1000)]
-SkillName = Annotated[str, Field(min_length=1, max_length=64)]
 
 
 class TopicConfig(Section):

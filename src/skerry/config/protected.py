@@ -78,6 +78,7 @@ def protected(config: Config) -> Protected:
     home = config.path.parent
     plugins = [home / path.expanduser() for path in config.plugins.load.paths]
     hooks = [home / path.expanduser() for path in config.hooks.internal.load.extra_dirs]
+    skills = [home / path.expanduser() for path in config.skills.load.extra_dirs]
     qmd = Path(config.memory.qmd.command).expanduser()
     programs = [qmd] if qmd.is_absolute() else []
     profiles = (config.agent_dir(agent) / PROFILES for agent in config.agents.ids)
@@ -86,7 +87,7 @@ def protected(config: Config) -> Protected:
         state=config.state_dir.resolve(),
         # The path of a link too: a file could replace the link.
         configuration=frozenset(_with_resolved(config_files)),
-        code=frozenset(_with_resolved((*plugins, *hooks, *programs))) | _installed(),
+        code=frozenset(_with_resolved((*plugins, *hooks, *skills, *programs))) | _installed(),
         workspaces=frozenset(config.workspace(agent).resolve() for agent in config.agents.ids),
     )
 

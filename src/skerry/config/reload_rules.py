@@ -48,6 +48,7 @@ RULES: Final = tuple(
         ("plugins", Effect.LIVE),
         ("secrets", Effect.LIVE),
         ("session", Effect.LIVE),
+        ("skills", Effect.LIVE),
         ("tools", Effect.LIVE),
         ("usage", Effect.LIVE),
         ("wizard", Effect.LIVE),

@@ -33,6 +33,7 @@ from skerry.config.plugins import PluginsConfig
 from skerry.config.sandbox import SandboxConfig
 from skerry.config.secret_providers import SecretsConfig
 from skerry.config.session import SessionConfig
+from skerry.config.skills import SkillsConfig
 from skerry.config.tools import ToolsConfig
 from skerry.config.usage import UsageConfig
 from skerry.model.errors import InvalidSessionKeyError
@@ -73,6 +74,7 @@ class Config(OpenSection):
     session: SessionConfig = SessionConfig.model_construct()
     env: EnvConfig = EnvConfig.model_construct()
     tools: ToolsConfig = ToolsConfig.model_construct()
+    skills: SkillsConfig = SkillsConfig.model_construct()
     channels: Annotated[
         dict[str, SerializeAsAny[ChannelConfig]], BeforeValidator(checked_channels)
     ] = Field(default_factory=dict)

@@ -24,7 +24,6 @@ from skerry.infra.clock import Clock
 from skerry.infra.expendable import Expendable
 from skerry.model.ids import SessionKey
 from skerry.model.inbound import ReplyTo
-from skerry.model.skill import Skill
 from skerry.model.tool import ToolSpec
 from skerry.policy.file_records import FileRecords
 from skerry.ports.channel import Channels
@@ -41,6 +40,7 @@ from skerry.sdk.methods import GatewayMethod
 from skerry.sdk.registrations import Event, Panel
 from skerry.store import Store
 from skerry.store.condition import Storage
+from skerry.workspace.skill_catalogue import SkillCatalogue
 
 RENDER: Final = "skerry.gateway.html:render"
 """Renderer of Markdown as HTML, which imports nothing of the gateway."""
@@ -75,8 +75,8 @@ class LoadedPlugins(Protocol):
         ...
 
     @property
-    def skills(self) -> Mapping[str, Skill]:
-        """Returns the skills of plugins by name."""
+    def skills(self) -> SkillCatalogue:
+        """Returns the skills of agents."""
         ...
 
     async def checks(self) -> Sequence[Check]:

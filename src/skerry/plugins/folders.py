@@ -33,10 +33,10 @@ from skerry.model.errors import PluginError
 from skerry.model.ids import AgentId
 from skerry.plugins.authors import HookFile, author
 from skerry.plugins.bundled import BUNDLED
-from skerry.plugins.front_matter import MAX_HEAD, missing
 from skerry.plugins.hookmd import EVENTS, DeclaredHook, declared
 from skerry.plugins.source_check import MAX_BYTES, PluginSource, read_source
 from skerry.policy.file_records import FileRecords
+from skerry.workspace.front_matter import MAX_HEAD, missing
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Final
 from pydantic import Field, ValidationError
 
 from skerry.model.errors import PluginError
-from skerry.plugins.front_matter import Metadata, first_fault, front_matter, metadata
+from skerry.workspace.front_matter import Metadata, first_fault, front_matter, metadata
 
 EVENTS: Final[Mapping[str, str]] = {
     "agent:bootstrap": "agent_bootstrap",

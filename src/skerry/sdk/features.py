@@ -177,6 +177,12 @@ def registered(features: tuple[Feature, ...] = FEATURES) -> Features:
     return total
 
 
+def bundled_skills() -> tuple[Path, ...]:
+    """Returns the directories of skills that features registered."""
+    parts = registered().registrations.values()
+    return tuple(folder for feature_parts in parts for folder in feature_parts.skill_dirs)
+
+
 def model_apis() -> ModelApis:
     """Returns the wire formats of the features; each is imported at its first use."""
     return ModelApis({name: partial(_model_api, each) for name, each in WIRE_FORMATS.items()})

@@ -11,7 +11,7 @@ from skerry.infra.clock import Clock
 from skerry.model.errors import StateError
 from skerry.model.ids import AgentId, SessionKey
 from skerry.model.outbound import OutboundMedia
-from skerry.model.skill import Skill
+from skerry.model.skill import SkillSet
 from skerry.policy.tool_layers import ToolLists, ToolSelection
 from skerry.policy.tool_names import PROFILES
 from skerry.ports.allowlist import Allowlist
@@ -57,6 +57,10 @@ def _start_nothing(_: Callable[[], Awaitable[None]], __: str) -> None:
     raise StateError("Commands need a running gateway.")
 
 
+def _no_skills(_: AgentId) -> SkillSet:
+    return SkillSet()
+
+
 class ToolHost(Struct, frozen=True, kw_only=True):
     """Parts of a gateway. The defaults are those where no gateway runs."""
 
@@ -88,8 +92,8 @@ class ToolHost(Struct, frozen=True, kw_only=True):
     """Returns a text with its secrets replaced."""
     searches: Mapping[str, SearchProvider] = field(default_factory=dict)
     """Web searches by plugin id; changes when plugins are loaded or removed."""
-    skills: Mapping[str, Skill] = field(default_factory=dict)
-    """Skills of plugins by name; changes when plugins are loaded or removed."""
+    skills: Callable[[AgentId], SkillSet] = _no_skills
+    """Returns the skills of an agent at its last run."""
 
     @property
     def allowlist(self) -> Allowlist:

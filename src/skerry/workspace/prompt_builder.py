@@ -27,7 +27,6 @@ from skerry.infra.atomic import write_atomic
 from skerry.infra.clock import Calendar, host_zone
 from skerry.model.ids import AgentId, SessionId, SessionKey
 from skerry.model.run import Purpose, RunRequest
-from skerry.model.skill import Skill
 from skerry.model.tool import ToolSpec
 from skerry.policy.file_records import FileRecords
 from skerry.ports.model import ModelInfo
@@ -45,12 +44,15 @@ from skerry.workspace.prompt_files import (
     read_text,
 )
 from skerry.workspace.prompt_sections import (
+    NO_SKILLS,
+    ListedSkills,
     PromptSection,
     PromptSubject,
     Today,
     joined,
     system_prompt,
 )
+from skerry.workspace.skill_catalogue import SkillCatalogue
 
 logger = logging.getLogger(__name__)
 
@@ -172,17 +174,20 @@ class Prompts(Struct):
     records: FileRecords = field(default_factory=FileRecords)
     ritual: Bootstrap = field(default_factory=Bootstrap)
     begins: SessionPrompts = field(default_factory=SessionPrompts)
-    skills: dict[str, Skill] = field(default_factory=dict)
-    """Skills by name."""
+    skills: SkillCatalogue = field(default_factory=SkillCatalogue)
     _built: dict[AgentId, tuple[tuple[object, ...], Prompt]] = field(default_factory=dict)
     """Last prompt of each agent, with all values that it was built from."""
     _calendar: Calendar = field(default_factory=Calendar)
     _zone: str = ""
 
     @classmethod
-    def over(cls, store: Store, records: FileRecords) -> Self:
+    def over(cls, store: Store, records: FileRecords, skills: SkillCatalogue | None = None) -> Self:
         """Returns a builder whose initial prompts are kept in the store."""
-        return cls(records=records, begins=SessionPrompts(store))
+        return cls(
+            records=records,
+            begins=SessionPrompts(store),
+            skills=skills or SkillCatalogue(records=records),
+        )
 
     async def build(
         self,
@@ -213,7 +218,7 @@ class Prompts(Struct):
             shared = "read" in config.tools.guests.allow
             news = await self._news(target, workspace, tools, hooks, today, shared=shared)
         begin, note, changed = news.begin, news.note, news.changed
-        skills = self._skills(request, tools) if self.skills else ()
+        skills = await self._skills(request, config, workspace, tools)
         made_of = (
             *(subject, tools, begin.files, limits, begin.today),
             *(request.extra_system_prompt, skills),
@@ -229,15 +234,24 @@ class Prompts(Struct):
             built = self._built[agent] = made_of, prompt
         return replace(built[1], note=note, changed=changed) if note or changed else built[1]
 
-    def _skills(self, request: RunRequest, tools: tuple[ToolSpec, ...]) -> tuple[Skill, ...]:
+    async def _skills(
+        self,
+        request: RunRequest,
+        config: Config,
+        workspace: Path,
+        tools: tuple[ToolSpec, ...],
+    ) -> ListedSkills:
         """Returns the skills offered to a run: none if it has no tool to read them."""
         if not any(tool.name == _READ for tool in tools):
-            return ()
-        chosen = request.skills
-        return tuple(
-            skill
-            for name, skill in self.skills.items()
-            if skill.is_offered and (chosen is None or name in chosen)
+            return NO_SKILLS
+        skills = await self.skills.current(config, request.key.agent, workspace)
+        if not skills.skills:
+            return NO_SKILLS
+        limits = config.skills.limits
+        return ListedSkills(
+            skills.offered(request.skills),
+            limits.max_skills_in_prompt,
+            limits.max_skills_prompt_chars,
         )
 
     async def _news(

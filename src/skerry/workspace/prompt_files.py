@@ -197,10 +197,10 @@ class WorkspaceFiles:
     ) -> tuple[FileText, ...]:
         """Returns the existing files in order; the same tuple while none of them changed."""
         root = str(workspace)
-        marks = [_mark(f"{root}/{name}") for name in names]
+        marks = [mark(f"{root}/{name}") for name in names]
         for index, name in enumerate(names):
             if marks[index] is None and name in _OTHER_NAMES:
-                marks[index] = _mark(f"{root}/{_OTHER_NAMES[name]}")
+                marks[index] = mark(f"{root}/{_OTHER_NAMES[name]}")
         key = root, names
         if records is not None:  # a file that the owner cleared is read again
             marks.append((records.cleared,))
@@ -220,20 +220,21 @@ class WorkspaceFiles:
 
     def marks(self, workspace: Path, days: Sequence[str]) -> tuple[Mark, ...]:
         """Returns marks that change when the log of one of the days is changed or replaced."""
-        return tuple(_mark(f"{workspace}/memory/{day}.md") for day in days)
+        return tuple(mark(f"{workspace}/memory/{day}.md") for day in days)
 
     async def daily(
         self, workspace: Path, days: Sequence[str], records: FileRecords | None = None
     ) -> tuple[FileText, ...]:
         """Returns the end of each daily log that exists; `days` are `YYYY-MM-DD`."""
         names = [f"memory/{day}.md" for day in days]
-        present = [name for name in names if _mark(f"{workspace}/{name}") is not None]
+        present = [name for name in names if mark(f"{workspace}/{name}") is not None]
         if not present:
             return ()
         return await anyio.to_thread.run_sync(_read_ends, workspace, present, records)
 
 
-def _mark(path: str) -> Mark:
+def mark(path: str) -> Mark:
+    """Returns the mark of a path, which is not followed if it is a link; None if it is missing."""
     try:
         status = os.lstat(path)
     except OSError:

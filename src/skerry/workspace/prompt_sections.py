@@ -33,8 +33,18 @@ _SKILLS: Final = (
     "## Skills\nWhere one of these descriptions fits the request, read its file with `read` first"
     " and follow it. Paths in it are relative to its folder. Where none fits, read none."
 )
-MAX_SKILL_CHARS: Final = 8_000
-"""Limit on the list of skills, in characters; its last line counts the skills left out."""
+
+
+class ListedSkills(Struct, frozen=True):
+    """Skills for a prompt, and the limits of their list."""
+
+    skills: Sequence[Skill] = ()
+    max_count: int = 150
+    max_chars: int = 8_000
+    """Limit on the list, in characters; its last line counts the skills left out."""
+
+
+NO_SKILLS: Final = ListedSkills()
 
 
 class PromptSection(Struct, frozen=True):
@@ -85,16 +95,17 @@ def base(
     return sections
 
 
-def skills_list(skills: Sequence[Skill]) -> str:
+def skills_list(listed: ListedSkills) -> str:
     """Returns the section that lists the skills; the model reads a skill whose description fits."""
+    skills = listed.skills
     if not skills:
         return ""
-    lines, room = [], MAX_SKILL_CHARS
-    for skill in skills:
+    lines, room = [], listed.max_chars
+    for skill in skills[: listed.max_count]:
         fields = {
             "name": skill.name,
             "description": skill.description,
-            "location": str(skill.location),
+            "location": skill.prompt_path,
         }
         inner = "".join(f"<{tag}>{_escaped(text)}</{tag}>" for tag, text in fields.items())
         room -= len(inner)
@@ -117,7 +128,7 @@ def system_prompt(
     files: Sequence[ShownFile],
     today: Today,
     override: str,
-    skills: Sequence[Skill] = (),
+    skills: ListedSkills = NO_SKILLS,
 ) -> list[PromptSection]:
     """Returns the prompt in its order; the parts are joined by an empty line.
 

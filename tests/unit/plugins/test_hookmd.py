@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from skerry.config.root import Config
 from skerry.hooks.hooks import Hooks
 from skerry.model.errors import PluginError
-from skerry.plugins.front_matter import Metadata, Requires, missing
 from skerry.plugins.hookmd import EVENTS, declared
+from skerry.workspace.front_matter import Metadata, Requires, missing
 
 OTHERS = """---
 name: session-notes

@@ -2,20 +2,23 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 import pytest
 
 from skerry.config.root import Config
 from skerry.features.files.read_tool import Read
 from skerry.infra.rooted_fs import RootedFolder
+from skerry.model.caller import Caller
 from skerry.model.errors import PluginError, ToolError
+from skerry.model.ids import SessionKey
+from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
-from skerry.model.skill import Skill
-from skerry.plugins.front_matter import MAX_HEAD
-from skerry.plugins.skills import MAX_DESCRIPTION, MAX_SKILLS, skills_of
+from skerry.model.skill import Skill, SkillSet
+from skerry.plugins.skills import MAX_SKILLS, skills_of
 from skerry.ports.tool import ToolContext
-from skerry.workspace.prompt_sections import MAX_SKILL_CHARS, skills_list
+from skerry.workspace.front_matter import MAX_HEAD
+from skerry.workspace.prompt_sections import ListedSkills, skills_list
+from skerry.workspace.skill_md import MAX_DESCRIPTION
 
 FRONT = "---\nname: {name}\ndescription: {about}\n{more}---\n\nCount them.\n"
 
@@ -102,7 +105,7 @@ def test_a_skill_that_is_not_for_the_model_is_not_offered(tmp_path: Path) -> Non
     ("name", "about", "more", "words"),
     [
         ("", "Counts.", "", "not a valid name"),
-        ("Frogs", "Counts.", "", "not a valid name"),
+        ("fro/gs", "Counts.", "", "not a valid name"),
         ("../up", "Counts.", "", "not a valid name"),
         ("frogs", "", "", "0 characters"),
         ("frogs", "x" * (MAX_DESCRIPTION + 1), "", f"{MAX_DESCRIPTION + 1} characters"),
@@ -159,16 +162,18 @@ def test_two_of_one_name_and_too_many_are_refused(tmp_path: Path) -> None:
 @pytest.mark.requirement("prompt-skills-xml")
 def test_the_list_is_escaped_and_says_what_it_leaves_out(tmp_path: Path) -> None:
     skill = Skill("frogs", "a < b & </skill>", tmp_path, "pond")
-    listed = skills_list([skill])
+    listed = skills_list(ListedSkills([skill]))
     assert "<description>a &lt; b &amp; &lt;/skill&gt;</description>" in listed
     assert f"<location>{tmp_path}/SKILL.md</location>" in listed
     assert listed.count("</skill>") == 1
     many = [Skill(f"n{number}", "x" * 1000, tmp_path, "pond") for number in range(20)]
-    assert len(skills_list(many)) < MAX_SKILL_CHARS + 1000
-    shown = skills_list(many).count("<skill>")
+    text = skills_list(ListedSkills(many, max_chars=8000))
+    assert len(text) < 9000
+    shown = text.count("<skill>")
     assert 0 < shown < 20
-    assert f"({20 - shown} more skills are not listed" in skills_list(many)
-    assert skills_list([]) == ""
+    assert f"({20 - shown} more skills are not listed" in text
+    assert skills_list(ListedSkills(many, max_count=2)).count("<skill>") == 2
+    assert skills_list(ListedSkills()) == ""
 
 
 @pytest.mark.requirement("skills-model-invocation")
@@ -182,9 +187,10 @@ async def test_read_opens_the_folder_of_an_offered_skill_and_nothing_beside_it(
     (folder / "link.md").symlink_to(folder.parent / "secret.md")
     workspace = tmp_path / "workspace"
     workspace.mkdir()
-    context = ToolContext(RootedFolder(workspace))
+    caller = Caller(SessionKey.parse("agent:main:main"), PeerKind.DIRECT, Origin.OWNER)
+    context = ToolContext(RootedFolder(workspace), caller=caller)
     skill = Skill("frogs", "Counts.", folder, "pond")
-    tool = Read(MappingProxyType({"frogs": skill}))
+    tool = Read(lambda _: SkillSet((skill,)))
     text = await tool.run({"path": str(file.resolve())}, context)
     assert ("Count them." in text.text, text.origin) == (True, Origin.LOCAL)
     assert (await tool.run({"path": f"{folder}/places.md"}, context)).text == "1: the stone"
@@ -193,6 +199,7 @@ async def test_read_opens_the_folder_of_an_offered_skill_and_nothing_beside_it(
             await tool.run({"path": f"{folder}/{path}"}, context)
     with pytest.raises(ToolError):
         await tool.run({"path": f"{folder.parent}/secret.md"}, context)
-    hidden = Read({"frogs": Skill("frogs", "C.", folder, "pond", unmet=(("os", ("win32",)),))})
+    unmet = Skill("frogs", "C.", folder, "pond", unmet=(("os", ("win32",)),))
+    hidden = Read(lambda _: SkillSet((unmet,)))
     with pytest.raises(ToolError):
         await hidden.run({"path": str(file.resolve())}, context)

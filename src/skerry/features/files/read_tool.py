@@ -1,9 +1,8 @@
 """The tool `read`: returns lines of a text file in the workspace, or a picture."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, BinaryIO, Final
 
 import anyio.to_thread
@@ -13,8 +12,9 @@ from skerry.features.files.late import pictures
 from skerry.features.files.parameters import PATH_ALIASES, FilePath, explained
 from skerry.infra.rooted_fs import RootedFolder
 from skerry.model.errors import ToolError
+from skerry.model.ids import AgentId
 from skerry.model.origin import Origin
-from skerry.model.skill import Skill
+from skerry.model.skill import Skill, SkillSet, Tier
 from skerry.model.tool import ToolResult, ToolSpec
 from skerry.policy.access import Verb
 from skerry.policy.file_gate import FileGate
@@ -30,6 +30,11 @@ not fill the memory."""
 ALIASES: Final = {**PATH_ALIASES, "start": "offset", "lines": "limit"}
 _PICTURES: Final = (b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
 _WEBP: Final = (b"RIFF", b"WEBP")
+
+
+def no_skills(_: AgentId) -> SkillSet:
+    """Returns no skills."""
+    return SkillSet()
 
 
 class ReadParams(BaseModel):
@@ -48,7 +53,7 @@ class Read:
     Refuses links and other paths outside.
 
     Args:
-        skills: Skills by name; their folders may be read.
+        skills: Returns the skills of an agent, whose folders may be read.
 
     """
 
@@ -60,22 +65,26 @@ class Read:
         "read", "Read lines of a text file, or see a picture.", ReadParams.model_json_schema()
     )
 
-    def __init__(self, skills: Mapping[str, Skill] = MappingProxyType({})) -> None:
+    def __init__(self, skills: Callable[[AgentId], SkillSet] = no_skills) -> None:
         self._skills = skills
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Returns the requested lines, each with its number, or the picture."""
         params = ReadParams.model_validate(named(arguments, ALIASES, ("path",)))
-        if (skill := self._skill(params.path)) is not None:
+        if (skill := self._skill(params.path, context)) is not None:
             return await anyio.to_thread.run_sync(_read_skill, params, skill)
         return await anyio.to_thread.run_sync(_read, params, context)
 
-    def _skill(self, path: str) -> Skill | None:
-        """Returns the skill whose folder contains an absolute path."""
-        if not path.startswith("/"):
+    def _skill(self, path: str, context: ToolContext) -> Skill | None:
+        """Returns the skill whose folder contains an absolute path; None for one in a workspace.
+
+        Files of a workspace are opened by the rules of the workspace.
+        """
+        if not path.startswith("/") or context.caller is None:
             return None
-        inside = (skill for skill in self._skills.values() if skill.is_offered)
-        return next((skill for skill in inside if Path(path).is_relative_to(skill.folder)), None)
+        skills = self._skills(context.caller.key.agent).skills
+        usable = (each for each in skills if each.is_eligible and each.tier is not Tier.WORKSPACE)
+        return next((skill for skill in usable if Path(path).is_relative_to(skill.folder)), None)
 
 
 def _read(params: ReadParams, context: ToolContext) -> ToolResult:
@@ -92,7 +101,7 @@ def _read(params: ReadParams, context: ToolContext) -> ToolResult:
 
 
 def _read_skill(params: ReadParams, skill: Skill) -> ToolResult:
-    """Reads a file of a skill, which is trusted because its plugin was checked."""
+    """Reads a file of a skill, which is trusted: the owner or a checked plugin installed it."""
     inner = str(Path(params.path).relative_to(skill.folder))
     with explained("read", params.path), RootedFolder(skill.folder).look(inner) as (file, opened):
         head = file.read(1024)

@@ -2,9 +2,12 @@
 
 from typing import Final
 
+import anyio.to_thread
+
+from skerry.features.skills.report import status
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params
-from skerry.model.skill import Skill
+from skerry.workspace.skill_catalogue import SkillCatalogue
 
 
 class SkillsStatusParams(Params):
@@ -14,41 +17,14 @@ class SkillsStatusParams(Params):
     session_key: Name | None = None
 
 
-def skills_status(call: Call, params: SkillsStatusParams) -> Json:
-    """Returns the skills of an agent, and those with unmet requirements."""
+async def skills_status(call: Call, params: SkillsStatusParams) -> Json:
+    """Returns the skills of an agent: tier, state, unmet requirements, ways to install programs."""
     config = call.context.config()
     agent = call.session_key(params.session_key, params.agent_id).agent
-    skills = call.context.plugins.skills if call.context.plugins else {}
-    return {
-        "workspaceDir": str(config.workspace(agent)),
-        "managedSkillsDir": str(config.state_dir / "skills"),
-        "agentId": agent,
-        "skills": [_row(skill) for skill in skills.values()],
-    }
-
-
-def _row(skill: Skill) -> Json:
-    requires = {kind: list(names) for kind, names in skill.requires}
-    unmet = dict(skill.unmet)
-    return {
-        "name": skill.name,
-        "description": skill.description,
-        "source": f"plugin {skill.plugin}",
-        "bundled": False,
-        "filePath": str(skill.location),
-        "baseDir": str(skill.folder),
-        "skillKey": skill.name,
-        "emoji": skill.emoji,
-        "homepage": skill.homepage,
-        "always": skill.is_always,
-        "disabled": False,
-        "blockedByAllowlist": False,
-        "eligible": not skill.unmet,
-        "requirements": requires,
-        "missing": {kind: list(unmet.get(kind, ())) for kind in requires},
-        "configChecks": [],
-        "install": [],
-    }
+    plugins = call.context.plugins
+    catalogue = plugins.skills if plugins is not None else SkillCatalogue()
+    skills = await anyio.to_thread.run_sync(lambda: catalogue.load(config, agent, every=True))
+    return status(skills, config, agent)
 
 
 METHODS: Final = (Method("skills.status", SkillsStatusParams, skills_status),)

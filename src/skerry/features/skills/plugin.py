@@ -1,4 +1,6 @@
-"""Registers the method for skills."""
+"""Registers the methods for skills, and the folder of bundled skills."""
+
+from pathlib import Path
 
 from skerry.policy.access import READERS
 from skerry.sdk.features import FeatureApi
@@ -7,3 +9,4 @@ from skerry.sdk.features import FeatureApi
 def register(api: FeatureApi) -> None:
     """Registers the parts of the feature."""
     api.methods({"skills.status": READERS}, "methods:METHODS")
+    api.register_skill_dir(Path(__file__).with_name("bundled"))

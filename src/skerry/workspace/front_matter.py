@@ -35,16 +35,46 @@ class Requires(BaseModel):
     config: tuple[str, ...] = ()
 
 
+class InstallOption(BaseModel):
+    """A way to install the programs that a skill requires."""
+
+    model_config = ConfigDict(extra="ignore", populate_by_name=True)
+
+    kind: str = Field(max_length=32)
+    """`brew`, `apt`, `node`, `go`, `uv` or `download`; another kind is shown, but never run."""
+    id: str = Field(default="", max_length=64)
+    label: str = Field(default="", max_length=200)
+    bins: tuple[str, ...] = ()
+    os: tuple[str, ...] = ()
+    formula: str = ""
+    package: str = ""
+    module: str = ""
+    url: str = ""
+    archive: str = ""
+    extract: bool | None = None
+    strip_components: int | None = Field(default=None, alias="stripComponents", ge=0, le=100)
+    target_dir: str = Field(default="", alias="targetDir")
+
+
 class Metadata(BaseModel):
     """Keys of `metadata` that the gateway uses."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
     emoji: str = ""
     os: tuple[str, ...] = ()
     always: bool = False
     """True to skip the check of the requirements."""
     requires: Requires = Requires()
+
+
+class SkillMetadata(Metadata):
+    """Keys of `metadata` of a SKILL.md."""
+
+    homepage: str = ""
+    skill_key: str = Field(default="", alias="skillKey", max_length=64)
+    primary_env: str = Field(default="", alias="primaryEnv", max_length=128)
+    install: tuple[InstallOption, ...] = Field(default=(), max_length=32)
 
 
 def front_matter(text: str, file: str) -> dict[str, str]:
@@ -60,7 +90,7 @@ def front_matter(text: str, file: str) -> dict[str, str]:
 
 
 def metadata(text: str, file: str) -> dict[str, Any]:
-    """Returns the value of `skerry` or `openclaw` in the object `metadata`, or the object itself.
+    """Returns the value of `skerry`, `openclaw` or `clawdbot` in `metadata`, or all of it.
 
     Raises:
         PluginError: the text is not JSON.
@@ -70,7 +100,7 @@ def metadata(text: str, file: str) -> dict[str, Any]:
     except ConfigError as error:
         raise PluginError(f"The metadata of {file} is not a JSON object: {error}") from error
     inner = tree if isinstance(tree, dict) else {}
-    part = next((inner[key] for key in ("skerry", "openclaw") if key in inner), inner)
+    part = next((inner[key] for key in ("skerry", "openclaw", "clawdbot") if key in inner), inner)
     return part if isinstance(part, dict) else {}
 
 
