@@ -47,6 +47,8 @@ WITHOUT: Final = {
     "runtime/compaction/memory_flush.py:MemoryAppend.run": DISK,
     "runtime/usage/ledger.py:Ledger._book_unbooked": COMMIT,
     "app/boot.py:boot": DISK,
+    "workspace/skill_catalogue.py:SkillCatalogue.current": DISK,
+    "features/skills/methods.py:skills_status": DISK,
     "features/approvals/service.py:run": OWNER,
     "sdk/transcripts.py:Transcripts.wait": "the plugin that waits for messages limits it",
     "features/audit/checks.py:chain": DISK,

@@ -17,7 +17,7 @@ from skerry.config.messages import MentionConfig
 from skerry.config.models import AllowedModel
 from skerry.config.replies import ReplyDefaults
 from skerry.config.sandbox import SandboxConfig
-from skerry.config.skills import SkillName
+from skerry.config.skill_settings import SkillName
 from skerry.config.tools import AgentTools
 from skerry.model.ids import MAIN_AGENT, AgentId, agent_id
 from skerry.model.thinking import ThinkingLevel

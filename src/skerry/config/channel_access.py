@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from pydantic import BeforeValidator, Field, model_validator
 
 from skerry.config.base import Section
-from skerry.config.skills import SkillName
+from skerry.config.skill_settings import SkillName
 from skerry.policy.channel_access import ANY, AccessRules, DmPolicy, GroupAccess, GroupPolicy
 
 Person = Annotated[

@@ -33,7 +33,7 @@ from skerry.config.plugins import PluginsConfig
 from skerry.config.sandbox import SandboxConfig
 from skerry.config.secret_providers import SecretsConfig
 from skerry.config.session import SessionConfig
-from skerry.config.skills import SkillsConfig
+from skerry.config.skill_settings import SkillsConfig
 from skerry.config.tools import ToolsConfig
 from skerry.config.usage import UsageConfig
 from skerry.model.errors import InvalidSessionKeyError

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from skerry.config.root import Config
-from skerry.config.skills import SkillLimitsConfig, SkillsConfig
+from skerry.config.skill_settings import SkillLimitsConfig, SkillsConfig
 from skerry.model.errors import PluginError
 from skerry.model.ids import AgentId
 from skerry.model.skill import SKILL_MD, Skill, SkillFault, SkillSet, Tier
