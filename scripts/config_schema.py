@@ -8,6 +8,7 @@ import ast
 import inspect
 import json
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from textwrap import dedent
 from typing import Any, Final, get_args
@@ -124,8 +125,13 @@ def _as_written(field: FieldInfo) -> _Node | None:
     return {"type": ["string", "number"], **default}
 
 
-def _texts(section: type[Section]) -> Iterator[tuple[str, str]]:
-    """Yields each field with its docstring in the source."""
+@cache
+def _texts(section: type[Section]) -> tuple[tuple[str, str], ...]:
+    """Returns each field with its docstring in the source. To parse a class takes milliseconds."""
+    return tuple(_documented_fields(section))
+
+
+def _documented_fields(section: type[Section]) -> Iterator[tuple[str, str]]:
     (class_,) = ast.parse(dedent(inspect.getsource(section))).body
     assert isinstance(class_, ast.ClassDef)  # noqa: S101 - what `getsource` gives for a class
     for field, below in pairwise(class_.body):

@@ -7,11 +7,11 @@ cd "$(dirname "$0")/.."
 export SKERRY_FULL=1
 (($# == 0)) || exec .venv/bin/pytest "$@"
 
-# One process a core and one more, as each waits for processes and disks much of its time. A file
+# One process a core and two more, as each waits for processes and disks much of its time. A file
 # stays in one process, so that what its tests share is made once.
 cache=.pytest_cache/all code=0
 rm -rf "$cache"
-.venv/bin/pytest --numprocesses $(($(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile --no-loadscope-reorder -o cache_dir="$cache" || code=$?
+.venv/bin/pytest --numprocesses $(($(getconf _NPROCESSORS_ONLN) + 2)) --dist loadfile --no-loadscope-reorder -o cache_dir="$cache" || code=$?
 ((code < 2)) || exit "$code"
 
 # A few that failed in that crowd run once more, alone and five times: one that fails every second
