@@ -48,23 +48,20 @@ MOST_TEXT: Final = 12_000
 _SINCE: Final = "since"
 _TAKEN_KEY: Final = "taken"
 _MOST_TAKEN: Final = 1000
-_TYPES: Final = (wire.MESSAGE, wire.ENCRYPTED, wire.ENCRYPTION)
-_FILTERS: Final = tuple(
-    msgspec.json.encode(
-        {
-            "presence": {"types": []},
+_TYPES: Final = (wire.MESSAGE, wire.REDACTION, wire.ENCRYPTED, wire.ENCRYPTION, *wire.ACCESS)
+"""Types of the received events: with the changes of who can read a room, and gets its keys."""
+_FILTER: Final = msgspec.json.encode(
+    {
+        "presence": {"types": []},
+        "account_data": {"types": []},
+        "room": {
+            "timeline": {"limit": 50, "types": _TYPES},
+            "state": {"types": [], "lazy_load_members": True},
+            "ephemeral": {"types": []},
             "account_data": {"types": []},
-            "room": {
-                "timeline": {"limit": 50, "types": types},
-                "state": {"types": [], "lazy_load_members": True},
-                "ephemeral": {"types": []},
-                "account_data": {"types": []},
-            },
-        }
-    ).decode()
-    for types in (_TYPES, (*_TYPES, wire.MEMBER))
-)
-"""Filters of a sync without and with encryption: a member who left must get no further keys."""
+        },
+    }
+).decode()
 
 
 class MatrixAdapter(Account):
@@ -145,8 +142,7 @@ class MatrixAdapter(Account):
         # After a failure the first request does not wait, so that the state is correct soon.
         is_back = self.state.state is not ConnectionState.CONNECTED
         wait = 0 if is_back or not since else self._settings.poll_seconds
-        sync_filter = _FILTERS[bool(self._crypto.about)]
-        query = {"timeout": str(wait * 1000), "filter": sync_filter, "set_presence": "offline"}
+        query = {"timeout": str(wait * 1000), "filter": _FILTER, "set_presence": "offline"}
         if since:
             query["since"] = since
         return wire.synced.decode(await self.api.get(f"{CLIENT}/sync", query, wait=wait))

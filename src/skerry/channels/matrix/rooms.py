@@ -25,6 +25,7 @@ _MOST_ROOMS: Final = 1000
 """Number of rooms with cached members."""
 _ROOM: Final = "room"
 """Kind of the records with the encryption of rooms."""
+_OK: Final = 200
 _NOT_FOUND: Final = 404
 
 
@@ -38,6 +39,7 @@ class RoomReader:
         self._crypto = crypto
         self._cache = Recent[str, wire.Room](_MOST_ROOMS)
         self._encryption = Recent[str, Mapping[str, Any] | None](_MOST_ROOMS)
+        self._openness = Recent[str, bool](_MOST_ROOMS)
 
     def forget(self, room_id: str) -> None:
         """Removes the room from the cache, so that it is read again."""
@@ -90,6 +92,8 @@ class RoomReader:
                 continue
             if event.type == wire.ENCRYPTION or timeline.limited:
                 self.forget_encryption(room_id)
+            if event.type in wire.ACCESS or timeline.limited:
+                self._openness.pop(room_id, None)
             time = max(rows[-1][0] if rows else 0, event.origin_server_ts)
             rows.append((time, room_id, event))
         return rows
@@ -120,11 +124,29 @@ class RoomReader:
         if room is None:
             request_path = f"{CLIENT}/rooms/{path(room_id)}"
             members = wire.members.decode(await self._api.get(f"{request_path}/joined_members"))
+            is_open = wire.is_pair(members) and await self._is_open(room_id)
             name = ""
-            if len(members.joined) > 2:  # noqa: PLR2004 - a direct chat needs no name
+            if is_open or not wire.is_pair(members):  # a direct chat needs no name
                 name = await self._room_name(request_path)
-            room = self._cache[room_id] = wire.Room(room_id, members, name)
+            room = self._cache[room_id] = wire.Room(room_id, members, name, is_open)
         return room
+
+    async def _is_open(self, room_id: str) -> bool:
+        """Returns whether others than its members may read a room; cached until a change."""
+        if room_id not in self._openness:
+            self._openness[room_id] = await self._read_openness(room_id)
+        return self._openness[room_id]
+
+    async def _read_openness(self, room_id: str) -> bool:
+        try:
+            answer = await self._api.get(f"{CLIENT}/rooms/{path(room_id)}/state")
+            return wire.is_open([wire.read_event(raw) for raw in wire.states.decode(answer)])
+        except PlatformError as error:
+            if error.status != _OK:
+                raise
+        except UNREADABLE as error:
+            logger.info("matrix/%s: the state of %s: %s", self._account, room_id, error)
+        return True  # a state that is too large or cannot be read: many may have access
 
     async def _room_name(self, request_path: str) -> str:
         try:

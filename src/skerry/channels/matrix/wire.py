@@ -1,6 +1,6 @@
 """Parses events of Matrix rooms and converts them to messages."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -25,6 +25,11 @@ ENCRYPTED: Final = "m.room.encrypted"
 REDACTION: Final = "m.room.redaction"
 ENCRYPTION: Final = "m.room.encryption"
 MEMBER: Final = "m.room.member"
+JOIN_RULES: Final = "m.room.join_rules"
+VISIBILITY: Final = "m.room.history_visibility"
+ACCESS: Final = (MEMBER, JOIN_RULES, VISIBILITY)
+"""States that decide who else may read a room."""
+_BY_INVITATION: Final = frozenset({"invite", "knock", "private"})
 PART: Final = "skerry.part"
 """Key for the name of the part in the content of a message."""
 _MOST_NAME: Final = 256
@@ -151,6 +156,7 @@ page = msgspec.json.Decoder(Page)
 members = msgspec.json.Decoder(Members)
 me = msgspec.json.Decoder(Me)
 sent = msgspec.json.Decoder(SentEvent)
+states = msgspec.json.Decoder(tuple[Raw, ...])
 uploaded = msgspec.json.Decoder(Uploaded)
 
 
@@ -173,12 +179,43 @@ class Room(Struct, frozen=True):
     id: str
     members: Members = Members()
     name: str = ""
+    is_open: bool = False
+    """True if people who are no members may read it, or join it without a new invitation."""
 
     @property
     def peer(self) -> Peer:
-        """Returns the room as a peer: a direct chat if it has two members."""
-        is_direct = len(self.members.joined) <= 2  # noqa: PLR2004 - the account and one person
+        """Returns the room as a peer: a direct chat if only two people can read it."""
+        is_direct = is_pair(self.members) and not self.is_open
         return Peer(PeerKind.DIRECT if is_direct else PeerKind.GROUP, self.id)
+
+
+def is_pair(members: Members) -> bool:
+    """Returns whether a room has no other members than the account and one person."""
+    return len(members.joined) <= 2  # noqa: PLR2004 - the account and one person
+
+
+def is_open(state: Iterable[RoomEvent]) -> bool:
+    """Returns whether people who are no members may read a room, or join it and then read it.
+
+    The creator of a room sets its rules, and may have left it since.
+    """
+    for event in state:
+        value = _text(event.content.get(_ACCESS_FIELDS.get(event.type, "")))
+        match event.type:
+            case "m.room.join_rules" if value not in _BY_INVITATION:
+                return True
+            case "m.room.history_visibility" if value == "world_readable":
+                return True
+            case "m.room.member" if value == "invite":
+                return True
+    return False
+
+
+_ACCESS_FIELDS: Final = {
+    JOIN_RULES: "join_rule",
+    VISIBILITY: "history_visibility",
+    MEMBER: "membership",
+}
 
 
 def inbound(
