@@ -118,7 +118,7 @@ async def test_what_a_tainted_run_wrote_is_no_hook_no_checklist_and_no_instructi
             await chat(wire, "/new", "agent:main:second")
             assert await ran(home, "evil")
             info = await skerry(home, "hooks", "info", "evil")
-            assert "handler.py: pinned by its hash, which had read words of others (tool)" in info
+            assert "handler.py: pinned by its hash, which had read text from others (tool)" in info
             assert "HOOK.md: by hand" in info
 
 
@@ -138,7 +138,7 @@ async def test_the_list_says_who_wrote_each_file_while_the_gateway_runs(tmp_path
             assert (one["writer"], one["origins"]) == by, place
         assert {files["good", name]["writer"] for name in ("HOOK.md", "handler.py")} == {"hand"}
         text = await skerry(home, "hooks", "list")
-        assert "handler.py: written by agent:main:main, which had read words of others" in text
+        assert "handler.py: written by agent:main:main, which had read text from others" in text
         assert "handler.py: by hand, outside the gateway" in text
         checked = await skerry(home, "hooks", "check", fails=True)
         assert "handler.py does not count as yours" in checked or "HOOK.md does not" in checked

@@ -220,10 +220,10 @@ async def test_another_model_is_entered_on_the_page(browser: Chromium) -> None:
         await say(page, "hello")
         await expect_texts(page, "hello", "from the first")
         await page.locator("#model").click()
-        await page.get_by_label("Where it runs").select_option(
+        await page.get_by_label("Provider").select_option(
             "Another service (OpenAI-compatible)"
         )
-        await page.get_by_label("A name for it").fill("lab")
+        await page.get_by_label("Name of the provider").fill("lab")
         await page.get_by_label("Address").fill(second.base_url)
         await page.get_by_label("API key").fill("sk-secret")
         await page.get_by_role("combobox", name="Model").fill("bright")
@@ -250,10 +250,10 @@ async def test_a_wrong_key_is_told_and_saved_only_when_the_person_insists(
         page = await browser.open(address(gateway))
         await page.locator("#model").click()
         panel = page.get_by_role("dialog", name="Model")
-        await panel.get_by_label("Where it runs").select_option(
+        await panel.get_by_label("Provider").select_option(
             "Another service (OpenAI-compatible)"
         )
-        await panel.get_by_label("A name for it").fill("lab")
+        await panel.get_by_label("Name of the provider").fill("lab")
         await panel.get_by_label("Address").fill(second.base_url)
         await panel.get_by_label("API key").fill("sk-wrong")
         await panel.get_by_role("combobox", name="Model").fill("bright")
@@ -272,7 +272,7 @@ async def test_a_model_that_cannot_be_used_is_refused_in_the_panel(browser: Chro
         page = await browser.open(address(gateway))
         await page.locator("#model").click()
         panel = page.get_by_role("dialog", name="Model")
-        await panel.get_by_label("Where it runs").select_option("Ollama, on this machine")
+        await panel.get_by_label("Provider").select_option("Ollama, on this machine")
         await panel.get_by_label("Address").fill("ftp://127.0.0.1/v1")
         await panel.get_by_role("combobox", name="Model").fill("any")
         await panel.get_by_role("button", name="Use this model").click()
@@ -298,7 +298,7 @@ async def test_without_any_model_the_page_opens_and_says_what_to_do(browser: Chr
         await expect(page.locator(".answer")).to_contain_text("No answer")
         await page.get_by_role("button", name="Set up a model").click()
         panel = page.get_by_role("dialog", name="Model")
-        await panel.get_by_label("Where it runs").select_option("Ollama, on this machine")
+        await panel.get_by_label("Provider").select_option("Ollama, on this machine")
         await panel.get_by_label("Address").fill(model.base_url)
         await panel.get_by_role("combobox", name="Model").fill("any")
         await panel.get_by_role("button", name="Use this model").click()

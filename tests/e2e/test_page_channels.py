@@ -29,21 +29,21 @@ async def test_the_owner_lets_a_stranger_in_and_sends_a_dead_letter_again(
         panel = page.get_by_role("dialog", name="Channels")
         await expect(panel).to_contain_text("Telegram default")
         await expect(panel).to_contain_text("connected")
-        await expect(panel).to_contain_text("<b>Ada</b> (7) at telegram/default")
+        await expect(panel).to_contain_text("<b>Ada</b> (7) on telegram/default")
         await page.evaluate(AXE.read_text(encoding="utf-8"))
         assert await complaints(page) == []
         server.fail("sendMessage", 403, "Forbidden: bot was blocked by the user")
-        await panel.get_by_role("button", name="Let in: <b>Ada</b>").click()
+        await panel.get_by_role("button", name="Approve: <b>Ada</b>").click()
         await allow(page)
-        await expect(panel).to_contain_text("Nobody waits.")
+        await expect(panel).to_contain_text("No pairing requests.")
         await expect(panel).to_contain_text("Telegram answered 403: Forbidden")
         await panel.get_by_role("button", name="Send again").click()
         assert "My owner has approved you" in (await server.wait_for(2))[1]
-        await expect(panel).to_contain_text("Everything is delivered.")
+        await expect(panel).to_contain_text("All replies are delivered.")
         server.say("hello again")
         assert (await server.wait_for(3))[2] == "echo: hello again"
         server.revoked = True
-        await panel.get_by_role("button", name="Connect anew: Telegram default").click()
+        await panel.get_by_role("button", name="Reconnect: Telegram default").click()
         await expect(panel).to_contain_text("needs-login", timeout=60_000)
         await expect(panel).to_contain_text("skerry channels login telegram")
         await gateway.stop()

@@ -59,7 +59,7 @@ async def test_a_phone_reads_the_code_on_the_page(browser: Chromium, tmp_path: P
             await expect(code).to_be_visible()
             server.agree(NUMBER)
             await expect(panel).to_contain_text("Signal default")
-            await expect(panel).to_contain_text("Entered.")
+            await expect(panel).to_contain_text("Saved.")
             await expect(code).to_be_hidden()
             await gateway.stop()
         stored = json.loads((tmp_path / "skerry.json").read_text())
@@ -89,7 +89,7 @@ async def test_a_mailbox_is_signed_in_on_the_page(browser: Chromium, tmp_path: P
             back = issuer.approve(await link.get_attribute("href") or "")
             await panel.get_by_label("Paste that address").fill(back)
             await page.keyboard.press("Enter")
-            await expect(panel).to_contain_text("Entered.")
+            await expect(panel).to_contain_text("Saved.")
             await expect(panel).to_contain_text("connected")
             await gateway.stop()
         stored = json.loads((tmp_path / "skerry.json").read_text())["channels"]["email"]["oauth"]

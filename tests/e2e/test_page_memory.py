@@ -102,7 +102,7 @@ async def test_a_file_is_edited_and_nobodys_change_is_lost(
     await expect(page.locator(".theirs pre")).to_have_text("theirs\n")
     await expect(box).to_have_value("mine\n")
     assert file.read_text() == "theirs\n"
-    await page.get_by_role("button", name="Overwrite it with mine").click()
+    await page.get_by_role("button", name="Overwrite it with my text").click()
     await expect(page.locator(".editor .result")).to_contain_text("Saved.")
     assert file.read_text() == "mine\n"
 
@@ -167,7 +167,7 @@ async def test_the_index_tells_its_state_and_what_it_cannot_read(
     (workspace(gateway) / "memory" / "bad.md").write_bytes(b"a\0b")
     page = await opened(browser, gateway, "Index")
     await page.get_by_role("button", name="Update the index").click()
-    await expect(page.locator(".memory-state .result")).to_contain_text("as they were")
+    await expect(page.locator(".memory-state .result")).to_contain_text("unchanged")
     await expect(page.locator(".warnings")).to_contain_text("memory/bad.md")
     await expect(page.locator(".memory-state dl")).to_contain_text("builtin")
 

@@ -81,9 +81,9 @@ async def test_the_index_counts_what_words_and_what_meaning_finds_and_what_waits
 ) -> None:
     await page.get_by_role("tab", name="Index").click()
     facts = page.locator(".memory-state dl")
-    await expect(facts).to_contain_text("2, in 2 passages, 2 found by meaning too")
-    await expect(facts).to_contain_text("1, in 1 passages, 0 found by meaning too")
-    await expect(facts).to_contain_text("1 of conversations; by meaning in about")
+    await expect(facts).to_contain_text("2, in 2 passages, 2 with a vector")
+    await expect(facts).to_contain_text("1, in 1 passages, 0 with a vector")
+    await expect(facts).to_contain_text("1 in conversations; computed in about")
 
 
 async def test_the_index_names_files_of_another_encoding_and_those_that_are_left_out(

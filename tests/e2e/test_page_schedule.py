@@ -23,7 +23,7 @@ async def opened(browser: Chromium) -> AsyncIterator[tuple[Page, Locator]]:
         await expect_online(page)
         await page.get_by_role("button", name="Schedule", exact=True).click()
         panel = page.get_by_role("dialog", name="Schedule")
-        await expect(panel).to_contain_text("There is no job yet.")
+        await expect(panel).to_contain_text("No jobs yet.")
         yield page, panel
 
 
@@ -34,7 +34,7 @@ async def added(page: Page, panel: Locator, name: str) -> None:
     await panel.get_by_label("Time").fill("soon")
     await panel.get_by_label("Message to the agent").fill("When does the tide turn?")
     await panel.get_by_role("button", name="Add this job").click()
-    await expect(panel).to_contain_text("soon is no interval. Write 30m, 6h or 1d.")
+    await expect(panel).to_contain_text("soon is not an interval. Write 30m, 6h or 1d.")
     await panel.get_by_label("Time").fill("6h")
     await panel.get_by_role("button", name="Add this job").click()
     await allow(page)
@@ -64,7 +64,7 @@ async def test_a_job_is_switched_off_and_removed_on_a_phone(browser: Chromium) -
         assert await page.evaluate(OUTSIDE) == []
         await panel.get_by_role("button", name="Remove: Tide").click()
         await panel.get_by_role("button", name="Remove for good: Tide").click()
-        await expect(panel).to_contain_text("There is no job yet.")
+        await expect(panel).to_contain_text("No jobs yet.")
         await panel.get_by_role("button", name="Switch heartbeats off").click()
         await expect(panel).to_contain_text("Heartbeats are switched off.")
 
@@ -75,7 +75,7 @@ async def test_the_first_screen_leads_to_what_the_gateway_can_do(browser: Chromi
         await expect_online(page)
         for card, panel in (
             ("On your phone", "Channels"),
-            ("At the right hour", "Schedule"),
+            ("On a schedule", "Schedule"),
             ("It remembers", "Memory"),
             ("It asks first", "Approvals"),
         ):
@@ -92,7 +92,7 @@ async def test_the_tools_of_an_agent_are_shown_with_their_rules(browser: Chromiu
         await expect_online(page)
         await page.get_by_role("button", name="Tools", exact=True).click()
         panel = page.get_by_role("dialog", name="Tools")
-        await expect(panel.get_by_text("Used without asking")).to_be_visible()
+        await expect(panel.get_by_text("Allowed without a question")).to_be_visible()
         await expect(panel.get_by_text("memory_search", exact=True)).to_be_visible()
         await panel.get_by_text("Switched off").click()
         row = panel.locator("li", has=page.get_by_text("web_fetch", exact=True))

@@ -226,13 +226,13 @@ async def test_a_conversations_model_and_thinking_are_kept_by_the_gateway(
 ) -> None:
     page = await two_conversations(browser, gateway)
     await page.locator("#model").click()
-    await page.get_by_label("Answers come from").select_option("test/stub")
+    await page.get_by_label("Model for this conversation").select_option("test/stub")
     await allow(page)
     await expect(page.locator("#tune-result")).to_have_text("Saved for this conversation.")
     await page.reload()
     await expect(names(page)).to_have_count(2)
     await page.locator("#model").click()
-    await expect(page.get_by_label("Answers come from")).to_have_value("test/stub")
-    await page.get_by_label("Answers come from").select_option("The default model")
+    await expect(page.get_by_label("Model for this conversation")).to_have_value("test/stub")
+    await page.get_by_label("Model for this conversation").select_option("The default model")
     await allow(page)  # the tab was loaded anew
     await expect(page.locator("#tune-result")).to_have_text("Saved for this conversation.")

@@ -1,4 +1,4 @@
-"""The page's line about words of others in a conversation, in Chromium: why, and Clear."""
+"""The page's line about text from others in a conversation, in Chromium: why, and Clear."""
 
 import json
 
@@ -28,7 +28,7 @@ async def test_a_person_sees_what_brought_words_of_others_and_clears_them(
             await expect(page.locator("article .text")).to_have_count(2)
             await expect(line).to_be_hidden()
             await say(page, f"call web_fetch {json.dumps({'url': f'http://{host}/'})}")
-            await expect(line).to_contain_text("words of others (the web, last by web_fetch")
+            await expect(line).to_contain_text("text from others (the web, last by web_fetch")
             await expect(line).to_contain_text(host)
             await page.evaluate(AXE.read_text())
             assert await complaints(page) == []

@@ -291,7 +291,7 @@ async def test_a_model_and_how_long_it_thinks_are_chosen_for_one_conversation(
     await expect(thinking).to_have_value("low")
     await thinking.select_option("high")
     await expect(page.locator("#tune-result")).to_have_text("Saved for this conversation.")
-    await page.get_by_label("Answers come from").select_option("Other (stub)")
+    await page.get_by_label("Model for this conversation").select_option("Other (stub)")
     await expect(page.locator("#tune-result")).to_have_text("Saved for this conversation.")
 
 

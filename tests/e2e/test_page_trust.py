@@ -74,7 +74,7 @@ async def test_a_person_sees_why_a_file_is_not_obeyed_and_trusts_what_they_read(
     row = page.locator(".memory-trust .notes > li")
     await expect(row).to_have_count(1)
     await expect(row).to_contain_text("AGENTS.md")
-    await expect(row).to_contain_text("Not trusted: a run wrote it that had read words of others")
+    await expect(row).to_contain_text("Not trusted: a run wrote it that had read text from others")
     await page.get_by_role("button", name="Read AGENTS.md").focus()
     await page.keyboard.press("Enter")
     await allow(page)

@@ -53,6 +53,6 @@ async def test_a_reply_that_was_given_up_is_on_the_page_and_is_sent_again(
         await until(lambda: [m.text for m in platform.received()] == ["the boats are in"])
         await expect(button).to_contain_text("1")
         await panel.get_by_role("button", name="Drop: part 2").click()
-        await expect(panel).to_contain_text("Everything is delivered.")
+        await expect(panel).to_contain_text("All replies are delivered.")
         await expect(button).to_be_hidden()
         assert [message.text for message in platform.received()] == ["the boats are in"]

@@ -160,7 +160,7 @@ async def test_the_command_line_shows_it_and_clears_it(tmp_path: Path) -> None:
             async with connected(process.address.url, auth={"token": process.token}) as wire:
                 await begin(wire, "hello")
                 await final(wire, runId="r1")
-                assert await skerry("main") == f"No foreign text in {KEY}.\n"
+                assert await skerry("main") == f"No text from others in {KEY}.\n"
                 await begin(wire, f"call web_fetch {json.dumps({'url': f'http://{host}/'})}", "r2")
                 await final(wire, runId="r2")
             assert "web_fetch" in await skerry("main")

@@ -259,7 +259,7 @@ async def test_the_owner_sees_what_is_fenced_and_trusts_exactly_what_it_holds(
         assert await is_fenced(wire)
         (file,) = await fenced_files(wire)
         assert (file["path"], file["origins"], file["trusted"]) == ("AGENTS.md", ["web"], False)
-        assert "words of others" in file["reason"]
+        assert "text from others" in file["reason"]
         read = (await wire.call("files.get", {"path": "AGENTS.md"}))["file"]
         assert (read["content"], read["hash"]) == (POISON, file["hash"])
         trust = {"path": "AGENTS.md", "hash": read["hash"]}

@@ -8,7 +8,7 @@ GROUPS = (
     ("the gateway", ("gateway", "open", "status")),
     ("its state", ()),
     ("people and platforms", ()),
-    ("by itself", ()),
+    ("automation", ()),
     ("what agents may do", ()),
     ("what it uses", ()),
     ("this shell", ("completion",)),

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from skerry import __version__
 from skerry.cli.groups import feature, groups
-from skerry.cli.meant import Parser, WrongUsageError
+from skerry.cli.meant import UNRECOGNIZED, Parser, WrongUsageError
 from skerry.cli.options import (
     Add,
     bind,
@@ -29,8 +29,8 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 """Names that may be the id of a plugin."""
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as in shells."""
-_EPILOG = "`skerry COMMAND --help` says more; `skerry --version` prints the version."
-EXIT_CODES = "exit codes: 0 done, 1 it failed, 2 wrong usage, 124 out of time, 130 interrupted"
+_EPILOG = "`skerry COMMAND --help` lists its options; `skerry --version` prints the version."
+EXIT_CODES = "exit codes: 0 success, 1 failure, 2 wrong usage, 124 timeout, 130 interrupted"
 
 
 class _Top(Parser):
@@ -66,7 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if code is not None:
             return code
     try:
-        parsed = parser.parse_args(words)
+        parsed, unrecognized = parser.parse_known_args(words)
+        if unrecognized:
+            parsed.parser.error(UNRECOGNIZED + " ".join(unrecognized))
     except WrongUsageError as error:
         if "--json" in words:
             import_module("skerry.cli.failure").show_wrong_usage(error)

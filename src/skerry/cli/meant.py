@@ -7,7 +7,7 @@ from typing import Final, NoReturn
 
 from skerry.infra.spelling import spelt_like
 
-_UNRECOGNIZED: Final = "unrecognized arguments: "
+UNRECOGNIZED: Final = "unrecognized arguments: "
 _PLAIN: Final = re.compile(r"[a-z]+(?:-[a-z]+)*|-{1,2}[A-Za-z][A-Za-z-]*")
 """Words that are printed again: commands and options match, tokens and passwords hardly ever."""
 _MOST_PLAIN: Final = 24
@@ -24,7 +24,7 @@ class WrongUsageError(SystemExit):
 
 
 class Parser(ArgumentParser):
-    """Parser that suggests commands near an unknown one."""
+    """Parser that suggests commands and options near an unknown one."""
 
     def error(self, message: str) -> NoReturn:
         """Prints the error to stderr.
@@ -40,13 +40,21 @@ class Parser(ArgumentParser):
             hint = f" Did you mean `{self.prog} {near[0]}`?" if near else ""
             word = _repeated(invalid[1])
             message = f"unknown command `{self.prog} {word}`.{hint} `{self.prog} --help` lists all."
-        elif message.startswith(_UNRECOGNIZED):
-            message = _UNRECOGNIZED + _listed(message.removeprefix(_UNRECOGNIZED).split(" "))
+        elif message.startswith(UNRECOGNIZED):
+            words = message.removeprefix(UNRECOGNIZED).split(" ")
+            message = f"{UNRECOGNIZED}{_listed(words)}{self._suggested(words)}"
         else:
             message = re.sub(r"^(ambiguous option: [^=\s]+)=.*?(?= could match )", r"\1", message)
         self.print_usage(sys.stderr)
         self._print_message(f"{self.prog}: error: {message}\n", sys.stderr)
         raise WrongUsageError(message, self.prog)
+
+    def _suggested(self, words: list[str]) -> str:
+        """Returns a sentence with the options that an unrecognized option resembles; or ""."""
+        names = [name for name in self._option_string_actions if name.startswith("--")]
+        unknown = next((word for word in words if word.startswith("--")), "").partition("=")[0]
+        near = spelt_like(unknown, names) if unknown else []
+        return f". Did you mean {near[0]}?" if near else ""
 
 
 def _listed(words: list[str]) -> str:

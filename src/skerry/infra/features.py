@@ -127,8 +127,8 @@ FEATURES = (
         "tools",
         ("what agents may do", "list the tools of an agent, and explain who may use each"),
     ),
-    Feature("exec", ("what agents may do", "tell which commands of agents run unasked")),
-    Feature("guard", ("what agents may do", "examine and fence text of others"), registers=False),
+    Feature("exec", ("what agents may do", "show which commands of agents run without a question")),
+    Feature("guard", ("what agents may do", "examine and fence text from others"), registers=False),
     Feature(
         "relayer",
         ("what it uses", "serve an encrypted memory that MemWal clients use"),
@@ -151,17 +151,17 @@ FEATURES = (
     Feature("session_tools", tables=True),
     Feature(
         "webhooks",
-        ("by itself", "list webhooks, and show what a post becomes"),
+        ("automation", "list webhooks, and show the run that a post starts"),
         tables=True,
     ),
     Feature(
         "subagents",
-        ("by itself", "list, address and stop agents that agents have started"),
+        ("automation", "list, address and stop agents that agents have started"),
         tables=True,
     ),
     Feature(
         "security",
-        ("what agents may do", "find settings and file modes that open this installation"),
+        ("what agents may do", "find settings and file modes that expose this installation"),
         registers=False,
     ),
     Feature("agents"),
@@ -176,12 +176,12 @@ FEATURES = (
     Feature("system_events"),
     Feature(
         "heartbeat",
-        ("by itself", "show and switch the checks that agents do by themselves"),
+        ("automation", "show, enable and disable the heartbeats of agents"),
         tables=True,
     ),
     Feature(
         "cron",
-        ("by itself", "add, list and run jobs at times of a schedule"),
+        ("automation", "add, list and run jobs at times of a schedule"),
         tables=True,
     ),
 )

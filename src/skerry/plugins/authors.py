@@ -42,7 +42,7 @@ class HookFile:
         by = _WRITERS.get(self.writer, f"written by {self.writer}")
         if not self.origins:
             return f"{self.name}: {by}"
-        return f"{self.name}: {by}, which had read words of others ({', '.join(self.origins)})"
+        return f"{self.name}: {by}, which had read text from others ({', '.join(self.origins)})"
 
 
 def author(

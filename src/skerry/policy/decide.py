@@ -158,7 +158,7 @@ def _is_shared(request: Request) -> bool:
 
 def _origins_read(request: Request) -> str:
     return (
-        "this conversation has words that are not your owner's"
+        "this conversation contains text that is not your owner's"
         f" ({', '.join(sorted(request.actor.taint))})"
     )
 
@@ -309,7 +309,7 @@ RULES: Final = (
         lambda r: r.file is None or bool(r.file.taint),
         allowed=False,
         reason=lambda r: (
-            "a run wrote it that had read words of others than the owner"
+            "a run wrote it that had read text from others"
             f" ({', '.join(sorted(r.file.taint)) if r.file else 'unknown'})"
         ),
     ),

@@ -209,4 +209,4 @@ def _refusal(target: Target, answers: Answers, rules: NetworkRules) -> Refusal |
         return check_answers(target, addresses, rules)
     if is_allowed_host(target, rules):
         return None
-    return Refusal("name-unresolved", f"No address of {target.host} is given.")
+    return Refusal("name-unresolved", f"The address of {target.host} is not known here.")

@@ -80,4 +80,4 @@ def guarded_act(
 def reason(rule: str, taint: Iterable[Origin]) -> str:
     """Returns the reason for the approval, for the person and for the model."""
     origins = ", ".join(sorted(foreign(taint)))
-    return f"{_REASONS[rule]}, and this conversation has words that are not its owner's ({origins})"
+    return f"{_REASONS[rule]}, and this conversation contains text from others ({origins})"

@@ -52,7 +52,7 @@ export function accountForm(page, done) {
     const credentials = Object.fromEntries([...secrets.querySelectorAll("input")].map(({ name, value }) => [name, value]));
     try {
       await page.gateway.request("channels.login", { ...target(), credentials });
-      setText(told, "Entered. The state of the account is above.");
+      setText(told, "Saved. The state of the account is above.");
       ask();
     } catch (error) {
       setText(told, error.message);

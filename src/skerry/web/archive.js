@@ -13,7 +13,7 @@ export async function showArchive(gateway, restore) {
   const params = { archived: true, limit: MOST, includeDerivedTitles: true };
   const { sessions, hasMore } = await gateway.request("sessions.list", params);
   const rows = sessions.map((row) => make("li", {}, ...about(row), ...acts(gateway, row, restore)));
-  if (hasMore) rows.push(make("li", {}, "For older ones run: skerry sessions list --archived"));
+  if (hasMore) rows.push(make("li", {}, "Older conversations are listed by: skerry sessions list --archived"));
   if (rows.length === 0) {
     rows.push(make("li", {}, "Deleted and reset conversations are kept here for a while."));
   }

@@ -38,7 +38,7 @@ export class Question {
     }
     if (why.length > 0) this.root.append(make("p", { className: "why" }, ...exact(why.join(": "))));
     if (taint.length > 0) {
-      const read = `This run has read text that others wrote (${taint.join(", ")}).`;
+      const read = `This run has read text from others (${taint.join(", ")}).`;
       this.root.append(make("p", { className: "why foreign" }, read));
     }
     if (patterns.length > 0) {

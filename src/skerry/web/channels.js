@@ -28,7 +28,7 @@ export class Panel {
       this.#told,
       this.#accounts,
       entry.root,
-      make("h3", {}, "People who wait"),
+      make("h3", {}, "Pairing requests"),
       this.#people,
       make("h3", {}, "Not delivered"),
       this.#parts,
@@ -79,8 +79,8 @@ export class Panel {
     if (found === this.#shown) return;
     this.#shown = found;
     this.#fill(this.#accounts, accounts.map((row) => this.#account(row, status.channelLabels)), "");
-    this.#fill(this.#people, requests.map((row) => this.#person(row)), "Nobody waits.");
-    this.#fill(this.#parts, parts.map((row) => this.#part(row)), "Everything is delivered.");
+    this.#fill(this.#people, requests.map((row) => this.#person(row)), "No pairing requests.");
+    this.#fill(this.#parts, parts.map((row) => this.#part(row)), "All replies are delivered.");
     const none = "No account is configured. Add one below, or in a terminal: skerry channels add telegram";
     setText(this.#told, accounts.length === 0 ? none : "");
   }
@@ -99,14 +99,14 @@ export class Panel {
     }
     if (row.running) {
       const params = { channel: row.channel, accountId: row.accountId };
-      root.append(make("div", { className: "row" }, this.#button("Connect anew", name, "channels.restart", params)));
+      root.append(make("div", { className: "row" }, this.#button("Reconnect", name, "channels.restart", params)));
     }
     return root;
   }
 
   #person({ channel, accountId, code, senderId, senderName, expiresAtMs }) {
     const who = senderName || senderId;
-    const text = `${who} (${senderId}) at ${channel}/${accountId}, until ${clockTime(expiresAtMs)}`;
+    const text = `${who} (${senderId}) on ${channel}/${accountId}, code valid until ${clockTime(expiresAtMs)}`;
     const params = { channel, accountId, code };
     return make(
       "li",
@@ -116,8 +116,8 @@ export class Panel {
       make(
         "div",
         { className: "row" },
-        this.#button("Let in", who, "channels.pairing.approve", { ...params, notify: true }),
-        this.#button("Refuse", who, "channels.pairing.reject", params),
+        this.#button("Approve", who, "channels.pairing.approve", { ...params, notify: true }),
+        this.#button("Reject", who, "channels.pairing.reject", params),
       ),
     );
   }

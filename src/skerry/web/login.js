@@ -37,7 +37,7 @@ export function elsewhere(page, target, done) {
       end();
       const mine = (current = {});
       start.disabled = true;
-      setText(told, "It starts.");
+      setText(told, "Starting.");
       const settings = Object.fromEntries([...form.elements].filter(({ name, value }) => name && value.trim()).map(({ name, value }) => [name, value]));
       try {
         const begun = await page.gateway.request("channels.login.start", { ...target(), kind, settings });
@@ -47,11 +47,11 @@ export function elsewhere(page, target, done) {
         }
         mine.id = begun.id;
         form.reset();
-        setText(told, "It waits for you.");
+        setText(told, "Waiting for you.");
         shown.replaceChildren(...(begun.url ? browserParts(begun) : phoneParts(begun)), cancelButton(begun.id));
         shown.firstElementChild.focus();
         await outcome(begun.id);
-        setText(told, "Entered. The state of the account is above.");
+        setText(told, "Saved. The state of the account is above.");
       } catch (error) {
         const { remedy } = error.details ?? {};
         setText(told, [error.message, remedy].filter(Boolean).join(" "));
@@ -106,6 +106,6 @@ export function elsewhere(page, target, done) {
 /** Return an address of the web; a provider's settings could name another scheme. */
 function safe(url) {
   const { protocol, href } = new URL(url);
-  if (protocol !== "https:" && protocol !== "http:") throw new Error(`${protocol} is not an address of the web.`);
+  if (protocol !== "https:" && protocol !== "http:") throw new Error(`${protocol} is not a web address.`);
   return href;
 }

@@ -41,7 +41,7 @@ export class Offered {
     byId("setup-models").replaceChildren(...options);
     const count = models.length === 1 ? "1 model" : `${models.length} models`;
     const known = problems.length ? `${count} known here` : `${count}`;
-    const found = models.length ? `${known}: choose one in the field, or type its name.` : "None is known.";
+    const found = models.length ? `${known}: choose one in the field, or type its name.` : "No model is known.";
     setText(byId("setup-models-help"), [...problems, found].join(" "));
     if (models.length) byId("setup-model").focus();
     byId("setup-models-help").scrollIntoView({ block: "nearest" });

@@ -68,7 +68,7 @@ export class Panel {
       this.#jobs.replaceChildren(...list.jobs.map((job) => this.#job(job)));
       const runs = log.entries.map((entry) => this.#run(entry, names.get(entry.jobId)));
       this.#runs.replaceChildren(...(runs.length ? runs : [make("li", { className: "help" }, "No job has run yet.")]));
-      setText(this.#told, list.jobs.length ? "" : "There is no job yet. An agent with the tool cron can add some, and so can you below.");
+      setText(this.#told, list.jobs.length ? "" : "No jobs yet. Add one below, or ask an agent that has the tool cron.");
     } catch (error) {
       setText(this.#told, error.message);
     }
@@ -192,11 +192,11 @@ function scheduleOf(kind, text) {
   }
   if (kind === "every") {
     const [, number, unit] = /^(\d{1,6})\s*([mhd])$/.exec(text.toLowerCase()) ?? [];
-    if (!number) throw new Error(`${text} is no interval. Write ${KINDS.every.example}.`);
+    if (!number) throw new Error(`${text} is not an interval. Write ${KINDS.every.example}.`);
     return { kind, everyMs: Number(number) * UNITS[unit] };
   }
   const at = new Date(text);
-  if (Number.isNaN(at.getTime())) throw new Error(`${text} is no time. Write ${KINDS.at.example}.`);
+  if (Number.isNaN(at.getTime())) throw new Error(`${text} is not a time. Write ${KINDS.at.example}.`);
   return { kind, at: at.toISOString() };
 }
 

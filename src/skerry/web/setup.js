@@ -89,7 +89,7 @@ export class Panel {
     this.#field("key", needsKey || isNamed, false);
     this.#field("model", hasModel, hasUrl);
     byId("setup-url").value = url ?? "";
-    byId("setup-model").placeholder = hasUrl ? "" : "empty: the default one";
+    byId("setup-model").placeholder = hasUrl ? "" : "empty: the provider's default";
     setText(byId("setup-help"), help);
     byId("setup-insist").hidden = true;
     this.#offered.clear();

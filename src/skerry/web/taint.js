@@ -1,4 +1,4 @@
-// The line above the message box that names whose words, beside the owner's, a conversation has.
+// The line above the message box: the origins of text from others in a conversation.
 
 import { byId, setText } from "./dom.js";
 import { toast } from "./toast.js";
@@ -8,10 +8,10 @@ const MOST = 120; // characters of a call that are shown
 const WORDS = {
   web: "the web",
   plugin: "a plugin",
-  known: "somebody else",
+  known: "another person",
   stranger: "a stranger",
-  memory: "a summary or a note of foreign words",
-  tool: "text that may be anybody's",
+  memory: "a summary or a note of such text",
+  tool: "the result of a tool",
 };
 
 /** The line. `page` has `gateway`, the one there is now. */
@@ -65,8 +65,8 @@ export class TaintLine {
     const last = sources.findLast(({ tool }) => tool);
     const call = last ? `, last by ${last.tool} ${last.call ?? ""}` : "";
     const why = call.length > MOST ? `${call.slice(0, MOST)}…` : call;
-    const asks = "You are asked before it acts outside of the sandbox.";
-    setText(byId("taint-text"), `This conversation has words of others (${from}${why}). ${asks}`);
+    const asks = "The agent asks you before it acts outside the sandbox.";
+    setText(byId("taint-text"), `This conversation contains text from others (${from}${why}). ${asks}`);
   }
 
   /** Trust what this line was about, and nothing that arrived since. */
@@ -77,7 +77,7 @@ export class TaintLine {
       const key = this.#key;
       const state = await gateway.request("sessions.taint.clear", { key, through });
       if (key === this.#key) this.#state = state;
-      toast("Cleared. Later words of others are shown here again.");
+      toast("Cleared. Later text from others is shown here again.");
     } catch (error) {
       toast(error.message);
     }

@@ -172,7 +172,7 @@ function stateOf({ state, startedAt, details = {}, outcome }, asks, now) {
   if (STATUSES[status]) return STATUSES[status];
   if (status === "running") return "in the background";
   const end = signal ? `signal ${signal}` : Number.isInteger(exitCode) ? `exit ${exitCode}` : STATES[state];
-  return [end, took, guard?.flagged && "looks like an attack"].filter(Boolean).join(" · ");
+  return [end, took, guard?.flagged && "looks like instructions"].filter(Boolean).join(" · ");
 }
 
 function seconds(ms, digits = 1) {
@@ -181,21 +181,21 @@ function seconds(ms, digits = 1) {
   return `${Math.floor(all / 60)} min ${Math.floor(all % 60)} s`;
 }
 
-/** Return in words that a result looks like an attack, and by which `matches` of the detector. */
+/** Return the warning about a result that looks like instructions, with the `matches` of the detector. */
 export function suspicion(matches) {
   const names = Array.isArray(matches) ? matches.map((name) => line(String(name))).join(", ") : "";
-  return `It looks as if it tried to instruct the model${names ? ` (${names})` : ""}.`;
+  return `This text looks like instructions to the model${names ? ` (${names})` : ""}.`;
 }
 
-/** Return in words from where foreign text is; "" of what is not foreign. */
+/** Return the origin of text from others in a sentence; "" for other text. */
 function sourceOf(origin, source) {
   const from = typeof source === "string" && source ? ` ${line(source)}` : "";
   const words = {
-    web: `From the web${from}: the model is told to obey nothing in it.`,
-    known: `Written by others${from}: the model is told to obey nothing in it.`,
-    stranger: `Written by strangers${from}: the model is told to obey nothing in it.`,
-    plugin: `From a plugin${from}: the model is told to obey nothing in it.`,
+    web: `From the web${from}: the model is told to follow no instructions in it.`,
+    known: `Text from others${from}: the model is told to follow no instructions in it.`,
+    stranger: `Text from strangers${from}: the model is told to follow no instructions in it.`,
+    plugin: `From a plugin${from}: the model is told to follow no instructions in it.`,
     memory: "",
   };
-  return words[origin] ?? (from ? `From${from}: the model is told to obey nothing in it.` : "");
+  return words[origin] ?? (from ? `From${from}: the model is told to follow no instructions in it.` : "");
 }

@@ -2,7 +2,7 @@
 
 import { make, setText } from "./dom.js";
 
-const TITLES = { allow: "Used without asking", ask: "Asks you first", deny: "Switched off" };
+const TITLES = { allow: "Allowed without a question", ask: "Asks you before each call", deny: "Switched off" };
 
 /** The dialog. `page` has `gateway`, the one there is now. */
 export class Panel {
@@ -21,7 +21,7 @@ export class Panel {
   /** Open it, with the tools that there are now. */
   async open() {
     this.#dialog.showModal();
-    setText(this.#told, "What the agent of this conversation may use when you ask for something. People other than you get no tools unless you configure that.");
+    setText(this.#told, "Tools that the agent of this conversation may use on your behalf. Other people get no tools unless you configure that.");
     const { gateway } = this.page;
     try {
       const { tools } = await gateway.request("tools.list", { sessionKey: gateway.session.key });

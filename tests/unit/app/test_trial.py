@@ -11,6 +11,7 @@ from anyio.abc import SocketStream
 from skerry.app import trial as trial_module
 from skerry.app.settings import Settings
 from skerry.app.setup import ModelSettings
+from skerry.app.trial import Trial
 from skerry.config.load import prepare
 from skerry.features.models.models import trial
 from skerry.infra.http import HttpClient
@@ -25,7 +26,10 @@ from skerry.ports.model import ModelSetup, ModelStatus
 from skerry.providers.catalog import Catalog
 from skerry.sdk.slots import model_parts
 from skerry.testing.model_server import StatusReply, StubModelServer
+from tests.support.served import serving
 from tests.support.sockets import listening
+
+BROOK = Path(__file__).parents[3] / "docs/examples/plugins/brook"
 
 
 async def test_a_trial_of_a_server_that_is_silent_ends(
@@ -43,6 +47,18 @@ async def test_a_trial_of_a_server_that_is_silent_ends(
         done = await trial({"SKERRY_STATE_DIR": str(tmp_path)}, "den/m")
     assert isinstance(done, ModelConnectionError)
     assert str(done) == "den/m gave no complete answer within 0.1 s."
+
+
+async def test_a_trial_loads_the_plugin_whose_wire_format_the_model_has(tmp_path: Path) -> None:
+    events = [b'{"add":"It flows."}', b'{"end":"stop","read":3,"wrote":2}']
+    async with serving(b"".join(b"data: %b\n\n" % event for event in events)) as served:
+        river = {"baseUrl": served.url, "api": "brook.lines", "models": [{"id": "m"}]}
+        plugins = {"load": {"paths": [str(BROOK)]}, "entries": {"brook": {}}}
+        file = tmp_path / "skerry.json"
+        file.write_text(json.dumps({"models": {"providers": {"river": river}}, "plugins": plugins}))
+        done = await trial({"SKERRY_STATE_DIR": str(tmp_path)}, "river/m")
+    assert isinstance(done, Trial), done
+    assert (done.model.ref, done.usage.input, done.usage.output) == ("river/m", 3, 2)
 
 
 async def choose(home: Path, setup: ModelSetup) -> ModelStatus:

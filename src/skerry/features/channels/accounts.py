@@ -180,7 +180,11 @@ def unknown_account(channels: Channels, channel: str, account: str) -> RefusedEr
     accounts = [f"{report.channel}/{report.account}" for report in channels.reports()]
     near = spelt_like(f"{channel}/{account}", accounts)
     hint = f" Did you mean {near[0]}?" if near else ""
-    listed = ", ".join(accounts) or "none"
+    if not channel:
+        return RefusedError(
+            "No account of a chat platform is configured.", "Add it with `skerry channels add`."
+        )
+    listed = ", ".join(accounts)
     message = f"No account {channel}/{account} is connected.{hint} Accounts: {listed}."
     return RefusedError(message, "Add it with `skerry channels add`.")
 

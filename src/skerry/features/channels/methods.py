@@ -305,7 +305,7 @@ def _target(call: Call, params: TargetParams) -> ReplyTo:
     accounts = [report for report in reports if report.channel == channel]
     account = params.account_id or next((report.account for report in accounts), DEFAULT)
     if channels.adapter(channel, account) is None:
-        raise unknown_account(channels, channel or "(none)", account)
+        raise unknown_account(channels, channel, account)
     kind, _, peer = params.to.partition(":")
     if kind not in set(PeerKind) or not peer:
         kind, peer = PeerKind.DIRECT, params.to

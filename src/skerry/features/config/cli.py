@@ -24,7 +24,9 @@ def add(group: ArgumentParser) -> None:
     change.add_argument(
         "--json", dest="strict", action="store_true", help="refuse a value that is not JSON"
     )
-    output(action("unset", "remove one value")).add_argument("place", metavar="PATH")
+    output(action("unset", "remove one value")).add_argument(
+        "place", metavar="PATH", help="such as agents.defaults.timeoutSeconds"
+    )
     validate = output(action("validate", "check the file and print all errors"))
     validate.add_argument("file", metavar="FILE", nargs="?", help="file to check instead")
     action("schema", "print the JSON Schema of the file")

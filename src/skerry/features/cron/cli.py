@@ -20,7 +20,7 @@ def add(cron: ArgumentParser) -> None:
     changed.add_argument("--name", help="its name")
     _about(changed)
     listing = command(add, "list", _RUN, "list the jobs, with their next and last runs")
-    listing.add_argument("--all", action="store_true", help="also jobs that are switched off")
+    listing.add_argument("--all", action="store_true", help="also disabled jobs")
     status = command(add, "status", _RUN, "show the state of the scheduler, and the next due time")
     for parser in (new, changed, listing, status, *_of_job(add)):
         output(reach(parser))
@@ -32,10 +32,10 @@ def _of_job(add: Add) -> list[ArgumentParser]:
     parsers = [
         command(add, name, _RUN, text)
         for name, text in (
-            ("show", "one job"),
+            ("show", "show a job"),
             ("remove", "remove a job; its run log is kept"),
-            ("enable", "switch a job on"),
-            ("disable", "switch a job off"),
+            ("enable", "enable a job"),
+            ("disable", "disable a job"),
             ("run", "run a job now"),
         )
     ]
@@ -44,7 +44,7 @@ def _of_job(add: Add) -> list[ArgumentParser]:
     parsers[-1].add_argument("--due", action="store_true", help="only when the job is due")
     runs = command(add, "runs", _RUN, "list the ended runs of a job, or of all jobs")
     runs.add_argument("job", nargs="?", metavar="JOB", help="its id, or the beginning of the id")
-    runs.add_argument("--limit", type=whole(1, 200), default=20, metavar="N")
+    runs.add_argument("--limit", type=whole(1, 200), default=20, metavar="N", help="maximum number of runs (default: 20)")
     return [*parsers, runs]
 
 
@@ -56,7 +56,7 @@ def _preview(add: Add) -> None:
     parser.add_argument(
         "--from", dest="start", metavar="ISO", help="after this time (default: now)"
     )
-    parser.add_argument("--count", type=whole(1, MOST_SHOWN), default=10, metavar="N")
+    parser.add_argument("--count", type=whole(1, MOST_SHOWN), default=10, metavar="N", help="number of times (default: 10)")
 
 
 def _about(parser: ArgumentParser) -> None:
@@ -92,7 +92,12 @@ def _about(parser: ArgumentParser) -> None:
     parser.add_argument("--to", metavar="ID", help="chat that receives the reply")
     parser.add_argument("--account", metavar="ID", help="account of the platform")
     keep = parser.add_mutually_exclusive_group()
-    keep.add_argument("--delete-after-run", action="store_true", default=None)
-    keep.add_argument("--keep-after-run", action="store_false", dest="delete_after_run")
-    parser.add_argument("--description", metavar="TEXT")
+    keep.add_argument(
+        "--delete-after-run",
+        action="store_true",
+        default=None,
+        help="remove the job after its run (default for --at)",
+    )
+    keep.add_argument("--keep-after-run", action="store_false", dest="delete_after_run", help="keep and disable it")
+    parser.add_argument("--description", metavar="TEXT", help="note for people")
     parser.add_argument("--disabled", action="store_true", help="do not start it yet")

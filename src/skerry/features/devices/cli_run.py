@@ -68,9 +68,15 @@ def _matching_id(
     if len(matches) == 1:
         return matches[0]
     kind = "request" if key == "requestId" else "device"
-    problem = "Several devices match" if matches else "Unknown"
+    listed = ", ".join(match[:_SHORT] for match in matches)
+    if latest and not prefix:
+        message = "No device has requested a pairing."
+    elif matches:
+        message = f"Several {kind}s begin with {prefix!r}: {listed}."
+    else:
+        message = f"Unknown {kind} {prefix or ''!r}."
     raise ClientError(
-        f"There is {problem} {kind} {prefix or ''}".rstrip() + ".",
+        message,
         "List them: skerry devices list. The beginning of an id is enough.",
     )
 

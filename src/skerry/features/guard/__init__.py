@@ -1,1 +1,1 @@
-"""Feature `guard`: scans and fences foreign text from the command line, like the gateway."""
+"""Feature `guard`: scans and fences text from others on the command line, like the gateway."""

@@ -12,8 +12,8 @@ def add(heartbeat: ArgumentParser) -> None:
     add = subcommands(heartbeat)
     for name, text in (
         ("status", "show the agents with heartbeats, their intervals and last results"),
-        ("last", "show the last check, or the reason why it called no model"),
-        ("enable", "switch the checks on, also after failures"),
-        ("disable", "switch the checks of all agents off"),
+        ("last", "show the last heartbeat, or the reason why it called no model"),
+        ("enable", "enable heartbeats, also after failures"),
+        ("disable", "disable the heartbeats of all agents"),
     ):
         output(reach(command(add, name, _RUN, text)))

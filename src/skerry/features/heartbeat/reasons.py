@@ -7,7 +7,7 @@ REASONS: Final = MappingProxyType(
     {
         "empty-heartbeat-file": "HEARTBEAT.md has no instructions",
         "no-heartbeat-file": "HEARTBEAT.md does not exist",
-        "unusable-heartbeat-file": "HEARTBEAT.md contains text of others",
+        "unusable-heartbeat-file": "HEARTBEAT.md contains text from others",
         "no-route": "no chat can receive findings: write to the agent in a direct chat",
         "quiet-hours": "the time is outside of activeHours",
         "daily-cost": "the checks of the day have cost dailyCost",

@@ -11,12 +11,15 @@ from skerry.client.discover import find
 from skerry.client.models import model_list, model_offering, model_status, model_trust, model_use
 from skerry.config.load import load_good, prepare
 from skerry.config.write import ConfigAuthor, set_values
+from skerry.config.root import Config
 from skerry.features.models.book import book_trial
 from skerry.infra.http import HttpClient
 from skerry.model.errors import (
     GatewayUnreachableError,
     ModelError,
 )
+from skerry.plugins.discovery import candidates
+from skerry.plugins.registering import register
 from skerry.ports.model import (
     ModelInfo,
     ModelPick,
@@ -25,6 +28,7 @@ from skerry.ports.model import (
 )
 from skerry.ports.model_candidates import CallTarget
 from skerry.providers.catalog import Catalog
+from skerry.sdk.host import PluginHost
 from skerry.sdk.slots import model_parts
 
 
@@ -151,6 +155,7 @@ async def trial(environ: Mapping[str, str], ref: str | None) -> Trial | ModelErr
     """
     async with _catalog(environ) as catalog:
         config = load_good(environ).config
+        await _add_plugin_apis(catalog, config)
         agent = config.agents.default_id
         primary = config.primary_model(agent)
         try:
@@ -160,6 +165,24 @@ async def trial(environ: Mapping[str, str], ref: str | None) -> Trial | ModelErr
             return error
     book_trial(config, result.model, result.usage, result.total, entry.name)
     return result
+
+
+async def _add_plugin_apis(catalog: Catalog, config: Config) -> None:
+    """Adds the wire formats of plugins that `models.providers` names; loads these plugins here.
+
+    Raises:
+        PluginError: such a plugin cannot be loaded.
+    """
+    providers = config.models.providers.values()
+    parts = [*providers, *(model for provider in providers for model in provider.models)]
+    apis = {part.api for part in parts if part.api and "." in part.api}
+    plugins = {name.partition(".")[0] for name in apis}
+    host = PluginHost(network=lambda: config.tools.web.fetch.ssrf_policy.rules)
+    for candidate in candidates(config, installed=False) if plugins else ():
+        if candidate.id in plugins and candidate.refusal(config) is None:
+            package = candidate.package(config)
+            for api in (await register(config, candidate, package, host)).model_apis:
+                catalog.add_api(api)
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ import anyio
 
 from skerry.cli.failure import FailedError
 from skerry.cli.json_lines import BadLine, answer, lines
-from skerry.cli.render import one_line, plain, show
+from skerry.cli.render import notice, one_line, plain, show
 from skerry.config.load import load
 from skerry.features.net.checking import InputError, checked, input_error, refusal
 from skerry.features.net.fetching import NOT_FETCHED, answer_of, request_of
@@ -26,7 +26,10 @@ def run(arguments: Namespace) -> int:
             answer(refusal(item) if isinstance(item, BadLine) else checked(item, rules))
         return 0
     item = {"id": None, "url": arguments.url, "dns": _resolved(arguments.resolve)}
-    _show(checked(item, rules), as_json=arguments.json)
+    result = checked(item, rules)
+    _show(result, as_json=arguments.json)
+    if result["rule"] == "name-unresolved" and not item["dns"]:
+        notice("This check resolves no names. Pass --resolve HOST=ADDR, or try: skerry net fetch")
     return 0
 
 

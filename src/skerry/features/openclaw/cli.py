@@ -10,7 +10,7 @@ _RUN = "skerry.features.openclaw.cli_run"
 def add(group: ArgumentParser) -> None:
     """Adds the arguments of `skerry import`."""
     add = group.add_subparsers(metavar="COMMAND", title="commands").add_parser
-    text = "configuration, workspaces, conversations and credentials of OpenClaw"
+    text = "import the configuration, workspaces, conversations and credentials of OpenClaw"
     parser = output(command(add, "openclaw", _RUN, text))
     parser.add_argument(
         "directory", nargs="?", default="~/.openclaw", metavar="DIR", help="default ~/.openclaw"

@@ -21,7 +21,7 @@ def add(group: ArgumentParser) -> None:
         ("remove", "remove the files of an installed plugin"),
     ):
         parser = command(add, name, _MANAGE, text)
-        parser.add_argument("name", metavar="ID")
+        parser.add_argument("name", metavar="ID", help="id of the plugin")
         output(parser)
         if name == "remove":
             parser.add_argument("--data", action="store_true", help="remove its data too")

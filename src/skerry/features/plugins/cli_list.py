@@ -31,7 +31,7 @@ async def _list(arguments: Namespace) -> int:
         show_json(plugins)
         return 0
     if not plugins:
-        show("No plugins. Add their files to plugins.load.paths and restart the gateway.")
+        show("No plugins. Install a folder or a wheel with `skerry plugins install PATH`.")
     for plugin in plugins:
         _show(plugin)
     return 0

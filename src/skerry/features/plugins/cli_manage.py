@@ -138,10 +138,12 @@ def _info(config: Config, candidate: Candidate, *, as_json: bool) -> int:
     manifest = candidate.manifest()
     report = next(report for report in inspect(config) if report.id == candidate.id)
     entry = config.plugins.entries.get(candidate.id)
+    status = "loadable" if report.status is PluginStatus.LOADED else report.status.value
     if as_json:
         show_json(
             {
                 **to_builtins(report),
+                "status": status,
                 "origin": candidate.origin,
                 "manifest": to_builtins(manifest),
                 "pinned": entry.sha256 if entry else None,
@@ -152,10 +154,10 @@ def _info(config: Config, candidate: Candidate, *, as_json: bool) -> int:
         ("id", candidate.id),
         ("name", manifest.name),
         ("version", manifest.version),
-        ("what it does", manifest.description),
-        ("status", report.status.value),
-        ("why", report.reason),
-        ("try", report.remedy),
+        ("description", manifest.description),
+        ("status", status),
+        ("reason", report.reason),
+        ("remedy", report.remedy),
         ("from", f"{candidate.origin} {candidate.path}"),
         ("slots", ", ".join(manifest.slots)),
         ("commands", ", ".join(manifest.cli)),
@@ -166,6 +168,8 @@ def _info(config: Config, candidate: Candidate, *, as_json: bool) -> int:
     for label, text in rows:
         if text:
             show(f"{label:13} {one_line(text)}")
+    if status == "loadable":
+        notice("This command runs no plugin. State in a running gateway: skerry plugins list")
     return 0
 
 

@@ -40,7 +40,7 @@ def add(group: ArgumentParser) -> None:
     _sessions_command(add, "restore", "restore a deleted or reset session", name=True)
     rename = _sessions_command(add, "rename", "name a conversation", name=True)
     rename.add_argument("label", metavar="NAME", help='its new name; "" removes it')
-    text = "show the sources of foreign text in a conversation"
+    text = "show the origins of text from others in a conversation"
     taint = _sessions_command(add, "taint", text, name=True)
     taint.add_argument("--clear", action="store_true", help="trust the messages so far")
     search = _sessions_command(add, "search", "search messages, however old")

@@ -175,10 +175,8 @@ async def _taint(client: GatewayClient, arguments: Namespace) -> None:
         show_json(state)
         return
     if not state["tainted"]:
-        summary = (
-            "Foreign text so far no longer taints" if arguments.clear else "No foreign text in"
-        )
-        show(f"{summary} {key}.")
+        cleared = "The text from others so far no longer taints"
+        show(f"{cleared if arguments.clear else 'No text from others in'} {key}.")
         return
     lines = [("WHEN", "ORIGIN", "FROM")]
     for source in state["sources"]:

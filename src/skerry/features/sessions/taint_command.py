@@ -23,13 +23,13 @@ def taint_command(desk: CommandDependencies) -> Command:
             case _:
                 raise CommandError("Usage: /taint, or /taint clear")
         if state is None or not state.origins:
-            return "This conversation has no foreign text."
+            return "This conversation has no text from others."
         origins = ", ".join(sorted(state.origins))
         return f"Cleared: the text so far ({origins}) no longer taints this conversation."
 
     return Command(
         "taint",
-        "shows the foreign text in this conversation; `clear` trusts it",
+        "shows the text from others in this conversation; `clear` trusts it",
         run,
         accepts_arguments=True,
         arguments=(Argument("action", choices=("clear",)),),
@@ -40,9 +40,9 @@ def taint_command(desk: CommandDependencies) -> Command:
 def as_text(state: taint.Taint | None) -> str:
     """Returns the taint of a conversation in Markdown."""
     if state is None or not state.origins:
-        return "This conversation has no foreign text."
+        return "This conversation has no text from others."
     origins = ", ".join(sorted(state.origins))
-    lines = [f"This conversation has foreign text ({origins}):"]
+    lines = [f"This conversation has text from others ({origins}):"]
     for source in state.sources[-_MOST_SOURCES:]:
         source_name = f"`{source.tool}` `{source.call}`" if source.tool else "a message"
         if not source.seq:

@@ -23,7 +23,7 @@ class ClearParams(TaintParams):
 
 
 async def sessions_taint(call: Call, params: TaintParams) -> Json:
-    """Returns the origins and sources of foreign text in a conversation."""
+    """Returns the origins and sources of text from others in a conversation."""
     key = str(call.session_key(params.key, params.agent_id))
     state = await call.context.store.read(lambda reader: taint.look(reader, key))
     if state is None:

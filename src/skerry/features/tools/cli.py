@@ -57,5 +57,5 @@ def _situation(parser: ArgumentParser) -> None:
         default=[],
         choices=ORIGINS[1:] + FOREIGN,
         metavar="ORIGIN",
-        help="origin of foreign text in the conversation, such as web",
+        help="origin of text from others in the conversation, such as web",
     )

@@ -160,7 +160,7 @@ export class Editor {
   /** Show what the file says now beside what was written, and let the person choose. */
   async #compare() {
     const now = await this.panel.ask("memory.file", { path: this.path });
-    const keep = button("Overwrite it with mine", () => {
+    const keep = button("Overwrite it with my text", () => {
       this.#whole = { text: this.#whole.text, hash: now.hash };
       this.#save();
     });
@@ -220,7 +220,7 @@ export class Editor {
 
 /** Return the author, place and time of a note. */
 export function whose({ origin, where, at, edited }) {
-  const who = origin === "owner" ? "you" : `somebody else (${origin})`;
+  const who = origin === "owner" ? "you" : `another person (${origin})`;
   const place = where === "gateway" ? "at the gateway" : `in ${where}`;
   const words = edited ? ", changed by hand since" : "";
   return `written by ${who}, ${place}, ${new Date(at).toLocaleString()}${words}`;

@@ -66,7 +66,7 @@ export class FilesView {
 
   async #read() {
     if (!this.panel.can("memory.files")) {
-      this.#teller.tell("bad", "This gateway cannot list them.");
+      this.#teller.tell("bad", "This gateway cannot list files.");
       return;
     }
     try {

@@ -14,7 +14,7 @@ import { TrustView } from "./trust.js";
 /** The dialog. `page` has `gateway`, the one there is now. */
 export class Panel {
   #dialog = make("dialog", { className: "memory", ariaLabel: "Memory" });
-  #agents = make("select", { ariaLabel: "Whose memory", hidden: true });
+  #agents = make("select", { ariaLabel: "Agent", hidden: true });
   #tabs = new Map();
   #shown = "";
   #style = styled(new URL("panel.css", import.meta.url).href);

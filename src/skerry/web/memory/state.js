@@ -51,7 +51,7 @@ export class StateView {
   }
 
   #render(now) {
-    const model = now.model ? `${now.provider}/${now.model}` : "none: only words are searched";
+    const model = now.model ? `${now.provider}/${now.model}` : "none: searches compare words only";
     const share = now.chunks ? ` (${Math.floor((100 * now.vectors) / now.chunks)} %)` : "";
     const rows = ["builtin", "qmd"].includes(now.backend) ? this.#indexed(now, model, share) : plugged(now);
     this.#facts.replaceChildren(
@@ -70,13 +70,13 @@ export class StateView {
   /** Return the rows of a memory that has an index. */
   #indexed(now, model, share) {
     return [
-      ["Answers", now.backend],
-      ["Searches by", now.mode === "hybrid" ? "words and meaning" : "words"],
+      ["Backend", now.backend],
+      ["Search", now.mode === "hybrid" ? "by words and meaning" : "by words"],
       ["Model", model],
       ["Documents", String(now.files)],
       ...now.sources.map(({ source, files, chunks, vectors }) => [
         source === "sessions" ? "Conversations" : "Markdown",
-        `${files}, in ${chunks} passages${now.model ? `, ${vectors} found by meaning too` : ""}`,
+        `${files}, in ${chunks} passages${now.model ? `, ${vectors} with a vector` : ""}`,
       ]),
       ...waiting(now.backlog),
       ["Passages", String(now.chunks)],
@@ -100,12 +100,12 @@ export class StateView {
 
   async #sync(force) {
     for (const one of this.#buttons) one.disabled = true;
-    this.#teller.tell("", force ? "Rebuilding the index; the old one answers meanwhile" : "Checking the files");
+    this.#teller.tell("", force ? "Rebuilding the index; searches use the old one meanwhile" : "Checking the files");
     this.#read();
     try {
       const done = await this.panel.ask("memory.sync", { force });
       const { added, changed, removed, unchanged, embedded, failed } = done;
-      const counts = `${added} new, ${changed} changed, ${removed} gone, ${unchanged} as they were; ${embedded} embedded.`;
+      const counts = `${added} new, ${changed} changed, ${removed} removed, ${unchanged} unchanged; ${embedded} embedded.`;
       const bad = failed.map(({ path, reason }) => `${path}: ${reason}`);
       this.#teller.tell(bad.length > 0 ? "bad" : "good", counts, ...bad);
     } catch (error) {
@@ -116,13 +116,13 @@ export class StateView {
   }
 }
 
-/** What is found by its words alone until it has its vectors, and for about how long. */
+/** Returns the row of passages without a vector, which only word search finds, and the time that they need. */
 function waiting(backlog) {
   if (!backlog) return [];
   const { notes, said, seconds } = backlog;
-  const counts = [notes && `${notes} of notes`, said && `${said} of conversations`].filter(Boolean).join(" and ");
-  const ready = seconds === null ? "conversations get no vectors" : `by meaning in about ${span(seconds)}`;
-  return [["By words alone", `${counts}; ${ready}`]];
+  const counts = [notes && `${notes} in notes`, said && `${said} in conversations`].filter(Boolean).join(" and ");
+  const ready = seconds === null ? "conversations get no vectors" : `computed in about ${span(seconds)}`;
+  return [["Without a vector", `${counts}; ${ready}`]];
 }
 
 function span(seconds) {
@@ -134,8 +134,8 @@ function span(seconds) {
 /** Return the rows of the memory of a plugin, which has no index here. */
 function plugged(now) {
   return [
-    ["Answers", now.backend],
-    ["Works", now.mode === "none" ? "no" : "yes"],
+    ["Backend", now.backend],
+    ["Available", now.mode === "none" ? "no" : "yes"],
     ["Memories", String(now.chunks)],
   ];
 }

@@ -12,6 +12,7 @@ const WRITERS = {
 /** The tab. `panel` has `ask(method, params)` and `can(method)`. */
 export class TrustView {
   root = make("section", { className: "memory-trust" });
+  #help;
   #list = make("ul", { className: "notes" });
   #teller = teller();
 
@@ -19,7 +20,8 @@ export class TrustView {
     this.panel = panel;
     const help =
       "These files are sent with every message, and their text may not be yours: the model gets them as data, not as instructions. Read a file, then trust its present content, or write it again.";
-    this.root.append(make("p", { className: "help" }, help), this.#teller.line, this.#list);
+    this.#help = make("p", { className: "help", hidden: true }, help);
+    this.root.append(this.#help, this.#teller.line, this.#list);
   }
 
   /** Read what there is. */
@@ -32,6 +34,7 @@ export class TrustView {
     try {
       const { files } = await this.panel.ask("files.list");
       this.#list.replaceChildren(...files.map((file) => this.#row(file)));
+      this.#help.hidden = files.length === 0;
       if (files.length > 0) return;
       this.#list.append(make("li", { className: "none" }, "Every file that a prompt includes is trusted."));
     } catch (error) {

@@ -64,7 +64,13 @@ async def test_the_newest_request_can_be_rejected_without_its_id(rig: Rig) -> No
 
 
 async def test_an_id_that_fits_nothing_says_where_the_right_ones_are(rig: Rig) -> None:
-    for arguments in (("approve", "nothing"), ("approve",), ("remove", "ff")):
+    for arguments, message in (
+        (("approve", "nothing"), b"Unknown request 'nothing'."),
+        (("approve",), b"Unknown request ''."),
+        (("approve", "--latest"), b"No device has requested a pairing."),
+        (("remove", "ff"), b"Unknown device 'ff'."),
+    ):
         done = await devices(rig, *arguments)
         assert done.returncode == 1
+        assert message in done.stderr
         assert b"skerry devices list" in done.stderr
