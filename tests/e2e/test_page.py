@@ -220,9 +220,7 @@ async def test_another_model_is_entered_on_the_page(browser: Chromium) -> None:
         await say(page, "hello")
         await expect_texts(page, "hello", "from the first")
         await page.locator("#model").click()
-        await page.get_by_label("Provider").select_option(
-            "Another service (OpenAI-compatible)"
-        )
+        await page.get_by_label("Provider").select_option("Another service (OpenAI-compatible)")
         await page.get_by_label("Name of the provider").fill("lab")
         await page.get_by_label("Address").fill(second.base_url)
         await page.get_by_label("API key").fill("sk-secret")
@@ -250,9 +248,7 @@ async def test_a_wrong_key_is_told_and_saved_only_when_the_person_insists(
         page = await browser.open(address(gateway))
         await page.locator("#model").click()
         panel = page.get_by_role("dialog", name="Model")
-        await panel.get_by_label("Provider").select_option(
-            "Another service (OpenAI-compatible)"
-        )
+        await panel.get_by_label("Provider").select_option("Another service (OpenAI-compatible)")
         await panel.get_by_label("Name of the provider").fill("lab")
         await panel.get_by_label("Address").fill(second.base_url)
         await panel.get_by_label("API key").fill("sk-wrong")

@@ -184,8 +184,12 @@ async def test_a_result_that_the_detector_flagged_is_marked_in_its_card(
     await expect(page.locator("#log .tool-state")).to_have_text("looks like instructions")
     await page.locator("#log .tools summary").click()
     source = page.locator("#log .tools .source")
-    await expect(source).to_contain_text("From the web: the model is told to follow no instructions in it.")
-    await expect(source).to_contain_text("looks like instructions to the model (ignore-rules, <b>).")
+    await expect(source).to_contain_text(
+        "From the web: the model is told to follow no instructions in it."
+    )
+    await expect(source).to_contain_text(
+        "looks like instructions to the model (ignore-rules, <b>)."
+    )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -10,7 +10,10 @@ from skerry.cli.main import main
     [
         (["chta"], "unknown command `skerry chta`. Did you mean `skerry chat`?"),
         (["models", "lsit"], "`skerry models lsit`. Did you mean `skerry models list`?"),
-        (["sessions", "list", "--limt", "3"], "sessions list: error: unrecognized arguments: --limt"),
+        (
+            ["sessions", "list", "--limt", "3"],
+            "sessions list: error: unrecognized arguments: --limt",
+        ),
         (["sessions", "list", "--limt=3"], "--limt. Did you mean --limit?"),
         (["zzz"], "unknown command `skerry zzz`. `skerry --help` lists all."),
     ],

@@ -44,7 +44,13 @@ def _of_job(add: Add) -> list[ArgumentParser]:
     parsers[-1].add_argument("--due", action="store_true", help="only when the job is due")
     runs = command(add, "runs", _RUN, "list the ended runs of a job, or of all jobs")
     runs.add_argument("job", nargs="?", metavar="JOB", help="its id, or the beginning of the id")
-    runs.add_argument("--limit", type=whole(1, 200), default=20, metavar="N", help="maximum number of runs (default: 20)")
+    runs.add_argument(
+        "--limit",
+        type=whole(1, 200),
+        default=20,
+        metavar="N",
+        help="maximum number of runs (default: 20)",
+    )
     return [*parsers, runs]
 
 
@@ -56,7 +62,13 @@ def _preview(add: Add) -> None:
     parser.add_argument(
         "--from", dest="start", metavar="ISO", help="after this time (default: now)"
     )
-    parser.add_argument("--count", type=whole(1, MOST_SHOWN), default=10, metavar="N", help="number of times (default: 10)")
+    parser.add_argument(
+        "--count",
+        type=whole(1, MOST_SHOWN),
+        default=10,
+        metavar="N",
+        help="number of times (default: 10)",
+    )
 
 
 def _about(parser: ArgumentParser) -> None:
@@ -98,6 +110,11 @@ def _about(parser: ArgumentParser) -> None:
         default=None,
         help="remove the job after its run (default for --at)",
     )
-    keep.add_argument("--keep-after-run", action="store_false", dest="delete_after_run", help="keep and disable it")
+    keep.add_argument(
+        "--keep-after-run",
+        action="store_false",
+        dest="delete_after_run",
+        help="keep and disable it",
+    )
     parser.add_argument("--description", metavar="TEXT", help="note for people")
     parser.add_argument("--disabled", action="store_true", help="do not start it yet")

@@ -10,8 +10,8 @@ from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.client.models import model_list, model_offering, model_status, model_trust, model_use
 from skerry.config.load import load_good, prepare
-from skerry.config.write import ConfigAuthor, set_values
 from skerry.config.root import Config
+from skerry.config.write import ConfigAuthor, set_values
 from skerry.features.models.book import book_trial
 from skerry.infra.http import HttpClient
 from skerry.model.errors import (

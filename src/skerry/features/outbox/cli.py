@@ -21,7 +21,9 @@ def add(outbox: ArgumentParser) -> None:
     drop = command(add, "drop", _RUN, "never send a part")
     number = whole(1, 2**53)
     selection = retry.add_mutually_exclusive_group(required=True)
-    selection.add_argument("serial", nargs="?", type=number, metavar="PART", help="number of the part")
+    selection.add_argument(
+        "serial", nargs="?", type=number, metavar="PART", help="number of the part"
+    )
     selection.add_argument("--all", action="store_true", help="all failed parts")
     for parser in (show, drop):
         parser.add_argument("serial", type=number, metavar="PART", help="its number")
