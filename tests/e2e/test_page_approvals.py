@@ -185,11 +185,9 @@ async def test_a_result_that_the_detector_flagged_is_marked_in_its_card(
     await page.locator("#log .tools summary").click()
     source = page.locator("#log .tools .source")
     await expect(source).to_contain_text(
-        "From the web: the model is told to follow no instructions in it."
+        "From the web: the model is told to follow no instructions"
     )
-    await expect(source).to_contain_text(
-        "looks like instructions to the model (ignore-rules, <b>)."
-    )
+    await expect(source).to_contain_text("looks like instructions to the model (ignore-rules, <b>)")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

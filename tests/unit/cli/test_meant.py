@@ -12,7 +12,7 @@ from skerry.cli.main import main
         (["models", "lsit"], "`skerry models lsit`. Did you mean `skerry models list`?"),
         (
             ["sessions", "list", "--limt", "3"],
-            "sessions list: error: unrecognized arguments: --limt",
+            "skerry sessions list: error: unrecognized",
         ),
         (["sessions", "list", "--limt=3"], "--limt. Did you mean --limit?"),
         (["zzz"], "unknown command `skerry zzz`. `skerry --help` lists all."),

@@ -125,8 +125,8 @@ class MemoryAppend:
         if self._origin is Origin.OWNER:
             return f"Noted in {self._path}."
         return (
-            f"Noted in {self._path}, as unverified: this conversation contains text that is not your"
-            f" owner's ({self._origin}). memory_search finds it, marked so; no prompt has it."
+            f"Noted in {self._path}, as unverified: this conversation contains text that is not"
+            f" your owner's ({self._origin}). memory_search finds it, marked so; no prompt has it."
         )
 
 
