@@ -174,9 +174,9 @@ async def _add_plugin_apis(catalog: Catalog, config: Config) -> None:
         PluginError: such a plugin cannot be loaded.
     """
     providers = config.models.providers.values()
-    parts = [*providers, *(model for provider in providers for model in provider.models)]
-    apis = {part.api for part in parts if part.api and "." in part.api}
-    plugins = {name.partition(".")[0] for name in apis}
+    apis = {provider.api for provider in providers}
+    apis |= {model.api for provider in providers for model in provider.models}
+    plugins = {name.partition(".")[0] for name in apis if name and "." in name}
     host = PluginHost(network=lambda: config.tools.web.fetch.ssrf_policy.rules)
     for candidate in candidates(config, installed=False) if plugins else ():
         if candidate.id in plugins and candidate.refusal(config) is None:
