@@ -1,7 +1,7 @@
 """The groups of commands in the help, and the commands of features."""
 
 from skerry.cli.options import Add, command
-from skerry.infra.features import FEATURES, Feature
+from skerry.infra.features import FEATURES, CommandExtension, Feature
 
 GROUPS = (
     ("talk", ()),
@@ -33,3 +33,6 @@ def feature(add: Add, entry: Feature, *, whole: bool) -> None:
     parser = command(add, entry.command, None, text)
     if whole:
         entry.load("cli:add")(parser)
+        for other in FEATURES:
+            if isinstance(other, CommandExtension) and other.command == entry.command:
+                other.load("cli:add")(parser)

@@ -23,8 +23,12 @@ def group(add: Add, name: str, text: str) -> Add:
 
 
 def subcommands(parser: ArgumentParser) -> Add:
-    """Returns the function that adds subcommands to a command."""
-    return parser.add_subparsers(metavar="COMMAND", title="commands").add_parser
+    """Returns the function that adds subcommands to a command, which several features may call."""
+    add: Add | None = parser.get_default("add_subcommand")
+    if add is None:
+        add = parser.add_subparsers(metavar="COMMAND", title="commands").add_parser
+        parser.set_defaults(add_subcommand=add)
+    return add
 
 
 def reach(parser: ArgumentParser) -> ArgumentParser:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from skerry.config.base import OpenSection
+from skerry.config.base import OpenSection, with_sections
 
 SkillName = Annotated[str, Field(min_length=1, max_length=64)]
 
@@ -41,6 +41,7 @@ class SkillEntryConfig(OpenSection):
     needs `skills.allowBundled`."""
 
 
+@with_sections("skills")
 class SkillsConfig(OpenSection):
     """Folders with instructions for one kind of work, which a model reads when needed."""
 

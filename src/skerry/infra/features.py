@@ -56,6 +56,15 @@ class WireFormat(Feature):
         """Name in the configuration; the folder has it with underscores."""
 
 
+class CommandExtension(Feature):
+    """A feature whose `cli.add` adds subcommands to the command of another feature."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str, command: str, sections: Mapping[str, str]) -> None:
+        super().__init__(name, command=command, registers=False, sections=sections)
+
+
 FEATURES = (
     Feature("chat", ("talk", "talk to an agent in the terminal"), registers=False),
     Feature(
@@ -166,7 +175,8 @@ FEATURES = (
     ),
     Feature("agents"),
     Feature("nodes"),
-    Feature("skills"),
+    Feature("skills", ("what it uses", "list, search, install and publish skills")),
+    CommandExtension("skill_registry", "skills", {"skills.registry": "SkillRegistryConfig"}),
     Feature("stubs"),
     Feature("markdown"),
     Feature("status"),

@@ -42,6 +42,8 @@ class InstallSpec(Struct, frozen=True):
     """Name of the formula, the package or the module, by its kind."""
     url: str = ""
     """Address of a download."""
+    sha256: str = ""
+    """Hash of a download, 64 hexadecimal digits; empty if the skill names none."""
     archive: str = ""
     """Format of a downloaded archive: `tar.gz`, `tar.bz2` or `zip`; empty to detect it."""
     extract: bool | None = None

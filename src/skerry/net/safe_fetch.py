@@ -11,6 +11,7 @@ from typing import Final, Self
 import anyio
 import httpx2
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from skerry.infra.http import Body, BodyTooLargeError, PooledTransport
 from skerry.infra.http11 import Head, PlainRequest
@@ -22,9 +23,10 @@ from skerry.policy.network import NetworkRules, allowing_rule, check_target, nex
 from skerry.policy.urls import Refusal, Target, parse_url
 
 SECONDS: Final = 30.0
-"""Time limit of a whole fetch: name resolution, connections, redirects and body."""
+"""Time limit of a whole fetch: name resolution, connections, redirects and body; a client may be
+made with another."""
 MAX_BYTES: Final = 10 * 1024 * 1024
-"""Maximum decoded bytes of a body, whatever the request allows."""
+"""Maximum decoded bytes of a body, unless the client is made for larger ones."""
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _SLACK: Final = 128 * 1024
 """Bytes that the transport accepts beyond the limit; the decoder stops at the limit."""
@@ -67,9 +69,9 @@ class FetchRequest(Struct, frozen=True):
     headers: Mapping[str, str] = field(default_factory=lambda: _NO_HEADERS)
     body: bytes = b""
     max_bytes: int = MAX_BYTES
-    """Limit of decoded bytes of the body; more than `MAX_BYTES` counts as `MAX_BYTES`."""
+    """Limit of decoded bytes of the body; the limit of the client applies too."""
     seconds: float = SECONDS
-    """Time limit of the whole fetch; more than `SECONDS` counts as `SECONDS`."""
+    """Time limit of the whole fetch; the limit of the client applies too."""
 
 
 class Fetched(Struct, frozen=True):
@@ -118,8 +120,12 @@ class SafeClient:
         resolve: Resolve | None = None,
         dial: Dial = connect_addresses,
         idle_limit: int = 8,
+        max_bytes: int = MAX_BYTES,
+        seconds: float = SECONDS,
     ) -> None:
         self._rules = rules
+        self._max_bytes = max_bytes
+        self._seconds = seconds
         self.connect: Final = CheckedConnect(rules, resolve or SystemResolver(), dial)
         """Opens connections under the same policy, for a proxy."""
         self._transport = PooledTransport(connect=self.connect, idle_limit=idle_limit)
@@ -155,10 +161,15 @@ class SafeClient:
         step = _Step(target, request.method.upper(), headers, request.body, [])
         if step.method not in _METHODS or not _are_fields(headers):
             return _aborted(step, "request", "The method or a header of the request is not valid.")
-        seconds = min(request.seconds, SECONDS)
-        with anyio.move_on_after(seconds):
+        if request.max_bytes > self._max_bytes or request.seconds > self._seconds:
+            request = replace(
+                request,
+                max_bytes=min(request.max_bytes, self._max_bytes),
+                seconds=min(request.seconds, self._seconds),
+            )
+        with anyio.move_on_after(request.seconds):
             return await self._guarded(step, request)
-        return _aborted(step, "timeout", f"The fetch took more than {seconds:g} s.")
+        return _aborted(step, "timeout", f"The fetch took more than {request.seconds:g} s.")
 
     async def _guarded(self, step: _Step, request: FetchRequest) -> Fetched:
         try:
@@ -216,8 +227,8 @@ def _built(step: _Step, request: FetchRequest) -> PlainRequest:
         _path(target),
         fields,
         body,
-        min(request.max_bytes, MAX_BYTES) + _SLACK,
-        min(request.seconds, SECONDS),
+        request.max_bytes + _SLACK,
+        request.seconds,
     )
 
 
@@ -266,7 +277,7 @@ async def _read(
     request: FetchRequest,
     rules: NetworkRules,
 ) -> Fetched:
-    limit = min(request.max_bytes, MAX_BYTES)
+    limit = request.max_bytes
     has_body = step.method != "HEAD"
     encoding = headers.get("content-encoding", "") if has_body else ""
     step.decoder = decoder = Decoder(encoding, limit)

@@ -50,6 +50,7 @@ class InstallOption(BaseModel):
     package: str = ""
     module: str = ""
     url: str = ""
+    sha256: str = ""
     archive: str = ""
     extract: bool | None = None
     strip_components: int | None = Field(default=None, alias="stripComponents", ge=0, le=100)

@@ -12,8 +12,12 @@ SOURCE = Path(skerry.__file__).parent
 UNPACKS = {"tarfile", "zipfile", "shutil.unpack_archive"}
 RUNS_WHAT_IT_READS = {"dill", "marshal", "pickle", "shelve", "yaml"}
 EXECUTES = {"eval", "exec", "compile"}
-UNPACKS_WHEELS = {"plugins/installing.py": {"zipfile"}}
-"""Installs what the owner names; `test_installing.py` tries names that lead out, links and size."""
+UNPACKING = {
+    "plugins/installing.py": {"zipfile"},
+    "features/skill_registry/archive.py": {"tarfile", "zipfile"},
+}
+"""They install what the owner names; `test_installing.py` and `test_archive.py` try names that lead
+out, links and size."""
 LOADERS = {"plugins/folders.py", "plugins/packages.py"}
 """They run code that the owner named; `plugins.source` checks it."""
 
@@ -49,9 +53,9 @@ def called(tree: ast.Module) -> set[str]:
 
 
 @pytest.mark.abuse(81)
-def test_no_archive_is_unpacked_but_wheels() -> None:
+def test_no_archive_is_unpacked_but_wheels_skills_and_their_programs() -> None:
     found = {name: found for name, tree in trees() if (found := used(tree) & UNPACKS)}
-    assert found == UNPACKS_WHEELS
+    assert found == UNPACKING
 
 
 @pytest.mark.abuse(89)

@@ -1,0 +1,1 @@
+"""Feature `skill_registry`: finds, installs, updates and publishes skills of a public registry."""
