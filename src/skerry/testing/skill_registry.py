@@ -1,4 +1,4 @@
-"""Strict registry of skills on loopback, with ClawHub's HTTP API (sources: `client`).
+"""Strict registry of skills on loopback, with ClawHub's HTTP API (sources: `registry_client`).
 
 It accepts only requests that the real one would: known paths and parameters, a token to publish.
 """

@@ -14,10 +14,10 @@ RUNS_WHAT_IT_READS = {"dill", "marshal", "pickle", "shelve", "yaml"}
 EXECUTES = {"eval", "exec", "compile"}
 UNPACKING = {
     "plugins/installing.py": {"zipfile"},
-    "features/skill_registry/archive.py": {"tarfile", "zipfile"},
+    "features/skill_registry/unpacking.py": {"tarfile", "zipfile"},
 }
-"""They install what the owner names; `test_installing.py` and `test_archive.py` try names that lead
-out, links and size."""
+"""They install what the owner names; `test_installing.py` and `test_unpacking.py` try names that
+lead out, links and size."""
 LOADERS = {"plugins/folders.py", "plugins/packages.py"}
 """They run code that the owner named; `plugins.source` checks it."""
 

@@ -12,8 +12,8 @@ from skerry.cli.failure import FailedError
 from skerry.cli.render import notice, one_line, styled
 from skerry.config.load import load_good
 from skerry.config.root import Config
-from skerry.features.skill_registry.client import RegistryClient
 from skerry.features.skill_registry.config import SkillRegistryConfig
+from skerry.features.skill_registry.registry_client import RegistryClient
 from skerry.features.skill_registry.scan import Finding, Severity
 from skerry.net.safe_fetch import SafeClient
 from skerry.policy.urls import Refusal, parse_url

@@ -18,10 +18,10 @@ from skerry.features.skill_registry.cli_parts import (
     show_findings,
     token_of,
 )
-from skerry.features.skill_registry.client import Draft
 from skerry.features.skill_registry.content import read_folder, skill_of
 from skerry.features.skill_registry.errors import RegistryError, SkillError
 from skerry.features.skill_registry.offers import checked_slug
+from skerry.features.skill_registry.registry_client import Draft
 from skerry.features.skill_registry.scan import are_severe, findings_of
 
 FIRST: Final = "1.0.0"

@@ -7,7 +7,7 @@ import anyio
 from skerry.cli.render import one_line, show, show_json, table
 from skerry.config.root import Config
 from skerry.features.skill_registry.cli_parts import read_config, registry, registry_url
-from skerry.features.skill_registry.client import SearchResult, ranked
+from skerry.features.skill_registry.registry_client import SearchResult, ranked
 
 
 def run(arguments: Namespace) -> int:

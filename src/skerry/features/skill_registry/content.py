@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from skerry.features.skill_registry.archive import SKILL_LIMITS, Member, checked_path
 from skerry.features.skill_registry.errors import SkillError
+from skerry.features.skill_registry.unpacking import SKILL_LIMITS, Member, checked_path
 from skerry.model.errors import PluginError
 from skerry.model.skill import SKILL_MD, Skill, Tier
 from skerry.workspace.skill_md import parsed

@@ -10,10 +10,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from skerry.features.skill_registry.archive import TOOL_LIMITS, Member, unpacked
 from skerry.features.skill_registry.errors import SkillError
 from skerry.features.skill_registry.managed_folder import exchange
 from skerry.features.skill_registry.needs import InstallPlan
+from skerry.features.skill_registry.unpacking import TOOL_LIMITS, Member, unpacked
 from skerry.infra.atomic import make_private
 from skerry.net.safe_fetch import FetchRequest, Outcome, SafeClient
 

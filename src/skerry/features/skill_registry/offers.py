@@ -7,13 +7,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from skerry.features.skill_registry.archive import SKILL_LIMITS, unpacked
-from skerry.features.skill_registry.client import (
-    Moderation,
-    RegistryClient,
-    SkillPage,
-    SkillVersion,
-)
 from skerry.features.skill_registry.content import (
     SLUG,
     VERSION,
@@ -22,7 +15,14 @@ from skerry.features.skill_registry.content import (
     skill_of,
 )
 from skerry.features.skill_registry.errors import RegistryError, SkillError
+from skerry.features.skill_registry.registry_client import (
+    Moderation,
+    RegistryClient,
+    SkillPage,
+    SkillVersion,
+)
 from skerry.features.skill_registry.scan import Finding, Severity, findings_of
+from skerry.features.skill_registry.unpacking import SKILL_LIMITS, unpacked
 from skerry.model.skill import Skill
 
 _REGISTRY: Final = "(registry)"

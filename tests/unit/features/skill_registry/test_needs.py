@@ -52,6 +52,7 @@ def test_root_needs_no_sudo() -> None:
 
 
 @pytest.mark.abuse(83)
+@pytest.mark.requirement("skills-install-specs")
 @pytest.mark.parametrize("kind", ["brew", "apt", "node", "go", "uv"])
 @pytest.mark.parametrize(
     "package",

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from skerry.features.skill_registry.client import Draft, RegistryClient
 from skerry.features.skill_registry.content import content_hash
 from skerry.features.skill_registry.errors import RegistryError, SkillError
 from skerry.features.skill_registry.offers import newest, offer
+from skerry.features.skill_registry.registry_client import Draft, RegistryClient
 from skerry.net.safe_fetch import SafeClient
 from skerry.policy.network import NetworkRules
 from skerry.policy.urls import Target, parse_url

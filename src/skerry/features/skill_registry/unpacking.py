@@ -41,18 +41,17 @@ _COMPRESSIONS: Final[Mapping[bytes, Callable[[io.BytesIO], BufferedIOBase]]] = {
 """Readers by the first bytes of the data."""
 
 
-class Limits(Struct, frozen=True):
-    """Limits of the files of an archive."""
+class ArchiveLimits(Struct, frozen=True):
+    """ArchiveLimits of the files of an archive."""
 
     files: int
     file_bytes: int
     total_bytes: int
 
 
-SKILL_LIMITS: Final = Limits(files=200, file_bytes=2 * 1024 * 1024, total_bytes=10 * 1024 * 1024)
-TOOL_LIMITS: Final = Limits(
-    files=20_000, file_bytes=300 * 1024 * 1024, total_bytes=600 * 1024 * 1024
-)
+_MB: Final = 1024 * 1024
+SKILL_LIMITS: Final = ArchiveLimits(files=200, file_bytes=2 * _MB, total_bytes=10 * _MB)
+TOOL_LIMITS: Final = ArchiveLimits(files=20_000, file_bytes=300 * _MB, total_bytes=600 * _MB)
 
 
 class Member(Struct, frozen=True):
@@ -64,12 +63,12 @@ class Member(Struct, frozen=True):
     is_executable: bool = False
 
 
-def unpacked(data: bytes, limits: Limits, kind: str = "zip") -> list[Member]:
+def unpacked(data: bytes, limits: ArchiveLimits, kind: str = "zip") -> list[Member]:
     """Returns the files of an archive in its order.
 
     Args:
         data: The archive.
-        limits: Limits of its files.
+        limits: ArchiveLimits of its files.
         kind: `zip`, or `tar` with any compression of `tarfile`.
 
     Raises:
@@ -147,7 +146,7 @@ def _refused(reason: str) -> SkillError:
     return SkillError(f"The archive was refused: {reason}.", "Do not use it.")
 
 
-def _zip_members(data: bytes, limits: Limits, names: _Names) -> Iterator[Member]:
+def _zip_members(data: bytes, limits: ArchiveLimits, names: _Names) -> Iterator[Member]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         infos = archive.infolist()
         _check_count(len(infos), limits)
@@ -167,7 +166,7 @@ def _zip_members(data: bytes, limits: Limits, names: _Names) -> Iterator[Member]
             yield Member(path, content, is_executable=bool(mode & _EXECUTABLE))
 
 
-def _tar_members(data: bytes, limits: Limits, names: _Names) -> Iterator[Member]:
+def _tar_members(data: bytes, limits: ArchiveLimits, names: _Names) -> Iterator[Member]:
     plain = _decompressed(data, limits.total_bytes)
     with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
         for number, info in enumerate(archive, 1):
@@ -195,17 +194,17 @@ def _decompressed(data: bytes, limit: int) -> bytes:
     return data
 
 
-def _check_total(total: int, limits: Limits) -> None:
+def _check_total(total: int, limits: ArchiveLimits) -> None:
     if total > limits.total_bytes:
         raise _refused(f"it unpacks to more than {limits.total_bytes} bytes")
 
 
-def _check_count(number: int, limits: Limits) -> None:
+def _check_count(number: int, limits: ArchiveLimits) -> None:
     if number > limits.files:
         raise _refused(f"it has more than {limits.files} files")
 
 
-def _content(file: IO[bytes], path: str, packed: int, limits: Limits) -> bytes:
+def _content(file: IO[bytes], path: str, packed: int, limits: ArchiveLimits) -> bytes:
     """Reads one member, counting the bytes."""
     content = bytearray()
     while part := file.read(_CHUNK):

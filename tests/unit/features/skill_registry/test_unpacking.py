@@ -7,11 +7,11 @@ import zipfile
 
 import pytest
 
-from skerry.features.skill_registry.archive import SKILL_LIMITS, Limits, Member, unpacked
 from skerry.features.skill_registry.errors import SkillError
+from skerry.features.skill_registry.unpacking import SKILL_LIMITS, ArchiveLimits, Member, unpacked
 from skerry.testing.skill_registry import zipped
 
-SMALL = Limits(files=3, file_bytes=100_000, total_bytes=150_000)
+SMALL = ArchiveLimits(files=3, file_bytes=100_000, total_bytes=150_000)
 
 
 def zip_of(*members: tuple[str | zipfile.ZipInfo, bytes]) -> bytes:

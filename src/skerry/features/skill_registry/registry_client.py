@@ -79,7 +79,7 @@ class _Latest(msgspec.Struct, frozen=True):
     version: str
 
 
-class Owner(msgspec.Struct, frozen=True, rename="camel"):
+class Publisher(msgspec.Struct, frozen=True, rename="camel"):
     """Publisher of a skill."""
 
     handle: str | None = None
@@ -91,7 +91,7 @@ class SkillPage(msgspec.Struct, frozen=True, rename="camel"):
 
     skill: _Skill
     latest_version: _Latest | None = None
-    owner: Owner | None = None
+    owner: Publisher | None = None
     moderation: Moderation | None = None
 
     @property
