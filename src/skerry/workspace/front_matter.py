@@ -1,7 +1,8 @@
 """Reads the front matter of HOOK.md and SKILL.md, and checks their requirements.
 
-The front matter is a subset of YAML: lines `key: value`, and `metadata` as a JSON object on its
-line or indented below it (openclaw-behaviour 8.1).
+The front matter is a subset of YAML: lines `key: value`, a text on the lines below `key: >` or
+`key: |`, and `metadata` as a JSON object on its line or indented below it (openclaw-behaviour 8.1),
+or as nested keys (`block_yaml`).
 """
 
 import re
@@ -9,6 +10,7 @@ import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -17,11 +19,14 @@ from skerry.config.paths import MISSING, lookup, parse_key_path
 from skerry.config.root import Config
 from skerry.config.source import parse_any
 from skerry.model.errors import ConfigError, PluginError
+from skerry.workspace.block_yaml import BlockYamlError, parse_block_yaml
 
 MAX_HEAD: Final = 65_536
 """Limit of such a file, in bytes."""
 _FRONT: Final = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
 _KEY: Final = re.compile(r"([A-Za-z][A-Za-z0-9_-]*):[ \t]*(.*)")
+_BLOCK: Final = re.compile(r"[|>][+-]?")
+"""Marks of a text on the lines below."""
 
 
 class Requires(BaseModel):
@@ -94,12 +99,15 @@ def metadata(text: str, file: str) -> dict[str, Any]:
     """Returns the value of `skerry`, `openclaw` or `clawdbot` in `metadata`, or all of it.
 
     Raises:
-        PluginError: the text is not JSON.
+        PluginError: the text is neither JSON nor nested keys.
     """
     try:
-        tree = parse_any(Path("metadata"), text)
+        is_json = not text or text.startswith("{")
+        tree = parse_any(Path("metadata"), text) if is_json else parse_block_yaml(text)
     except ConfigError as error:
         raise PluginError(f"The metadata of {file} is not a JSON object: {error}") from error
+    except BlockYamlError as error:
+        raise PluginError(f"The metadata of {file} cannot be read: {error}.") from error
     inner = tree if isinstance(tree, dict) else {}
     part = next((inner[key] for key in ("skerry", "openclaw", "clawdbot") if key in inner), inner)
     return part if isinstance(part, dict) else {}
@@ -113,17 +121,24 @@ def first_fault(error: ValidationError, file: str) -> PluginError:
 
 
 def _values(front: str) -> dict[str, str]:
-    """Returns the values by key; an indented line continues the one before."""
-    fields: dict[str, str] = {}
+    """Returns the values by key; indented lines continue the value before them."""
+    blocks: dict[str, list[str]] = {}
     key = ""
     for line in front.splitlines():
         begins = _KEY.fullmatch(line)
         if begins is not None:
             key = begins[1]
-            fields[key] = _unquoted(begins[2].strip())
-        elif line[:1].isspace() and key:
-            fields[key] = f"{fields[key]}\n{line}".strip()
-    return fields
+            blocks[key] = [_unquoted(begins[2].strip())]
+        elif key and (line[:1].isspace() or not line):
+            blocks[key].append(line)
+    return {key: _joined(first, below) for key, (first, *below) in blocks.items()}
+
+
+def _joined(first: str, below: list[str]) -> str:
+    text = dedent("\n".join(below)).strip("\n").rstrip()
+    if _BLOCK.fullmatch(first):
+        return text if first[0] == "|" else " ".join(text.split())
+    return f"{first}\n{text}".strip("\n") if text else first
 
 
 def _unquoted(text: str) -> str:
