@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal
 
 import anyio
+from PIL import Image
 from playwright.async_api import Browser, Page, async_playwright, expect
 
 from skerry.client.client import GatewayClient
@@ -222,7 +223,8 @@ async def take_memory(browser: Browser, file: Path) -> None:
                     .first.fill("Where does the boat leave from?")
                 )
                 await page.keyboard.press("Enter")
-                await expect(page.locator("dialog.memory li").first).to_be_visible()
+                hits = page.locator("dialog.memory .hits li:not(.none)")
+                await expect(hits.first).to_be_visible()
                 await page.screenshot(path=file)
                 await page.close()
 
@@ -266,6 +268,7 @@ async def talk(page: Page, *questions: str) -> None:
         await page.keyboard.press("Enter")
         done = page.locator(".answer[data-state=done]:has(.cost)")
         await expect(done).to_have_count(number)
+        await page.wait_for_timeout(500)  # the list of conversations gets the row of the answer
 
 
 async def main() -> None:
@@ -281,6 +284,10 @@ async def main() -> None:
         await take_memory(browser, IMAGES / "memwal.png")
         await take_panels(browser)
         await browser.close()
+    for file in IMAGES.glob("*.png"):
+        with Image.open(file) as picture:
+            reduced = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+        reduced.save(file, optimize=True)
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ async def test_a_daily_log_that_is_a_copy_of_what_a_tainted_run_wrote_is_told(
     (tmp_path / "memory" / "2026-11-22.md").write_bytes(data)
     copy = FileRecord("/x", sha256(data).digest(), len(data), "main", frozenset({Origin.WEB}))
     (log,) = await WorkspaceFiles().daily(tmp_path, ["2026-11-22"], FileRecords([copy]))
-    assert "words of others" in log.doubt
+    assert "text from others" in log.doubt
     (log,) = await WorkspaceFiles().daily(tmp_path, ["2026-11-22"], FileRecords())
     assert log.doubt == ""
 

@@ -87,7 +87,7 @@ export class SearchView {
   }
 
   #render({ results, mode, backend, provider, model, fallback, notes }) {
-    const how = mode === "hybrid" ? `by words and meaning (${provider}/${model})` : "by words";
+    const how = mode === "hybrid" ? `by words and meaning (${model ? `${provider}/${model}` : provider})` : "by words";
     const count = results.length === 1 ? "One passage" : `${results.length} passages`;
     const told = [results.length ? `${count}, compared ${how}, by ${backend}.` : ""];
     if (fallback) told.push(`${fallback.from}: ${fallback.reason}.`);
