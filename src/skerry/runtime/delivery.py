@@ -139,7 +139,7 @@ class Sender(Struct):
 
     async def _send_waiting(self) -> float | None:
         """Sends the parts that are due; returns the seconds until the next attempt, or None."""
-        began, tried = anyio.current_time(), set[int]()
+        began, tried, peers = anyio.current_time(), set[int](), set[Peer]()
         try:
             while batch := await self.store.read(partial(self._waiting, excluded=tried)):
                 for waiting in batch:
@@ -155,10 +155,13 @@ class Sender(Struct):
                     else:
                         self._retry_at[peer] = anyio.current_time() + pause
                 tried.update(waiting.part.serial for waiting in batch)
+                peers.update(waiting.part.to.peer for waiting in batch)
         except StateError:
             # A part that was sent but not marked is settled when the store works again.
             logger.exception("outbox of %s: retrying after a store error", self.adapter.account)
             return RETRIES.base
+        for peer in self._retry_at.keys() - peers:  # its part was dropped or removed meanwhile
+            del self._retry_at[peer]
         return min(self._retry_at.values()) - anyio.current_time() if self._retry_at else None
 
     def _waiting(self, reader: Reader, excluded: set[int]) -> list[WaitingPart]:
