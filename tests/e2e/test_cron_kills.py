@@ -1,12 +1,18 @@
 """A gateway killed at each named moment of a job runs it once, and delivers its reply once."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
+import anyio
 import pytest
 
+from skerry.model.ids import AgentId, SessionKey
+from skerry.store import DATABASE
 from skerry.testing.clock import FakeClock
+from skerry.testing.model import ReplyGate, ScriptedModel, ScriptedModels
 from tests.support.chaos import until
-from tests.support.jobs import HOUR, START, jobs
+from tests.support.jobs import HOUR, START, Jobs, jobs
 from tests.support.moments import Moments
 
 POINTS = (
@@ -48,3 +54,45 @@ async def test_a_job_that_is_due_when_its_gateway_is_killed_runs_at_the_next_sta
     async with jobs(tmp_path, clock=clock) as again:
         (entry,) = await again.runs(1)
         assert (entry["dueAtMs"], entry["status"]) == (START + HOUR, "ok")
+
+
+ONCE = {"kind": "at", "at": "2026-11-24T12:30:00Z"}
+
+
+async def off(rig: Jobs, job: str, reason: str) -> None:
+    """Waits for the end of the job's first run, and shows that it has no second one."""
+    (entry,) = await rig.runs(1)
+    assert entry["status"] == "error"
+    await until(lambda: reason in rig.texts()[-1], rig.texts)
+    stored = await rig.job(job)
+    assert (stored["enabled"], stored.get("nextRunAtMs")) == (False, None)
+
+
+async def test_a_one_time_job_whose_run_was_interrupted_is_not_repeated(tmp_path: Path) -> None:
+    moments = Moments(tmp_path / "now", tmp_path / "moments", frozenset({"cron.claimed:1"}))
+    clock = FakeClock(START)
+    async with jobs(moments.folder, clock=clock, reach=moments.reach) as rig:
+        moments.turn = rig.life.gateway.context.store._writer.turn
+        await rig.write()
+        job = await rig.add(schedule=ONCE)
+        rig.pass_time(HOUR)
+        await until(lambda: moments.reached == moments.wanted, lambda: moments.reached)
+    folder = moments["cron.claimed:1"]
+    with closing(sqlite3.connect(folder / "home" / DATABASE)) as database:  # a call had an effect
+        database.execute("UPDATE run SET left_trace = 1, restarts = 1000 WHERE result IS NULL")
+        database.commit()
+    async with jobs(folder, clock=clock) as again:
+        await off(again, job, "was interrupted and is not repeated")
+
+
+async def test_a_one_time_job_whose_run_a_person_stops_is_not_repeated(tmp_path: Path) -> None:
+    gate = ReplyGate()
+    models = ScriptedModels(ScriptedModel([["echo: hello"], [gate]]))
+    async with jobs(tmp_path, models) as rig:
+        await rig.write()
+        job = await rig.add(schedule=ONCE)
+        rig.pass_time(HOUR)
+        with anyio.fail_after(60):
+            await gate.reached.wait()
+        rig.life.gateway.dispatch.abort(SessionKey(AgentId("main"), ("cron", job)), None, "ann")
+        await off(rig, job, "its run was stopped")

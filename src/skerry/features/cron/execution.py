@@ -125,7 +125,7 @@ class Execution(Struct, frozen=True):
         subject = _subjects.decode(ended.subject)
         now, (status, error) = self.runs.now_ms(), outcome(ended.result)
         job = await self.context.store.read(lambda reader: job_records.get(reader, subject.job_id))
-        following = None if job is None else after_run(job, now, status, error)
+        following = None if job is None else after_run(job, now, status, error, final(ended.result))
         to, texts = await self._notice(job, following)
         if ended.result is not None and job is not None and job.session_target == "isolated":
             await self._forget_old(ended.result.session_key, now)
@@ -220,9 +220,10 @@ class Execution(Struct, frozen=True):
         if job is None or off is None or not off.state.off_reason or not job.enabled:
             return None, []
         logger.warning("the cron job %s (%s) was switched off", job.id, job.name)
+        failures = f"it failed {off.state.consecutive_errors} times in a row"
+        reason = failures if _in_a_row(off.state) == off.state.off_reason else off.state.off_reason
         text = (
-            f"⚠️ The cron job “{job.name}” was switched off: it failed"
-            f" {off.state.consecutive_errors} times in a row."
+            f"⚠️ The cron job “{job.name}” was switched off: {reason}."
             f" The last error: {off.state.last_error or ''}"
             f"\n\nSwitch it on again: `skerry cron enable {job.id}`"
         )
@@ -258,7 +259,7 @@ def _end(unit: Unit, due_at: int, entry: JobLogEntry, result: RunResult | None) 
     job_records.end(unit, due_at, entry, _hook(job))
     if job is None or entry.status is None:
         return
-    following = after_run(job, entry.ts, entry.status, entry.error)
+    following = after_run(job, entry.ts, entry.status, entry.error, final(result))
     if following is None:
         tables.remove(unit, job.id)
     else:
@@ -277,6 +278,20 @@ def outcome(result: RunResult | None) -> tuple[Status, str | None]:
     return "error", f"The run ended without an answer: {result.stop_reason}{by}."
 
 
+def final(result: RunResult | None) -> str:
+    """Returns the reason why a run is not repeated, or an empty string.
+
+    An interrupted run may have had an effect, and a person who stops a run wants no other.
+    """
+    match result.stop_reason if result is not None else None:
+        case StopReason.INTERRUPTED:
+            return "its run was interrupted and is not repeated"
+        case StopReason.ABORTED:
+            return "its run was stopped"
+        case _:
+            return ""
+
+
 def claimed(job: Job, now: int) -> Job:
     """Returns the job in the state of a present run."""
     state = replace(job.state, running_at_ms=now, next_run_at_ms=scheduled_time(job, now))
@@ -292,8 +307,17 @@ def scheduled_time(job: Job, after: int) -> int | None:
         return None
 
 
-def after_run(job: Job, now: int, status: Status, error: str | None) -> Job | None:
-    """Returns the job after a run; None when it removes itself."""
+def after_run(job: Job, now: int, status: Status, error: str | None, last: str = "") -> Job | None:
+    """Returns the job after a run; None when it removes itself.
+
+    Args:
+        job: The job.
+        now: Milliseconds since 1970.
+        status: The status of the run.
+        error: Its error, or None.
+        last: Reason why the failed run of a one-time job is not repeated; empty to repeat it.
+
+    """
     is_one_time = isinstance(job.schedule, At)
     following = scheduled_time(job, now)
     state = JobState(
@@ -314,11 +338,16 @@ def after_run(job: Job, now: int, status: Status, error: str | None) -> Job | No
         retry_at_ms=retry_at,
         next_run_at_ms=retry_at if following is None else max(following, retry_at),
     )
-    if failures < (MOST_FAILURES_ONCE if is_one_time else MOST_FAILURES):
+    reason = last if is_one_time else ""
+    if not reason and failures < (MOST_FAILURES_ONCE if is_one_time else MOST_FAILURES):
         return replace(job, state=state)
-    reason = f"{failures} failures in a row"
+    reason = reason or _in_a_row(state)
     state = replace(state, next_run_at_ms=None, retry_at_ms=None, off_reason=reason)
     return replace(job, state=state, enabled=False)
+
+
+def _in_a_row(state: JobState) -> str:
+    return f"{state.consecutive_errors} failures in a row"
 
 
 def _with_duration(job: Job, result: RunResult | None) -> Job:
