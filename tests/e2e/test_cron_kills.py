@@ -8,7 +8,9 @@ import anyio
 import pytest
 
 from skerry.model.ids import AgentId, SessionKey
-from skerry.store import DATABASE
+from skerry.store import DATABASE, backups
+from skerry.store.backups import BackupKind
+from skerry.store.restore import restore
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import ReplyGate, ScriptedModel, ScriptedModels
 from tests.support.chaos import until
@@ -96,3 +98,25 @@ async def test_a_one_time_job_whose_run_a_person_stops_is_not_repeated(tmp_path:
             await gate.reached.wait()
         rig.life.gateway.dispatch.abort(SessionKey(AgentId("main"), ("cron", job)), None, "ann")
         await off(rig, job, "its run was stopped")
+
+
+async def test_jobs_that_ran_after_a_backup_are_not_run_again_when_it_is_restored(
+    tmp_path: Path,
+) -> None:
+    clock, home = FakeClock(START), tmp_path / "home"
+    async with jobs(tmp_path, clock=clock) as rig:
+        hourly, once = await rig.add(), await rig.add(schedule=ONCE, deleteAfterRun=False)
+        backup = backups.create(home, BackupKind.MANUAL, clock.now_ms())
+        rig.pass_time(HOUR)
+        await rig.runs(2)
+    restore(home, backup, clock.now_ms())
+    async with jobs(tmp_path, clock=clock) as again:
+        again.pass_time(HOUR)
+        entries = await again.runs(3)
+        assert sorted(entry["dueAtMs"] for entry in entries) == [
+            START + HOUR // 2,
+            START + HOUR,
+            START + 2 * HOUR,
+        ]
+        assert (await again.job(hourly))["nextRunAtMs"] == START + 3 * HOUR
+        assert not (await again.job(once))["enabled"]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from skerry.infra import sqlite
+from skerry.infra.features import FEATURES, Feature
 from skerry.store import schema_migrations
 from skerry.store.state_schema import STEPS
 
@@ -22,9 +23,10 @@ TABLES: Final = ("device_grant", "device_token", "device_request")
 FROZEN: Final = ("frozen", "frozen_part", "frozen_text", "frozen_note")
 """Tables that a restore empties: stored prompts were assessed with the file records of their
 time."""
-RECORDS: Final = "file_record"
-"""Table in which the rows of the replaced database take precedence; if it is unreadable, the
-backup's rows are kept."""
+RECORDS: Final = ("file_record", "channel_state")
+"""Tables in which the rows of the replaced database take precedence; if one is unreadable, the
+backup's rows are kept. The positions in `channel_state` never go back: a platform would send the
+messages since then again. Features name further tables in `tables.KEPT`."""
 DECISIONS: Final = ("approval", "allowlist", "audit")
 """Tables of decisions, which are never restored: a removed pattern stays removed, and an executed
 call is not executed again. If they are unreadable, the audit log of the backup is kept, and the
@@ -54,7 +56,8 @@ def keep(replaced: Path, restored: Path) -> KeptDevices:
     If they cannot be read, no device is paired, because revocations since the backup are unknown.
     """
     rows = _rows(replaced, TABLES)
-    records = _rows(replaced, (RECORDS,))  # read separately: an older version has no such table
+    kept = (*RECORDS, *(name for feature in FEATURES if feature.tables for name in _kept(feature)))
+    records = {name: _rows(replaced, (name,)) for name in kept}  # an older version may lack one
     decisions = {name: _rows(replaced, (name,)) for name in DECISIONS}
     with closing(sqlite3.connect(restored, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
@@ -67,13 +70,8 @@ def keep(replaced: Path, restored: Path) -> KeptDevices:
         for name in DECISIONS:
             if name in present and not (name == "audit" and decisions[name] is None):
                 _replace(connection, name, decisions[name])
-        columns, stored = (records or {}).get(RECORDS, ((), ()))
-        if stored:
-            marks = ", ".join("?" * len(columns))
-            connection.executemany(
-                f"INSERT OR REPLACE INTO {RECORDS} ({', '.join(columns)}) VALUES ({marks})",  # noqa: S608 - constant names
-                stored,
-            )
+        for name in kept:
+            _merge(connection, name, records[name])
         after = _paired(connection)
         connection.execute("COMMIT")
     return KeptDevices(len(after), len(before - after), rows is not None)
@@ -86,11 +84,26 @@ def _replace(
 ) -> None:
     """Replaces all rows of a table with those of the replaced database."""
     connection.execute(f'DELETE FROM "{name}"')  # noqa: S608 - constant names
+    _merge(connection, name, rows)
+
+
+def _merge(
+    connection: sqlite3.Connection,
+    name: str,
+    rows: dict[str, tuple[tuple[str, ...], list[Any]]] | None,
+) -> None:
+    """Adds the rows of the replaced database to a table; they replace rows with the same key."""
     columns, stored = (rows or {}).get(name, ((), ()))
     listed = ", ".join(f'"{column}"' for column in columns)
     marks = ", ".join("?" * len(columns))
     if stored:
-        connection.executemany(f'INSERT INTO "{name}" ({listed}) VALUES ({marks})', stored)  # noqa: S608 - columns of the schema
+        insert = f'INSERT OR REPLACE INTO "{name}" ({listed}) VALUES ({marks})'  # noqa: S608 - columns of the schema
+        connection.executemany(insert, stored)
+
+
+def _kept(feature: Feature) -> Sequence[str]:
+    names: Sequence[str] = feature.load("tables:KEPT")
+    return names
 
 
 def foreign(path: Path) -> str:

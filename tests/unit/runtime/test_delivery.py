@@ -321,7 +321,7 @@ class Undecided(Adapter):
     async def settle(self, part: OutboundPart) -> Settlement:
         if self.meanwhile is not None:
             await self.meanwhile()
-        raise OSError("no route")
+        raise OSError(f"no route for {part.nonce}")
 
 
 async def test_a_part_that_is_dropped_while_it_is_settled_leaves_nothing_to_wait_for(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from skerry.features.cron import tables
 from skerry.model.approval import EXPIRES_MS, ApprovalState, Verdict
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult
@@ -16,11 +17,13 @@ from skerry.policy.file_records import FileRecord
 from skerry.store import (
     DATABASE,
     Reader,
+    Store,
     Unit,
     allowlist,
     approvals,
     audit,
     backups,
+    channel_state,
     devices,
     file_records,
     open_store,
@@ -180,6 +183,36 @@ async def test_a_restore_keeps_who_wrote_the_files_that_are_there(
     old = {"/before": web, "/cleared": web, "/hurt": clean}
     new = {"/before": web, "/cleared": clean, "/hurt": web, "/since": web}
     assert await taints(tmp_path) == (new if readable else old)
+
+
+@pytest.mark.parametrize("readable", [True, False])
+async def test_a_restored_backup_takes_no_position_of_a_platform_and_no_claimed_time_back(
+    tmp_path: Path, *, readable: bool
+) -> None:
+    async def reach(store: Store, at: int) -> None:
+        since = partial(
+            channel_state.write, channel="matrix", account="home", name="since", value=str(at)
+        )
+        await store.write(since)
+        run = {"due_at": at, "run_id": f"r{at}", "trigger": "due", "now": at}
+        await store.write(partial(tables.claim, job=("frogs", "main"), **run))
+
+    async with open_store(tmp_path / DATABASE) as store:
+        await reach(store, 1)
+        backup = backups.create(tmp_path, BackupKind.MANUAL, NOW)
+        await reach(store, 2)
+    if not readable:
+        (tmp_path / DATABASE).unlink()
+    restore(tmp_path, backup, NOW)
+    newest = 2 if readable else 1
+    async with open_store(tmp_path / DATABASE) as store:
+        since = await store.read(lambda r: channel_state.read(r, "matrix", "home", "since"))
+        times = [
+            at
+            for at in (1, 2)
+            if await store.read(partial(tables.is_claimed, job_id="frogs", due_at=at))
+        ]
+    assert (since, times) == (str(newest), list(range(1, newest + 1)))
 
 
 async def test_every_table_that_lets_somebody_in_is_one_that_never_goes_back(

@@ -239,7 +239,11 @@ def _skip(unit: Unit, job_id: str, due_at: int) -> None:
     """Moves a job that waits for a claimed time to its next time."""
     job = job_records.get(unit, job_id)
     if job is not None and job.state.next_run_at_ms == due_at:
-        job_records.put(unit, unclaimed(unit, job))
+        following = unclaimed(unit, job)
+        if following.state.next_run_at_ms is None:
+            state = replace(following.state, off_reason="it ran at this time before")
+            following = replace(following, state=state, enabled=False)
+        job_records.put(unit, following)
 
 
 def unclaimed(unit: Unit, job: Job) -> Job:

@@ -38,6 +38,8 @@ STEPS: tuple[str, ...] = (
     CREATE INDEX cron_run_post ON cron_run (retry_at) WHERE post IS NOT NULL
     """,
 )
+KEPT: tuple[str, ...] = ("cron_run",)
+"""Tables whose newer rows stay when a backup is restored: a claimed time is not run again."""
 TEXTS = (
     (
         ("cron_job", ("job_id",), ("body",), "agent = ?"),

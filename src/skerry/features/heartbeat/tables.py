@@ -5,6 +5,8 @@ from skerry.store.unit import Reader, Unit
 STEPS: tuple[str, ...] = (
     "CREATE TABLE heartbeat_state (agent TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID",
 )
+KEPT: tuple[str, ...] = ()
+"""Tables whose newer rows stay when a backup is restored."""
 TEXTS = ((("heartbeat_state", ("agent",), ("body",), "agent = ?"), (("preview",), ("digest",))),)
 """Columns with text of people, which an erasure searches (`store.forgetting_tables`)."""
 

@@ -27,6 +27,8 @@ STEPS: Final = (
     CREATE INDEX session_tools_exchanges_of_run ON session_tools_exchanges (run_id)
     """,
 )
+KEPT: tuple[str, ...] = ()
+"""Tables whose newer rows stay when a backup is restored."""
 TEXTS: Final = ()
 """No column contains text of people; an erasure reads this."""
 _COLUMNS: Final = "id, asker, target, request, turn, stage, run_id"

@@ -33,6 +33,8 @@ STEPS: Final = (
     CREATE INDEX subagents_of_session ON subagents (session_key)
     """,
 )
+KEPT: tuple[str, ...] = ()
+"""Tables whose newer rows stay when a backup is restored."""
 TEXTS: Final = (
     (
         (

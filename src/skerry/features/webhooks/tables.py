@@ -14,6 +14,8 @@ STEPS: Final = (
     CREATE INDEX webhooks_signature_at ON webhooks_signature (at)
     """,
 )
+KEPT: Final = ("webhooks_signature",)
+"""Tables whose newer rows stay when a backup is restored: a used signature stays used."""
 TEXTS: Final = ()
 """No column contains text of people; an erasure reads this."""
 KEPT_DAYS: Final = 30
