@@ -1,6 +1,7 @@
 """Regular maintenance of a gateway's state: keys, backups, checks for damage."""
 
 import logging
+import sqlite3
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -110,7 +111,7 @@ class Upkeep(Struct, frozen=True):
         """Awaits `work`; logs a failure. It is tried again in a quarter of an hour."""
         try:
             await work
-        except (StateError, OSError):
+        except (StateError, OSError, sqlite3.Error):  # a disk for copies that fails ends no gateway
             logger.exception("maintenance of the state failed; it is tried again")
 
 

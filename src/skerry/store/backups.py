@@ -2,7 +2,7 @@
 
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -18,6 +18,8 @@ FOLDER: Final = "backups"
 ASIDE: Final = "replaced-"
 """Prefix of the folders for replaced files, followed by a time."""
 KEPT_DAILY: Final = 7
+STALE_MS: Final = 600_000
+"""Time without a write after which an unfinished copy belongs to a process that was killed."""
 _STAMP: Final = "%Y%m%dT%H%M%S"
 
 
@@ -84,6 +86,7 @@ def create(
     if not source.exists():
         raise BackupError(f"There is no {source} yet.")
     folder.mkdir(mode=0o700, exist_ok=True)
+    remove_stale(state_dir, now)
     _check_room(source, folder)
     stamp = datetime.fromtimestamp(now / 1000, UTC).strftime(_STAMP)
     target = folder / f"state-{stamp}.{kind}.sqlite"
@@ -95,10 +98,29 @@ def create(
     except (OSError, sqlite3.Error) as error:
         target.with_name(f"{target.name}.new").unlink(missing_ok=True)
         raise BackupError(f"{source} could not be copied: {error}.") from error
-    if problems := sqlite.problems(target, whole=False):
+    try:
+        problems = sqlite.problems(target, whole=False)
+    except sqlite3.Error as error:
+        target.unlink(missing_ok=True)
+        raise BackupError(f"The copy {target} could not be checked: {error}.") from error
+    if problems:
         target.unlink()
         raise BackupError(f"{source} is damaged: {problems[0]}.")
     return Backup(target, kind, now, target.stat().st_size)
+
+
+def unfinished(state_dir: Path) -> list[Path]:
+    """Returns the copies that are being made, and those whose process was killed."""
+    patterns = (f"{FOLDER}/state-*.sqlite.new", f"{DATABASE}.*.new")
+    return sorted(path for pattern in patterns for path in state_dir.glob(pattern))
+
+
+def remove_stale(state_dir: Path, now: int) -> None:
+    """Deletes the unfinished copies of processes that were killed."""
+    for path in unfinished(state_dir):
+        with suppress(FileNotFoundError):
+            if abs(now - path.stat().st_mtime_ns // 1_000_000) > STALE_MS:
+                path.unlink()
 
 
 def every(state_dir: Path) -> list[Backup]:

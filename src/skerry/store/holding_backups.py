@@ -7,7 +7,7 @@ from shlex import quote
 from skerry.infra.clock import DAY_MS
 from skerry.model.redaction import Redaction
 from skerry.model.redaction_report import HoldingBackup
-from skerry.store.backups import KEPT_DAILY, Backup, BackupKind, every, replaced
+from skerry.store.backups import KEPT_DAILY, Backup, BackupKind, every, replaced, unfinished
 from skerry.store.forgetting import holds
 
 
@@ -33,6 +33,14 @@ def holding(state_dir: Path, redaction: Redaction) -> list[HoldingBackup]:
             until = daily[0].made_at + remaining_days * DAY_MS
         remedy = doubt + _remedy(backup)
         holders.append(HoldingBackup(backup.name, str(backup.path), backup.made_at, until, remedy))
+    for path in unfinished(state_dir):
+        if not path.exists():
+            continue  # its backup has ended meanwhile
+        made_at = path.stat().st_mtime_ns // 1_000_000
+        remedy = (
+            f"It is an unfinished copy, which the next backup deletes. Or: rm {quote(str(path))}"
+        )
+        holders.append(HoldingBackup(path.name, str(path), made_at, None, remedy))
     return holders
 
 

@@ -1,5 +1,6 @@
 """What a gateway does for its state from time to time, and how the database does."""
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from skerry.app import maintenance
 from skerry.app.maintenance import BACKUP, CHECK, Upkeep, looked_after, unless_damaged
-from skerry.infra import heap
+from skerry.infra import heap, sqlite
 from skerry.model import message
 from skerry.model.errors import StoreFailedError
 from skerry.model.ids import AgentId, SessionId
@@ -17,6 +18,7 @@ from skerry.model.redaction import Redaction
 from skerry.store import DATABASE, Unit, backups, open_store, sessions, tasks
 from skerry.store.condition import Condition, Storage, StoreDamagedError, kind
 from skerry.store.forgetting import begin, finish, holds
+from skerry.store.holding_backups import holding
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import ScriptedModel, echo
 from tests.support.core import MAIN, open_core, request
@@ -84,6 +86,36 @@ async def test_the_first_backup_of_all_waits_for_a_forget_too(tmp_path: Path) ->
         await care.do_due()
         (one,) = backups.every(tmp_path)
         assert not holds(one.path, Redaction(["zebra"]))
+
+
+async def test_a_backup_that_cannot_be_checked_is_no_backup_and_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(path: Path, *, whole: bool) -> list[str]:
+        raise sqlite3.OperationalError(f"disk I/O error: {path} {whole}")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite, "problems", broken)
+        assert await made_each_day(tmp_path, FakeClock(), 0) == [0]
+    assert await made_each_day(tmp_path, FakeClock(), 0) == [1]
+
+
+async def test_the_copy_of_a_process_that_was_killed_is_named_and_deleted(tmp_path: Path) -> None:
+    clock = FakeClock()
+    now = clock.now_ms() // 1000
+    (tmp_path / backups.FOLDER).mkdir()
+    killed, grows = (
+        tmp_path / backups.FOLDER / f"state-2026112{n}T040000.daily.sqlite.new" for n in (1, 2)
+    )
+    for path, at in ((killed, now - 3600), (grows, now)):
+        path.write_bytes(b"zebra")
+        os.utime(path, (at, at))
+    assert [one.name for one in holding(tmp_path, Redaction(["zebra"]))] == [
+        killed.name,
+        grows.name,
+    ]
+    assert await made_each_day(tmp_path, clock, 0) == [1]
+    assert (killed.exists(), grows.exists()) == (False, True)
 
 
 async def test_a_clock_that_is_set_stops_neither_backups_nor_checks(tmp_path: Path) -> None:
