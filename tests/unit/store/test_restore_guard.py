@@ -194,8 +194,9 @@ async def test_a_restored_backup_takes_no_position_of_a_platform_and_no_claimed_
             channel_state.write, channel="matrix", account="home", name="since", value=str(at)
         )
         await store.write(since)
-        run = {"due_at": at, "run_id": f"r{at}", "trigger": "due", "now": at}
-        await store.write(partial(tables.claim, job=("frogs", "main"), **run))
+        await store.write(
+            lambda unit: tables.claim(unit, ("frogs", "main"), at, f"r{at}", "due", at)
+        )
 
     async with open_store(tmp_path / DATABASE) as store:
         await reach(store, 1)
