@@ -11,7 +11,7 @@ about a day, is `failed`. The pauses do not depend on the wall clock, which may 
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Final
 
@@ -139,7 +139,7 @@ class Sender(Struct):
 
     async def _send_waiting(self) -> float | None:
         """Sends the parts that are due; returns the seconds until the next attempt, or None."""
-        began, tried, peers = anyio.current_time(), set[int](), set[Peer]()
+        began, tried = anyio.current_time(), dict[int, Peer]()
         try:
             while batch := await self.store.read(partial(self._waiting, excluded=tried)):
                 for waiting in batch:
@@ -154,17 +154,15 @@ class Sender(Struct):
                         self._retry_at.pop(peer, None)
                     else:
                         self._retry_at[peer] = anyio.current_time() + pause
-                tried.update(waiting.part.serial for waiting in batch)
-                peers.update(waiting.part.to.peer for waiting in batch)
+                tried.update((waiting.part.serial, waiting.part.to.peer) for waiting in batch)
         except StateError:
             # A part that was sent but not marked is settled when the store works again.
             logger.exception("outbox of %s: retrying after a store error", self.adapter.account)
             return RETRIES.base
-        for peer in self._retry_at.keys() - peers:  # its part was dropped or removed meanwhile
-            del self._retry_at[peer]
+        self._retry_at = {p: self._retry_at[p] for p in tried.values() if p in self._retry_at}
         return min(self._retry_at.values()) - anyio.current_time() if self._retry_at else None
 
-    def _waiting(self, reader: Reader, excluded: set[int]) -> list[WaitingPart]:
+    def _waiting(self, reader: Reader, excluded: Collection[int]) -> list[WaitingPart]:
         return outbox.waiting(reader, self.adapter.channel, self.adapter.account, excluded=excluded)
 
     def _wait_seconds(self, waiting: WaitingPart) -> float:

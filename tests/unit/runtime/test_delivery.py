@@ -1,6 +1,6 @@
 """The sender: order, no repetition, and failures that hold back only one conversation."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -312,32 +312,18 @@ async def test_what_a_person_drops_is_not_sent_and_what_he_retries_is_sent_at_on
                     await rig.store.write(partial(act, serial=serial, now=7))
 
 
-@dataclass
-class Undecided(Adapter):
-    """Cannot tell whether a part arrived; does something else before it answers."""
-
-    meanwhile: Callable[[], Awaitable[object]] | None = None
-
-    async def settle(self, part: OutboundPart) -> Settlement:
-        if self.meanwhile is not None:
-            await self.meanwhile()
-        raise OSError(f"no route for {part.nonce}")
-
-
 async def test_a_part_that_is_dropped_while_it_is_settled_leaves_nothing_to_wait_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    class Dropping(Adapter):
+        async def settle(self, part: OutboundPart) -> Settlement:
+            await rig.store.write(lambda unit: outbox.drop(unit, part.serial, 5))
+            raise OSError("no route")
+
     monkeypatch.setattr(delivery, "RETRIES", Backoff(base=0.0, cap=0.0))
-    adapter = Undecided(fails=broken_for("alice"))
-    async with post(tmp_path, adapter) as rig:
+    async with post(tmp_path, Dropping(fails=broken_for("alice"))) as rig:
         await rig.write("alice", "a1")
         await rig.sender.flush()
-
-        async def drop() -> None:
-            await rig.store.write(lambda unit: outbox.drop(unit, 1, 5))
-            rig.sender.hurry(to("alice").peer)
-
-        adapter.meanwhile = drop
         await rig.sender._send_waiting()
         assert await rig.counts() == {}
         assert await rig.sender._send_waiting() is None, "it would read the outbox without a pause"
