@@ -214,9 +214,14 @@ def tally(unit: Unit, owner: str, namespace: str) -> Tally:
     return Tally(namespace, 0, 0, 0) if row is None else Tally(*row)
 
 
-def tallies(unit: Unit, owner: str, after: After | None, limit: int) -> list[Tally]:
-    """Returns the namespaces that have memories by (`updated_at`, name), later than `after`."""
-    condition, bound = _after(after, "namespace")
+def tallies(
+    unit: Unit, owner: str, names: frozenset[str] | None, after: After | None, limit: int
+) -> list[Tally]:
+    """Returns the namespaces that have memories by (`updated_at`, name), later than `after`.
+
+    Only those in `names`; None means all.
+    """
+    condition, bound = _within(names, after, "namespace")
     rows = unit.all(
         "SELECT namespace, memories, bytes, updated_at FROM tally"  # noqa: S608 - constants
         f" WHERE owner = ? AND memories > 0{condition} ORDER BY updated_at, namespace LIMIT ?",
@@ -225,9 +230,14 @@ def tallies(unit: Unit, owner: str, after: After | None, limit: int) -> list[Tal
     return [Tally(*row) for row in rows]
 
 
-def listed(unit: Unit, owner: str, after: After | None, limit: int) -> list[Memory]:
-    """Returns memories by (`updated_at`, id), later than `after`."""
-    condition, bound = _after(after, "memory_id")
+def listed(
+    unit: Unit, owner: str, names: frozenset[str] | None, after: After | None, limit: int
+) -> list[Memory]:
+    """Returns memories by (`updated_at`, id), later than `after`.
+
+    Only those of the namespaces in `names`; None means all.
+    """
+    condition, bound = _within(names, after, "memory_id")
     rows = unit.all(
         f"SELECT {_COLUMNS} FROM memory"  # noqa: S608 - constants
         f" WHERE owner = ?{condition} ORDER BY updated_at, memory_id LIMIT ?",
@@ -236,11 +246,14 @@ def listed(unit: Unit, owner: str, after: After | None, limit: int) -> list[Memo
     return [Memory(*row) for row in rows]
 
 
-def _after(after: After | None, column: str) -> tuple[str, tuple[object, ...]]:
-    if after is None:
-        return "", ()
-    at = round(after.updated_at.timestamp() * 1000)
-    return (
-        f" AND (updated_at > ? OR (updated_at = ? AND {column} > ?))",
-        (at, at, after.key),
-    )
+def _within(
+    names: frozenset[str] | None, after: After | None, column: str
+) -> tuple[str, tuple[object, ...]]:
+    condition, bound = "", tuple[object, ...]()
+    if names is not None:
+        condition, bound = f" AND namespace IN ({', '.join('?' * len(names))})", tuple(names)
+    if after is not None:
+        at = round(after.updated_at.timestamp() * 1000)
+        condition += f" AND (updated_at > ? OR (updated_at = ? AND {column} > ?))"
+        bound += (at, at, after.key)
+    return condition, bound

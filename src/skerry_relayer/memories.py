@@ -214,9 +214,9 @@ class Memories(anyio.AsyncContextManagerMixin):
     async def namespaces(
         self, caller: Caller, after: After | None, limit: int
     ) -> list[NamespaceRow]:
-        """Lists namespaces by (`updated_at`, name) upwards, later than `after`."""
+        """Lists the caller's namespaces by (`updated_at`, name) upwards, later than `after`."""
         tallies = await self._parts.database.read(
-            lambda unit: index.tallies(unit, caller.owner, after, limit)
+            lambda unit: index.tallies(unit, caller.owner, caller.namespaces, after, limit)
         )
         return [
             NamespaceRow(row.namespace, row.namespace, row.memories, row.bytes, _at(row.updated_at))
@@ -224,9 +224,9 @@ class Memories(anyio.AsyncContextManagerMixin):
         ]
 
     async def memories(self, caller: Caller, after: After | None, limit: int) -> list[MemoryRow]:
-        """Lists metadata by (`updated_at`, id) upwards, later than `after`."""
+        """Lists metadata of these by (`updated_at`, id) upwards, later than `after`."""
         rows = await self._parts.database.read(
-            lambda unit: index.listed(unit, caller.owner, after, limit)
+            lambda unit: index.listed(unit, caller.owner, caller.namespaces, after, limit)
         )
         return [
             MemoryRow(

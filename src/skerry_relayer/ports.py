@@ -269,11 +269,11 @@ class MemoryService(Protocol):
     async def namespaces(
         self, caller: Caller, after: After | None, limit: int
     ) -> list[NamespaceRow]:
-        """Lists namespaces by (`updated_at`, name) upwards, later than `after`."""
+        """Lists the caller's namespaces by (`updated_at`, name) upwards, later than `after`."""
         ...
 
     async def memories(self, caller: Caller, after: After | None, limit: int) -> list[MemoryRow]:
-        """Lists metadata by (`updated_at`, id) upwards, later than `after`."""
+        """Lists metadata of these by (`updated_at`, id) upwards, later than `after`."""
         ...
 
     async def blob(self, blob_id: str) -> bytes | None:

@@ -61,7 +61,6 @@ async def namespaces(relayer: Relayer, admitted: Admitted, request: Request) -> 
                     "updated_at": stamp(row.updated_at),
                 }
                 for row in page
-                if _may(admitted, row.name)
             ],
             "next_cursor": following,
             "has_more": has_more,
@@ -97,7 +96,6 @@ async def memories(relayer: Relayer, admitted: Admitted, request: Request) -> Re
                     "expires_at": stamp(row.expires_at) if row.expires_at else None,
                 }
                 for row in page
-                if _may(admitted, row.namespace)
             ],
             "next_cursor": following,
             "has_more": len(rows) > limit,
@@ -131,7 +129,7 @@ async def agents(relayer: Relayer, admitted: Admitted, request: Request) -> Resp
                     "sui_address": row.address,
                     "public_key": row.public_key,
                     "created_at": stamp(row.created_at),
-                    "namespaces": sorted(row.namespaces) if row.namespaces is not None else None,
+                    "namespaces": _shown(admitted, row.namespaces),
                 }
                 for row in rows
             ],
@@ -140,10 +138,12 @@ async def agents(relayer: Relayer, admitted: Admitted, request: Request) -> Resp
     )
 
 
-def _may(admitted: Admitted, namespace: str) -> bool:
-    """Returns True for a namespace that the key may use; others are left out of its lists."""
+def _shown(admitted: Admitted, names: frozenset[str] | None) -> list[str] | None:
+    """Returns the namespaces of a key, without those that the caller may not use."""
+    if names is None:
+        return None
     allowed = admitted.caller.namespaces
-    return allowed is None or namespace in allowed
+    return sorted(names if allowed is None else names & allowed)
 
 
 def _check_owner(admitted: Admitted, request: Request) -> None:

@@ -177,10 +177,18 @@ class Memory:
         rows = self._of(caller, namespace)
         return Restored(0, min(len(rows), limit), len(rows), truncated=len(rows) > limit)
 
+    def _visible(self, caller: Caller) -> list[Row]:
+        allowed = caller.namespaces
+        return [
+            row
+            for row in self.rows
+            if row.owner == caller.owner and (allowed is None or row.namespace in allowed)
+        ]
+
     async def namespaces(
         self, caller: Caller, after: After | None, limit: int
     ) -> list[NamespaceRow]:
-        names = sorted({row.namespace for row in self.rows if row.owner == caller.owner})
+        names = sorted({row.namespace for row in self._visible(caller)})
         rows = [
             NamespaceRow(name, name, len(own), sum(len(r.blob) for r in own), own[-1].at)
             for name in names
@@ -191,7 +199,7 @@ class Memory:
         return [row for row in rows if begin is None or (row.updated_at, row.name) > begin][:limit]
 
     async def memories(self, caller: Caller, after: After | None, limit: int) -> list[MemoryRow]:
-        rows = sorted((row for row in self.rows if row.owner == caller.owner), key=_position)
+        rows = sorted(self._visible(caller), key=_position)
         begin = (after.updated_at, after.key) if after else None
         return [
             MemoryRow(row.id, row.namespace, row.blob_id, row.at, row.at, len(row.blob))

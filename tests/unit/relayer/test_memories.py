@@ -1,12 +1,13 @@
 """The relayer's memory with a real key server and model: recall, dedupe, restore, forget."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from skerry_relayer.errors import KeyReusedError, NoCertificateError
 from skerry_relayer.folders import Folders
-from skerry_relayer.ports import Caller, Item, Query
+from skerry_relayer.ports import After, Caller, Item, Query
 from tests.support.relayer_memory import delegate, ended, memory, stored
 
 TUNA = "The cat is called Otto and eats tuna."
@@ -110,3 +111,25 @@ async def test_no_file_of_the_relayer_has_a_text(tmp_path: Path) -> None:
         assert files
         for plain in (b"Otto", b"tuna", b"January"):
             assert not [data for data in files if plain in data]
+
+
+@pytest.mark.abuse(122)
+async def test_lists_of_a_limited_key_have_its_namespaces_alone_on_every_page(
+    tmp_path: Path,
+) -> None:
+    caller = delegate(tmp_path).caller()
+    limited = replace(caller, namespaces=frozenset({"b", "d"}))
+    async with memory(tmp_path) as running:
+        memories = running.memories
+        for name in ("a", "b", "c", "d"):
+            (job,) = await memories.remember(caller, [Item(f"{TUNA} {name}", name)])
+            await ended(memories, caller, job.id)
+        first = await memories.namespaces(limited, None, 1)
+        assert [row.name for row in first] == ["b"]
+        after = After(first[0].updated_at, first[0].name)
+        assert [row.name for row in await memories.namespaces(limited, after, 1)] == ["d"]
+        listed = await memories.memories(limited, None, 2)
+        assert [row.namespace for row in listed] == ["b", "d"]
+        after = After(listed[0].updated_at, listed[0].id)
+        assert [row.namespace for row in await memories.memories(limited, after, 2)] == ["d"]
+        assert len(await memories.memories(caller, None, 9)) == 4
