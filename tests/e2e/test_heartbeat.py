@@ -222,3 +222,19 @@ async def test_a_job_for_the_next_heartbeat_waits_for_it(tmp_path: Path) -> None
         await tick(rig, HOUR)
         (entry,) = await rig.runs(1)
         assert entry["sessionKey"] == "agent:main:main"
+
+
+async def test_a_job_for_the_next_heartbeat_runs_while_heartbeats_are_off(tmp_path: Path) -> None:
+    mind = Mind()
+    async with beating(tmp_path, mind, every="2h") as rig:
+        await tick(rig, 2 * HOUR)
+        await last(rig, "ok-token")
+        checks = len(mind.asked)
+        await rig.ask("set-heartbeats", enabled=False)
+        payload = {"kind": "systemEvent", "text": "the kettle boils"}
+        schedule = {"kind": "every", "everyMs": HOUR}
+        await rig.add(schedule=schedule, payload=payload, wakeMode="next-heartbeat")
+        await tick(rig, 2 * HOUR)
+        (entry,) = await rig.runs(1)
+        assert entry["sessionKey"] == "agent:main:main"
+        assert len(mind.asked) == checks, "no check asked the model"

@@ -61,14 +61,16 @@ class Heartbeats(Struct):
         """Runs the due checks; returns the seconds until the next one."""
         now, soonest = self.runs.now_ms(), 3600.0
         bodies = await self.context.store.read(tables.all_bodies)
-        if not decoded(bodies.get(ALL)).enabled:
-            return soonest
+        is_on = decoded(bodies.get(ALL)).enabled
         for agent, config in settings(self.context.config()).items():
             state = decoded(bodies.get(agent))
             due_at = state.ticked_at + config.every if state.ticked_at <= now else now
             due_at = max(due_at, self._busy_until.get(agent, 0))
             if due_at <= now:
-                await self.check(agent, config, state, now)
+                if is_on:
+                    await self.check(agent, config, state, now)
+                else:  # a job that waits for the next heartbeat must not wait for ever
+                    await self._store(agent, replace(state, ticked_at=now), now)
                 due_at = max(now + config.every, self._busy_until.get(agent, 0))
                 if self._busy_until.get(agent, 0) > now:
                     due_at = self._busy_until[agent]
