@@ -6,6 +6,7 @@ Cheap checks are first: checks without the body precede its reading.
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from time import monotonic
 from typing import Any, Final
 
@@ -36,6 +37,7 @@ _MOST_KEY: Final = 256
 _MOST_COUNTED: Final = 1_000
 """Maximum number of counted webhooks and addresses."""
 _HIDDEN: Final = frozenset({"authorization", "cookie", *proof.TOKEN_HEADERS})
+_RANDOM: Final = "random:"
 _EVENT_HEADERS: Final = ("idempotency-key", "x-github-delivery", "x-skerry-delivery")
 
 
@@ -171,13 +173,17 @@ class Webhooks:
         except (BodyError, SkerryError) as error:
             raise RefusedPost(400, str(error)) from error
         signature = mapping.signature if mapping else None
-        signature_key = f"{name}:{proof.digest_of(signature, headers).hex()}" if signature else ""
+        # The text may differ in a repetition: a template inserts the time, or changes.
+        body_key = f"body:{request.run_id}:{sha256(body).hexdigest()}"
+        notes = [] if post.event_key.startswith(_RANDOM) else [body_key]
+        if signature is not None:
+            notes.append(f"{name}:{proof.digest_of(signature, headers).hex()}")
 
-        def note_signature(unit: Unit) -> None:
-            if signature_key:
-                tables.note(unit, signature_key, request.run_id, now_ms)
+        def write_notes(unit: Unit) -> None:
+            for note in notes:
+                tables.note(unit, note, request.run_id, now_ms)
 
-        admission = await self._accept(request, note_signature)
+        admission = await self._accept(request, write_notes, body_key)
         return {
             "ok": True,
             "runId": request.run_id,
@@ -186,9 +192,9 @@ class Webhooks:
         }
 
     async def _accept(
-        self, request: RunRequest, extra_write: Callable[[Unit], object]
+        self, request: RunRequest, extra_write: Callable[[Unit], object], body_key: str
     ) -> Admission:
-        """Accepts a run, and stores its signature in the same unit.
+        """Accepts a run, and stores its signature and the hash of its body in the same unit.
 
         Raises:
             RefusedPost: the run was not accepted.
@@ -201,6 +207,8 @@ class Webhooks:
         except tables.ReplayedError as error:
             raise RefusedPost(409, "this signature was used before, by another post") from error
         except KeyReusedError as error:
+            if await self._context.store.read(lambda reader: tables.is_noted(reader, body_key)):
+                return Admission(str(request.key), AdmissionStatus.IN_FLIGHT, 0)
             message = "the Idempotency-Key belongs to a post with another body"
             raise RefusedPost(409, message) from error
         except (BusyError, StateError) as error:
@@ -241,7 +249,7 @@ def _event_key(mapping: MappingConfig | None, headers: Mapping[str, str]) -> str
             return f"key:{text[:_MOST_KEY]}"
     if mapping is not None and mapping.signature is not None:
         return f"signature:{proof.digest_of(mapping.signature, headers).hex()}"
-    return f"random:{secrets.token_hex(16)}"
+    return f"{_RANDOM}{secrets.token_hex(16)}"
 
 
 def _json(

@@ -1,8 +1,8 @@
-"""Used signatures: a signature cannot start a second run under another key."""
+"""Used signatures, and hashes of bodies: neither starts a second run under another key."""
 
 from typing import Final
 
-from skerry.store.unit import Unit
+from skerry.store.unit import Reader, Unit
 
 STEPS: Final = (
     """
@@ -42,3 +42,9 @@ def note(unit: Unit, signature: str, run_id: str, now: int) -> None:
         (signature, run_id, now),
     )
     unit.execute("DELETE FROM webhooks_signature WHERE at < ?", (now - KEPT_DAYS * _DAY_MS,))
+
+
+def is_noted(reader: Reader, signature: str) -> bool:
+    """Returns true when the signature, or the hash of a body, was stored with a run."""
+    query = "SELECT 1 FROM webhooks_signature WHERE signature = ?"
+    return reader.one(query, (signature,)) is not None

@@ -122,6 +122,20 @@ async def test_wrong_signatures_of_a_stranger_use_up_no_posts_of_the_sender(tmp_
         assert (await post("alarm", b"3", {**signed(b"3", now), **sender})).status_code == 429
 
 
+async def test_a_repeated_post_whose_text_has_the_time_is_answered_with_its_run(
+    tmp_path: Path,
+) -> None:
+    clock, keyed = FakeClock(), {**AUTH, "idempotency-key": "event-1"}
+    mappings = [{"name": "door", "messageTemplate": "{{state}} at {{now}}"}]
+    async with posting(tmp_path / "h", {"mappings": mappings}, clock) as post:
+        first = await post("door", {"state": "open"}, keyed)
+        clock.advance(5_000)
+        again = await post("door", {"state": "open"}, keyed)
+        assert (again.status_code, again.json()) == (202, {**first.json(), "repeated": True})
+        assert (await post("door", {"state": "shut"}, keyed)).status_code == 409
+        assert len(await post.heard(first)) == 2
+
+
 async def test_a_repeated_post_with_a_key_runs_once(tmp_path: Path) -> None:
     keyed = {**AUTH, "idempotency-key": "event-1"}
     home = tmp_path / "h"
