@@ -9,7 +9,7 @@ import pytest
 from skerry.model.errors import GatewayRefusedError
 from skerry.model.message import ToolCall, ToolResultMessage, UserMessage
 from skerry.ports.model import ModelRequest
-from skerry.store import archive, runs
+from skerry.store import Unit, archive, runs
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import ScriptedModel, ScriptedModels, Step
 from tests.support.chaos import until
@@ -126,6 +126,24 @@ async def test_a_clock_that_jumps_forward_runs_a_job_once_and_one_set_back_runs_
         rig.pass_time(HOUR)
         entries = await rig.runs(2)
         assert {entry["dueAtMs"] for entry in entries} == {START + HOUR, START + 2 * HOUR}
+
+
+async def test_a_job_that_cannot_be_read_stops_no_other(tmp_path: Path) -> None:
+    """Damaged bytes, or a job of a newer version after a downgrade."""
+    async with jobs(tmp_path) as rig:
+        hurt, sound = await rig.add(), await rig.add()
+
+        def damage(unit: Unit) -> None:
+            unit.execute("UPDATE cron_job SET body = ? WHERE job_id = ?", (b"{", hurt))
+
+        await rig.life.gateway.context.store.write(damage)
+        for number in (1, 2):
+            rig.pass_time(HOUR)
+            assert {entry["jobId"] for entry in await rig.runs(number)} == {sound}
+        assert [job["id"] for job in (await rig.ask("cron.list"))["jobs"]] == [sound]
+    async with jobs(tmp_path, clock=rig.clock) as again:
+        again.pass_time(HOUR)
+        assert {entry["jobId"] for entry in await again.runs(3)} == {sound}
 
 
 async def test_a_run_that_ends_after_the_clock_was_set_back_leaves_its_job_with_a_time(

@@ -1,11 +1,14 @@
 """Reads and writes the rows of jobs and runs as values."""
 
+from collections.abc import Collection
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
 
 from skerry.features.cron import tables
 from skerry.features.cron.jobs import Job, JobLogEntry, decode_entry, decode_job, encode
+from skerry.infra.untrusted_json import UNREADABLE
 from skerry.store import Reader, Unit
 
 MOST_JOBS: Final = 10_000
@@ -36,13 +39,24 @@ def get(reader: Reader, job_id: str) -> Job | None:
 
 
 def jobs(reader: Reader) -> list[Job]:
-    """Returns all jobs, ordered by id."""
-    return [decode_job(body) for body in tables.jobs(reader)]
+    """Returns all readable jobs, ordered by id."""
+    return [job for _, body in tables.jobs(reader) if (job := _readable(body)) is not None]
 
 
-def due(reader: Reader, now: int, limit: int) -> list[Job]:
-    """Returns the due jobs, longest due first."""
-    return [decode_job(body) for body in tables.due(reader, now, limit)]
+def due(
+    reader: Reader, now: int, limit: int, excluded: Collection[str] = ()
+) -> list[tuple[str, Job | None]]:
+    """Returns the due jobs by id, longest due first; None for one that cannot be read."""
+    rows = tables.due(reader, now, limit, excluded)
+    return [(job_id, _readable(body)) for job_id, body in rows]
+
+
+def _readable(body: bytes) -> Job | None:
+    """Returns a job; None for damaged bytes, and for a job of a newer version."""
+    try:
+        return decode_job(body)
+    except UNREADABLE:
+        return None
 
 
 def end(unit: Unit, due_at: int, entry: JobLogEntry, post: str | None = None) -> None:
@@ -57,4 +71,8 @@ def entries(reader: Reader, job_id: str | None, limit: int) -> list[JobLogEntry]
 
 def posts(reader: Reader) -> list[JobPost]:
     """Returns the webhooks that wait for their post."""
-    return [JobPost(*row[:5], decode_entry(row[5])) for row in tables.posts(reader)]
+    posts = []
+    for row in tables.posts(reader):
+        with suppress(*UNREADABLE):  # one unreadable run must not stop the posts of the others
+            posts.append(JobPost(*row[:5], decode_entry(row[5])))
+    return posts

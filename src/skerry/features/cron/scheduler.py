@@ -38,6 +38,8 @@ class Scheduler(Struct):
     _looked_at: int = 0
     """Time of the last check, in milliseconds since 1970."""
     _next_at: int | None = field(default=None)
+    _unreadable: set[str] = field(default_factory=set)
+    """Ids of the due jobs that cannot be read."""
 
     @property
     def execution(self) -> Execution:
@@ -70,16 +72,26 @@ class Scheduler(Struct):
             self._next_at = now + round(LONGEST_SLEEP * 1000)
             return
         execution, waits = self.execution, False
-        for job in await self.context.store.read(
-            lambda reader: job_records.due(reader, now, BATCH)
+        unreadable = self._unreadable
+        for job_id, job in await self.context.store.read(
+            lambda reader: job_records.due(reader, now, BATCH, unreadable)
         ):
+            if job is None:
+                # One damaged job must not stop the others; the next start reads it again.
+                logger.error(
+                    "the cron job %s cannot be read and does not run; add it again", job_id
+                )
+                unreadable.add(job_id)
+                continue
             due_at = job.state.next_run_at_ms or now
             if await self._waits(job, due_at):
                 waits = True
                 continue
             await execution.start(job, due_at, "missed" if now - due_at > LATE_MS else "due")
         self._next_at = await self.context.store.read(
-            lambda reader: tables.next_after(reader, now) if waits else tables.next_at(reader)
+            lambda reader: (
+                tables.next_after(reader, now) if waits else tables.next_at(reader, unreadable)
+            )
         )
         if waits:
             latest = now + round(LONGEST_SLEEP * 1000)

@@ -4,9 +4,9 @@ A gateway imports them at every start, so bodies are bytes here: `job_records` c
 values.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
-from skerry.store.unit import Reader, Unit
+from skerry.store.unit import Reader, Unit, marks
 
 Write = Callable[[Unit], object]
 
@@ -83,10 +83,10 @@ def remove(unit: Unit, job_id: str) -> bool:
     return bool(unit.execute("DELETE FROM cron_job WHERE job_id = ?", (job_id,)))
 
 
-def jobs(reader: Reader) -> list[bytes]:
-    """Returns all jobs, ordered by id."""
-    rows = reader.all("SELECT body FROM cron_job ORDER BY job_id")
-    return [bytes(body) for (body,) in rows]
+def jobs(reader: Reader) -> list[tuple[str, bytes]]:
+    """Returns the ids and bodies of all jobs, ordered by id."""
+    rows = reader.all("SELECT job_id, body FROM cron_job ORDER BY job_id")
+    return [(str(job_id), bytes(body)) for job_id, body in rows]
 
 
 def count(reader: Reader) -> int:
@@ -95,9 +95,14 @@ def count(reader: Reader) -> int:
     return int(row[0]) if row else 0
 
 
-def next_at(reader: Reader) -> int | None:
-    """Returns the time of the next run of any job."""
-    row = reader.one("SELECT min(next_at) FROM cron_job WHERE next_at IS NOT NULL")
+def next_at(reader: Reader, excluded: Collection[str] = ()) -> int | None:
+    """Returns the time of the next run of any job except the excluded ones."""
+    names = tuple(excluded) or ("",)
+    row = reader.one(
+        "SELECT min(next_at) FROM cron_job WHERE next_at IS NOT NULL"  # noqa: S608 - placeholders
+        f" AND job_id NOT IN ({marks(names)})",
+        names,
+    )
     return row[0] if row else None
 
 
@@ -107,14 +112,17 @@ def next_after(reader: Reader, now: int) -> int | None:
     return row[0] if row else None
 
 
-def due(reader: Reader, now: int, limit: int) -> list[bytes]:
-    """Returns the due jobs, longest due first."""
+def due(
+    reader: Reader, now: int, limit: int, excluded: Collection[str] = ()
+) -> list[tuple[str, bytes]]:
+    """Returns the ids and bodies of the due jobs, longest due first."""
+    names = tuple(excluded) or ("",)
     rows = reader.all(
-        "SELECT body FROM cron_job WHERE next_at IS NOT NULL AND next_at <= ?"
-        " ORDER BY next_at, job_id LIMIT ?",
-        (now, limit),
+        "SELECT job_id, body FROM cron_job WHERE next_at IS NOT NULL AND next_at <= ?"  # noqa: S608 - placeholders
+        f" AND job_id NOT IN ({marks(names)}) ORDER BY next_at, job_id LIMIT ?",
+        (now, *names, limit),
     )
-    return [bytes(body) for (body,) in rows]
+    return [(str(job_id), bytes(body)) for job_id, body in rows]
 
 
 def claim(
