@@ -19,7 +19,7 @@ from skerry.features.skill_registry.cli_parts import (
     registry_url,
     show_findings,
 )
-from skerry.features.skill_registry.errors import SkillError
+from skerry.features.skill_registry.errors import BlockedError, SkillError
 from skerry.features.skill_registry.lock_file import LockedSkill
 from skerry.features.skill_registry.managed_folder import ManagedSkills, opened
 from skerry.features.skill_registry.offers import Offer, checked_slug, newest, offer
@@ -76,7 +76,7 @@ def _update(config: Config, skills: ManagedSkills, slug: str, arguments: Namespa
     else:
         for row in rows:
             show(one_line(row["text"]))
-    return 1 if any(row["status"] in {"failed", "changed"} for row in rows) else 0
+    return 1 if any(row["status"] in {"failed", "blocked", "changed"} for row in rows) else 0
 
 
 def _updated(
@@ -95,6 +95,9 @@ def _updated(
             return row | {"status": "changed", "text": f"{error} {error.remedy}"}
         _decide(skills, latest, arguments)
         _put(config, skills, latest)
+    except BlockedError as error:
+        text = f"{error} Remove it now: skerry skills remove {slug}"
+        return row | {"status": "blocked", "text": text}
     except SkerryError as error:
         return row | {"status": "failed", "text": f"{slug}: {error} {error.remedy}"}
     text = f"{slug}: {old.version} was replaced by {latest.version}."

@@ -9,6 +9,12 @@ class SkillError(SkerryError):
     code = "skill"
 
 
+class BlockedError(SkillError):
+    """The registry calls a skill or a version malware."""
+
+    code = "skill.blocked"
+
+
 class RegistryError(SkerryError):
     """The registry could not be reached, refused a request, or sent an invalid response."""
 

@@ -14,7 +14,7 @@ from skerry.features.skill_registry.content import (
     files_of,
     skill_of,
 )
-from skerry.features.skill_registry.errors import RegistryError, SkillError
+from skerry.features.skill_registry.errors import BlockedError, RegistryError, SkillError
 from skerry.features.skill_registry.registry_client import (
     Moderation,
     RegistryClient,
@@ -61,12 +61,12 @@ async def newest(client: RegistryClient, slug: str) -> tuple[SkillPage, str]:
     """Returns a skill that the registry does not block, and its newest version.
 
     Raises:
-        SkillError: the registry blocks the skill.
+        BlockedError: the registry calls the skill malware.
         RegistryError: there is no such skill, or no version.
     """
     page = await client.skill(slug)
     if page.moderation is not None and page.moderation.is_blocked:
-        raise SkillError(
+        raise BlockedError(
             f"The registry blocks {slug} as malware{_reasons(page.moderation)}.",
             "Do not install it; there is no option to do so.",
         )
@@ -79,8 +79,9 @@ async def offer(client: RegistryClient, page: SkillPage, version: str) -> Offer:
     """Downloads and examines a version.
 
     Raises:
-        SkillError: the archive or the SKILL.md is not acceptable, differs from what the registry
-            lists, or the registry calls the version malicious.
+        SkillError: the archive or the SKILL.md is not acceptable, or differs from what the registry
+            lists.
+        BlockedError: the registry calls the version malicious.
         RegistryError: the registry does not have it, or withholds it.
     """
     slug = page.skill.slug
@@ -90,7 +91,7 @@ async def offer(client: RegistryClient, page: SkillPage, version: str) -> Offer:
     if published.version != version:
         raise RegistryError(f"The registry sent another version than {slug} {version}.")
     if published.verdict == _MALICIOUS:
-        raise SkillError(
+        raise BlockedError(
             f"The registry calls {slug} {version} malicious.",
             "Do not install it; there is no option to do so.",
         )

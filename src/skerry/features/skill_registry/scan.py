@@ -64,7 +64,11 @@ def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(text, re.IGNORECASE)
 
 
-_SHELL: Final = r"(?:(?:ba|z|da|k|fi|tc)?sh|python[0-9.]*|perl|ruby|node|php|osascript|pwsh)\b"
+_SHELL: Final = (
+    r"(?:(?:ba|z|da|k|fi|tc)?sh\b|osascript\b|pwsh\b"
+    # With a program of its own (`python3 -c ...`) an interpreter only reads what was fetched.
+    r"|(?:python[0-9.]{0,6}|perl|ruby|node|php)\b(?!\s{1,3}-{1,2}\w{0,4}[cemnpr]))"
+)
 _FETCH: Final = r"\b(?:curl|wget|fetch|aria2c|http|https|iwr|invoke-webrequest)\b"
 _SENDS: Final = _pattern(
     r"\b(?:curl|wget|nc|ncat|netcat|scp|rsync|ftp|sftp)\b|\brequests\.(?:post|put|get)\b|\bfetch\("
@@ -80,10 +84,11 @@ _SECRETS: Final = (
     r"\.ssh\b|\bid_(?:rsa|ed25519|ecdsa|dsa)\b|\.aws/credentials|\.netrc\b|\.git-credentials"
     r"|\.npmrc\b|\.pypirc\b|\.kube/config|\.docker/config\.json|\.gnupg\b|find-generic-password"
     r"|login data\b|cookies\.sqlite|wallet\.dat|\bseed phrase|\bkeychain\b|\.config/gh/hosts"
-    r"|\.(?:skerry|openclaw|clawdbot)/|auth-profiles\.json|/etc/shadow"
+    r"|\.(?:skerry|openclaw|clawdbot)/(?:\S{0,60}credential|wallets|vault)"
+    r"|auth-profiles\.json|/etc/shadow"
 )
 _DUMPS_ENV: Final = (
-    r"\b(?:printenv|env)\s{0,3}(?:\||>|\))|\$\((?:printenv|env)\b|\bjson\.stringify\(process\.env\b"
+    r"\b(?:printenv|env)\s{0,3}(?:\||>)|\$\((?:printenv|env)\b|\bjson\.stringify\(process\.env\b"
     r"|\bdict\(os\.environ\)|\bjson\.dumps\([^)\n]{0,20}os\.environ|\ball environment variables\b"
 )
 S, W = Severity.SEVERE, Severity.WARNING
@@ -151,7 +156,6 @@ _RULES: Final = (
             r"\bxattr\b[^\n]{0,40}(?:com\.apple\.quarantine|\s-r?cr?\b)|\bspctl\b[^\n]{0,20}-disable"
             r"|\bset-mppreference\b|\bsetenforce\s{1,3}0\b|\bcsrutil\s{1,3}disable"
             r"|\b(?:config\s{1,3}set)\b[^\n]{0,80}(?:approv|sandbox|exec|ssrf|security)"
-            r"|--dangerously|\bauto-?approve\b"
         ),
     ),
     _Rule(
@@ -174,14 +178,20 @@ _RULES: Final = (
         "conceals",
         "tells the agent to act without the person",
         _pattern(
-            r"\b(?:do not|don't|never|without)\s{1,3}(?:tell|telling|inform|informing|mention"
-            r"|mentioning|notify|notifying|alert|alerting|asking|show|showing)\b"
-            r"[^\n.]{0,40}\b(?:user|human|owner|person)\b"
+            r"\b(?:do not|don't|never|without)\s{1,3}(?:(?:tell|inform|notify|alert|warn)(?:ing)?"
+            r"\s{1,3}|(?:mention|show|reveal|report|disclose)(?:ing)?\b[^\n.]{0,40}\bto\s{1,3})"
+            r"(?:the\s{1,3}|your\s{1,3})?(?:user|human|owner|person)\b"
         ),
     ),
     _Rule(W, "collector", "names a service that collects data", _pattern(_COLLECTORS)),
     _Rule(W, "reads-secrets", "names files with keys or passwords", _pattern(_SECRETS)),
     _Rule(W, "dumps-environment", "reads all variables, among them keys", _pattern(_DUMPS_ENV)),
+    _Rule(
+        W,
+        "no-permissions",
+        "starts a program without its questions",
+        _pattern(r"--dangerously|\bauto-?approve\b|--yolo\b|--full-auto\b"),
+    ),
     _Rule(W, "root", "runs a command as root", _pattern(r"(?:^|[\s`;&|])sudo\s")),
     _Rule(
         W,
@@ -211,8 +221,7 @@ _COMMAND: Final = _pattern(rf"{_FETCH}|/bin/|\b(?:ba)?sh\s{{1,3}}-c\b|https?://|
 _BIDI: Final = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _ZERO_WIDTH: Final = re.compile("[\u00ad\u200b\u2060-\u2064]|(?<=.)\ufeff")
 _ORDERS: Final = frozenset(
-    {"override-order", "obey-order", "prompt-request", "role-order", "role-tag", "fence-mark"}
-    | {"new-role"}
+    {"override-order", "obey-order", "prompt-request", "role-order", "fence-mark"}
 )
 """Patterns of `policy.injection` that no honest skill needs; its others match any instruction."""
 

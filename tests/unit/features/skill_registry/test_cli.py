@@ -146,6 +146,17 @@ async def test_all_skills_are_updated_but_own_changes_are_kept(
     assert not (state / "skills/tea/a.md").exists()
 
 
+@pytest.mark.abuse(87)
+async def test_an_installed_skill_that_is_blocked_later_is_reported(
+    run: Run, server: SkillRegistryServer
+) -> None:
+    await run("install", "tea", "--yes")
+    server.skills["tea"].moderation = {"isSuspicious": False, "isMalwareBlocked": True}
+    code, out, _ = await run("update", "--all", "--yes")
+    assert code == 1
+    assert "blocks tea as malware. Remove it now: skerry skills remove tea" in out
+
+
 async def test_two_skills_of_one_name_are_not_installed(
     run: Run, server: SkillRegistryServer
 ) -> None:
