@@ -41,3 +41,8 @@ async def test_a_sub_agent_is_listed_beneath_its_parent_while_it_runs_and_can_be
         await child.get_by_role("button", name="Stop: helper").click()
         await expect(child).not_to_have_attribute("data-mark", "running")
         await expect(child.get_by_role("button", name="Stop: helper")).to_have_count(0)
+        await say(page, 'call sessions_spawn {"task": "count the seals", "label": "counter"}')
+        report = page.locator("article.outcome")
+        await expect(report).to_contain_text("counter A sub-agent has ended: success")
+        await report.get_by_text("Report", exact=True).click()
+        await expect(report.locator("pre")).to_have_text("echo: count the seals")

@@ -54,7 +54,7 @@ def report_written(result: ConfigWriteResult, *, quiet: bool = False) -> int:
     """Prints the changed keys, and applies them in a running gateway; returns the exit code."""
     if not result.changed:
         if not quiet:
-            notice("Nothing changed.")
+            notice(f"Nothing changed: {result.source.path} is the same as before.")
         return 0
     if not quiet:
         show(f"Changed {', '.join(map(show_key_path, result.changed))} in {result.source.path}.")

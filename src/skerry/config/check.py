@@ -134,11 +134,21 @@ def _fields(section: type[Section]) -> dict[str, FieldInfo]:
     return fields | {field.alias: field for field in fields.values() if field.alias}
 
 
+_PLAIN: Final = {
+    "Input should": "it should",
+    "Field required": "it is missing",
+    "a valid tuple": "a list",
+    "a valid dictionary": "an object",
+}
+"""Words of pydantic's messages, with the words of this program."""
+
+
 def _issue(detail: ErrorDetails) -> ConfigIssue:
     path = ""
     for part in detail["loc"]:
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
     text = detail["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    text = text.replace("Input should", "it should").replace("Field required", "it is missing")
+    for phrase, plain in _PLAIN.items():
+        text = text.replace(phrase, plain)
     remedy = "Add it." if detail["type"] == "missing" else "Correct it, or remove it."
     return ConfigIssue(path, text.rstrip(".") + ".", remedy)

@@ -15,7 +15,7 @@ export function save(title, messages) {
 function section({ kind, outcome, at, text, images, tools = [], problem }) {
   const time = at ? `, ${new Date(at).toLocaleString()}` : "";
   const parts = [
-    `## ${outcome ? "Outcome of a call" : { person: "You", answer: "Answer", note: "Note" }[kind]}${time}`,
+    `## ${outcome?.title ?? { person: "You", answer: "Answer", note: "Note" }[kind]}${time}`,
     tools.map(({ name, args }) => `- ${name} \`${JSON.stringify(args ?? {})}\``).join("\n"),
     images.length > 0 ? `(${images.length} images)` : "",
     text,

@@ -1,8 +1,11 @@
-// Messages in which the gateway tells how a call ended whose run had gone on without it. No DOM.
+// Messages of the gateway to the model: outcomes of calls, and reports of sub-agents. No DOM.
 
 const KEY = /^approval-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$/;
 const MESSAGE = /^The call of the tool (.{1,200}?) that waited for approval \(id [0-9a-f]{8}\) (was .*?)$/ms;
+const REPORT_KEY = /^announce-subagent-/;
+const REPORT = /^A sub-agent(?: ['"](.{1,200}?)['"])? that you started has ended\. Status: (.{1,80}?)\.$/ms;
 const FENCED = /^<(untrusted-result id="[^"\n]{1,80}")>\n(.*?)\n\n(.*)\n<\/\1>$/s;
+const REPORT_TEXT = /^<(untrusted-report id="[^"\n]{1,80}")>\n(.*?)\n\n(.*)\n<\/\1>$/ms;
 const WAYS = [
   ["was approved and has ended", "done", "Approved; it ran once and ended"],
   ["was approved and has failed", "failed", "Approved; it ran once and failed"],
@@ -12,15 +15,18 @@ const WAYS = [
 ];
 
 /**
- * Return the outcome that a message tells, or undefined. `key` is the id of the message's run. It has
- *   approval  id of the approval
- *   tool      name of the tool
+ * Return the outcome that a message contains, or undefined. `key` is the id of the message's run. It has
+ *   title     kind of the message, for its heading
+ *   approval  id of the approval, if a call waited for one
+ *   tool      name of the tool, or of the sub-agent
+ *   folded    true when the page shows the text on request only
  *   how       done, failed, unknown, denied or expired
  *   words     the same for a person
  *   result    what the call returned, without the marks that it has for the model
  *   suspect   why that looks like instructions; "" where it does not
  */
 export function outcomeOf(key, text) {
+  if (REPORT_KEY.test(key)) return reportOf(text);
   const approval = KEY.exec(key)?.[1];
   const [, tool, rest] = (approval && MESSAGE.exec(text)) ?? [];
   const way = rest && WAYS.find(([begin]) => rest.startsWith(begin));
@@ -28,6 +34,20 @@ export function outcomeOf(key, text) {
   const [, how, words] = way;
   const told = text.slice(text.indexOf("\n") + 1 || text.length);
   const [, , about = "", result = told] = FENCED.exec(told) ?? [];
+  return { title: "Outcome of a call", approval, tool, how, words, result, suspect: suspicionIn(about) };
+}
+
+function reportOf(text) {
+  const [, name = "sub-agent", status] = REPORT.exec(text) ?? [];
+  if (!status) return undefined;
+  const [, , about = "", result = ""] = REPORT_TEXT.exec(text) ?? [];
+  const how = status === "success" ? "done" : "failed";
+  const words = `A sub-agent has ended: ${status}`;
+  return { title: "Report of a sub-agent", tool: name, how, words, result, suspect: suspicionIn(about), folded: true };
+}
+
+/** Return why a text looks like instructions, of what the model reads about it; "" if it does not. */
+function suspicionIn(about) {
   const suspect = /tried to instruct you(?: \(([^)\n]*)\))?/.exec(about);
-  return { approval, tool, how, words, result, suspect: suspect ? suspect[1] || "no reason given" : "" };
+  return suspect ? suspect[1] || "no reason given" : "";
 }

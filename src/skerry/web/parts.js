@@ -64,13 +64,15 @@ export class Tools {
   }
 }
 
-/** Return the nodes of an outcome of a call whose answer had gone on without it. */
-export function outcomeBox({ tool, how, words, result, suspect }) {
+/** Return the nodes of the outcome of a call, or of a sub-agent, whose answer had continued without it. */
+export function outcomeBox({ tool, how, words, result, suspect, folded }) {
   const head = make("p", { className: "place" }, make("code", {}, tool), ` ${words}`);
   head.dataset.how = how;
   const nodes = [head];
   if (suspect) nodes.push(make("p", { className: "suspect" }, suspicion([suspect])));
-  if (result) nodes.push(make("pre", { tabIndex: 0, dir: "auto" }, ...output(result)));
+  if (!result) return nodes;
+  const shown = make("pre", { tabIndex: 0, dir: "auto" }, ...output(result));
+  nodes.push(folded ? make("details", {}, make("summary", {}, "Report"), shown) : shown);
   return nodes;
 }
 

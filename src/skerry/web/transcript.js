@@ -56,7 +56,7 @@ export function fold(messages) {
 
 /** Note in the calls that waited for approval how they ended. */
 function withOutcomes(items) {
-  const outcomes = new Map(items.flatMap(({ outcome }) => (outcome ? [[outcome.approval, outcome]] : [])));
+  const outcomes = new Map(items.flatMap(({ outcome }) => (outcome?.approval ? [[outcome.approval, outcome]] : [])));
   if (outcomes.size === 0) return items;
   return items.map((item) => {
     if (!item.tools?.some(({ details }) => outcomes.has(details?.approvalId))) return item;

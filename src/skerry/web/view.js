@@ -159,7 +159,7 @@ export class ConversationView {
       seenImages: 0,
     };
     const kind = item.outcome ? "outcome" : item.kind; // no person wrote that
-    const who = { person: "You", answer: "Answer", note: "Note", outcome: "Outcome of a call" }[kind];
+    const who = { person: "You", answer: "Answer", note: "Note" }[kind] ?? item.outcome.title;
     const heading = make("h2", { className: "visually-hidden" }, who);
     const { thinking, tools, prose, images, waiting, foot } = parts;
     parts.text = isPerson ? make("div", { className: "text", dir: "auto" }) : prose.root;

@@ -224,3 +224,14 @@ def test_the_chat_of_the_owner_is_a_channel_and_a_person() -> None:
         found = errors({"messages": {"delivery": {"notifyOwner": wrong}}})
         assert "messages.delivery.notifyOwner" in found
     assert checked({})[0].messages.delivery.owner is None
+
+
+@pytest.mark.parametrize(
+    ("tree", "path", "message"),
+    [
+        ({"agents": {"list": "a"}}, "agents.list", "it should be a list."),
+        ({"models": {"providers": "a"}}, "models.providers", "it should be an object."),
+    ],
+)
+def test_a_message_names_the_kinds_of_json(tree: dict[str, Any], path: str, message: str) -> None:
+    assert errors(tree)[path].message == message

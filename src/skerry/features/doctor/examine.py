@@ -113,11 +113,12 @@ def _python() -> Check:
 
 def _state_dir(directory: Path) -> Check:
     name = "state directory"
-    if not directory.exists():
-        return Check(name, Level.OK, f"{directory} will be created at the first start.")
-    if not (directory.is_dir() and os.access(directory, os.W_OK | os.X_OK)):
+    parent = next(path for path in (directory, *directory.parents) if path.exists())
+    if not (parent.is_dir() and os.access(parent, os.W_OK | os.X_OK)):
         remedy = "Change its owner, or set another directory in SKERRY_STATE_DIR."
-        return Check(name, Level.FAILURE, f"{directory} cannot be written to.", remedy)
+        return Check(name, Level.FAILURE, f"{parent} cannot be written to.", remedy)
+    if parent != directory:
+        return Check(name, Level.OK, f"{directory} will be created at the first start.")
     return Check(name, Level.OK, str(directory))
 
 

@@ -193,3 +193,12 @@ async def test_an_edit_that_was_not_taken_and_a_broken_mirror_are_warnings(
     mirror.write_text("{broken")
     assert (await found(environ, "earlier files"))[0].level is Level.WARNING
     assert (await found(environ, "mirror"))[0].remedy.endswith("skerry sessions mirror")
+
+
+async def test_a_state_directory_that_cannot_be_created_is_a_failure(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    missing = environ | {"SKERRY_STATE_DIR": str(tmp_path / "file" / "state")}
+    (check,) = await found(missing, "state directory")
+    assert (check.level, check.message) == (Level.FAILURE, f"{tmp_path}/file cannot be written to.")
