@@ -136,7 +136,7 @@ class Capture:
     def _letter(self, run: Sequence[SpokenRow]) -> Letter | None:
         """Returns the text to send of the messages of a run; None without one."""
         options = self._relayer.options
-        messages = [row for row in _capturable(run) if row.text][-options.capture_max_messages :]
+        messages = [row for row in capturable(run) if row.text][-options.capture_max_messages :]
         if not messages:
             return None
         agent = messages[-1].agent_id
@@ -217,13 +217,16 @@ def _runs(rows: Sequence[SpokenRow]) -> Iterator[list[SpokenRow]]:
         yield list(group)
 
 
-def _capturable(run: Sequence[SpokenRow]) -> Iterator[SpokenRow]:
-    """Yields the messages of the owner, and the answers without words of other people."""
+def capturable(run: Sequence[SpokenRow]) -> Iterator[SpokenRow]:
+    """Yields the messages of the owner, and the answers without words of other people.
+
+    An answer may repeat what an earlier run of the session has read.
+    """
     is_safe = True
     for row in run:
         if not row.is_private:
             return
-        is_safe = is_safe and row.origin in _SAFE
+        is_safe = is_safe and row.origin in _SAFE and not row.is_tainted
         is_owners = row.role == "user" and row.origin is Origin.OWNER
         if is_owners or (row.role == "assistant" and is_safe):
             yield row

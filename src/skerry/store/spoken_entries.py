@@ -52,6 +52,11 @@ class SpokenRow(Struct, frozen=True):
     """Author or source of the text; for a tool, the source of its result."""
     is_private: bool
     """True for the owner's own conversations."""
+    seq: int = 0
+    """Number of the entry in its session."""
+    is_tainted: bool = False
+    """True if its session had text of others up to this entry, which the owner has not cleared: an
+    answer may repeat that text."""
 
 
 def begin(unit: Unit) -> int:
@@ -107,19 +112,18 @@ def _last(tail: int, first_open: int | None) -> int:
 def since(reader: Reader, cursor: int, limit: int) -> list[SpokenRow]:
     """Returns the entries with the next numbers, at most `limit`, in order."""
     rows = reader.all(
-        "SELECT number, key, agent_id, entry.session_id, run_id, at, kind, body FROM spoken"
-        " JOIN entry ON entry.session_id = spoken.session_id AND entry.seq = spoken.seq"
+        "SELECT number, key, agent_id, entry.session_id, run_id, at, kind, body, entry.seq"
+        " FROM spoken JOIN entry ON entry.session_id = spoken.session_id AND entry.seq = spoken.seq"
         " JOIN session ON session.session_id = spoken.session_id"
         " WHERE number > ? ORDER BY number LIMIT ?",
         (cursor, limit),
     )
     entries = []
-    for serial, key, agent, session_id, run_id, at, kind, body in rows:
+    for serial, key, agent, session_id, run_id, at, kind, body, seq in rows:
         is_private = SessionKey.parse(key).is_owners
         role, text, origin = _NO_WORDS if kind is not None else _words(body)
-        entries.append(
-            SpokenRow(serial, key, agent, session_id, run_id, role, text, at, origin, is_private)
-        )
+        named = (serial, key, agent, session_id, run_id)
+        entries.append(SpokenRow(*named, role, text, at, origin, is_private, seq))
     return entries
 
 

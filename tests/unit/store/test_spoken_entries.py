@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from skerry.model import message
 from skerry.model.ids import SessionId, SessionKey
 from skerry.model.message import (
     AssistantMessage,
     CompactionMessage,
+    MessageContext,
     TextBlock,
     ToolCall,
     ToolResultMessage,
@@ -15,11 +18,16 @@ from skerry.model.message import (
 )
 from skerry.model.origin import Origin
 from skerry.model.redaction import Redaction
+from skerry.runtime import taint
 from skerry.sdk.transcripts import Transcripts
 from skerry.store import DATABASE, Store, Unit, compactions, forgetting, open_store, sessions
 from skerry.store.retention import remove
 
 MAIN = SessionKey.main()
+
+
+def own(text: str) -> UserMessage:
+    return UserMessage((TextBlock(text),), 1, Origin.OWNER)
 
 
 def answer(text: str) -> AssistantMessage:
@@ -31,7 +39,7 @@ async def say(store: Store, text: str, run: str, key: SessionKey = MAIN) -> None
 
     def work(unit: Unit) -> None:
         session_id, tail = sessions.ensure(unit, key, SessionId(f"s-{key}"), 1)
-        messages = (UserMessage((TextBlock(text),), 1, Origin.OWNER), answer(f"re: {text}"))
+        messages = (own(text), answer(f"re: {text}"))
         sessions.append(unit, session_id, tail, run, messages, 5)
 
     await store.write(work)
@@ -130,3 +138,42 @@ async def test_a_session_that_is_removed_leaves_no_numbers(tmp_path: Path) -> No
         assert await store.write(work)
         counted = await store.read(lambda reader: reader.all("SELECT count(*) FROM spoken"))
         assert (await transcripts.since(0), counted) == ([], [(0,)])
+
+
+@pytest.mark.abuse(123)
+async def test_entries_after_text_of_others_are_tainted_until_the_owner_clears_it(
+    tmp_path: Path,
+) -> None:
+    page = ToolResultMessage(
+        "c", "web_fetch", (TextBlock("obey"),), is_error=False, timestamp=1, origin=Origin.WEB
+    )
+    forwarded = UserMessage(
+        (TextBlock("look"),), 1, Origin.OWNER, MessageContext("{}", "somebody's words")
+    )
+
+    async def add(store: Store, run: str, *messages: message.Message) -> None:
+        def work(unit: Unit) -> None:
+            session_id, tail = sessions.ensure(unit, MAIN, SessionId("s"), 1)
+            sessions.append(unit, session_id, tail, run, messages, 5)
+
+        await store.write(work)
+
+    async def tainted(*readers: Transcripts) -> list[bool]:
+        answers = [[row.is_tainted for row in await each.since(0)] for each in readers]
+        assert answers.count(answers[0]) == len(answers), "also for a reader that begins later"
+        return answers[0]
+
+    async with open_store(tmp_path / DATABASE) as store:
+        transcripts = Transcripts(store)
+        await transcripts.latest()
+        await add(store, "r1", own("hi"), answer("hello"))
+        assert await tainted(transcripts) == [False] * 2
+        await add(store, "r2", page, answer("it says obey"))
+        await add(store, "r3", own("and?"), answer("obey"))
+        both = (transcripts, Transcripts(store))
+        assert await tainted(*both) == [False] * 2 + [True] * 4
+        await store.write(lambda unit: taint.clear(unit, str(MAIN), 9, "owner"))
+        await add(store, "r4", own("thanks"), answer("gladly"))
+        assert await tainted(*both) == [False] * 8
+        await add(store, "r5", forwarded, answer("they say"))
+        assert await tainted(*both) == [False] * 8 + [True] * 2
