@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 import anyio
+from msgspec.structs import replace
 
 from skerry.cli.failure import FailedError
 from skerry.cli.render import notice, one_line, show, show_json
@@ -23,7 +24,7 @@ from skerry.features.skill_registry.errors import BlockedError, SkillError
 from skerry.features.skill_registry.lock_file import LockedSkill
 from skerry.features.skill_registry.managed_folder import ManagedSkills, opened
 from skerry.features.skill_registry.offers import Offer, checked_slug, newest, offer
-from skerry.features.skill_registry.scan import are_severe
+from skerry.features.skill_registry.scan import Finding, Severity, are_severe
 from skerry.model.errors import SkerryError
 
 FOLDER: Final = "skills"
@@ -54,8 +55,10 @@ def _install(config: Config, skills: ManagedSkills, slug: str, arguments: Namesp
     if latest is None or (old is not None and latest.sha256 == old.sha256 and not arguments.force):
         version = old.version if old is not None else wanted
         return _report(arguments, slug, "current", f"{slug} {version} is installed already.")
-    if old is not None and skills.is_changed(slug) and not arguments.force:
-        raise _changed(skills, slug)
+    if old is not None:
+        if skills.is_changed(slug) and not arguments.force:
+            raise _changed(skills, slug)
+        latest = _compared(config, old, latest)
     _decide(skills, latest, arguments)
     _put(config, skills, latest)
     text = f"{slug} {latest.version} is installed in {skills.path(slug)}."
@@ -93,6 +96,7 @@ def _updated(
         if skills.is_changed(slug) and not arguments.force:
             error = _changed(skills, slug)
             return row | {"status": "changed", "text": f"{error} {error.remedy}"}
+        latest = _compared(config, old, latest)
         _decide(skills, latest, arguments)
         _put(config, skills, latest)
     except BlockedError as error:
@@ -122,6 +126,26 @@ async def _offered(config: Config, slug: str, version: str, installed: str) -> O
         if not version and latest == installed:
             return None
         return await offer(client, page, version or latest)
+
+
+def _compared(config: Config, old: LockedSkill, latest: Offer) -> Offer:
+    """Returns the offer, with a finding if it is not of the installed skill's publisher.
+
+    Names of deleted skills can be claimed by others, so the same name is no proof.
+
+    Raises:
+        SkillError: the installed skill is of another registry.
+    """
+    if old.registry != registry_url(config):
+        raise SkillError(
+            f"{latest.slug} was installed from {old.registry}, not from {registry_url(config)}.",
+            f"Remove it first: skerry skills remove {latest.slug}",
+        )
+    if old.owner == latest.owner:
+        return latest
+    reason = f"its publisher was {old.owner or 'unknown'}, and is {latest.owner or 'unknown'} now"
+    finding = Finding(Severity.SEVERE, "publisher-changed", "(registry)", 0, reason)
+    return replace(latest, findings=(finding, *latest.findings))
 
 
 def _decide(skills: ManagedSkills, latest: Offer, arguments: Namespace) -> None:

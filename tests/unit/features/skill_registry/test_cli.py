@@ -157,6 +157,24 @@ async def test_an_installed_skill_that_is_blocked_later_is_reported(
     assert "blocks tea as malware. Remove it now: skerry skills remove tea" in out
 
 
+@pytest.mark.abuse(87)
+async def test_a_version_of_another_publisher_or_registry_is_refused(
+    run: Run, server: SkillRegistryServer, state: Path
+) -> None:
+    await run("install", "tea", "--yes")
+    server.add("tea", "2.0.0", {"SKILL.md": SKILL.format(name="tea")}, owner="mallory")
+    code, out, err = await run("update", "tea", "--yes")
+    assert (code, "refused because of severe findings" in out) == (1, True)
+    assert "its publisher was alice, and is mallory now" in err
+    entries = lock(state)
+    entries["tea"]["registry"] = "https://other.example"
+    document = {"version": 1, "skills": entries}
+    (state / "skills/.lock.json").write_text(json.dumps(document))
+    code, out, _ = await run("update", "--all", "--yes", "--accept-findings")
+    assert (code, "was installed from https://other.example" in out) == (1, True)
+    assert lock(state)["tea"]["version"] == "1.0.0"
+
+
 async def test_two_skills_of_one_name_are_not_installed(
     run: Run, server: SkillRegistryServer
 ) -> None:
