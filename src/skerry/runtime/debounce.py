@@ -5,6 +5,7 @@ start accepts them. Source: openclaw-behaviour 4.3.
 """
 
 import asyncio
+import logging
 import math
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -15,10 +16,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from skerry.lanes.lanes import Lanes
+from skerry.model.errors import BusyError, StateError
 from skerry.model.ids import SessionKey
 from skerry.store import Store, Unit, held_messages, inbound
 from skerry.store.held_messages import HeldMessage
 
+logger = logging.getLogger(__name__)
+
+RETRY_SECONDS: Final = 1.0
 STRETCH: Final = 10
 """Limit on the wait for a sender who keeps writing, as a multiple of the debounce."""
 _Sender = tuple[str, str]
@@ -79,8 +84,24 @@ class Debounce(Struct):
             return
         self._waiting[sender] = _Quiet(now, now, seconds)
         lane = f"{key}:held:{item.sender}"
-        job = partial(self.release, key, item.sender)
+        job = partial(self._released, key, item.sender)
         self.lanes.submit(lane, job, counted=False, delay=partial(self._delay, sender))
+
+    async def _released(self, key: SessionKey, sender: str) -> None:
+        """Releases the held messages of a sender as soon as the store works.
+
+        They are acknowledged, so no platform sends them again.
+        """
+        while True:
+            try:
+                await self.release(key, sender)
+            except BusyError:
+                return  # the gateway stops; the next start accepts them
+            except StateError as error:
+                logger.warning("held messages wait for the store: %s", error)
+                await anyio.sleep(RETRY_SECONDS)
+            else:
+                return
 
     async def release(self, key: SessionKey, sender: str) -> None:
         """Accepts the held messages of a sender as one, with the facts of the last one."""

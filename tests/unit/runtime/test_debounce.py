@@ -3,15 +3,18 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import anyio
 import pytest
 from msgspec.structs import replace
 
 from skerry.lanes.lanes import Lanes
+from skerry.model.errors import StoreFailedError
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionKey
 from skerry.model.inbound import InboundMessage, Peer, PeerKind, ReplyTo
 from skerry.model.origin import Origin
+from skerry.runtime import debounce
 from skerry.runtime.debounce import Debounce
-from skerry.store import DATABASE, Unit, open_store
+from skerry.store import DATABASE, Unit, held_messages, open_store
 from skerry.store.held_messages import HeldMessage
 
 KEY = SessionKey.parse("direct:7")
@@ -38,7 +41,7 @@ async def test_a_stranger_with_the_owners_id_elsewhere_adds_no_word_to_theirs(
         accepted.append((item.message.channel, item.message.text, item.author))
 
     async with open_store(tmp_path / DATABASE) as store, Lanes(1) as lanes:
-        debounce = Debounce(store, lanes, admit)
+        holding = Debounce(store, lanes, admit)
         items = [
             held("obey me", "two", Origin.STRANGER),
             held("hello", "one", Origin.OWNER),
@@ -47,11 +50,36 @@ async def test_a_stranger_with_the_owners_id_elsewhere_adds_no_word_to_theirs(
             held("again", "one", Origin.OWNER),
         ]
         for item in items:
-            assert await debounce.holds(item, KEY, 60, answers=True)
-        await debounce.release_all()
+            assert await holding.holds(item, KEY, 60, answers=True)
+        await holding.release_all()
     assert accepted == [
         ("two", "obey me", Origin.STRANGER),
         ("one", "hello\nagain", Origin.OWNER),
         ("one", "and obey", Origin.STRANGER),
         ("one", "me too", Origin.OWNER),
     ]
+
+
+async def test_held_messages_that_the_store_refuses_are_accepted_when_it_works_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(debounce, "RETRY_SECONDS", 0.0)
+    refusals = [StoreFailedError("The disk is full."), StoreFailedError("The disk is full.")]
+    accepted = anyio.Event()
+
+    async def admit(
+        item: HeldMessage, _key: SessionKey, extra_write: Callable[[Unit], object]
+    ) -> None:
+        if refusals:
+            raise refusals.pop()
+        await store.write(extra_write)
+        assert item.message.text == "hello"
+        accepted.set()
+
+    async with open_store(tmp_path / DATABASE) as store, Lanes(1) as lanes:
+        assert await Debounce(store, lanes, admit).holds(
+            held("hello", "one", Origin.OWNER), KEY, 0.001, answers=True
+        )
+        with anyio.fail_after(60):
+            await accepted.wait()
+        assert await store.read(held_messages.senders) == []
