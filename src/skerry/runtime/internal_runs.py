@@ -127,8 +127,8 @@ class InternalRuns(Struct):
     async def collect(self, owner: str, settle: Settle) -> None:
         """Passes the result of each run to its owner, until cancelled.
 
-        If `settle` raises, the run is settled after the next start of the gateway; the other runs
-        are not affected.
+        If `settle` raises a `StateError`, it is called again. After any other error, the run is
+        settled after the next start of the gateway; the other runs are not affected.
         """
         begun: set[RunId] = set()
         async with anyio.create_task_group() as tasks:
@@ -154,11 +154,9 @@ class InternalRuns(Struct):
 
     async def _settle(self, owner: str, run: OwedRun, settle: Settle, begun: set[RunId]) -> None:
         try:
-            result = await self._result(run.run_id)
-            if result is None and await self._is_open(run.run_id):
+            settlement = await self._settlement(run, settle)
+            if settlement is None:
                 return  # no task of this process executes it; the next start resumes it
-            self.dispatch.reach("internal.ended")
-            settlement = await settle(EndedInternalRun(run.run_id, run.subject, result))
             await self._write(run.run_id, settlement)
         except Exception:
             # One run that its owner cannot settle must not stop the owner's other runs.
@@ -169,13 +167,20 @@ class InternalRuns(Struct):
         if settlement.after is not None:
             settlement.after()
 
-    async def _result(self, run_id: RunId) -> RunResult | None:
-        """Returns the result when the run has ended; None if the run is missing in the store."""
+    async def _settlement(self, run: OwedRun, settle: Settle) -> RunSettlement | None:
+        """Returns the rows of the owner when the run has ended; None for an open run.
+
+        Retries after a store error, which must not leave the run unsettled until the next start.
+        """
         while True:
             try:
-                return await self.dispatch.wait(run_id, None)
+                result = await self.dispatch.wait(run.run_id, None)
+                if result is None and await self._is_open(run.run_id):
+                    return None
+                self.dispatch.reach("internal.ended")
+                return await settle(EndedInternalRun(run.run_id, run.subject, result))
             except StateError as error:
-                logger.warning("run %s: retrying after a store error: %s", run_id, error)
+                logger.warning("run %s: retrying after a store error: %s", run.run_id, error)
             await anyio.sleep(RETRY_SECONDS)
 
     async def _is_open(self, run_id: RunId) -> bool:

@@ -9,11 +9,13 @@ import anyio
 import pytest
 
 from skerry.app.build import Application
+from skerry.model.errors import StoreFailedError
 from skerry.model.ids import AccountId, ChannelId, RunId, SessionKey
 from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.message import UserMessage
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest, StopReason
+from skerry.runtime import internal_runs
 from skerry.runtime.internal_runs import EndedInternalRun, InternalRuns, RunSettlement, deliver
 from skerry.store import Unit, last_routes, sessions
 from skerry.testing.channel import ACCOUNT, CHANNEL, FakePlatform
@@ -78,6 +80,25 @@ async def test_the_end_of_a_run_is_given_once_to_the_part_that_started_it(tmp_pa
         assert [end.run_id for end in ends] == ["pond-1"]
         assert ends[0].result is not None
         assert ends[0].result.stop_reason is StopReason.DONE
+
+
+async def test_an_end_that_the_store_refuses_to_take_is_given_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(internal_runs, "RETRY_SECONDS", 0.0)
+    refusals = [StoreFailedError("The disk is full.")]
+
+    def refuse(point: str) -> None:
+        if point == "internal.ended" and refusals:
+            raise refusals.pop()
+
+    async with (
+        life(tmp_path, refuse, echoing()) as running,
+        collecting(running.gateway) as ends,
+    ):
+        await internal(running.gateway).start(request("pond-1"), OWNER, b"full")
+        assert await received(running) == ["full: echo: count the frogs"]
+        assert (len(ends), refusals) == (1, [])
 
 
 async def test_another_owner_is_given_nothing(tmp_path: Path) -> None:
