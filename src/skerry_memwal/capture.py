@@ -162,24 +162,43 @@ class Capture:
         )
 
     async def _send(self) -> bool:
-        """Sends what waits, the oldest first; returns whether all of it was answered."""
+        """Sends what waits, the oldest first; returns whether all of it was answered.
+
+        The texts of an agent whose account is refused wait, and hold back no other agent's.
+        """
+        refused: set[str] = set()
         while self._has_waiting:
-            letters = await self._outbox.waiting(BATCH)
-            answered: list[Letter] = []
-            try:
-                for letter in letters:
-                    if not await self._delivered(letter):
-                        return False
+            letters = await self._outbox.waiting(BATCH, refused)
+            if not await self._send_batch(letters, refused):
+                return False
+            if len(letters) < BATCH:
+                self._has_waiting = bool(refused)
+                break
+        return not refused
+
+    async def _send_batch(self, letters: Sequence[Letter], refused: set[str]) -> bool:
+        """Sends texts; returns False when the server does not answer.
+
+        Adds the agents whose account is refused to `refused`, and skips their texts.
+        """
+        answered: list[Letter] = []
+        try:
+            for letter in letters:
+                error = None if letter.agent in refused else await self._delivered(letter)
+                if error is not None and error.status not in _WAITS:
+                    return False
+                if error is not None:
+                    refused.add(letter.agent)
+                if letter.agent not in refused:
                     answered.append(letter)
-            finally:
-                with anyio.CancelScope(shield=True):
-                    if answered:
-                        await self._outbox.sent(answered)
-            self._has_waiting = len(letters) == BATCH
+        finally:
+            with anyio.CancelScope(shield=True):
+                if answered:
+                    await self._outbox.sent(answered)
         return True
 
-    async def _delivered(self, letter: Letter) -> bool:
-        """Sends a text; returns whether it was answered, be it by a refusal for good."""
+    async def _delivered(self, letter: Letter) -> MemWalError | None:
+        """Sends a text; returns None when it was answered, be it by a refusal for good."""
         relayer = self._relayer
         self._reach("memwal.sending")
         try:
@@ -193,9 +212,9 @@ class Capture:
             relayer.failed(error)
             relayer.logger.warning("memory-memwal: auto-capture failed: %s", error)
             if error.retry or error.status is None or error.status in _WAITS:
-                return False
+                return error
             await self._outbox.refuse(letter, str(error))
-            return True
+            return None
         relayer.answered()
         self._reach("memwal.answered")
         relayer.logger.info(
@@ -204,7 +223,7 @@ class Capture:
             letter.agent,
             letter.namespace,
         )
-        return True
+        return None
 
 
 def _run(row: SpokenRow) -> tuple[str, str]:

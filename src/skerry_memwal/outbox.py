@@ -1,6 +1,6 @@
 """Tables of the plugin: positions in the transcripts, and texts that wait to be sent."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -73,14 +73,16 @@ class Outbox:
         """Deletes the positions: messages from now on are not captured later."""
         await self._database.write(lambda unit: unit.execute("DELETE FROM place"))
 
-    async def waiting(self, limit: int) -> list[Letter]:
-        """Returns the oldest texts that wait."""
+    async def waiting(self, limit: int, excluded: Collection[str] = ()) -> list[Letter]:
+        """Returns the oldest texts that wait, without those of the excluded agents."""
+        agents = tuple(excluded) or ("",)
 
         def work(reader: Reader) -> list[Letter]:
             rows = reader.all(
-                "SELECT agent, namespace, text, occurred_at, key, id FROM outbox"
-                " WHERE refused = '' ORDER BY id LIMIT ?",
-                (limit,),
+                "SELECT agent, namespace, text, occurred_at, key, id FROM outbox"  # noqa: S608 - placeholders
+                f" WHERE refused = '' AND agent NOT IN ({', '.join('?' * len(agents))})"
+                " ORDER BY id LIMIT ?",
+                (*agents, limit),
             )
             return [Letter(*row) for row in rows]
 

@@ -18,7 +18,7 @@ from skerry.testing.gateway import running_gateway
 from skerry.testing.model import ScriptedModel, Step, last_text
 from skerry.testing.model_server import StubModelServer
 from skerry_memwal import capture
-from tests.support.fake_relayer import FakeRelayer, configured, fake_relayer
+from tests.support.fake_relayer import ACCOUNT, FakeRelayer, configured, fake_relayer
 from tests.support.gateway import TOKEN
 from tests.support.relayer_process import made, served
 from tests.support.whole import whole_gateway
@@ -200,6 +200,31 @@ async def test_what_a_server_that_is_down_did_not_get_is_sent_when_it_is_back(
         relayer.is_down = False
         await until(lambda: bool(relayer.memories))
     assert [one.text for one in relayer.memories] == [FACT]
+
+
+@pytest.mark.requirement("memwal-capture-order")
+async def test_an_agent_whose_account_is_refused_holds_back_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capture, "PROBE_SECONDS", 0.05)
+    other = "My garden has a pond with seven frogs in it"
+    keys = {"coder": {"privateKey": "cd" * 32, "accountId": f"0x{'34' * 32}"}}
+    agents = {"list": [{"id": "main"}, {"id": "coder"}]}
+    model = ScriptedModel(lambda _: ["Noted."])
+    async with fake_relayer(FakeRelayer(revoked={ACCOUNT})) as (relayer, url):
+        given = config(url, agents=keys, autoRecall=False) | {"agents": agents}
+        async with (
+            whole_gateway(tmp_path / "state", Hooks(), config=given, model=model) as (_, to),
+            GatewayClient(to) as client,
+        ):
+            await ask(client, FACT, "k0", "agent:main:main")
+            await until(lambda: bool(relayer.of("/api/analyze")))
+            await ask(client, other, "k1", "agent:coder:main")
+            await until(lambda: bool(relayer.memories))
+            assert [one.text for one in relayer.memories] == [other]
+            relayer.revoked.clear()
+            await until(lambda: len(relayer.memories) > 1)
+    assert [one.text for one in relayer.memories] == [other, FACT]
 
 
 @pytest.mark.requirement("memwal-feedback-loop")

@@ -60,6 +60,8 @@ class FakeRelayer(Struct):
     """Stores facts and keeps requests."""
     is_down: bool = False
     """Answers every request with 503."""
+    revoked: set[str] = field(default_factory=set)
+    """Accounts whose requests are refused."""
     hangs: bool = False
     """Answers no request."""
 
@@ -87,7 +89,7 @@ class FakeRelayer(Struct):
             return JSONResponse(_OPEN[path])
         if path.startswith("/v1/blobs/"):
             return self._blob(path.rpartition("/")[2])
-        if not _is_signed(request, data):
+        if not _is_signed(request, data) or request.headers["x-account-id"] in self.revoked:
             return Response(status_code=401)
         return self._signed(path, body, request.headers["x-account-id"])
 
