@@ -70,7 +70,7 @@ WITHOUT: Final = {
     "runtime/late_calls.py:LateCalls._watch.watch": OWNER,
     "runtime/internal_runs.py:InternalRuns.collect": OWNER,
     "runtime/internal_runs.py:InternalRuns.finish": CALLER,
-    "runtime/internal_runs.py:InternalRuns._result": RUN,
+    "runtime/internal_runs.py:InternalRuns._settlement": RUN,
     "runtime/call_approvals.py:RunApprovals.ask": "has 30 s; the rest ends with a COMMIT",
     "app/channels.py:LiveChannels.run": OWNER,
     "channels/email/adapter.py:EmailAdapter.run": OWNER,
