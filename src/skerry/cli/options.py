@@ -46,7 +46,11 @@ def reach(parser: ArgumentParser) -> ArgumentParser:
 def session(parser: ArgumentParser) -> ArgumentParser:
     """Adds the options for the conversation."""
     parser.add_argument(
-        "--session", default="main", metavar="KEY", help="conversation (default: main)"
+        "--session",
+        type=filled,
+        default="main",
+        metavar="KEY",
+        help="conversation (default: main)",
     )
     parser.add_argument("--agent", metavar="ID", help="agent (default: the default agent)")
     return parser
@@ -82,6 +86,13 @@ def token(text: str) -> str:
     if not first:
         raise ArgumentTypeError(f"{text[1:]!r} begins with an empty line")
     return first
+
+
+def filled(text: str) -> str:
+    """Returns a text that is not empty."""
+    if not text.strip():
+        raise ArgumentTypeError("it is empty")
+    return text
 
 
 def whole(least: int, greatest: int) -> Callable[[str], int]:

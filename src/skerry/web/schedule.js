@@ -87,7 +87,7 @@ export class Panel {
       make("p", { className: "help" }, `${planOf(job.schedule)}${next}${last}. ${wayOf(job.delivery)}`),
     );
     const text = job.payload.message ?? job.payload.text;
-    root.append(make("p", { className: "help", dir: "auto" }, text));
+    root.append(make("p", { className: "help clamped", dir: "auto", title: text }, text));
     if (state.lastError) root.append(make("p", { className: "help bad", dir: "auto" }, state.lastError));
     root.append(
       make(

@@ -15,6 +15,7 @@ from skerry.cli.main import main
             "skerry sessions list: error: unrecognized",
         ),
         (["sessions", "list", "--limt=3"], "--limt. Did you mean --limit?"),
+        (["agent", "-m", ""], "argument -m/--message: it is empty"),
         (["zzz"], "unknown command `skerry zzz`. `skerry --help` lists all."),
     ],
 )

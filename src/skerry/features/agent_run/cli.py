@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser
 
-from skerry.cli.options import message, output, reach, session, timeout
+from skerry.cli.options import filled, message, output, reach, session, timeout
 
 _RUN = "skerry.features.agent_run.cli_run"
 
@@ -11,7 +11,12 @@ def add(agent: ArgumentParser) -> None:
     """Adds the options of `skerry agent`."""
     agent.set_defaults(module=_RUN)
     agent.add_argument(
-        "-m", "--message", required=True, metavar="TEXT", help="message; - reads stdin"
+        "-m",
+        "--message",
+        type=filled,
+        required=True,
+        metavar="TEXT",
+        help="message; - reads stdin",
     )
     message(agent, "image for the model; repeatable")
     agent.add_argument(

@@ -68,7 +68,7 @@ def _show(status: dict[str, Any], workspace: str) -> None:
     at = status["indexedAt"]
     rows = [
         ("agent", status["agentId"]),
-        ("answers", status["backend"]),
+        ("backend", status["backend"]),
         ("search", "words and meaning" if status["mode"] == "hybrid" else "words"),
         ("model", f"{status['provider']}/{status['model']}" if status["model"] else "none"),
         ("files", str(status["files"])),
@@ -79,7 +79,7 @@ def _show(status: dict[str, Any], workspace: str) -> None:
     show(table(rows))
     for source in status["sources"]:
         files, passages = source["files"], source["chunks"]
-        by_meaning = f", {source['vectors']} also found by meaning" if status["model"] else ""
+        by_meaning = f", {source['vectors']} with a vector" if status["model"] else ""
         show(
             f"  {source['source']}: {files} file{'s' * (files != 1)},"
             f" {passages} passage{'s' * (passages != 1)}{by_meaning}"
@@ -94,13 +94,13 @@ def _show(status: dict[str, Any], workspace: str) -> None:
 
 def waiting(backlog: dict[str, Any]) -> str:
     """Describes the passages that still lack vectors, and the time until they have them (pure)."""
-    counts = ((backlog["notes"], "of notes"), (backlog["said"], "of conversations"))
-    counted = " and ".join(f"{number} {of}" for number, of in counts if number)
+    counts = ((backlog["notes"], "in notes"), (backlog["said"], "in conversations"))
+    counted = " and ".join(f"{number} {part}" for number, part in counts if number)
     seconds = backlog["seconds"]
     if seconds is None:
-        return f"  found by words only: {counted}; conversations get no vectors (cpuPercent 0)"
+        return f"  without a vector: {counted}; conversations get no vectors (cpuPercent 0)"
     ready = duration(round(seconds) * 1000)
     return (
-        f"  found by words only: {counted}; by meaning in about {ready}."
+        f"  without a vector: {counted}; computed in about {ready}."
         " Index now: skerry memory index"
     )

@@ -113,8 +113,8 @@ async def test_a_sync_that_is_refused_says_so_as_any_request_does() -> None:
 
 def test_what_waits_for_its_vectors_is_told_with_about_how_long() -> None:
     assert waiting({"notes": 2, "said": 100, "seconds": 12_500.0}) == (
-        "  found by words only: 2 of notes and 100 of conversations;"
-        " by meaning in about 3 h 28 min. Index now: skerry memory index"
+        "  without a vector: 2 in notes and 100 in conversations;"
+        " computed in about 3 h 28 min. Index now: skerry memory index"
     )
     assert "get no vectors" in waiting({"notes": 0, "said": 1, "seconds": None})
 
