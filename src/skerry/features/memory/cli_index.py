@@ -101,6 +101,5 @@ def waiting(backlog: dict[str, Any]) -> str:
         return f"  without a vector: {counted}; conversations get no vectors (cpuPercent 0)"
     ready = duration(round(seconds) * 1000)
     return (
-        f"  without a vector: {counted}; computed in about {ready}."
-        " Index now: skerry memory index"
+        f"  without a vector: {counted}; computed in about {ready}. Index now: skerry memory index"
     )
