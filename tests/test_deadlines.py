@@ -35,6 +35,8 @@ WITHOUT: Final = {
     "features/sandbox/sandbox_network.py:proxied.serve": OWNER,
     "features/webhooks/methods.py:webhooks_test": "examines at most a megabyte of text",
     "features/webhooks/routes.py:Webhooks._start": "examines at most a megabyte of text",
+    "features/mcp/call_result.py:result_of": "decodes at most four pictures of 2 MB",
+    "features/mcp/mcp_server.py:McpServer.first_attempt": "within `WAIT_SECONDS` of `prepare`",
     "features/subagents/control.py:Control.send": "waits at most `WAIT_SECONDS`",
     "features/subagents/watch.py:Watch._descendants": RUN,
     "features/subagents/watch.py:Watch.follow": RUN,

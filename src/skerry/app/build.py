@@ -251,6 +251,7 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
                 approvals=runtime.approvals,
                 internal_runs=InternalRuns(dispatch),
                 tools=lambda: [tool.spec for tool in tools.values()],
+                tool_sources=lambda: tools.sources,
                 channels=channels,
             )
             services.start("features", of_features(context))

@@ -26,7 +26,7 @@ from skerry.infra.clock import Clock
 from skerry.policy.tool_names import CORE, MEMORY_TOOLS
 from skerry.ports.checks import Check
 from skerry.ports.plugins import PluginReport
-from skerry.ports.tool import Tool, verb_of
+from skerry.ports.tool import Tool, ToolSource, verb_of
 from skerry.runtime.run_context import Runtime
 from skerry.runtime.toolbox import Toolbox
 from skerry.sdk.embedding import Embeddings, NoEmbeddings
@@ -65,7 +65,7 @@ class OwnTools(Toolbox):
             features: Features that register tools; by default all installed ones.
 
         """
-        super().__init__(self._make_tools)
+        super().__init__(self._make_tools, self._make_tool_sources)
         self._memory = memory
         self._host = host
         self._registered = features
@@ -87,6 +87,13 @@ class OwnTools(Toolbox):
         if unruled := sorted(tool.spec.name for tool in tools if verb_of(tool) is None):
             raise RuntimeError(f"no verb is declared by: {', '.join(unruled)}")
         return tools
+
+    def _make_tool_sources(self) -> Mapping[str, ToolSource]:
+        if self._host is None:
+            return {}
+        host = self._host()
+        loads = (self._registered or registered()).tool_sources
+        return {name: load()(host) for name, load in loads.items()}
 
     def _host_tools(self) -> Iterator[Tool]:
         if self._host is not None:

@@ -48,6 +48,7 @@ def tool_host(
         notify=context.system_events.add,
         call=MethodCalls(context),
         dispatcher=context.dispatcher,
+        on_config_change=context.configuration.on_change,
         internal_runs=context.internal_runs,
         outgoing=DirectMessages(context, delivery) if delivery else None,
         redact=context.approvals.redact if context.approvals else str,

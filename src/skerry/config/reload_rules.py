@@ -35,6 +35,7 @@ RULES: Final = tuple(
         ("gateway", Effect.RESTART),
         ("hooks.internal", Effect.RESTART),
         ("hooks", Effect.LIVE),
+        ("mcp", Effect.LIVE),
         ("memory.backend", Effect.RESTART),
         ("memory.citations", Effect.LIVE),
         ("memory.qmd.command", Effect.RESTART),

@@ -12,6 +12,7 @@ from skerry.config.expand import Expanded
 from skerry.config.load import Loaded
 from skerry.config.paths import KeyPath
 from skerry.config.remote_write_policy import Pattern
+from skerry.config.root import Config
 from skerry.config.source import Source
 from skerry.gateway.frames import Json
 from skerry.model.errors import ConfigInvalidError, ConfigIssue
@@ -72,6 +73,10 @@ class Configuration(Protocol):
     @property
     def restart(self) -> str:
         """Returns `none`, `automatic` for a due restart, or `needed` when a person must do it."""
+        ...
+
+    def on_change(self, listener: Callable[[Config], None]) -> None:
+        """Calls `listener` with each new configuration."""
         ...
 
     def revision_of(self, expanded: Expanded) -> str:

@@ -33,6 +33,7 @@ from skerry.ports.memory import Forgets, MemoryService
 from skerry.ports.model import Models, Setup
 from skerry.ports.plugins import PluginReport
 from skerry.ports.prompt import PromptReport
+from skerry.ports.tool import ToolSource
 from skerry.runtime.approvals import ApprovalDesk
 from skerry.runtime.internal_runs import InternalRuns
 from skerry.sdk.http import HttpRoute
@@ -165,6 +166,8 @@ class GatewayContext(Struct, frozen=True):
     """None when the configuration has no models for transcription."""
     tools: Callable[[], Sequence[ToolSpec]] = tuple
     """Returns all tools, those of plugins included."""
+    tool_sources: Callable[[], Mapping[str, ToolSource]] = dict
+    """Returns the sources of tools by the names of their features."""
     channels: Channels | None = None
     """Accounts on chat platforms; None where no gateway runs."""
 

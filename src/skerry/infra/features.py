@@ -137,6 +137,12 @@ FEATURES = (
         ("what agents may do", "list the tools of an agent, and explain who may use each"),
     ),
     Feature("exec", ("what agents may do", "show which commands of agents run without a question")),
+    Feature(
+        "mcp",
+        ("what agents may do", "add and check servers of the Model Context Protocol"),
+        sections={"mcp": "McpConfig"},
+        tables=True,
+    ),
     Feature("guard", ("what agents may do", "examine and fence text from others"), registers=False),
     Feature(
         "relayer",

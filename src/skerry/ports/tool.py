@@ -1,6 +1,6 @@
 """Protocol of a tool."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
@@ -137,6 +137,19 @@ class Tool(Protocol):
         Raises:
             ToolError: the call failed; the message tells the model what to do instead.
         """
+        ...
+
+
+class ToolSource(Protocol):
+    """Tools that may change while the gateway runs, such as those of other programs."""
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """Returns the present tools by name. It is called for each request, so it must be cheap."""
+        ...
+
+    async def prepare(self, caller: Caller) -> None:
+        """Makes the tools for a run of the caller ready; waits for a limited time at most."""
         ...
 
 

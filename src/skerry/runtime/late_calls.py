@@ -163,6 +163,7 @@ class LateCalls(Struct):
     async def _execute(self, stored: StoredApproval, approved: ApprovedCall) -> ToolResult | None:
         """Returns the result of the call; None if a run has begun it."""
         runtime, call = self.dispatch.runtime, approved.call
+        await runtime.tools.prepare(call.caller)
         tool = runtime.tools.get(call.tool)
         if tool is None:
             await self.desk.withdraw(stored.id, "no such tool")

@@ -295,6 +295,7 @@ class RequestBuilder:
         self._put(self._fenced_prompt)
         history, limit = self._history, model.prompt_limit
         plan = self._plan
+        await self._runtime.tools.prepare(plan.caller)
         tools = self._runtime.tools.offered(plan.caller, plan.config, model)
         self._specs = specs = tuple([tool.spec for tool in tools])
         built = await self._built(model, specs)

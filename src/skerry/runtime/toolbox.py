@@ -9,7 +9,7 @@ from skerry.config.root import Config
 from skerry.model.caller import Asker, Caller
 from skerry.policy.tool_policy import Situation, ToolPolicy, combined, policy
 from skerry.ports.model import ModelInfo
-from skerry.ports.tool import Tool, permitted, plugin_of, serving
+from skerry.ports.tool import Tool, ToolSource, permitted, plugin_of, serving
 
 MAX_CACHED: Final = 256
 """Limit on the cached answers."""
@@ -20,10 +20,15 @@ _Answer = tuple[list[Tool], list[Tool]]
 
 
 class Toolbox(Mapping[str, Tool]):
-    """The built-in tools, made at the first use, and the tools of the loaded plugins."""
+    """The built-in tools, made at the first use, and the tools of loaded plugins and of sources."""
 
-    def __init__(self, make: Callable[[], Iterable[Tool]] = tuple) -> None:
+    def __init__(
+        self,
+        make: Callable[[], Iterable[Tool]] = tuple,
+        make_sources: Callable[[], Mapping[str, ToolSource]] = dict,
+    ) -> None:
         self._make = make
+        self._make_sources = make_sources
         self.plugins: Mapping[str, Tool] = {}
         """The tools of plugins."""
         self._config: Config | None = None
@@ -35,18 +40,36 @@ class Toolbox(Mapping[str, Tool]):
         """Returns the built-in tools by name."""
         return {tool.spec.name: tool for tool in self._make()}
 
+    @cached_property
+    def sources(self) -> Mapping[str, ToolSource]:
+        """Returns the sources of tools by the names of their features."""
+        return self._make_sources()
+
+    @property
+    def added(self) -> Mapping[str, Tool]:
+        """Returns the tools of plugins and of sources."""
+        present = [tools for source in self.sources.values() if (tools := source.tools)]
+        if not present:
+            return self.plugins
+        return {name: tool for tools in (*present, self.plugins) for name, tool in tools.items()}
+
+    async def prepare(self, caller: Caller) -> None:
+        """Makes the tools of sources ready for a run of the caller."""
+        for source in self.sources.values():
+            await source.prepare(caller)
+
     def forget(self) -> None:
         """Drops the cached answers."""
         self._answers.clear()
 
     def __getitem__(self, name: str) -> Tool:
-        return self.builtin[name] if name in self.builtin else self.plugins[name]
+        return self.builtin[name] if name in self.builtin else self.added[name]
 
     def __iter__(self) -> Iterator[str]:
-        return chain(self.builtin, self.plugins)
+        return chain(self.builtin, self.added)
 
     def __len__(self) -> int:
-        return len(self.builtin) + len(self.plugins)
+        return len(self.builtin) + len(self.added)
 
     def offered(self, caller: Caller, config: Config, model: ModelInfo) -> Sequence[Tool]:
         """Returns the tools that a run of the caller may use while `model` answers.
@@ -59,7 +82,7 @@ class Toolbox(Mapping[str, Tool]):
             return ()
         if config is not self._config:
             self._config, self._answers = config, {}
-        question = caller, model.provider, model.id, tuple(self.plugins.values())
+        question = caller, model.provider, model.id, tuple(self.added.values())
         answer = self._answers.get(question)
         if answer is None:
             if len(self._answers) >= MAX_CACHED:
@@ -71,7 +94,7 @@ class Toolbox(Mapping[str, Tool]):
     def _answer(self, caller: Caller, config: Config, model: ModelInfo) -> _Answer:
         layers = self.layers(caller, config, (model.provider, model.id))
         builtin = permitted(self.builtin.values(), caller, layers)
-        return serving(builtin, caller), permitted(self.plugins.values(), caller, layers)
+        return serving(builtin, caller), permitted(self.added.values(), caller, layers)
 
     def layers(
         self,
@@ -89,7 +112,7 @@ class Toolbox(Mapping[str, Tool]):
             joined: Keys of further senders whose messages entered the run.
 
         """
-        tools = (*self.builtin.values(), *self.plugins.values())
+        tools = (*self.builtin.values(), *self.added.values())
         of_plugins = frozenset(tool.spec.name for tool in tools if plugin_of(tool))
         return tool_layers(config, caller, model, of_plugins, joined)
 

@@ -46,6 +46,8 @@ class Features(Struct, frozen=True):
     """By method: functions with which `skerry gateway call` calls a long-running method."""
     tools: list[LazyPart] = field(default_factory=list)
     """Functions from a `sdk.tool_host.ToolHost` to tools of the model."""
+    tool_sources: dict[str, LazyPart] = field(default_factory=dict)
+    """By feature name: functions from a `sdk.tool_host.ToolHost` to a `ports.tool.ToolSource`."""
     imports: dict[str, LazyPart] = field(default_factory=dict)
     """By feature name: functions from the agents, the default agent and the time in milliseconds to
     a `sdk.importing.Importer`."""
@@ -114,6 +116,13 @@ class FeatureApi(PluginApi):
         It is imported and called at the first request to a model.
         """
         self._into.tools.append(self._lazy(make))
+
+    def tool_source(self, make: str) -> None:
+        """Registers a function from a `sdk.tool_host.ToolHost` to a `ports.tool.ToolSource`.
+
+        It is imported and called at the first request to a model.
+        """
+        self._into.tool_sources[self._feature.name] = self._lazy(make)
 
     def event(self, name: str, need: Need, text: str) -> None:
         """Registers an event that the gateway sends; `text` is its sentence in the reference."""

@@ -61,6 +61,10 @@ def _no_skills(_: AgentId) -> SkillSet:
     return SkillSet()
 
 
+def _follow_nothing(_: Callable[[Config], None]) -> None:
+    """Registers nothing: the configuration does not change where no gateway runs."""
+
+
 class ToolHost(Struct, frozen=True, kw_only=True):
     """Parts of a gateway. The defaults are those where no gateway runs."""
 
@@ -88,6 +92,8 @@ class ToolHost(Struct, frozen=True, kw_only=True):
     """None where no gateway runs."""
     internal_runs: InternalRuns | None = None
     """Starts runs without a message of a person; None where no gateway runs."""
+    on_config_change: Callable[[Callable[[Config], None]], None] = _follow_nothing
+    """Registers a function that is called with each changed configuration."""
     redact: Callable[[str], str] = str
     """Returns a text with its secrets replaced."""
     searches: Mapping[str, SearchProvider] = field(default_factory=dict)

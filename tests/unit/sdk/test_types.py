@@ -169,7 +169,7 @@ from skerry.ports.checks import Check
 from skerry.providers.embedded_model import EmbeddedHost, EmbeddedModel
 from skerry.sdk.features import Installation
 from skerry.sdk.importing import Importer
-from skerry.ports.tool import Tool
+from skerry.ports.tool import Tool, ToolSource
 from skerry.ports.sandbox import Sandbox
 from skerry.ports.transcription import Transcriber
 from skerry.ports.model_candidates import Accounts
@@ -182,6 +182,7 @@ check = Callable[[Installation], Awaitable[Iterable[Check]]]
 status_check = Callable[[Mapping[str, Any]], Iterable[Check]]
 service = Callable[[GatewayContext], Coroutine[Any, Any, None]]
 tools = Callable[[ToolHost], Iterable[Tool]]
+tool_source = Callable[[ToolHost], ToolSource]
 http_prefix = Callable[[GatewayContext], Serves]
 importer = Callable[[Iterable[str], str, int], Importer]
 open_slot = (
@@ -221,6 +222,7 @@ def test_what_features_name_has_the_type_of_its_kind(tmp_path: Path) -> None:
         "service",
         "open_slot",
         "tools",
+        "tool_source",
         "http_prefix",
         "importer",
     }

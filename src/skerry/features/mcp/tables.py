@@ -1,0 +1,76 @@
+"""Tools that servers listed: the trusted version of each, and the present one."""
+
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from skerry.features.mcp.listed_tool import ListedTool
+from skerry.store.unit import Reader, Unit
+
+STEPS: Final = (
+    """
+    CREATE TABLE mcp_tools (
+        server TEXT NOT NULL,
+        name TEXT NOT NULL,
+        trusted TEXT,
+        present TEXT,
+        PRIMARY KEY (server, name)
+    ) WITHOUT ROWID
+    """,
+)
+TEXTS: Final = ()
+"""The texts are of servers; an erasure reads this."""
+
+
+class StoredTool(Struct, frozen=True):
+    """Versions of a tool of a server."""
+
+    name: str
+    trusted: ListedTool | None
+    """Version that the owner trusts; None for a tool that is new since the first list."""
+    present: ListedTool | None
+    """Version of the last list; None if the list did not have the tool."""
+
+    @property
+    def state(self) -> str:
+        """Returns `trusted`, `new`, `changed` or `missing`."""
+        if self.present is None:
+            return "missing"
+        if self.trusted is None:
+            return "new"
+        return "trusted" if self.trusted.digest == self.present.digest else "changed"
+
+
+_tools: Final = msgspec.json.Decoder(ListedTool)
+
+
+def _decoded(text: str | None) -> ListedTool | None:
+    return None if text is None else _tools.decode(text)
+
+
+def _encoded(tool: ListedTool | None) -> str | None:
+    return None if tool is None else msgspec.json.encode(tool).decode()
+
+
+def stored(reader: Reader, server: str) -> list[StoredTool]:
+    """Returns the tools of a server by name; empty before its first list."""
+    rows = reader.all(
+        "SELECT name, trusted, present FROM mcp_tools WHERE server = ? ORDER BY name", (server,)
+    )
+    return [StoredTool(name, _decoded(own), _decoded(last)) for name, own, last in rows]
+
+
+def put(unit: Unit, server: str, tool: StoredTool) -> None:
+    """Stores the versions of a tool."""
+    unit.execute(
+        "INSERT INTO mcp_tools (server, name, trusted, present) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (server, name) DO UPDATE SET"
+        " trusted = excluded.trusted, present = excluded.present",
+        (server, tool.name, _encoded(tool.trusted), _encoded(tool.present)),
+    )
+
+
+def forget(unit: Unit, server: str) -> None:
+    """Removes the tools of a server: its next list is its first."""
+    unit.execute("DELETE FROM mcp_tools WHERE server = ?", (server,))
