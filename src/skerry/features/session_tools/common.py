@@ -63,6 +63,14 @@ class HostTool:
             return key
         return visible_key(config, caller, text)
 
+    async def _sees(self, caller: Caller, text: str) -> bool:
+        """Returns whether the calling conversation may see the conversation with this key."""
+        try:
+            await self._visible_key(caller, text)
+        except ToolError:
+            return False
+        return True
+
     async def _ask(self, method: str, params: Mapping[str, Any]) -> Any:
         return await self._host.call(method, params, READ_ONLY)
 

@@ -17,7 +17,7 @@ from skerry.model.errors import ToolError
 from skerry.model.ids import SessionKey, SessionKind
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult, ToolSpec
-from skerry.policy.access import WRITE, Verb
+from skerry.policy.access import ADMIN, Verb
 from skerry.ports.tool import ToolContext
 from skerry.sdk.arguments import named
 
@@ -77,9 +77,11 @@ class SessionStatus(HostTool):
         caller = caller_of(context)
         key = await self._visible_key(caller, params.sessionKey or str(caller.key))
         if params.model is not None:
+            if not context.actor.is_owner or context.actor.is_tainted:
+                raise ToolError("Only your owner changes the model here: `/model NAME`.")
             model = None if params.model == "default" else params.model
             await self._host.call(
-                "sessions.patch", {"key": str(key), "model": model}, (*READ_ONLY, WRITE)
+                "sessions.patch", {"key": str(key), "model": model}, (*READ_ONLY, ADMIN)
             )
         answer = await self._ask("sessions.describe", {"key": str(key)})
         session = (answer or {}).get("session") or {}
@@ -147,13 +149,7 @@ class SessionsList(HostTool):
 
     async def _started(self, caller: Caller, row: dict[str, Any]) -> bool:
         """Returns true when a row is of a sub-agent that the conversation may see."""
-        if not row.get("spawnedBy"):
-            return False
-        try:
-            await self._visible_key(caller, row["key"])
-        except ToolError:
-            return False
-        return True
+        return bool(row.get("spawnedBy")) and await self._sees(caller, row["key"])
 
 
 class SessionsHistoryParams(_Params):

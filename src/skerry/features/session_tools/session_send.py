@@ -11,6 +11,7 @@ from skerry.features.session_tools import tables
 from skerry.features.session_tools.common import ALIASES, HostTool, caller_of, reply
 from skerry.features.session_tools.exchange import Follower
 from skerry.features.session_tools.tables import AgentExchange, Stage
+from skerry.model.caller import Caller
 from skerry.model.errors import ToolError
 from skerry.model.ids import RunId, SessionKey
 from skerry.model.origin import Origin
@@ -57,7 +58,9 @@ class SessionsSend(HostTool):
         """Returns `{runId, status, reply?, error?, sessionKey, delivery}` as JSON."""
         params = SessionsSendParams.model_validate(named(arguments, ALIASES, ("message",)))
         caller = caller_of(context)
-        key = await self._visible_key(caller, params.sessionKey or await self._labelled(params))
+        key = await self._visible_key(
+            caller, params.sessionKey or await self._labelled(params, caller)
+        )
         if key == caller.key:
             raise ToolError("This is your own session. Answer here instead.")
         runs = self._host.internal_runs
@@ -110,11 +113,11 @@ class SessionsSend(HostTool):
         ):
             raise ToolError("You answer another session: it receives your reply anyway.")
 
-    async def _labelled(self, params: SessionsSendParams) -> str:
-        """Returns the key of the conversation with the label.
+    async def _labelled(self, params: SessionsSendParams, caller: Caller) -> str:
+        """Returns the key of the visible conversation with the label.
 
         Raises:
-            ToolError: no conversation has the label, or several have it.
+            ToolError: no visible conversation has the label, or several have it.
         """
         if params.label is None:
             raise ToolError("sessionKey required")
@@ -124,6 +127,7 @@ class SessionsSend(HostTool):
             for row in rows
             if row.get("label") == params.label
             and params.agentId in {None, SessionKey.parse(row["key"]).agent}
+            and await self._sees(caller, row["key"])
         ]
         if len(keys) != 1:
             count = "several sessions have" if keys else "no session has"

@@ -19,7 +19,7 @@ from skerry.model.ids import RunId, SessionKey
 from skerry.model.inbound import PeerKind
 from skerry.model.origin import Origin
 from skerry.model.run import RunRequest
-from skerry.policy.access import READ
+from skerry.policy.access import READ, WRITE
 from skerry.ports.tool import ToolContext, offered
 from tests.support.whole import whole_gateway
 
@@ -129,6 +129,31 @@ async def test_a_conversation_with_others_sees_itself_alone(tmp_path: Path) -> N
         assert [row["key"] for row in listed["sessions"]] == [str(OTHER)]
         with pytest.raises(ToolError, match="not visible"):
             await call(application, "sessions_history", group, sessionKey=str(OWN))
+
+
+@pytest.mark.abuse(55)
+async def test_a_guest_learns_no_key_by_a_label_and_only_the_owner_sets_a_model(
+    tmp_path: Path,
+) -> None:
+    async with gateway(tmp_path / "home", config("agent")) as application:
+        patch = MethodCalls(application.context)
+        await patch("sessions.patch", {"key": str(OTHER), "label": "taxes"}, (WRITE,))
+        guest = Caller(SessionKey.parse("memory:group:team"), PeerKind.GROUP, Origin.STRANGER)
+        for label in ("taxes", "unknown"):
+            with pytest.raises(ToolError, match=f"no session has the label {label}"):
+                await call(application, "sessions_send", guest, label=label, message="hi")
+        told = await call(application, "sessions_send", label="taxes", message="hi")
+        assert told["sessionKey"] == str(OTHER)
+        with pytest.raises(ToolError, match="Only your owner changes the model"):
+            await call(application, "session_status", guest, model="default")
+        assert (await call(application, "session_status", model="default"))["sessionKey"] == str(
+            OWN
+        )
+        tool = application.dispatch.runtime.tools["session_status"]
+        root = RootedFolder(application.settings.config.workspace(OWN.agent))
+        tainted = ToolContext(root, caller=CALLER, taint=frozenset({Origin.WEB}))
+        with pytest.raises(ToolError, match="Only your owner changes the model"):
+            await tool.run({"model": "default"}, tainted)
 
 
 async def test_other_agents_are_seen_where_both_take_part(tmp_path: Path) -> None:
