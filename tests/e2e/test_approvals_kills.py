@@ -3,6 +3,7 @@
 import json
 import shutil
 import signal
+import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +16,8 @@ import pytest
 from skerry.client.client import GatewayClient
 from skerry.client.discover import GatewayAddress
 from skerry.model.errors import GatewayUnreachableError
-from skerry.runtime import call_approvals
+from skerry.runtime import call_approvals, late_calls
+from skerry.store import Unit, approvals
 from skerry.testing.gateway import running_gateway
 from tests.support import asking_tool
 from tests.support.chaos import until
@@ -130,6 +132,24 @@ async def test_what_was_allowed_and_had_not_begun_begins(
         text = await settled(second, lambda text: "ran a" in text)
         assert "unknown" not in text
     assert ran(folder) == ["a"]
+
+
+async def test_an_allowed_call_that_the_store_refuses_to_begin_begins_later(
+    tmp_path: Path, lives: dict[str, Moments], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shutil.copytree(lives["late"]["approval.resolved:1"], tmp_path / "copy")
+    begin, refusals = approvals.begin, [sqlite3.OperationalError("database or disk is full")]
+
+    def refused(unit: Unit, approval_id: str, now: int) -> bool:
+        if refusals:
+            raise refusals.pop()
+        return begin(unit, approval_id, now)
+
+    monkeypatch.setattr(approvals, "begin", refused)
+    monkeypatch.setattr(late_calls, "RETRY_SECONDS", 0.0)
+    async with life(folder, models=echoing()) as second:
+        await settled(second, lambda text: "ran a" in text)
+    assert (ran(folder), refusals) == (["a"], [])
 
 
 @pytest.mark.parametrize("which", ["in_run", "late"])

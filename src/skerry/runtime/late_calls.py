@@ -154,6 +154,11 @@ class LateCalls(Struct):
                 if result is None:
                     return  # a run that makes the same call has begun it
             await self._retried(lambda: self._report(stored, approved, result))
+        except StateError as error:
+            # The call has not begun, or its row says so and it is not due again.
+            logger.warning("approval %s: retrying after a store error: %s", stored.id, error)
+            await anyio.sleep(RETRY_SECONDS)
+            self.desk.wake()
         except Exception:
             # One approval must not stop the others; its row is unchanged for the next start.
             logger.exception("the outcome of approval %s could not be reported", stored.id)
