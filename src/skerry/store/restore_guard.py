@@ -15,8 +15,9 @@ from typing import Any, Final
 
 from skerry.infra import sqlite
 from skerry.infra.features import FEATURES, Feature
-from skerry.store import schema_migrations
+from skerry.store import schema_migrations, spoken_entries
 from skerry.store.state_schema import STEPS
+from skerry.store.unit import Unit
 
 TABLES: Final = ("device_grant", "device_token", "device_request")
 """Tables that are never restored. Every table that grants access must be listed here."""
@@ -31,6 +32,11 @@ DECISIONS: Final = ("approval", "allowlist", "audit")
 """Tables of decisions, which are never restored: a removed pattern stays removed, and an executed
 call is not executed again. If they are unreadable, the audit log of the backup is kept, and the
 others are emptied."""
+NUMBERS: Final = "spoken_to"
+"""Table with the last number of a message, which must not go back: the cursors of plugins are in
+databases of their own, and a plugin would pass over all messages up to its cursor."""
+_FAR: Final = 1_000_000_000
+"""Step of the numbers when the last one of the replaced database cannot be read."""
 _QUOTES: Final = re.compile(r'[\s"`\[\]]+')
 _SQLITES: Final = frozenset({"sqlite_sequence", *(f"sqlite_stat{n}" for n in range(1, 5))})
 """Tables that SQLite itself creates; its own indexes have no SQL."""
@@ -59,6 +65,7 @@ def keep(replaced: Path, restored: Path) -> KeptDevices:
     kept = (*RECORDS, *(name for feature in FEATURES if feature.tables for name in _kept(feature)))
     records = {name: _rows(replaced, (name,)) for name in kept}  # an older version may lack one
     decisions = {name: _rows(replaced, (name,)) for name in DECISIONS}
+    numbers = _rows(replaced, (NUMBERS,))
     with closing(sqlite3.connect(restored, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         before = _paired(connection)
@@ -72,6 +79,7 @@ def keep(replaced: Path, restored: Path) -> KeptDevices:
                 _replace(connection, name, decisions[name])
         for name in kept:
             _merge(connection, name, records[name])
+        _keep_numbers(connection, numbers)
         after = _paired(connection)
         connection.execute("COMMIT")
     return KeptDevices(len(after), len(before - after), rows is not None)
@@ -99,6 +107,23 @@ def _merge(
     if stored:
         insert = f'INSERT OR REPLACE INTO "{name}" ({listed}) VALUES ({marks})'  # noqa: S608 - columns of the schema
         connection.executemany(insert, stored)
+
+
+def _keep_numbers(
+    connection: sqlite3.Connection, rows: dict[str, tuple[tuple[str, ...], list[Any]]] | None
+) -> None:
+    """Numbers the messages of the backup, and sets the last number to that in use."""
+    numbered = connection.execute(f"SELECT 1 FROM {NUMBERS}").fetchone()  # noqa: S608 - constant
+    _, stored = (rows or {}).get(NUMBERS, ((), []))
+    last = next((number for session_id, number in stored if not session_id), None)
+    if last is None and (rows is not None or numbered is None):
+        return  # no plugin reads messages
+    unit = Unit(connection)
+    present = spoken_entries.begin(unit)
+    while spoken_entries.number(unit, None):
+        pass  # some hundred messages of each session at a time
+    newest = present + _FAR if last is None else last
+    unit.execute(f"UPDATE {NUMBERS} SET seq = ? WHERE session_id = '' AND seq < ?", (newest,) * 2)  # noqa: S608 - constant
 
 
 def _kept(feature: Feature) -> Sequence[str]:

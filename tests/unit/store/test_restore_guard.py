@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from skerry.features.cron import tables
+from skerry.model import message
 from skerry.model.approval import EXPIRES_MS, ApprovalState, Verdict
+from skerry.model.ids import SessionId, SessionKey
 from skerry.model.origin import Origin
 from skerry.model.tool import ToolResult
 from skerry.policy.file_records import FileRecord
+from skerry.sdk.transcripts import Transcripts
 from skerry.store import (
     DATABASE,
     Reader,
@@ -27,6 +30,7 @@ from skerry.store import (
     devices,
     file_records,
     open_store,
+    sessions,
 )
 from skerry.store.approvals import ApprovalView, StoredApproval
 from skerry.store.backups import Backup, BackupError, BackupKind
@@ -214,6 +218,33 @@ async def test_a_restored_backup_takes_no_position_of_a_platform_and_no_claimed_
             if await store.read(partial(tables.is_claimed, job_id="frogs", due_at=at))
         ]
     assert (since, times) == (str(newest), list(range(1, newest + 1)))
+
+
+@pytest.mark.parametrize("readable", [True, False])
+async def test_a_plugin_passes_over_no_message_after_a_restore(
+    tmp_path: Path, *, readable: bool
+) -> None:
+    async def say(store: Store, text: str) -> None:
+        def work(unit: Unit) -> None:
+            session_id, tail = sessions.ensure(unit, SessionKey.main(), SessionId("s"), 1)
+            sessions.append(unit, session_id, tail, text, [message.user(text, 1)], 5)
+
+        await store.write(work)
+
+    async with open_store(tmp_path / DATABASE) as store:
+        transcripts = Transcripts(store)
+        await transcripts.latest()
+        await say(store, "numbered later")
+        backup = backups.create(tmp_path, BackupKind.MANUAL, NOW)
+        for text in ("dropped", "dropped too"):
+            await say(store, text)
+        cursor = (await transcripts.since(0))[-1].serial
+    if not readable:
+        (tmp_path / DATABASE).unlink()
+    restore(tmp_path, backup, NOW)
+    async with open_store(tmp_path / DATABASE) as store:
+        await say(store, "new")
+        assert [row.text for row in await Transcripts(store).since(cursor)] == ["new"]
 
 
 async def test_every_table_that_lets_somebody_in_is_one_that_never_goes_back(
