@@ -220,7 +220,9 @@ async def open_application(  # noqa: PLR0915 - one for each part, in the order o
             plugins = LivePlugins(config, runtime, tools, parts, outside.reach, memory.embeddings)
             await plugins.load()
             settings.on_change(plugins.touch)
-            hosts = AccountHosts(clock, store, runtime.commands, config, redact)
+            hosts = AccountHosts(
+                clock, store, runtime.commands, live.prompts.skills, config, redact
+            )
             channels = LiveChannels(config, delivery, parts.sender, dispatch.receive, hosts)
             channels.open()
             settings.on_change(channels.touch)

@@ -36,6 +36,7 @@ from skerry.ports.channel import (
 )
 from skerry.runtime.delivery import Sender, Senders, receive
 from skerry.store import Store, channel_state
+from skerry.workspace.skill_catalogue import SkillCatalogue
 
 logger = logging.getLogger(__name__)
 
@@ -328,6 +329,7 @@ class AccountHosts(Struct, frozen=True):
     clock: Clock
     store: Store
     commands: CommandTable
+    skills: SkillCatalogue
     config: Callable[[], Config]
     redact: Callable[[str], str]
     """Returns a text with its secrets replaced."""
@@ -340,7 +342,8 @@ class AccountHosts(Struct, frozen=True):
         reports: SenderReports,
     ) -> ChannelAdapter:
         """Opens and returns the adapter of an account."""
-        menu = partial(channel_menu.menu_of, self.config, self.commands, platform.name)
+        table, skills = self.commands, self.skills
+        menu = partial(channel_menu.menu_of, self.config, table, skills, platform.name)
         cursor = StoreCursor(self.store, platform.name, account)
         key = self.config().state_dir / FOLDER / platform.name / f"{account}.key"
         vault = channel_vault.StoreVault(self.store, platform.name, account, key)

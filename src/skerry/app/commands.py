@@ -8,7 +8,9 @@ from msgspec.structs import replace
 from skerry import __version__
 from skerry.app.command_dependencies import CommandDependencies
 from skerry.commands.table import Command, CommandCall, CommandTable
+from skerry.model.rights import Rights
 from skerry.ports.model import Models, ModelState
+from skerry.runtime import skill_use
 from skerry.sdk.features import registered
 from skerry.store import Store, runs
 
@@ -22,17 +24,20 @@ def builtin_commands(
     table: CommandTable,
     work: Callable[[CommandCall], str] = lambda _: "",
     state_lines: Callable[[CommandCall], Awaitable[list[str]]] = _no_lines,
+    skill_lines: Callable[[CommandCall], Awaitable[list[str]]] = _no_lines,
 ) -> tuple[Command, ...]:
     """Returns `/help`, `/commands`, `/status` and `/whoami`; the first two list `table`.
 
     `work` returns the present activity of a conversation, `state_lines` further lines of its
-    status. All are answered during a run too, since a person who waits for it may ask.
+    status, `skill_lines` the commands of skills. All are answered during a run too, since a person
+    who waits for it may ask.
     """
 
     async def commands(call: CommandCall) -> str:
-        return "\n".join(
+        lines = [
             f"- `/{command.name}` {command.description}" for command in table.offered(call.may)
-        )
+        ]
+        return "\n".join([*lines, *await skill_lines(call)])
 
     async def status(call: CommandCall) -> str:
         model_status = await models.status()
@@ -98,6 +103,15 @@ async def state_lines(store: Store, desk: CommandDependencies, call: CommandCall
     return lines
 
 
+async def skill_lines(desk: CommandDependencies, call: CommandCall) -> list[str]:
+    """Returns a line for the command of each skill, for a sender with further rights only."""
+    if not call.may.covers(Rights.LISTED):
+        return []
+    runtime = desk.dispatcher.runtime
+    by_name = await skill_use.commands_of_skills(runtime, desk.config(), call.key.agent)
+    return [f"- `/{name}` (skill) {command.description}" for name, command in by_name.items()]
+
+
 def every_command(desk: CommandDependencies) -> tuple[Command, ...]:
     """Returns all built-in commands: of the kernel, then of features."""
     runtime = desk.dispatcher.runtime
@@ -108,6 +122,7 @@ def every_command(desk: CommandDependencies) -> tuple[Command, ...]:
             runtime.commands,
             partial(activity_text, desk),
             partial(state_lines, store, desk),
+            partial(skill_lines, desk),
         ),
         *(command for load in features.commands for command in load()(desk)),
         *(

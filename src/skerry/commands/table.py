@@ -193,6 +193,12 @@ class CommandTable:
         self._fill()
         return self._names.get(name)
 
+    @property
+    def names(self) -> Iterable[str]:
+        """Returns the names and aliases of all commands."""
+        self._fill()
+        return self._names.keys()
+
     def offered(self, rights: Rights) -> list[Command]:
         """Returns the commands shown to a caller with these rights: those enabled and permitted."""
         return [command for command in self if command.is_on() and command.permits(rights)]
@@ -231,7 +237,7 @@ class CommandTable:
         Only messages of people contain commands. A word without a slash is a command only if the
         sender has the right to give it.
         """
-        if request.purpose is not Purpose.MESSAGE:
+        if request.purpose is not Purpose.MESSAGE or request.skill is not None:
             return None
         text = request.command
         command = self.match(text)

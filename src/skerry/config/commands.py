@@ -25,6 +25,8 @@ class CommandsConfig(OpenSection):
     native: bool | Literal["auto"] = "auto"
     """Adds the commands to the menus of platforms that have them, such as Telegram; `false` does
     not."""
+    native_skills: bool | Literal["auto"] = "auto"
+    """Adds the commands of the default agent's skills to these menus; `false` does not."""
     config: bool = False
     """Lets `/config` show and change the configuration file."""
     debug: bool = False

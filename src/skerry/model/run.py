@@ -95,6 +95,19 @@ class ExpectedState(Struct, frozen=True):
     session."""
 
 
+class SkillCall(Struct, frozen=True):
+    """The skill that a message names as a command."""
+
+    skill: str
+    """Name of the skill."""
+    command: str
+    """Name of its command."""
+    tool: str = ""
+    """Tool that is called without a model; empty for a message to the model."""
+    arguments: str = ""
+    """Text after the command."""
+
+
 RESERVED_IDS: Final = (
     *("announce-", "approval-", "boot-", "command-", "cron-", "heartbeat-", "hook-", "pairing-"),
     *("send-", "subagent-"),
@@ -186,6 +199,8 @@ class RunRequest(Struct, frozen=True):
     parent: ParentRun | None = None
     """The run that started this one as a sub-agent; stopping its conversation stops this run
     too."""
+    skill: SkillCall | None = None
+    """The skill that its text names as a command."""
 
     @property
     def may(self) -> Rights:

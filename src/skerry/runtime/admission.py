@@ -28,6 +28,7 @@ from skerry.model.thinking import ThinkingLevel
 from skerry.policy.decide import Actor
 from skerry.ports.model import Models
 from skerry.runtime.run_context import Runtime
+from skerry.runtime.skill_use import with_skill
 from skerry.sessions import session_hooks
 from skerry.sessions.send_policy import sends_to
 from skerry.sessions.session_choice import (
@@ -80,7 +81,9 @@ async def parse_message(runtime: Runtime, config: Config, request: RunRequest) -
     """
     if request.purpose is not Purpose.MESSAGE:
         return request
-    parsed = await _opened(runtime, config, request)
+    parsed = await with_skill(runtime, config, await _opened(runtime, config, request))
+    if parsed.skill is not None and parsed.skill.tool:
+        return parsed
     if parsed.opening is not None and not parsed.opening.done:
         _refuse_beyond(runtime, parsed, parsed.opening.kind)
     command = runtime.commands.command_in(parsed) if parsed.scopes is not None else None
@@ -135,9 +138,8 @@ async def _inlined(runtime: Runtime, config: Config, request: RunRequest) -> Run
     text = remove_directives(request.text, accepted)
     if not applied or not (text.strip() or request.images):
         return request
-    inline = Inline(
-        request.text, settings, status=any(directive.name == "status" for directive in applied)
-    )
+    sent = request.inline.sent if request.inline else request.text
+    inline = Inline(sent, settings, status=any(directive.name == "status" for directive in applied))
     return replace(
         request,
         text=text,
@@ -258,7 +260,8 @@ class Arrival(Struct, frozen=True):
         """Returns the message of a run, with the values of the run's configuration."""
         request = active.request
         mode = request.queue_mode
-        if request.opening is not None or runtime.commands.command_in(request) is not None:
+        is_call = request.skill is not None and bool(request.skill.tool)
+        if is_call or request.opening or runtime.commands.command_in(request) is not None:
             mode = QueueMode.OWN_RUN  # it is not sent to the model, so it needs a separate turn
         channel = request.reply_to.channel if request.reply_to else WEBCHAT
         queue = config.messages.queue

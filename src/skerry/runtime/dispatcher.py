@@ -49,6 +49,7 @@ from skerry.runtime.media_in import with_files
 from skerry.runtime.queue import Queue
 from skerry.runtime.reactions import acknowledges
 from skerry.runtime.run_context import Runtime, run_context
+from skerry.runtime.skill_use import with_skill
 from skerry.runtime.withdrawal import withdraw
 from skerry.sessions import session_hooks
 from skerry.store import Unit, inbound, runs
@@ -59,7 +60,6 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 EXCLUSIVE_SECONDS: Final = 15.0
 """Seconds that a change of a session waits for its runs to end."""
-_STOPPING: Final = "The gateway is stopping; try again when it runs again."
 
 
 def no_write(_: Unit) -> None:
@@ -133,6 +133,7 @@ class Dispatch:
             rights=may,
             sender=arrived.sender,
         )
+        request = await with_skill(self.runtime, config, request, arrived)
         command = None if arrived.forwarded else self.runtime.commands.command_in(request)
         if command is not None and not command[0].permits(may):
             # A sender without the right gets no answer, and no model reads the text.
@@ -141,7 +142,8 @@ class Dispatch:
             return
         if extra_write is None:
             is_passed_on = arrived.forwarded or arrived.passed_on
-            is_plain = command is None and not (arrived.attachments or is_passed_on)
+            is_apart = command is not None or request.skill is not None
+            is_plain = not (is_apart or arrived.attachments or is_passed_on)
             pause = config.messages.inbound.seconds(arrived.channel)
             if await self._debounce.holds(
                 item, key, pause if is_plain else 0, answers=group.answers
@@ -191,9 +193,8 @@ class Dispatch:
         `extra_write` is called in the unit that accepts the run.
         """
         config = self.runtime.config()
-        agents = config.agents.ids
-        if request.key.agent not in agents:
-            raise UnconfiguredAgentError(request.key.agent, agents)
+        if request.key.agent not in config.agents.ids:
+            raise UnconfiguredAgentError(request.key.agent, config.agents.ids)
         request = await parse_message(self.runtime, config, request)
         while (active := self.runtime.running.get(request.run_id)) is not None:
             await active.admitted.wait()
@@ -299,9 +300,8 @@ class Dispatch:
         """Resumes a run of an earlier process; a run that joined another joins it again."""
         active = ActiveRun(stored.request, stored.session_id, stored.accepted_at, stored.entry)
         active.admitted.set()
-        running = self.runtime.running
-        host = running.get(stored.host) if stored.host else None
-        running.add(active)
+        host = self.runtime.running.get(stored.host) if stored.host else None
+        self.runtime.running.add(active)
         if host is not None:
             host.join(active)
             if host.entry == 0:
@@ -327,8 +327,8 @@ class Dispatch:
         self.runtime.running.add(active)
         free = self.lanes.idle(str(request.key))
         self._queue.put(active)
-        entries = [request.message(active.accepted_at)]
-        arrival = Arrival.of(self.runtime, config, active, entries, arrived, last_given)
+        message = request.message(active.accepted_at)
+        arrival = Arrival.of(self.runtime, config, active, [message], arrived, last_given)
         with anyio.CancelScope(shield=True):  # the lane waits, even if the client disconnects
             try:
                 outcome = await self.runtime.store.write(
@@ -354,7 +354,7 @@ class Dispatch:
 
     def _refuse_draining(self) -> None:
         if self._draining:
-            raise BusyError(_STOPPING)
+            raise BusyError("The gateway is stopping; try again when it runs again.")
 
     def _withdraw(self, active: ActiveRun) -> None:
         self.runtime.running.withdraw(active)

@@ -8,8 +8,9 @@ import anyio
 from msgspec.structs import replace
 
 from skerry.model.errors import StateError
+from skerry.model.event import MessageUpdate
 from skerry.model.inbound import PeerKind, ReplyTo
-from skerry.model.message import UserMessage
+from skerry.model.message import AssistantMessage, UserMessage
 from skerry.model.run import Purpose, RunFailure, StopReason
 from skerry.replies.style import Style, TypingMode, on_channel, prefix, style
 from skerry.runtime.block_streaming import BlockStreamer
@@ -28,6 +29,7 @@ from skerry.runtime.model_call import ModelCall, ResponseDraft
 from skerry.runtime.request_builder import RequestBuilder
 from skerry.runtime.run_context import RunPlan
 from skerry.runtime.run_hooks import RunHooks, TranscriptHooks
+from skerry.runtime.skill_use import tool_turn
 from skerry.runtime.usage.usage_limits import RunMeter
 from skerry.sessions.send_policy import sends_to
 from skerry.store import runs
@@ -72,7 +74,7 @@ class RunExecutor:
         )
         self.loop = AgentLoop(
             LoopPorts(
-                respond=self._responder.respond,
+                respond=self._respond,
                 execute=tools.execute,
                 save=transcript.save,
                 steered=active.is_steered,
@@ -111,6 +113,19 @@ class RunExecutor:
         finally:
             self._close()
         return self._stop_reason(scope, seconds)
+
+    async def _respond(self) -> AssistantMessage:
+        """Returns the next response: of a command, of the skill's tool, or of a model."""
+        plan = self.plan
+        skill, runtime = plan.active.request.skill, plan.runtime
+        if skill is None or not skill.tool or self._limits.stops():
+            return await self._responder.respond()
+        run_id, last = plan.active.request.run_id, self.loop.messages[-1]
+        message = tool_turn(skill, runtime.tools, run_id, last, runtime.clock.now_ms())
+        if not message.tool_calls:
+            runtime.histories.forget(plan.active.session_id)  # the answer is not for the model
+            self._events.emit(MessageUpdate(message.text))
+        return message
 
     def _close(self) -> None:
         self.plan.active.close()

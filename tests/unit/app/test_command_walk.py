@@ -43,6 +43,7 @@ ACCESS = {
     "resume": OPEN,
     "retry": OPEN,
     "send": LISTED,
+    "skill": LISTED,
     "status": LISTED,
     "stop": OPEN,
     "subagents": OWNER,

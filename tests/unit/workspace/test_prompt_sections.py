@@ -25,11 +25,19 @@ from skerry.model.inbound import Peer, PeerKind, ReplyTo
 from skerry.model.message import CHARS_PER_TOKEN, ToolCall
 from skerry.model.origin import Origin
 from skerry.model.run import Purpose, RunRequest
+from skerry.model.skill import Skill
 from skerry.ports.model import ModelInfo, ModelRequest
 from skerry.testing.clock import FakeClock
 from skerry.testing.model import ScriptedModel, Step, echo
 from skerry.workspace.prompt_files import BOOTSTRAP, FileText, ShownFile
-from skerry.workspace.prompt_sections import PromptSubject, Today, joined, system_prompt
+from skerry.workspace.prompt_sections import (
+    NO_SKILLS,
+    ListedSkills,
+    PromptSubject,
+    Today,
+    joined,
+    system_prompt,
+)
 from skerry.workspace.workspace_init import seed
 from tests.support.core import Core, open_core, request
 
@@ -47,10 +55,11 @@ def prompt(
     files: Sequence[ShownFile] = (),
     today: Today = TODAY,
     override: str = "",
+    skills: ListedSkills = NO_SKILLS,
 ) -> str:
     tools = (Read.spec,) if model.supports_tools else ()
     subject = PromptSubject(name, MAIN, Path("/w"), model)
-    return joined(system_prompt(subject, tools, files, today, override))
+    return joined(system_prompt(subject, tools, files, today, override, skills))
 
 
 @asynccontextmanager
@@ -79,14 +88,18 @@ def test_an_agent_without_a_name_is_called_by_what_it_is() -> None:
     assert prompt().startswith("You are a personal assistant ")
 
 
-def test_the_base_stands_first_then_the_files_then_what_the_run_adds() -> None:
+@pytest.mark.requirement("prompt-assembly-order")
+def test_the_base_stands_first_then_the_skills_the_files_and_what_the_run_adds() -> None:
     notes = Today(TODAY.date, TODAY.zone, (FileText("memory/2026-11-22.md", "Tea was bought."),))
-    text = prompt(files=[ShownFile("SOUL.md", "Be kind.", 8)], today=notes, override="Be brief.")
+    files = [ShownFile("SOUL.md", "Be kind.", 8)]
+    skills = ListedSkills([Skill("frogs", "Counts frogs.", Path("/w/skills/frogs"))])
+    text = prompt(files=files, today=notes, override="Be brief.", skills=skills)
     positions = [
         text.index(part)
         for part in (
             "You are a",
             "## Tools",
+            "<available_skills>\n<skill><name>frogs</name>",
             "### SOUL.md\nBe kind.",
             "### memory/2026-11-22.md\nTea was bought.",
             "## Date\nSunday, 2026-11-22 (Europe/Lisbon)",

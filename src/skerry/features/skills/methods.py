@@ -24,7 +24,7 @@ async def skills_status(call: Call, params: SkillsStatusParams) -> Json:
     plugins = call.context.plugins
     catalogue = plugins.skills if plugins is not None else SkillCatalogue()
     skills = await anyio.to_thread.run_sync(lambda: catalogue.load(config, agent, every=True))
-    return status(skills, config, agent)
+    return status(skills, config, agent, call.context.commands.names)
 
 
 METHODS: Final = (Method("skills.status", SkillsStatusParams, skills_status),)

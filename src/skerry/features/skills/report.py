@@ -1,11 +1,13 @@
 """The skills of an agent in the form of `skills.status`."""
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
 
 from skerry.config.root import Config
 from skerry.gateway.frames import Json
 from skerry.model.ids import AgentId
 from skerry.model.skill import InstallSpec, Skill, SkillFault, SkillSet, Tier
+from skerry.workspace.skill_commands import SKILL, skill_commands
 
 SOURCES: Final = {
     Tier.WORKSPACE: "openclaw-workspace",
@@ -16,19 +18,32 @@ SOURCES: Final = {
 """Values of `source` by which clients group skills."""
 
 
-def status(skills: SkillSet, config: Config, agent: AgentId) -> Json:
-    """Returns the skills, the hidden ones, and the folders that are refused."""
+def status(
+    skills: SkillSet, config: Config, agent: AgentId, reserved: Iterable[str] = (SKILL,)
+) -> dict[str, Any]:
+    """Returns the skills, the hidden ones, and the folders that are refused.
+
+    Args:
+        skills: The skills of the agent.
+        config: The present configuration.
+        agent: The agent.
+        reserved: Names of commands that no skill may have.
+
+    """
+    commands = {
+        command.skill.name: name for name, command in skill_commands(skills, reserved).items()
+    }
     return {
         "workspaceDir": str(config.workspace(agent)),
         "managedSkillsDir": str(config.state_dir / "skills"),
         "agentId": agent,
-        "skills": [_row(skill) for skill in skills.skills],
+        "skills": [_row(skill, commands.get(skill.name, "")) for skill in skills.skills],
         "hidden": [_hidden(skill, skills) for skill in skills.hidden],
         "faults": [_fault(fault) for fault in skills.faults],
     }
 
 
-def _row(skill: Skill) -> Json:
+def _row(skill: Skill, command: str) -> dict[str, Json]:
     requires = {kind: list(names) for kind, names in skill.requires}
     unmet = dict(skill.unmet)
     return {
@@ -51,6 +66,7 @@ def _row(skill: Skill) -> Json:
         "eligible": skill.is_eligible,
         "modelInvocable": skill.is_listed,
         "userInvocable": skill.is_invocable,
+        "command": command,
         "commandTool": skill.tool,
         "requirements": requires,
         "missing": {kind: list(unmet.get(kind, ())) for kind in requires},

@@ -105,7 +105,7 @@ async def chat_startup(call: Call, params: ChatStartupParams) -> Json:
 async def chat_metadata(call: Call, _params: ChatMetadataParams) -> Json:
     """Returns the commands and models that a message may name."""
     listed = await models.models_list(call, models.ModelsListParams())
-    offered = commands.commands_list(call, commands.CommandsListParams())
+    offered = await commands.commands_list(call, commands.CommandsListParams())
     return {**offered, **listed}
 
 

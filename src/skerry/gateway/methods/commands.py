@@ -6,10 +6,11 @@ from skerry.commands.table import Argument, Command
 from skerry.gateway.frames import Json
 from skerry.gateway.method import Call, Method, Name, Params
 from skerry.model.rights import Rights
+from skerry.workspace.skill_commands import SkillCommand, skill_commands
 
 
 class CommandsListParams(Params):
-    """Parameters of `commands.list`; every command is the same for all agents and platforms.
+    """Parameters of `commands.list`; only the commands of skills differ between agents.
 
     `scope: "native"` asks for those that a platform has in a menu of its own, of which there are
     none: a command begins a text.
@@ -22,11 +23,30 @@ class CommandsListParams(Params):
     session_key: Name | None = None
 
 
-def commands_list(call: Call, params: CommandsListParams) -> dict[str, Json]:
-    """Returns the commands that a message may begin with."""
-    offered = call.context.commands.offered(Rights.OWNER) if params.scope != "native" else ()
-    arguments = params.include_args is not False
-    return {"commands": [_command(command, arguments=arguments) for command in offered]}
+async def commands_list(call: Call, params: CommandsListParams) -> dict[str, Json]:
+    """Returns the commands that a message may begin with; those of skills are last."""
+    if params.scope == "native":
+        return {"commands": []}
+    context, arguments = call.context, params.include_args is not False
+    offered = context.commands.offered(Rights.OWNER)
+    rows = [_command(command, arguments=arguments) for command in offered]
+    if context.plugins is not None:
+        agent = call.session_key(params.session_key, params.agent_id).agent
+        skills = await context.plugins.skills.current(context.config(), agent)
+        by_name = skill_commands(skills, context.commands.names) if skills.skills else {}
+        rows += [_skill(command) for command in by_name.values()]
+    return {"commands": rows}
+
+
+def _skill(command: SkillCommand) -> Json:
+    return {
+        "name": command.name,
+        "textAliases": [f"/{command.name}"],
+        "description": command.description,
+        "source": "skill",
+        "scope": "text",
+        "acceptsArgs": True,
+    }
 
 
 def _command(command: Command, *, arguments: bool) -> Json:
