@@ -1,6 +1,7 @@
 """Names of the commands of skills, and the messages that give them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from skerry.workspace.skill_commands import (
 )
 
 
-def skill(name: str, **more: bool) -> Skill:
+def skill(name: str, **more: Any) -> Skill:
     return Skill(name, f"Does {name}.", Path("/w/skills") / name, tier=Tier.WORKSPACE, **more)
 
 
