@@ -51,6 +51,7 @@ WITHOUT: Final = {
     "app/boot.py:boot": DISK,
     "workspace/skill_catalogue.py:SkillCatalogue.current": DISK,
     "features/skills/methods.py:skills_status": DISK,
+    "features/skills/checks.py:broken_skills": DISK,
     "features/approvals/service.py:run": OWNER,
     "sdk/transcripts.py:Transcripts.wait": "the plugin that waits for messages limits it",
     "features/audit/checks.py:chain": DISK,
