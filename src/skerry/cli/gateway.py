@@ -118,6 +118,8 @@ def attention(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for stuck in status.get("budgets", ()):
         if stuck["state"] != "ok":
             yield f"{stuck['budget']}: {stuck['message']}.", "skerry usage shows where it went."
+    for text in status.get("toolProblems", ()):
+        yield text, "skerry doctor"
     if parts := status.get("undelivered"):
         counted = ", ".join(f"{number} {state}" for state, number in sorted(parts.items()))
         yield f"Parts of replies that did not arrive: {counted}.", "skerry doctor"

@@ -1,6 +1,6 @@
 """Protocol of a tool."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
@@ -146,6 +146,11 @@ class ToolSource(Protocol):
     @property
     def tools(self) -> Mapping[str, Tool]:
         """Returns the present tools by name. It is called for each request, so it must be cheap."""
+        ...
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """Returns the reasons why tools are not offered; empty without one."""
         ...
 
     async def prepare(self, caller: Caller) -> None:

@@ -72,17 +72,16 @@ async def execute(
 
     With a `gate` the policy decides first, then the gate of the tool; the strictest answer counts.
     """
-    result = await _run(call, tools, context, gate)
-    tool = tools.get(call.name)
+    tool = tools.get(call.name)  # before the call, during which a tool may be removed
+    result = await _run(call, tool, context, gate)
     if result.is_error and (tool is None or speaks_itself(tool)):
         result = replace(result, origin=Origin.LOCAL)
     return result_message(call, result, at)
 
 
 async def _run(
-    call: ToolCall, tools: Mapping[str, Tool], context: ToolContext, gate: CallGate | None
+    call: ToolCall, tool: Tool | None, context: ToolContext, gate: CallGate | None
 ) -> ToolResult:
-    tool = tools.get(call.name)
     if tool is None:
         return ToolResult(f"Tool {call.name} not found", is_error=True)
     return await _explained(call.name, lambda: _decided(call, tool, context, gate))

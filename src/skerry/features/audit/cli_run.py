@@ -15,7 +15,7 @@ from skerry.store.audit import FIRST, Anchor, AuditLogEntry, AuditReport
 
 MOST_BYTES = 1 << 20
 """Maximum size of a file of anchors, in bytes."""
-_PRINTED_FIELDS = ("id", "tool", "command", "agent", "pattern", "by", "rule")
+_PRINTED_FIELDS = ("id", "server", "tool", "tools", "command", "agent", "pattern", "by", "rule")
 
 
 def run(arguments: Namespace) -> int:

@@ -11,8 +11,8 @@ from mcp.client.streamable_http import streamable_http_client
 from skerry.features.mcp.config import McpServerConfig
 from skerry.features.mcp.program_transport import MAX_MESSAGE, EndOfServer
 from skerry.infra.http import BODY_LIMIT, PooledTransport
-from skerry.infra.sockets import Stream
-from skerry.net.connect import CheckedConnect, TargetRefusedError
+from skerry.infra.sockets import Stream, connect_addresses
+from skerry.net.connect import CheckedConnect, Dial, TargetRefusedError
 from skerry.net.dns import Resolve, SystemResolver
 from skerry.policy.addresses import AddressKind, kind_of, parse_address
 from skerry.policy.network import NetworkRules, check_target
@@ -32,7 +32,11 @@ class ConfiguredOrigin:
     """
 
     def __init__(
-        self, target: Target, permitted: NetworkRules, resolve: Resolve | None = None
+        self,
+        target: Target,
+        permitted: NetworkRules,
+        resolve: Resolve | None = None,
+        dial: Dial = connect_addresses,
     ) -> None:
         self._origin = target.host, target.port
         rules = NetworkRules(only_hosts=(target.host,))
@@ -43,7 +47,7 @@ class ConfiguredOrigin:
         )
         self._resolve = resolve or SystemResolver()
         exact = NetworkRules(allowed_hosts=frozenset({self._origin}), only_hosts=(target.host,))
-        self._connect = CheckedConnect(exact, self._addresses)
+        self._connect = CheckedConnect(exact, self._addresses, dial)
 
     async def _addresses(self, host: str) -> list[str]:
         """Returns the addresses of the host; those of a public name must be public."""

@@ -2,9 +2,9 @@
 
 import importlib.util
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from skerry.features.mcp.config import McpConfig, McpServerConfig
 from skerry.ports.checks import Check, Level
@@ -28,6 +28,12 @@ async def servers(installation: Installation) -> Iterable[Check]:
         return [Check("mcp", Level.FAILURE, message, REMEDY)]
     path = installation.environ.get("PATH")
     return list(_findings(enabled, path))
+
+
+def problems(status: Mapping[str, Any]) -> Iterator[Check]:
+    """Yields a warning for each server that failed, or whose tools are held back."""
+    for text in status.get("toolProblems", ()):
+        yield Check("mcp", Level.WARNING, text, "skerry mcp list")
 
 
 def _findings(enabled: dict[str, McpServerConfig], path: str | None) -> Iterator[Check]:

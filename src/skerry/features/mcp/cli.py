@@ -35,6 +35,13 @@ def add(mcp: ArgumentParser) -> None:
 def _add_server(add: Callable[..., Any]) -> None:
     parser = command(add, "add", _RUN, "add a server: a program after --, or an address")
     parser.add_argument("server", metavar="NAME", help="name of the server: a-z, 0-9 and -")
+    parser.add_argument("words", nargs=REMAINDER, metavar="-- COMMAND ...", help="the program")
+    parser.set_defaults(action="add")
+    output(server_options(parser))
+
+
+def server_options(parser: ArgumentParser) -> ArgumentParser:
+    """Adds the settings of a server, which may be before or after its name."""
     parser.add_argument("--url", metavar="URL", help="address of a server")
     parser.add_argument(
         "--transport", choices=("http", "sse"), help="protocol of the address (http)"
@@ -55,6 +62,4 @@ def _add_server(add: Callable[..., Any]) -> None:
     )
     parser.add_argument("--cwd", metavar="FOLDER", help="working directory of the program")
     parser.add_argument("--force", action="store_true", help="replace a server of this name")
-    parser.add_argument("words", nargs=REMAINDER, metavar="-- COMMAND ...", help="the program")
-    parser.set_defaults(action="add")
-    output(parser)
+    return parser

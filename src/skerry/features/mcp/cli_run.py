@@ -2,17 +2,19 @@
 
 import os
 import sys
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from typing import Any, Final
 
 import anyio
 
 from skerry.cli.config_change import change
 from skerry.cli.failure import FailedError
+from skerry.cli.options import output
 from skerry.cli.render import notice, one_line, show, show_json, styled, table
 from skerry.client.client import GatewayClient
 from skerry.client.discover import find
 from skerry.config.load import load_good
+from skerry.features.mcp.cli import server_options
 from skerry.features.mcp.config import NAME, McpConfig
 
 READ: Final = ("operator.read",)
@@ -49,8 +51,7 @@ def _configured() -> McpConfig:
 
 
 def _add(arguments: Namespace) -> int:
-    name, words = arguments.server, arguments.words
-    words = words[1:] if words[:1] == ["--"] else words
+    name, words = arguments.server, _program(arguments)
     if NAME.fullmatch(name) is None:
         raise FailedError(
             f"{name!r} is not a name of a server.", "Use a-z, 0-9 and -, at most 24.", USAGE
@@ -75,6 +76,20 @@ def _add(arguments: Namespace) -> int:
     elif code == 0:
         notice(f"Check it: skerry mcp test {name}")
     return code
+
+
+def _program(arguments: Namespace) -> list[str]:
+    """Returns the words of the program; reads the options between the name and `--`."""
+    words: list[str] = arguments.words
+    if words and not words[0].startswith("-"):
+        return words  # the parser has removed `--`
+    options, program = words, list[str]()
+    if "--" in words:
+        position = words.index("--")
+        options, program = words[:position], words[position + 1 :]
+    parser = output(server_options(ArgumentParser(prog="skerry mcp add", allow_abbrev=False)))
+    _, further = parser.parse_known_args(options, arguments)
+    return [*further, *program]
 
 
 def _pairs(texts: list[str], sign: str, option: str) -> dict[str, str]:

@@ -79,6 +79,19 @@ class McpServer:
             return "connected" if self._opened.client is not None else "starting"
         return "failed" if self.reason else "idle"
 
+    @property
+    def problems(self) -> Sequence[str]:
+        """Returns the reason of a failure, and the tools that are held back."""
+        held = ", ".join(row.name for row in self.stored if row.state in {"new", "changed"})
+        texts = []
+        if self.reason:
+            texts.append(f"MCP server {self.name}: {self.reason}.")
+        if held:
+            texts.append(
+                f"MCP server {self.name}: tools are held back until you trust them: {held}."
+            )
+        return texts
+
     async def load(self) -> bool:
         """Reads the stored list once; returns whether there is one."""
         if not self._is_loaded:
@@ -222,7 +235,7 @@ class McpServer:
             if row.state in {"new", "changed"} and row != before.get(row.name)
         ]
         if held:
-            facts = {"server": self.name, "tools": held}
+            facts = {"server": self.name, "tools": ", ".join(held)}
             audit.append(unit, self._host.clock.now_ms(), "mcp.held", facts)
             logger.warning(
                 "mcp server %s: held back until `skerry mcp trust %s`: %s",
@@ -243,7 +256,7 @@ class McpServer:
                     tables.put(unit, self.name, row)
                     accepted.append(tool.name)
                 rows.append(row)
-            facts = {"server": self.name, "tools": accepted, "by": by}
+            facts = {"server": self.name, "tools": ", ".join(accepted), "by": by}
             audit.append(unit, self._host.clock.now_ms(), "mcp.trusted", facts)
             return rows
 

@@ -1,6 +1,6 @@
 """The source of the tools of MCP servers: follows the configuration and prepares runs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -50,6 +50,11 @@ class McpTools:
         return {
             name: tool for server in self.servers.values() for name, tool in server.tools.items()
         }
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """Returns the servers that failed, and those with tools that are held back."""
+        return [text for server in self.servers.values() for text in server.problems]
 
     def follow(self) -> None:
         """Adds, changes and removes servers as the present configuration says."""

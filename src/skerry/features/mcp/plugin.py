@@ -10,3 +10,4 @@ def register(api: FeatureApi) -> None:
     needs = {"mcp.list": READERS, "mcp.tools": READERS, "mcp.test": ADMINS, "mcp.trust": ADMINS}
     api.methods(needs, "methods:METHODS")
     api.check("checks:servers")
+    api.status_check("checks:problems")

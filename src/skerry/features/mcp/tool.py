@@ -54,7 +54,8 @@ class McpTool:
         if len(content) > MAX_ARGUMENTS:
             raise ToolError(f"The arguments have more than {MAX_ARGUMENTS} bytes. Pass less.")
         subject = ApprovalSubject(
-            f"{self._tool.name} {text}", binding=hashlib.sha256(content).digest()
+            f"{self._server.name}: {self._tool.name} {text}",
+            binding=hashlib.sha256(content).digest(),
         )
         if self.is_auto_approved and context.actor.acts_for_owner:
             return Assessment(ToolEffect.ALLOW, "mcp-auto-approved", subject=subject)

@@ -90,6 +90,9 @@ async def status(call: Call, _params: StatusParams) -> Json:
         "undelivered": undelivered,
         "budgets": context.budgets(),
         "plugins": _plugins(context),
+        "toolProblems": [
+            text for source in context.tool_sources().values() for text in source.problems
+        ],
         "devices": {"pending": waiting[0]},
         "pairing": {"pending": waiting[1]},
         "sessions": {

@@ -1,5 +1,6 @@
 """The policy on tools of MCP servers: who is offered them, and which calls a person approves."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from skerry.model.caller import Caller
 from skerry.model.origin import Origin
 from skerry.policy.decide import decide
 from skerry.policy.effect import ToolEffect
-from skerry.ports.tool import ToolContext, assess, call_of, permitted
+from skerry.ports.tool import Tool, ToolContext, assess, call_of, permitted
 from skerry.runtime.toolbox import Toolbox, tool_layers
 from tests.support.mcp import GUEST, OWNER, Script, config_of, hosted, tool
 
@@ -98,8 +99,10 @@ async def test_an_approval_is_bound_to_the_version_of_the_tool_and_to_the_argume
 class Listed:
     """A source with one tool. Implements `ports.tool.ToolSource`."""
 
+    problems: Sequence[str] = ()
+
     def __init__(self, tool: McpTool) -> None:
-        self.tools = {tool.spec.name: tool}
+        self.tools: Mapping[str, Tool] = {tool.spec.name: tool}
         self.prepared: list[Caller] = []
 
     async def prepare(self, caller: Caller) -> None:
