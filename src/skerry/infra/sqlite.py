@@ -55,13 +55,18 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
 
 
 def migrate(
-    connection: sqlite3.Connection, path: Path, steps: Sequence[str], *, keep: bool = True
+    connection: sqlite3.Connection,
+    path: Path,
+    steps: Sequence[str],
+    *,
+    then: Sequence[str] = (),
+    keep: bool = True,
 ) -> None:
-    """Runs the migrations in `steps` that the file lacks, each in a transaction of its own.
+    """Runs the migrations in `steps` that the file lacks, and the scripts `then`.
 
-    `PRAGMA user_version` counts the steps that were run. Before the first missing step a file with
-    content is copied to `<name>.v<version>.bak`, unless `keep` is false; the three newest copies
-    are kept.
+    They are one transaction, since each COMMIT waits for the disk. `PRAGMA user_version` counts the
+    steps that were run. Before the first missing step a file with content is copied to
+    `<name>.v<version>.bak`, unless `keep` is false; the three newest copies are kept.
 
     Raises:
         NewerSchemaError: `user_version` is larger than the number of steps.
@@ -71,10 +76,10 @@ def migrate(
         raise NewerSchemaError(version, len(steps))
     if keep and 0 < version < len(steps):
         _back_up(connection, path.with_name(f"{path.name}.v{version}.bak"))
-    for number, step in enumerate(steps[version:], version + 1):
-        connection.executescript(
-            f"BEGIN IMMEDIATE; {step}; PRAGMA user_version = {number}; COMMIT;"
-        )
+    scripts = [*steps[version:], *then]
+    if scripts:
+        scripts.append(f"PRAGMA user_version = {len(steps)}")
+        connection.executescript(f"BEGIN IMMEDIATE; {'; '.join(scripts)}; COMMIT;")
 
 
 def copy(

@@ -23,25 +23,24 @@ def feature_steps() -> Mapping[str, Sequence[str]]:
 
 
 def migrate(connection: sqlite3.Connection, path: Path, *, keep: bool = True) -> None:
-    """Runs the missing steps, each in its own transaction.
+    """Runs the missing steps in one transaction.
 
     Raises:
         NewerSchemaError: a newer version of the program has run further steps.
     """
     steps_run = steps_done(connection)
+    scripts = []
     for feature, steps in feature_steps().items():
-        if steps_run.get(feature, 0) > len(steps):
-            raise sqlite.NewerSchemaError(steps_run[feature], len(steps))
-    sqlite.migrate(connection, path, STEPS, keep=keep)
-    for feature, steps in feature_steps().items():
-        for number in range(steps_run.get(feature, 0), len(steps)):
-            noted = (
-                f"INSERT INTO {COUNTS} VALUES ('{feature}', {number + 1})"  # noqa: S608 - constant names
+        done = steps_run.get(feature, 0)
+        if done > len(steps):
+            raise sqlite.NewerSchemaError(done, len(steps))
+        if done < len(steps):
+            counted = (
+                f"INSERT INTO {COUNTS} VALUES ('{feature}', {len(steps)})"  # noqa: S608 - constant names
                 " ON CONFLICT (feature) DO UPDATE SET done = excluded.done"
             )
-            connection.executescript(
-                f"BEGIN IMMEDIATE; {_COUNTS}; {steps[number]}; {noted}; COMMIT;"
-            )
+            scripts += [_COUNTS, *steps[done:], counted]
+    sqlite.migrate(connection, path, STEPS, then=scripts, keep=keep)
 
 
 def expected(connection: sqlite3.Connection, version: int, steps_run: Mapping[str, int]) -> None:
