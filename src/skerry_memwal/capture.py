@@ -27,6 +27,8 @@ LEAST_CAPTURABLE: Final = 10
 """UTF-16 units; messages that are not longer after the removal of blocks are skipped."""
 COMMIT_SECONDS: Final = 30.0
 """Time limit of the wait for the COMMIT of a run's end, which follows `agent_end`."""
+PREPARE_SECONDS: Final = 5.0
+"""Limit of the wait for the cursor when the plugin is loaded, which has ten seconds."""
 PAUSE_SECONDS: Final = 0.5
 """Pause after a run; messages that arrive meanwhile are processed together with it."""
 PAGE: Final = 200
@@ -62,9 +64,13 @@ class Capture:
             self._wake.set()
 
     async def prepare(self) -> None:
-        """Stores the cursor before a message is accepted, so that the first message is captured."""
+        """Stores the cursor before a message is accepted, so that the first message is captured.
+
+        A slow disk must not prevent the loading of the plugin: the service does it then.
+        """
         try:
-            await self._begin()
+            with anyio.move_on_after(PREPARE_SECONDS):
+                await self._begin()
         except Exception:  # the service does it again; the tools work without it
             self._relayer.logger.exception("memory-memwal: the cursor cannot be stored yet")
 
