@@ -75,7 +75,9 @@ def _skill(config: Config, arguments: Namespace) -> Skill:
     skills = catalogue.load(config, agent, every=True)
     skill = skills.find(arguments.name)
     if skill is None:
-        raise FailedError(f"There is no skill {arguments.name[:80]!r}.", "Check its name.")
+        raise FailedError(
+            f"There is no skill {arguments.name[:80]!r}.", "List them: skerry skills list"
+        )
     return skill
 
 

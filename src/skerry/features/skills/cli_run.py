@@ -113,7 +113,8 @@ def _problems(row: dict[str, Any]) -> list[tuple[str, str]]:
             text, remedy = _KINDS[kind]
             listed = ", ".join(names)
             if kind in {"bins", "anyBins"} and row["install"]:
-                remedy += f" Ways: skerry skills info {name}"
+                action = "info" if row["tier"] == "plugin" else "setup"
+                remedy += f" Ways: skerry skills {action} {name}"
             problems.append((f"{text.format(listed)} is missing", remedy.format(listed)))
     return problems
 
