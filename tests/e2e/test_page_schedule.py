@@ -95,6 +95,8 @@ async def test_the_tools_of_an_agent_are_shown_with_their_rules(browser: Chromiu
         await expect(panel.get_by_text("Allowed without a question")).to_be_visible()
         await expect(panel.get_by_text("memory_search", exact=True)).to_be_visible()
         await panel.get_by_text("Switched off").click()
+        await panel.get_by_text("Skills (none)").click()
+        await expect(panel.get_by_text("workspace/skills/NAME/SKILL.md")).to_be_visible()
         row = panel.locator("li", has=page.get_by_text("web_fetch", exact=True))
         await expect(row).to_contain_text("tools.deny")
         await page.evaluate(AXE.read_text(encoding="utf-8"))

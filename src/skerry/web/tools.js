@@ -1,6 +1,7 @@
-// The panel of tools: which the agent of the conversation has, and what the rules say about each.
+// The panel of tools: those that the agent of the conversation has, what the rules say about each, and its skills.
 
 import { make, setText } from "./dom.js";
+import { skillList } from "./skills.js";
 
 const TITLES = { allow: "Allowed without a question", ask: "Asks you before each call", deny: "Switched off" };
 
@@ -9,12 +10,13 @@ export class Panel {
   #dialog = make("dialog", { className: "setup panel", ariaLabel: "Tools" });
   #told = make("p", { className: "help", role: "status" });
   #lists = make("div");
+  #skills = make("div");
 
   constructor(page) {
     this.page = page;
     const close = make("button", { className: "primary" }, "Close");
     const form = make("form", { method: "dialog" }, make("div", { className: "row end" }, close));
-    this.#dialog.append(make("h2", {}, "Tools"), this.#told, this.#lists, form);
+    this.#dialog.append(make("h2", {}, "Tools"), this.#told, this.#lists, this.#skills, form);
     document.body.append(this.#dialog);
   }
 
@@ -28,6 +30,11 @@ export class Panel {
       this.#lists.replaceChildren(...Object.keys(TITLES).flatMap((decision) => this.#list(decision, tools)));
     } catch (error) {
       this.#lists.replaceChildren(make("p", { className: "help bad" }, error.message));
+    }
+    try {
+      this.#skills.replaceChildren(await skillList(this.page));
+    } catch (error) {
+      this.#skills.replaceChildren(make("p", { className: "help bad" }, error.message));
     }
   }
 

@@ -34,7 +34,7 @@ _REASONS: Final = {
     "media": "files received over channels",
     "memory": "an index, which is rebuilt from the files in the workspaces",
     "sandboxes": "copies for sandboxes",
-    "skills": "only plugins have skills here; put those that you need into the folder of a plugin",
+    "skills": "skills for all agents; read each that you need, then copy its folder to ~/.skerry/skills",
     "state": "internal state of the other gateway",
     "subagents": "internal state of the other gateway",
     "update-check.json": "internal state of the other gateway",
@@ -77,7 +77,7 @@ def not_imported(home: Path, foreign: Mapping[str, Any]) -> Iterator[NotImported
         yield NotImported(
             "Skills",
             names,
-            "Only plugins have skills here: put them into the folder of one.",
+            "Read each that you need, then copy its folder: skerry skills check.",
         )
     hooks = dict.fromkeys([*foreign_hooks(foreign), *_folders(home / "hooks")])
     if hooks:
